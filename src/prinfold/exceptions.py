@@ -1,0 +1,71 @@
+"""Named errors and warnings. Each message says what was got, what was expected and what to do."""
+
+from __future__ import annotations
+
+
+class PrinfoldError(Exception):
+    """Base of every error that prinfold raises on its own account."""
+
+
+class InvalidParameterError(PrinfoldError, ValueError):
+    """A constructor parameter has a value that cannot work."""
+
+
+class InvalidDataError(PrinfoldError, ValueError):
+    """The table handed in cannot be used as it is."""
+
+
+class UnsupportedInputError(PrinfoldError, TypeError):
+    """The container handed in (lazy frame, sparse matrix, …) has to be converted first."""
+
+
+class OutOfDomainError(PrinfoldError, ValueError):
+    """Latent coordinates lie outside the latent space."""
+
+
+class DataNotFoundError(PrinfoldError, FileNotFoundError):
+    """A real data set is neither in the local folder nor reachable."""
+
+
+class ModelFileError(PrinfoldError, ValueError):
+    """Base of everything that can be wrong with a model file."""
+
+
+class CorruptModelFileError(ModelFileError):
+    """The file is truncated, altered or not a model file at all."""
+
+
+class UnknownModelError(ModelFileError):
+    """The file names a class that this version does not have."""
+
+
+class NewerModelFileError(ModelFileError):
+    """The file was written by a later version of prinfold."""
+
+
+class NotStorableError(ModelFileError, TypeError):
+    """The model holds something that a file of numbers and JSON cannot hold, such as a function."""
+
+
+class MissingExtraError(PrinfoldError, ImportError):
+    """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+class PrinfoldWarning(UserWarning):
+    """Base of every warning that prinfold gives."""
+
+
+class MultimodalWarning(PrinfoldWarning):
+    """The posterior of some rows has several modes, so that its mean may lie far from all of them."""
+
+
+class FoldWarning(PrinfoldWarning):
+    """The fitted surface is folded or badly warped somewhere."""
+
+
+class DegenerateWarning(PrinfoldWarning):
+    """The data leave part of the model undetermined; the result is defined but says less than asked."""
+
+
+class InterruptedWarning(PrinfoldWarning):
+    """Training was interrupted; the best model so far was kept."""
