@@ -1,0 +1,139 @@
+"""Where latent coordinates live: a box whose axes may be periodic, or the unit sphere.
+
+A domain answers the three questions that moving about in it raises: which valid coordinate is
+nearest (``retract``), how far is it from here to there the short way round (``difference``), and in
+which directions may one step (``frame``). Projection, metrics and latent spaces ask nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from prinfold._typing import BoolArray, FloatArray
+
+
+class Domain(Protocol):
+    """The questions asked of a latent domain; Z is (n, Q), q the degrees of freedom."""
+
+    @property
+    def n_columns(self) -> int:
+        """Columns Q of a latent coordinate."""
+
+    @property
+    def dimension(self) -> int:
+        """Degrees of freedom q ≤ Q."""
+
+    @property
+    def lower(self) -> FloatArray:
+        """(Q,) lower bounds; −inf where an axis is periodic or curved."""
+
+    @property
+    def upper(self) -> FloatArray:
+        """(Q,) upper bounds; +inf where an axis is periodic or curved."""
+
+    def contains(self, Z: FloatArray) -> BoolArray:
+        """(n,) which coordinates are valid as they are."""
+
+    def retract(self, Z: FloatArray) -> FloatArray:
+        """Nearest valid coordinates: clipped to the box, angles wrapped, vectors normalised."""
+
+    def difference(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """A − B the short way round."""
+
+    def frame(self, Z: FloatArray) -> FloatArray:
+        """(n, Q, q) orthonormal directions in which one may move from Z."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A product of intervals ``[low, high]``; an axis flagged periodic has its two ends glued together."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    periodic: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, *intervals: tuple[float, float], periodic: tuple[bool, ...] | None = None) -> Box:
+        """``Box.of((0, 1), (-1, 1))`` reads better than three tuples."""
+        low, high = zip(*intervals, strict=True)
+        return cls(tuple(map(float, low)), tuple(map(float, high)), periodic or (False,) * len(intervals))
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.low)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.low)
+
+    @property
+    def lower(self) -> FloatArray:
+        return np.where(self.periodic, -np.inf, self.low)
+
+    @property
+    def upper(self) -> FloatArray:
+        return np.where(self.periodic, np.inf, self.high)
+
+    def contains(self, Z: FloatArray) -> BoolArray:
+        # A rounding error past the edge is the edge: latent means are weighted sums of edge nodes.
+        slack = 1e-6 * (np.asarray(self.high) - np.asarray(self.low))
+        inside = (self.lower - slack <= Z) & (self.upper + slack >= Z)
+        return np.asarray(inside.all(axis=1) & np.isfinite(Z).all(axis=1))
+
+    def retract(self, Z: FloatArray) -> FloatArray:
+        low, period = np.asarray(self.low), np.asarray(self.high) - np.asarray(self.low)
+        wrapped = low + np.mod(Z - low, period)
+        # np.mod may round up to the period itself; the seam has one name only, its lower end.
+        wrapped = np.where(wrapped >= self.high, low, wrapped)
+        return np.asarray(np.where(self.periodic, wrapped, np.clip(Z, self.low, self.high)))
+
+    def difference(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        delta = A - B
+        period = np.asarray(self.high) - np.asarray(self.low)
+        return np.asarray(np.where(self.periodic, delta - period * np.round(delta / period), delta))
+
+    def frame(self, Z: FloatArray) -> FloatArray:
+        eye = np.eye(self.n_columns)
+        return np.broadcast_to(eye, (len(Z), *eye.shape))
+
+
+@dataclass(frozen=True)
+class UnitSphere:
+    """Unit vectors in 3-D: three columns, two degrees of freedom, no poles."""
+
+    @property
+    def n_columns(self) -> int:
+        return 3
+
+    @property
+    def dimension(self) -> int:
+        return 2
+
+    @property
+    def lower(self) -> FloatArray:
+        return np.full(3, -np.inf)
+
+    @property
+    def upper(self) -> FloatArray:
+        return np.full(3, np.inf)
+
+    def contains(self, Z: FloatArray) -> BoolArray:
+        return np.asarray(np.abs(np.linalg.norm(Z, axis=1) - 1.0) <= 1e-6)
+
+    def retract(self, Z: FloatArray) -> FloatArray:
+        norm = np.linalg.norm(Z, axis=1, keepdims=True)
+        # The centre of the sphere is nearest to every point of it; one of them has to be named.
+        return np.asarray(np.where(norm > 0, Z / np.where(norm > 0, norm, 1.0), [0.0, 0.0, 1.0]))
+
+    def difference(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        return A - B
+
+    def frame(self, Z: FloatArray) -> FloatArray:
+        # Cross products with the axis least aligned with Z: well conditioned everywhere.
+        axis = np.eye(3)[np.argmin(np.abs(Z), axis=1)]
+        first = np.cross(Z, axis)
+        first /= np.linalg.norm(first, axis=1, keepdims=True)
+        return np.stack([first, np.cross(Z, first)], axis=2)
