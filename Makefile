@@ -1,0 +1,95 @@
+# Two commands for a newcomer: `make demo` and `make test`. Nothing but Python 3.11 or newer is needed.
+#
+# Everything is installed into .venv; a stamp file per purpose keeps repeat runs from installing again.
+# PYTHON=… picks another interpreter. All paths are relative, so that the folder's own name may hold spaces.
+
+.PHONY: help demo test test-slow lint format docs bench clean
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
+PYTHON ?=
+WORKERS ?= 2
+
+# Real data sets, where a folder of them lies beside this one.
+ifeq ($(origin PRINFOLD_DATA),undefined)
+ifneq ($(wildcard ../shared/data/.),)
+export PRINFOLD_DATA := $(CURDIR)/../shared/data
+endif
+endif
+export MPLBACKEND ?= Agg
+
+help:
+	@echo "make demo    fit a map of simulated pipe-flow data and look at it"
+	@echo "make test    run all tests (make test-slow: the long reproductions)"
+	@echo "make lint    style, types, repository"
+	@echo "make format  rewrite the code in the house format"
+	@echo "make docs    build the documentation in docs/_build/html"
+	@echo "make bench   run the benchmarks"
+	@echo "make clean   remove everything that make has built"
+
+demo: $(VENV)/.demo
+	$(BIN)/prinfold demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ARGS)
+
+test-slow: $(VENV)/.test
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/validate-pyproject pyproject.toml
+	$(BIN)/sp-repo-review .
+
+format: $(VENV)/.lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+bench: $(VENV)/.test
+	@for file in benchmarks/*.py; do \
+		test -e "$$file" || continue; \
+		echo "== $$file"; $(BIN)/python "$$file" || exit 1; \
+	done
+
+clean:
+	rm -rf $(VENV) build dist docs/_build docs/auto_examples docs/api/generated docs/sg_execution_times.rst
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov prinfold-demo benchmarks/results
+	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(VENV)/.demo: pyproject.toml $(VENV)/.python
+	@echo "Installing prinfold into $(VENV) …"
+	@$(PIP) install --editable ".[plot]"
+	@touch $@
+
+# Dependency groups need pip 25.1; the one that comes with Python may be older.
+$(VENV)/.test $(VENV)/.lint $(VENV)/.docs: $(VENV)/.%: pyproject.toml $(VENV)/.python
+	@echo "Installing what 'make $*' needs into $(VENV) …"
+	@$(PIP) install "pip>=25.1"
+	@$(PIP) install --editable ".[plot]" --group $*
+	@touch $@
+
+$(VENV)/.python:
+	@set -e; \
+	for candidate in "$(PYTHON)" python3 python3.14 python3.13 python3.12 python3.11 python; do \
+		test -n "$$candidate" || continue; \
+		if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then found="$$candidate"; break; fi; \
+		if test "$$candidate" = "$(PYTHON)"; then echo "PYTHON=$(PYTHON) is not a Python 3.11 or newer." >&2; exit 1; fi; \
+	done; \
+	if test -z "$$found"; then \
+		echo "prinfold needs Python 3.11 or newer, and none was found. Install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; \
+	fi; \
+	echo "Making $(VENV) with $$("$$found" --version) …"; \
+	if ! "$$found" -m venv --clear $(VENV); then \
+		echo "This Python cannot make virtual environments. On Debian and Ubuntu: apt install python3-venv" >&2; \
+		rm -rf $(VENV); exit 1; \
+	fi; \
+	touch $@
