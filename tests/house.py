@@ -1,0 +1,68 @@
+"""What the tests of the house share: where it stands, what is public, how the text's code is run."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import prinfold
+
+ROOT = Path(__file__).resolve().parents[1]
+PUBLIC_MODULES = ("datasets", "metrics", "plot")
+EXPORTED: tuple[str, ...] = tuple(getattr(prinfold, "__all__", ()))
+
+
+def public_objects() -> Iterator[tuple[str, Any]]:
+    """Every public class and function, by its full name."""
+    modules: list[tuple[str, ModuleType]] = [("prinfold", prinfold)] if EXPORTED else []
+    modules += [(f"prinfold.{name}", getattr(prinfold, name)) for name in PUBLIC_MODULES if name in EXPORTED]
+    for prefix, module in modules:
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if inspect.isclass(thing) or inspect.isroutine(thing):
+                yield f"{prefix}.{name}", thing
+
+
+def public_estimators() -> dict[str, type]:
+    """Every public estimator, by class name."""
+    from sklearn.base import BaseEstimator
+
+    return {
+        thing.__name__: thing
+        for name, thing in public_objects()
+        if inspect.isclass(thing) and issubclass(thing, BaseEstimator)
+    }
+
+
+def public_functions() -> dict[str, Callable[..., Any]]:
+    """Every public function, by full name."""
+    return {name: thing for name, thing in public_objects() if inspect.isroutine(thing)}
+
+
+def code_fences(page: Path) -> list[tuple[int, str]]:
+    """The Python blocks of a Markdown page, each with the line on which its code starts."""
+    text = page.read_text(encoding="utf-8")
+    fence = re.compile(r"^```(?:python|pycon|py)\s*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
+    return [(text.count("\n", 0, match.start(1)) + 1, match.group(1)) for match in fence.finditer(text)]
+
+
+def run_fences(page: Path) -> dict[str, Any]:
+    """Run a page's Python blocks in order, in one namespace; blocks with prompts are held to what they show."""
+    namespace: dict[str, Any] = {"__name__": "__page__"}
+    for line, code in code_fences(page):
+        if ">>>" in code:
+            test = doctest.DocTestParser().get_doctest(code, namespace, page.name, str(page), line - 1)
+            runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+            report: list[str] = []
+            runner.run(test, out=report.append, clear_globs=False)
+            assert not report, "".join(report)
+            namespace.update(test.globs)
+        else:
+            # Blank lines in front make tracebacks point at the line of the page.
+            exec(compile("\n" * (line - 1) + code, str(page), "exec"), namespace)
+    return namespace

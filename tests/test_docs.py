@@ -1,0 +1,159 @@
+"""What the documentation says is what the code does."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+from numpydoc.docscrape import ClassDoc, FunctionDoc, NumpyDocString
+
+from tests.house import ROOT, code_fences, public_estimators, public_functions, run_fences
+
+DEFAULT = re.compile(r"\bdefault(?:\s*[=:]\s*|\s+)(.+)$")
+GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
+
+
+def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    kinds = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    found = inspect.signature(function).parameters
+    return {name: p for name, p in found.items() if name not in {"self", "cls"} and p.kind not in kinds}
+
+
+def documented(doc: NumpyDocString) -> dict[str, str]:
+    """Parameter name to the text behind its colon; `a, b : int` documents both."""
+    return {
+        name.strip().lstrip("*"): entry.type
+        for entry in (*doc["Parameters"], *doc["Other Parameters"])
+        for name in entry.name.split(",")
+    }
+
+
+def same(written: str, default: object) -> bool:
+    written = written.strip().strip("`").removesuffix(".").strip()
+    try:
+        value = ast.literal_eval(written)
+    except (ValueError, SyntaxError):
+        return written in {str(default), repr(default), getattr(default, "__name__", ""), getattr(default, "name", "")}
+    return value == default and type(value) is type(default)
+
+
+def disagreements(function: Callable[..., Any], doc: NumpyDocString, *, partial: bool = False) -> list[str]:
+    """Where docstring and signature differ; ``partial`` forgives a docstring with no parameter section at all."""
+    taken, said = parameters(function), documented(doc)
+    if partial and not said:
+        return []
+    wrong = [f"{name} is not documented" for name in taken if name not in said]
+    wrong += [f"{name} is documented but not a parameter" for name in said if name not in parameters(function)]
+    both = [name for name in taken if name in said]
+    if both != [name for name in said if name in taken]:
+        wrong.append("parameters are documented in another order than they are taken")
+    for name in both:
+        default, match = taken[name].default, DEFAULT.search(said[name])
+        if default is inspect.Parameter.empty:
+            if match or "optional" in said[name]:
+                wrong.append(f"{name} has no default, but its docstring speaks of one")
+        elif match is None:
+            if default is not None or "optional" not in said[name]:
+                wrong.append(f"{name} has the default {default!r}, but its docstring does not say so")
+        elif not same(match.group(1), default):
+            wrong.append(f"{name} has the default {default!r}, but its docstring says {match.group(1)}")
+    return wrong
+
+
+@pytest.mark.parametrize("name", sorted(public_estimators()))
+def test_estimator_parameters_are_documented_as_they_are(name: str) -> None:
+    estimator = public_estimators()[name]
+    assert disagreements(estimator.__init__, ClassDoc(estimator)) == []
+
+
+@pytest.mark.parametrize("name", sorted(public_estimators()))
+def test_fitted_attributes_are_documented(name: str) -> None:
+    said = {entry.name for entry in ClassDoc(public_estimators()[name])["Attributes"]}
+    assert {"n_iter_", "converged_", "stop_reason_", "history_", "n_features_in_"} <= said
+
+
+@pytest.mark.parametrize("name", sorted(public_estimators()))
+def test_verbs_are_documented(name: str) -> None:
+    wrong = []
+    for verb, method in inspect.getmembers(public_estimators()[name], inspect.isfunction):
+        if verb.startswith("_") or not method.__module__.startswith("prinfold"):
+            continue
+        if not inspect.getdoc(method):
+            wrong.append(f"{verb} has no docstring")
+        else:
+            wrong += [f"{verb}: {each}" for each in disagreements(method, FunctionDoc(method), partial=True)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", sorted(public_functions()))
+def test_function_parameters_are_documented_as_they_are(name: str) -> None:
+    function = public_functions()[name]
+    assert inspect.getdoc(function), "no docstring"
+    assert disagreements(function, FunctionDoc(function)) == []
+
+
+@pytest.mark.parametrize("page", [page for page in GUIDE if code_fences(page)], ids=lambda page: page.stem)
+def test_the_guide_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    mpl.use("Agg")
+    run_fences(page)
+
+
+# The tester, tested.
+
+
+def sample(X: list[float], width: float = 2.0, *, kind: str = "plane", seed: int | None = None) -> None:
+    """Draw.
+
+    Parameters
+    ----------
+    X : list of float
+        Rows.
+    width : float, default=2.0
+        Width.
+    kind : {"plane", "circle"}, default="plane"
+        Kind.
+    seed : int, optional
+        Seed.
+    """
+
+
+def test_agreement_is_seen() -> None:
+    assert disagreements(sample, FunctionDoc(sample)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        ("default=2.0", "default=3.0", "has the default 2.0, but its docstring says 3.0"),
+        ("default=2.0", "default: 1e-3", "has the default 2.0, but its docstring says 1e-3"),
+        ("default=2.0", "optional", "has the default 2.0, but its docstring does not say so"),
+        ('default="plane"', 'default="circle"', "kind has the default 'plane'"),
+        ("X : list of float", "X : list of float, default=0", "X has no default"),
+        ("seed : int", "sead : int", "seed is not documented"),
+        ("seed : int", "sead : int", "sead is documented but not a parameter"),
+    ],
+)
+def test_disagreement_is_seen(old: str, new: str, match: str) -> None:
+    doc = inspect.getdoc(sample)
+    assert doc is not None
+    assert old in doc
+    wrong = "\n".join(disagreements(sample, NumpyDocString(doc.replace(old, new))))
+    assert re.search(match, wrong)
+
+
+def test_broken_code_in_a_page_is_seen(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("Text.\n\n```python\na = 1\n```\n\n```pycon\n>>> a + 1\n2\n```\n\n```python\nassert a == 2\n```\n")
+    assert len(code_fences(page)) == 3
+    with pytest.raises(AssertionError):
+        run_fences(page)
+    page.write_text("```python\na = 1\n```\n\n```pycon\n>>> a + 1\n3\n```\n")
+    with pytest.raises(AssertionError, match="Expected"):
+        run_fences(page)

@@ -1,0 +1,234 @@
+"""The house has one-way layers: imports only ever point to a strictly smaller number."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "src" / "prinfold"
+
+LAYERS = {
+    noun: number
+    for number, nouns in enumerate(
+        (
+            ("_typing", "exceptions"),
+            ("_arrays",),
+            ("kernels",),
+            ("geometry",),
+            ("latent",),
+            ("datasets",),
+            ("metrics",),
+            ("_validate",),
+            ("files",),
+            ("initialise",),
+            ("loops",),
+            ("algorithms",),
+            ("estimators",),
+            ("select", "distributed"),
+            ("plot",),
+            ("explore",),
+            ("cli",),
+            ("__main__",),
+        )
+    )
+    for noun in nouns
+}
+
+# The only imports that may point the other way, and only inside the method of that name in one estimator file each.
+LAZY = ("plot", "explore")
+
+# Libraries that only some layers may touch.
+HOMES = {"matplotlib": {"plot", "cli"}, "numba": {"kernels", "geometry"}, "safetensors": {"files"}}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import statement, resolved to the module that it reaches."""
+
+    source: str
+    target: str
+    line: int
+    function: str | None
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line} imports {self.target}"
+
+
+class _Collector(ast.NodeVisitor):
+    """Gathers imports wherever they stand, with the innermost function around them."""
+
+    def __init__(self, source: str, *, is_package: bool, modules: set[str]) -> None:
+        self.source, self.modules, self.found = source, modules, list[Import]()
+        self.folder = source if is_package else source.rpartition(".")[0]
+        self.functions: list[str] = []
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self.functions.append(node.name)
+        self.generic_visit(node)
+        self.functions.pop()
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            self._add(alias.name, node.lineno)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        base = node.module or ""
+        if node.level:
+            ancestor = ".".join(self.folder.split(".")[: len(self.folder.split(".")) - node.level + 1])
+            base = f"{ancestor}.{base}".rstrip(".")
+        for alias in node.names:
+            # `from package import name` reaches a module if there is one of that name, else the package itself.
+            # Outside the package only private names matter, so the name is kept.
+            full = f"{base}.{alias.name}"
+            self._add(full if full in self.modules or not base.startswith("prinfold") else base, node.lineno)
+
+    def _add(self, target: str, line: int) -> None:
+        self.found.append(Import(self.source, target, line, self.functions[-1] if self.functions else None))
+
+
+def noun(module: str) -> str:
+    """The top-level module or folder that a dotted name belongs to; empty for the package itself."""
+    return ".".join(module.split(".")[1:2])
+
+
+def read_imports(package: Path) -> list[Import]:
+    paths = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package.parent).with_suffix("").parts
+        paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    found = []
+    for module, path in paths.items():
+        collector = _Collector(module, is_package=path.name == "__init__.py", modules=set(paths))
+        collector.visit(ast.parse(path.read_text(encoding="utf-8"), filename=str(path)))
+        found += collector.found
+    return found
+
+
+def complaints(package: Path) -> list[str]:
+    """Everything in a package that breaks the rules, in words."""
+    unknown = {
+        path.stem
+        for path in package.iterdir()
+        if (path.suffix == ".py" or (path.is_dir() and any(path.rglob("*.py")))) and path.stem != "__init__"
+    } - set(LAYERS)
+    said = [f"{name} stands in no layer: give it a number in tests/test_layers.py" for name in sorted(unknown)]
+
+    inside: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    lazy: dict[str, set[str]] = defaultdict(set)
+    for each in read_imports(package):
+        home, source = noun(each.source), LAYERS.get(noun(each.source))
+        if not home:
+            continue  # the top-level __init__ hands out public names from everywhere
+        if each.target.partition(".")[0] != "prinfold":
+            said += _foreign(each, home)
+            continue
+        reached = noun(each.target)
+        if reached == home and (package / home).is_dir():
+            inside[home][each.source].add(each.target)
+        elif not reached:
+            # The front door stands above every layer; only what stands outside the house uses it.
+            if home not in {"cli", "__main__"}:
+                said.append(f"{each}: public names are for users, import from the module that defines them")
+        elif home == "estimators" and reached in LAZY and each.function == reached:
+            lazy[reached].add(each.source)
+        elif source is not None and LAYERS.get(reached, -1) >= source:
+            said.append(f"{each}: layer {source} may only import from smaller numbers, not {LAYERS[reached]}")
+
+    for name, sources in lazy.items():
+        if len(sources) > 1:
+            said.append(f"the lazy import of {name} stands in more than one file: {', '.join(sorted(sources))}")
+    for name, graph in inside.items():
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            said.append(f"cycle inside {name}: {' → '.join(reversed(error.args[1]))}")
+    return said
+
+
+def _foreign(each: Import, home: str) -> list[str]:
+    library, *rest = each.target.split(".")
+    said = []
+    if home not in HOMES.get(library, {home}):
+        said.append(f"{each}: only {', '.join(sorted(HOMES[library]))} may use {library}")
+    if library == "sklearn" and home != "_validate" and any(part.startswith("_") for part in rest):
+        said.append(f"{each}: only _validate may touch scikit-learn's private helpers")
+    return said
+
+
+def test_the_house_keeps_its_layers() -> None:
+    assert complaints(PACKAGE) == []
+
+
+# The tester, tested on small made-up houses.
+
+
+def build(root: Path, files: dict[str, str]) -> Path:
+    package = root / "prinfold"
+    package.mkdir()
+    (package / "__init__.py").write_text("from prinfold.cli import main\n")
+    for name, text in files.items():
+        path = package / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return package
+
+
+def test_a_sound_house_passes(tmp_path: Path) -> None:
+    package = build(
+        tmp_path,
+        {
+            "exceptions.py": "",
+            "kernels/__init__.py": "from prinfold.kernels.sums import total\n",
+            "kernels/sums.py": "from prinfold.kernels import exp\nfrom prinfold import exceptions\ntotal = exp\n",
+            "kernels/exp.py": "import numpy as np\n",
+            "estimators/_base.py": "class Base:\n    def plot(self):\n        from prinfold import plot\n",
+            "estimators/gtm.py": "from prinfold.estimators._base import Base\nimport prinfold.kernels.sums\n",
+            "plot/__init__.py": "import matplotlib.pyplot as plt\n",
+            "cli.py": "from prinfold import GTM\n",
+        },
+    )
+    assert complaints(package) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "match"),
+    [
+        ({"kernels/a.py": "import prinfold.geometry.b\n", "geometry/b.py": ""}, "layer 2 .* not 3"),
+        ({"kernels/a.py": "from prinfold.geometry import b\n", "geometry/b.py": ""}, "layer 2 .* not 3"),
+        ({"kernels/a.py": "from ..geometry import b\n", "geometry/b.py": ""}, "layer 2 .* not 3"),
+        ({"kernels/a.py": "def f():\n    from prinfold import cli\n", "cli.py": ""}, "layer 2 .* not 16"),
+        ({"select.py": "import prinfold.distributed\n", "distributed.py": ""}, "layer 13 .* not 13"),
+        ({"kernels/a.py": "from prinfold import GTM\n"}, "public names are for users"),
+        ({"colours.py": ""}, "colours stands in no layer"),
+        ({"colours/red.py": ""}, "colours stands in no layer"),
+        ({"kernels/a.py": "from prinfold.kernels import b\n", "kernels/b.py": "from . import a\n"}, "cycle inside"),
+        (
+            {
+                "loops/a.py": "import prinfold.loops.b\n",
+                "loops/b.py": "def f():\n    import prinfold.loops.c\n",
+                "loops/c.py": "from prinfold.loops.a import x\n",
+            },
+            "cycle inside loops: .* → .* → ",
+        ),
+        ({"estimators/gtm.py": "from prinfold import plot\n", "plot.py": ""}, "layer 12 .* not 14"),
+        ({"estimators/gtm.py": "def show():\n    import prinfold.plot\n", "plot.py": ""}, "layer 12 .* not 14"),
+        (
+            {f"estimators/{x}.py": "def plot():\n    import prinfold.plot\n" for x in "ab"} | {"plot.py": ""},
+            "more than",
+        ),
+        ({"metrics.py": "def f():\n    import matplotlib.pyplot\n"}, "only cli, plot may use matplotlib"),
+        ({"latent.py": "from sklearn.utils._tags import get_tags\n"}, "private helpers"),
+        ({"latent.py": "from sklearn.utils.validation import _num_samples\n"}, "private helpers"),
+    ],
+)
+def test_a_broken_house_is_caught(tmp_path: Path, files: dict[str, str], match: str) -> None:
+    said = complaints(build(tmp_path, files))
+    with pytest.raises(AssertionError, match=match):
+        assert not said, "\n".join(said)

@@ -1,0 +1,111 @@
+"""The repository agrees with itself: versions, names, the text's code, and one noun everywhere."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+import yaml
+
+import prinfold
+from tests.house import ROOT, code_fences, public_estimators, run_fences
+
+# Machine paths and package registries do not belong in any file.
+FORBIDDEN = re.compile(
+    r"(?<![\w.)}])/(?:work|root|home)\b|pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)|anaconda\.org|debian\.org"
+)
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_one_version_everywhere() -> None:
+    version = tomllib.loads(text("pyproject.toml"))["project"]["version"]
+    newest = re.search(r"^## \[(\d+\.\d+\.\d+)\]", text("CHANGELOG.md"), re.MULTILINE)
+    assert newest is not None
+    assert newest.group(1) == version
+    assert yaml.safe_load(text("CITATION.cff"))["version"] == version
+    assert prinfold.__version__ == importlib.metadata.version("prinfold") == version
+
+
+def test_the_readme_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    mpl.use("Agg")
+    assert code_fences(ROOT / "README.md")
+    run_fences(ROOT / "README.md")
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "VISION.md", "CHANGELOG.md", "SECURITY.md"])
+def test_links_between_files_lead_somewhere(page: str) -> None:
+    links = re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", text(page))
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def tracked_files() -> list[Path]:
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run([git, "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_no_machine_paths_and_no_registries() -> None:
+    found = []
+    for path in tracked_files():
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError:
+            continue
+        found += [
+            f"{path.relative_to(ROOT)}:{n}: {hit.group()}"
+            for n, line in enumerate(lines, 1)
+            if (hit := FORBIDDEN.search(line))
+        ]
+    assert found == []
+
+
+@pytest.mark.parametrize("line", ["cd /work" + "/main", "see pypi" + ".org/simple", '"/root' + '/x"'])
+def test_forbidden_words_are_caught(line: str) -> None:
+    assert FORBIDDEN.search(line)
+
+
+def test_there_are_estimators() -> None:
+    assert "GTM" in public_estimators()
+
+
+@pytest.mark.parametrize("name", sorted(public_estimators()))
+def test_one_noun_everywhere(name: str) -> None:
+    noun = public_estimators()[name].__module__.rpartition(".")[2]
+    assert [
+        place
+        for place in (
+            f"src/prinfold/algorithms/{noun}.py",
+            f"src/prinfold/estimators/{noun}.py",
+            f"tests/estimators/test_{noun}.py",
+            f"docs/guide/{noun}.md",
+            f"examples/plot_{noun}.py",
+            f"benchmarks/{noun}.py",
+        )
+        if not (ROOT / place).exists()
+    ] == [], f"{name} is not complete; CONTRIBUTING.md says what a method consists of"
+    assert re.search(rf"`{name}`", text("CHANGELOG.md")), f"CHANGELOG.md does not mention `{name}`"
+    assert re.search(rf"`{name}`", text("docs/guide/which.md")), (
+        f"docs/guide/which.md does not say when to use `{name}`"
+    )
+
+
+def test_importing_an_estimator_draws_nothing_in() -> None:
+    program = (
+        "import sys; from prinfold import GTM; "
+        "print(*({'matplotlib', 'pandas', 'polars', 'pyarrow'} & set(sys.modules)))"
+    )
+    out = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, check=True, text=True)
+    assert out.stdout.split() == []
