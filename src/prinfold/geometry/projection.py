@@ -1,0 +1,267 @@
+"""Nearest points on a smooth surface that is known by its map and Jacobian only.
+
+Each row minimises ½‖x − y(z)‖² over the latent domain by damped Newton from several starts, and keeps
+the best end. Rows never look at each other: a row's answer is the same alone and in any batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from prinfold._typing import BoolArray, FloatArray, IntArray, Mesh
+from prinfold.exceptions import InvalidParameterError
+from prinfold.geometry.domain import Domain
+from prinfold.geometry.metric import latent_span, second_derivatives
+from prinfold.geometry.simplices import nearest_on_simplices
+
+Map = Callable[[FloatArray], FloatArray]
+
+# Numbers held at once: Jacobians and second derivatives of a block, or its distances to all vertices.
+_BLOCK_NUMBERS = 2**21
+# From here on one matrix product beats differences.
+_PRODUCT_DIMENSIONS = 32
+_EPS = float(np.finfo(float).eps)
+
+
+class Projection(NamedTuple):
+    """Nearest points on a surface: latent (n, Q), points (n, D), squared distances (n,), and which converged (n,)."""
+
+    latent: FloatArray
+    points: FloatArray
+    squared_distance: FloatArray
+    converged: BoolArray
+
+
+def nearest_on_surface(
+    X: FloatArray, point: Map, jacobian: Map, domain: Domain, mesh: Mesh, n_starts: int = 4
+) -> Projection:
+    """Project every row on the surface, from starts that the mesh suggests.
+
+    The answer is never farther than the surface at the mesh foot's latent coordinates nor, with two
+    starts or more, than any vertex that lies on the surface.
+    """
+    return project_to_surface(X, point, jacobian, domain, surface_starts(X, mesh, domain, n_starts))
+
+
+def project_to_surface(
+    X: FloatArray,
+    point: Map,
+    jacobian: Map,
+    domain: Domain,
+    starts: FloatArray,
+    *,
+    max_iter: int = 100,
+    tol: float = 1e-10,
+) -> Projection:
+    """Minimise ½‖x − y(z)‖² for each row from each of its starts (n, S, Q), and keep the best.
+
+    ``point`` maps (m, Q) to (m, D), ``jacobian`` to (m, D, Q). A row stops when the gradient in the free
+    directions is at most tol·‖J‖·(‖x − y‖ + ‖J‖·span), span being the extent of the domain.
+    """
+    X, starts = np.asarray(X, dtype=float), np.asarray(starts, dtype=float)
+    if starts.ndim != 3 or starts.shape[0] != len(X) or starts.shape[1] == 0:
+        raise InvalidParameterError(f"starts must be (n, S, Q) with n = {len(X)} and S ≥ 1, got shape {starts.shape}.")
+    n, n_starts, n_columns = starts.shape
+    per_row = n_starts * X.shape[1] * (n_columns + domain.dimension**2)
+    size = max(1, _BLOCK_NUMBERS // max(1, per_row))
+    solver = _Solver(point, jacobian, domain, max_iter, tol)
+    parts = [solver.best(X[i : i + size], starts[i : i + size]) for i in range(0, max(n, 1), size)]
+    return Projection(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+class _Local(NamedTuple):
+    """What Newton's step needs to know at m places: gradient and Hessian in the frame, and the size of J."""
+
+    frame: FloatArray
+    gradient: FloatArray
+    frozen: BoolArray
+    values: FloatArray
+    vectors: FloatArray
+    size: FloatArray
+
+    def only(self, rows: IntArray | BoolArray) -> _Local:
+        """The same at some of the places."""
+        return _Local(
+            self.frame[rows],
+            self.gradient[rows],
+            self.frozen[rows],
+            self.values[rows],
+            self.vectors[rows],
+            self.size[rows],
+        )
+
+
+class _Solver(NamedTuple):
+    """Damped Newton for many rows at once; finished rows drop out."""
+
+    point: Map
+    jacobian: Map
+    domain: Domain
+    max_iter: int
+    tol: float
+
+    def best(self, X: FloatArray, starts: FloatArray) -> Projection:
+        """All starts of a block of rows, then the best end of each row."""
+        n, n_starts, _ = starts.shape
+        # Padding repeats starts; solving a repeat again would only cost time.
+        repeat = (starts[:, :, None] == starts[:, None, :]).all(axis=3)
+        fresh = ~np.tril(repeat, -1).any(axis=2)
+        row, column = np.nonzero(fresh)
+        z, y, done = self.descend(X[row], self.domain.retract(starts[row, column]))
+        squared = np.full((n, n_starts), np.inf)
+        squared[row, column] = _square(X[row] - y)
+        place = np.full((n, n_starts), -1)
+        place[row, column] = np.arange(len(row))
+        # The first of equals wins; an overflowing row (nan) loses to everything, but a row needs some end.
+        pick = place[np.arange(n), np.where(np.isnan(squared), np.inf, squared).argmin(axis=1)]
+        return Projection(z[pick], y[pick], _square(X - y[pick]), done[pick])
+
+    def descend(self, X: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Newton steps until every row has converged, cannot move, or has used its iterations."""
+        y = np.asarray(self.point(z), dtype=float)
+        done = np.zeros(len(X), dtype=bool)
+        active = np.arange(len(X))
+        for _ in range(self.max_iter):
+            if len(active) == 0:
+                break
+            local, small = self.look(X[active], z[active], y[active])
+            done[active] = small
+            active, local = active[~small], local.only(~small)
+            moved = self.move(X, z, y, active, local)
+            active = active[moved]
+        return z, y, done
+
+    def look(self, X: FloatArray, z: FloatArray, y: FloatArray) -> tuple[_Local, BoolArray]:
+        """Gradient −Jᵀr and Hessian JᵀJ − r·∂J in the frame, and which rows have converged."""
+        frame, J, r = self.domain.frame(z), np.asarray(self.jacobian(z), dtype=float), X - y
+        A = np.matmul(J, frame)
+        gradient = -np.einsum("ndj,nd->nj", A, r)
+        frozen = self.frozen(z, gradient)
+        second = second_derivatives(self.jacobian, self.domain, z, J)
+        hessian = np.einsum("ndj,ndk->njk", A, A) - np.einsum("nd,ndjk->njk", r, second)
+        # A frozen direction is decoupled: its own step is nil and it does not bend the others.
+        free = ~frozen
+        size = np.sqrt(_square(A.reshape(len(A), -1)))
+        alone = np.eye(A.shape[2]) * (size**2)[:, None, None]
+        hessian = np.where(free[:, :, None] & free[:, None, :], hessian, alone)
+        gradient = np.where(frozen, 0.0, gradient)
+        values, vectors = np.linalg.eigh(hessian)
+        residual = np.sqrt(_square(r))
+        rounding = 16 * _EPS * (np.sqrt(_square(X)) + np.sqrt(_square(y)))
+        limit = size * (self.tol * (residual + size * latent_span(self.domain)) + rounding)
+        # A maximum or saddle is stationary too; from there one steps down the side.
+        small = (np.sqrt(_square(gradient)) <= limit) & (values[:, 0] >= -1e-6 * size * (size + residual))
+        return _Local(frame, gradient, frozen, values, vectors, size), small | (size == 0)
+
+    def frozen(self, z: FloatArray, gradient: FloatArray) -> BoolArray:
+        """Directions that lead out of the box: at a bound, with the descent pushing outwards."""
+        if self.domain.dimension < self.domain.n_columns:
+            return np.zeros(gradient.shape, dtype=bool)
+        low, high = self.domain.lower, self.domain.upper
+        return np.asarray(((z <= low) & (gradient > 0)) | ((z >= high) & (gradient < 0)))
+
+    def move(self, X: FloatArray, z: FloatArray, y: FloatArray, active: IntArray, local: _Local) -> BoolArray:
+        """Try steps with growing damping until each row has one that does not climb; edits z and y in place."""
+        # Near the foot the distance is flat to rounding while the gradient still is not.
+        rounding = 8 * _EPS * (np.sqrt(_square(X[active])) + np.sqrt(_square(y[active])))
+        allowed = (np.sqrt(_square(X[active] - y[active])) + rounding) ** 2
+        moved, damping = np.zeros(len(active), dtype=bool), 0.0
+        for _ in range(24):
+            todo = np.flatnonzero(~moved)
+            if len(todo) == 0:
+                break
+            step = _step(local.only(todo), damping, 0.25 * latent_span(self.domain))
+            trial = self.domain.retract(z[active[todo]] + np.einsum("nqj,nj->nq", local.frame[todo], step))
+            landed = np.asarray(self.point(trial), dtype=float)
+            shorter = _square(X[active[todo]] - landed) <= allowed[todo]
+            rows = active[todo[shorter]]
+            z[rows], y[rows] = trial[shorter], landed[shorter]
+            moved[todo[shorter]] = True
+            damping = max(4 * damping, 1e-3)
+        return moved
+
+
+def _step(local: _Local, damping: float, longest: float) -> FloatArray:
+    """Step s = −V (|Λ| + μ‖J‖²)⁻¹ Vᵀg, at most ``longest``; |Λ| makes it descend whatever the curvature."""
+    floor = 1e-12 * local.size**2
+    scale = np.maximum(np.abs(local.values), floor[:, None]) + damping * (local.size**2)[:, None]
+    along = -np.einsum("nij,ni->nj", local.vectors, local.gradient) / scale
+    # On top of a ridge the gradient is silent: a nudge down the steepest side, less with every failure.
+    nudge = 0.01 * longest / (1 + 1e3 * damping)
+    stuck = (local.values[:, 0] < -1e-6 * local.size**2) & (np.abs(along[:, 0]) < 1e-6 * longest)
+    along[:, 0] = np.where(stuck, np.where(along[:, 0] < 0, -nudge, nudge), along[:, 0])
+    step = np.where(local.frozen, 0.0, np.einsum("nij,nj->ni", local.vectors, along))
+    length = np.sqrt(_square(step))
+    return np.asarray(step * np.minimum(1.0, longest / np.where(length > 0, length, 1.0))[:, None])
+
+
+def surface_starts(X: FloatArray, mesh: Mesh, domain: Domain, n_starts: int) -> FloatArray:
+    """(n, n_starts, Q) places to start from: the exact foot on the mesh, then the lowest local minima.
+
+    These are the vertices no farther than all their mesh neighbours, nearest first, so that each fold has
+    its say. Rows with fewer minima repeat the foot.
+    """
+    if n_starts < 1:
+        raise InvalidParameterError(f"n_starts must be at least 1, got {n_starts}.")
+    X, vertices, latent = (np.asarray(a, dtype=float) for a in (X, mesh.vertices, mesh.latent))
+    foot = nearest_on_simplices(X, vertices, mesh.faces)
+    starts = np.repeat(foot_latent(mesh, domain, foot.face, foot.barycentric)[:, None], n_starts, axis=1)
+    wanted = min(n_starts - 1, len(vertices))
+    if wanted == 0:
+        return starts
+    neighbours = _neighbour_table(len(vertices), np.asarray(mesh.faces))
+    centre = vertices.mean(axis=0)
+    size = max(1, _BLOCK_NUMBERS // len(vertices))
+    for i in range(0, len(X), size):
+        minima, valid = _lowest_minima(X[i : i + size] - centre, vertices - centre, neighbours, wanted)
+        chosen = starts[i : i + size, 1 : wanted + 1]
+        starts[i : i + size, 1 : wanted + 1] = np.where(valid[:, :, None], latent[minima], chosen)
+    return starts
+
+
+def foot_latent(mesh: Mesh, domain: Domain, face: IntArray, barycentric: FloatArray) -> FloatArray:
+    """Latent coordinates of points of a mesh: z₀ + Σ λ_j (z_j − z₀), differences taken the short way round."""
+    corners = np.asarray(mesh.latent, dtype=float)[np.asarray(mesh.faces)[face]]
+    base = corners[:, 0]
+    z = base.copy()
+    for j in range(1, corners.shape[1]):
+        z += barycentric[:, j, None] * domain.difference(corners[:, j], base)
+    return domain.retract(z)
+
+
+def _neighbour_table(n_vertices: int, faces: IntArray) -> IntArray:
+    """(V, most) neighbours of each vertex along the edges of faces; short rows are filled with the vertex itself."""
+    q1 = faces.shape[1]
+    pairs = np.concatenate([faces[:, [i, j]] for i in range(q1) for j in range(q1) if i != j] or [faces[:0, [0, 0]]])
+    pairs = np.unique(pairs, axis=0)
+    count = np.bincount(pairs[:, 0], minlength=n_vertices)
+    table = np.repeat(np.arange(n_vertices)[:, None], max(1, count.max(initial=0)), axis=1)
+    place = np.arange(len(pairs)) - np.repeat(np.cumsum(count) - count, count)
+    table[pairs[:, 0], place] = pairs[:, 1]
+    return table
+
+
+def _lowest_minima(
+    X: FloatArray, vertices: FloatArray, neighbours: IntArray, wanted: int
+) -> tuple[IntArray, BoolArray]:
+    """(m, wanted) vertices no farther than all their neighbours, nearest first, and which of them exist."""
+    if X.shape[1] > _PRODUCT_DIMENSIONS:
+        squared = _square(X)[:, None] + _square(vertices) - 2.0 * X @ vertices.T
+    else:
+        squared = cdist(X, vertices, "sqeuclidean")
+    lowest = squared[:, neighbours[:, 0]]
+    for column in neighbours.T[1:]:
+        np.minimum(lowest, squared[:, column], out=lowest)
+    squared[squared > lowest] = np.inf
+    near = np.argpartition(squared, wanted - 1, axis=1)[:, :wanted]
+    order = np.lexsort((near, np.take_along_axis(squared, near, axis=1)), axis=1)
+    near = np.take_along_axis(near, order, axis=1)
+    return near, np.isfinite(np.take_along_axis(squared, near, axis=1))
+
+
+def _square(A: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("...d,...d->...", A, A))

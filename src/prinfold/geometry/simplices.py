@@ -1,0 +1,230 @@
+"""Exact nearest points on a soup of simplices: points, segments, triangles, tetrahedra, in any dimension.
+
+The foot of a point on one simplex is its projection on the simplex's own flat when that falls inside,
+and otherwise the best of the feet on the facets. Which simplices to try at all is settled by bounding
+balls: nothing in a ball of centre c and radius r is nearer to x than ‖x − c‖ − r.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.exceptions import InvalidDataError
+
+# A tree beats brute force in few dimensions and loses to one matrix product in many.
+_TREE_DIMENSIONS = 16
+# Numbers held at once by a block of candidate pairs, and by a block of distances to all centres.
+_PAIR_NUMBERS = 2**21
+_DISTANCE_NUMBERS = 2**22
+# A flat whose edges are closer to dependent than this has its facets do all the work.
+_RANK_TOLERANCE = 1e-13
+
+
+class Foot(NamedTuple):
+    """Nearest points on a soup of simplices.
+
+    ``points`` (n, D); ``face`` (n,) the row of ``faces`` each lies on; ``barycentric`` (n, q + 1) its
+    weights of that face's corners, non-negative with sum 1; ``squared_distance`` (n,).
+    """
+
+    points: FloatArray
+    face: IntArray
+    barycentric: FloatArray
+    squared_distance: FloatArray
+
+
+def nearest_on_simplices(X: FloatArray, vertices: FloatArray, faces: IntArray) -> Foot:
+    """Foot of every row of X on the union of simplices.
+
+    That is the argmin of ‖x − Σ_j λ_j v_{f,j}‖² over faces f and weights λ ≥ 0 with Σλ_j = 1. Memory is
+    bounded whatever the number of rows and faces.
+    """
+    X, vertices, faces = _check(X, vertices, faces)
+    centre = vertices.mean(axis=0)
+    # Far from the origin products of coordinates swamp differences: everything happens about the centre.
+    rows, corners = X - centre, (vertices - centre)[faces]
+    best = np.full(len(X), np.inf)
+    face = np.zeros(len(X), dtype=np.intp)
+    for layer in _layers(corners):
+        _search(rows, corners, layer, best, face)
+    barycentric, points, squared = _feet_in_blocks(rows, corners, face)
+    return Foot(points + centre, face, barycentric, squared)
+
+
+def nearest_on_simplices_reference(X: FloatArray, vertices: FloatArray, faces: IntArray) -> Foot:
+    """The slow obvious twin of :func:`nearest_on_simplices`: every row against every face."""
+    X, vertices, faces = _check(X, vertices, faces)
+    corners = vertices[faces]
+    rows, every = np.repeat(np.arange(len(X)), len(faces)), np.tile(np.arange(len(faces)), len(X))
+    barycentric, points, squared = foot_on_each(X[rows], corners[every])
+    table = squared.reshape(len(X), len(faces))
+    face = table.argmin(axis=1)
+    pick = np.arange(len(X)) * len(faces) + face
+    return Foot(points[pick], face, barycentric[pick], squared[pick])
+
+
+def foot_on_each(x: FloatArray, corners: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Feet of m points on m simplices, one each: x (m, D), corners (m, q + 1, D).
+
+    Returns barycentric weights (m, q + 1), points (m, D) and squared distances (m,). A degenerate
+    simplex is the union of its facets (Carathéodory), so leaving its own flat out loses nothing.
+    """
+    weights, inside = _flat_coordinates(x, corners)
+    points = np.matmul(weights[:, None, :], corners)[:, 0]
+    squared = np.where(inside, _square(x - points), np.inf)
+    outside = np.flatnonzero(~inside)
+    if len(outside) == 0:
+        return weights, points, squared
+    for dropped in range(corners.shape[1]):
+        kept = [j for j in range(corners.shape[1]) if j != dropped]
+        facet_weights, facet_points, facet_squared = foot_on_each(x[outside], corners[outside][:, kept])
+        better = facet_squared < squared[outside]
+        rows = outside[better]
+        weights[rows] = 0.0
+        weights[rows[:, None], kept] = facet_weights[better]
+        points[rows], squared[rows] = facet_points[better], facet_squared[better]
+    return weights, points, squared
+
+
+def _check(X: FloatArray, vertices: FloatArray, faces: IntArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    X, vertices, faces = np.asarray(X, dtype=float), np.asarray(vertices, dtype=float), np.asarray(faces)
+    if faces.ndim != 2 or len(faces) == 0:
+        raise InvalidDataError(
+            f"faces must be a table of corner indices with at least one row, got shape {faces.shape}."
+        )
+    if X.ndim != 2 or vertices.ndim != 2 or X.shape[1] != vertices.shape[1]:
+        raise InvalidDataError(
+            f"X and vertices must be tables with equally many columns, got shapes {X.shape} and {vertices.shape}."
+        )
+    if not (np.isfinite(X).all() and np.isfinite(vertices).all()):
+        raise InvalidDataError("X and vertices must be finite; drop or fill rows with NaN or infinity first.")
+    return X, vertices, faces
+
+
+def _square(A: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("...d,...d->...", A, A))
+
+
+def _flat_coordinates(x: FloatArray, corners: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Barycentric coordinates of the projection on the simplex's flat, and whether it falls inside.
+
+    Modified Gram–Schmidt on the edges E = QR from the first corner, then Rt = Qᵀ(x − v₀): squaring the
+    condition number through EᵀE would lose thin triangles.
+    """
+    m, q1, _ = corners.shape
+    edges = corners[:, 1:] - corners[:, :1]
+    rest, q = x - corners[:, 0], q1 - 1
+    R, y = np.zeros((m, q, q)), np.zeros((m, q))
+    regular = np.ones(m, dtype=bool)
+    for i in range(q):
+        before = np.sqrt(_square(edges[:, i]))
+        for j in range(i):
+            R[:, j, i] = np.einsum("md,md->m", edges[:, j], edges[:, i])
+            edges[:, i] -= R[:, j, i, None] * edges[:, j]
+        length = np.sqrt(_square(edges[:, i]))
+        regular &= (length > _RANK_TOLERANCE * before) & (length > 0)
+        R[:, i, i] = np.where(length > 0, length, 1.0)
+        edges[:, i] /= R[:, i, i, None]
+        y[:, i] = np.einsum("md,md->m", edges[:, i], rest)
+        rest = rest - y[:, i, None] * edges[:, i]
+    t = np.zeros((m, q))
+    for i in range(q - 1, -1, -1):
+        t[:, i] = (y[:, i] - np.einsum("mj,mj->m", R[:, i, i + 1 :], t[:, i + 1 :])) / R[:, i, i]
+    weights = np.concatenate([1.0 - t.sum(axis=1, keepdims=True), t], axis=1)
+    return weights, np.asarray(regular & (weights >= 0).all(axis=1))
+
+
+def _feet_in_blocks(rows: FloatArray, corners: FloatArray, face: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The winners once more, for their weights and points."""
+    weights, points, squared = np.empty((len(rows), corners.shape[1])), np.empty_like(rows), np.empty(len(rows))
+    size = max(1, _PAIR_NUMBERS // (corners.shape[1] * max(1, corners.shape[2])))
+    for start in range(0, len(rows), size):
+        block = slice(start, start + size)
+        weights[block], points[block], squared[block] = foot_on_each(rows[block], corners[face[block]])
+    return weights, points, squared
+
+
+class _Layer(NamedTuple):
+    """Faces of similar size with their bounding balls; ``tree`` is None in many dimensions."""
+
+    members: IntArray
+    centres: FloatArray
+    radii: FloatArray
+    largest: float
+    tree: cKDTree | None
+
+
+def _layers(corners: FloatArray) -> list[_Layer]:
+    """Faces sorted into layers by octaves of size: one huge face must not loosen the bound of all small ones."""
+    centres = corners.mean(axis=1)
+    # A ball a rounding error too small would discard the true face.
+    radii = np.sqrt(_square(corners - centres[:, None]).max(axis=1)) * (1 + 1e-12)
+    top = radii.max()
+    octave = np.zeros(len(radii)) if top == 0 else np.floor(-np.log2(np.maximum(radii / top, 2.0**-8)) / 2)
+    layers = []
+    for level in np.unique(octave)[::-1]:
+        index = np.flatnonzero(octave == level)
+        tree = cKDTree(centres[index]) if corners.shape[2] <= _TREE_DIMENSIONS else None
+        layers.append(_Layer(index, centres[index], radii[index], float(radii[index].max()), tree))
+    return layers
+
+
+def _search(rows: FloatArray, corners: FloatArray, layer: _Layer, best: FloatArray, face: IntArray) -> None:
+    """Improve ``best`` and ``face`` in place by the faces of one layer, nearest centres first.
+
+    Rounds of 8, 32, 128, … centres; a row leaves once the next centre's ball cannot hold anything nearer.
+    """
+    active, seen, wanted, total = np.arange(len(rows)), 0, 8, len(layer.members)
+    while len(active) and seen < total:
+        wanted = min(wanted, total)
+        size = _PAIR_NUMBERS // (wanted * corners.shape[1] * max(1, corners.shape[2]))
+        if layer.tree is None:
+            size = min(size, _DISTANCE_NUMBERS // total)
+        blocks = np.array_split(active, -(-len(active) // max(1, size)))
+        active = np.concatenate([_round(rows, corners, layer, best, face, b, slice(seen, wanted)) for b in blocks])
+        seen, wanted = wanted, wanted * 4
+
+
+def _round(
+    rows: FloatArray,
+    corners: FloatArray,
+    layer: _Layer,
+    best: FloatArray,
+    face: IntArray,
+    block: IntArray,
+    turn: slice,
+) -> IntArray:
+    """Try the centres whose turn it is for one block of rows; returns the rows that are not settled."""
+    distance, near = _nearest_centres(rows[block], layer, turn.stop)
+    last, distance, near = distance[:, -1], distance[:, turn], near[:, turn]
+    i, j = np.nonzero(distance - layer.radii[near] <= np.sqrt(best[block])[:, None])
+    squared = np.full(near.shape, np.inf)
+    squared[i, j] = foot_on_each(rows[block[i]], corners[layer.members[near[i, j]]])[2]
+    column = squared.argmin(axis=1)
+    value = squared[np.arange(len(block)), column]
+    better = value < best[block]
+    best[block[better]] = value[better]
+    face[block[better]] = layer.members[near[better, column[better]]]
+    return block[last - layer.largest <= np.sqrt(best[block])]
+
+
+def _nearest_centres(x: FloatArray, layer: _Layer, wanted: int) -> tuple[FloatArray, IntArray]:
+    """The ``wanted`` nearest ball centres of each row, nearest first: distances and places in the layer."""
+    if layer.tree is not None:
+        distance, near = layer.tree.query(x, k=np.arange(1, wanted + 1))
+        return np.asarray(distance), np.asarray(near)
+    squared = _square(x)[:, None] + _square(layer.centres) - 2.0 * x @ layer.centres.T
+    if wanted < len(layer.members):
+        near = np.argpartition(squared, wanted - 1, axis=1)[:, :wanted]
+    else:
+        near = np.broadcast_to(np.arange(wanted), squared.shape)
+    order = np.argsort(np.take_along_axis(squared, near, axis=1), axis=1, kind="stable")
+    near = np.take_along_axis(near, order, axis=1)
+    chosen = np.take_along_axis(squared, near, axis=1)
+    # The product form errs by a few ulps of ‖x‖² + ‖c‖²; as a lower bound it must err downwards.
+    slack = 1e-14 * (_square(x)[:, None] + _square(layer.centres).max())
+    return np.sqrt(np.maximum(chosen - slack, 0.0)), near
