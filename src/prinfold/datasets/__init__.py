@@ -1,0 +1,51 @@
+"""Data to try methods on: simulators with the true surface attached, and loaders of real data."""
+
+from __future__ import annotations
+
+from prinfold.datasets.closed import make_sphere, make_torus
+from prinfold.datasets.clouds import make_two_gaussians
+from prinfold.datasets.curves import (
+    make_circle,
+    make_epitrochoid,
+    make_half_circle,
+    make_spiral,
+    make_star,
+    make_thesis_curve,
+    make_zigzag,
+)
+from prinfold.datasets.dataset import Dataset, simulate
+from prinfold.datasets.pipe import Beams, Densitometer, make_pipe_flow, path_lengths
+from prinfold.datasets.surface import TrueSurface, polyline
+from prinfold.datasets.surfaces import (
+    make_corkscrew,
+    make_ridge,
+    make_semilinear_sheet,
+    make_swiss_roll,
+    make_thesis_surface,
+)
+
+__all__ = [
+    "Beams",
+    "Dataset",
+    "Densitometer",
+    "TrueSurface",
+    "make_circle",
+    "make_corkscrew",
+    "make_epitrochoid",
+    "make_half_circle",
+    "make_pipe_flow",
+    "make_ridge",
+    "make_semilinear_sheet",
+    "make_sphere",
+    "make_spiral",
+    "make_star",
+    "make_swiss_roll",
+    "make_thesis_curve",
+    "make_thesis_surface",
+    "make_torus",
+    "make_two_gaussians",
+    "make_zigzag",
+    "path_lengths",
+    "polyline",
+    "simulate",
+]

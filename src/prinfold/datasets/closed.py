@@ -1,0 +1,155 @@
+"""Simulated surfaces without an edge, in three dimensions or more."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.datasets.dataset import Dataset, Rng, random_frame, simulate
+from prinfold.datasets.surface import TrueSurface, columns, option
+from prinfold.geometry.domain import Box, UnitSphere
+
+
+def make_sphere(
+    n_samples: int = 500,
+    noise: float = 0.05,
+    noise_kind: str = "normal",
+    rng: Rng = None,
+    *,
+    radius: float = 1.0,
+    n_features: int | None = None,
+    sampling: str = "parameter",
+) -> Dataset:
+    """A sphere r u, u a unit vector in 3-D; the distance of x to it is |‖x‖ − r|.
+
+    ``n_features`` above 3 puts it isometrically into more dimensions by a random rotation drawn from ``rng``;
+    ``None`` leaves it where it is. Latent coordinates are unit vectors, uniform over the sphere.
+
+    Parameters
+    ----------
+    n_samples : int, default=500
+        Rows.
+    noise : float, default=0.05
+        Standard deviation of the noise.
+    noise_kind : {"normal", "isotropic"}, default="normal"
+        Noise along the normals only, or the same in every column.
+    rng : int or numpy.random.Generator, optional
+        Seed.
+    radius : float, default=1.0
+        Radius.
+    n_features : int, optional
+        Columns, if more than the surface needs by itself.
+    sampling : {"parameter", "area", "grid"}, default="parameter"
+        Uniform in the parameter, uniform by area, or a regular grid of the parameter.
+
+    Returns
+    -------
+    Dataset
+        ``latent`` is the unit vector u.
+    """
+    domain = UnitSphere()
+    surface = TrueSurface(
+        "sphere",
+        lambda U: radius * U,
+        lambda U: np.broadcast_to(radius * np.eye(3), (len(U), 3, 3)),
+        domain,
+        domain.retract,
+        resolution=32,
+    )
+    generator = np.random.default_rng(rng)
+    surface = _rotated(surface, n_features, generator)
+    return simulate(surface, n_samples, noise, noise_kind, generator, sampling=sampling)
+
+
+def make_torus(
+    n_samples: int = 1000,
+    noise: float = 0.05,
+    noise_kind: str = "normal",
+    rng: Rng = None,
+    *,
+    kind: str = "ring",
+    radii: tuple[float, float] = (1.0, 0.4),
+    n_features: int | None = None,
+    sampling: str = "parameter",
+) -> Dataset:
+    """A torus with two angles (φ, θ) as latent coordinates.
+
+    ``kind="ring"`` is the ring in 3-D, ((R + r cos θ) cos φ, (R + r cos θ) sin φ, r sin θ) with R > r;
+    ``"flat"`` the product of two circles in 4-D, (R cos φ, R sin φ, r cos θ, r sin θ), which has the metric
+    of the plane. Distances are in closed form. ``n_features`` above 3 or 4 puts it isometrically into more
+    dimensions by a random rotation drawn from ``rng``; ``None`` leaves it where it is.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Rows.
+    noise : float, default=0.05
+        Standard deviation of the noise.
+    noise_kind : {"normal", "isotropic"}, default="normal"
+        Noise along the normals only, or the same in every column.
+    rng : int or numpy.random.Generator, optional
+        Seed.
+    kind : {"ring", "flat"}, default="ring"
+        Which torus.
+    radii : (float, float), default=(1.0, 0.4)
+        Radii R and r.
+    n_features : int, optional
+        Columns, if more than the surface needs by itself.
+    sampling : {"parameter", "area", "grid"}, default="parameter"
+        Uniform in the parameter, uniform by area, or a regular grid of the parameter.
+
+    Returns
+    -------
+    Dataset
+        ``latent`` is (φ, θ).
+    """
+    surface = option(TORI, "kind", kind)(*radii)
+    generator = np.random.default_rng(rng)
+    surface = _rotated(surface, n_features, generator)
+    return simulate(surface, n_samples, noise, noise_kind, generator, sampling=sampling)
+
+
+_ANGLES = Box.of((0.0, 2.0 * np.pi), (0.0, 2.0 * np.pi), periodic=(True, True))
+
+
+def _ring_torus(R: float, r: float) -> TrueSurface:
+    def point(U: FloatArray) -> FloatArray:
+        (a, b), reach = U.T, R + r * np.cos(U[:, 1])
+        return np.stack([reach * np.cos(a), reach * np.sin(a), r * np.sin(b)], axis=1)
+
+    def jacobian(U: FloatArray) -> FloatArray:
+        (a, b), reach = U.T, R + r * np.cos(U[:, 1])
+        ca, sa, cb, sb = np.cos(a), np.sin(a), np.cos(b), np.sin(b)
+        return columns((-reach * sa, reach * ca, np.zeros_like(a)), (-r * sb * ca, -r * sb * sa, r * cb))
+
+    def foot(X: FloatArray) -> FloatArray:
+        axial = np.hypot(X[:, 0], X[:, 1]) - R
+        return _ANGLES.retract(np.stack([np.arctan2(X[:, 1], X[:, 0]), np.arctan2(X[:, 2], axial)], axis=1))
+
+    return TrueSurface("ring torus", point, jacobian, _ANGLES, foot)
+
+
+def _flat_torus(R: float, r: float) -> TrueSurface:
+    def point(U: FloatArray) -> FloatArray:
+        a, b = U.T
+        return np.stack([R * np.cos(a), R * np.sin(a), r * np.cos(b), r * np.sin(b)], axis=1)
+
+    def jacobian(U: FloatArray) -> FloatArray:
+        a, b = U.T
+        zero = np.zeros_like(a)
+        return columns((-R * np.sin(a), R * np.cos(a), zero, zero), (zero, zero, -r * np.sin(b), r * np.cos(b)))
+
+    def foot(X: FloatArray) -> FloatArray:
+        return _ANGLES.retract(np.stack([np.arctan2(X[:, 1], X[:, 0]), np.arctan2(X[:, 3], X[:, 2])], axis=1))
+
+    return TrueSurface("flat torus", point, jacobian, _ANGLES, foot)
+
+
+#: The two tori.
+TORI = {"ring": _ring_torus, "flat": _flat_torus}
+
+
+def _rotated(surface: TrueSurface, n_features: int | None, rng: np.random.Generator) -> TrueSurface:
+    if n_features is None:
+        return surface
+    return surface.embedded(random_frame(n_features, surface.n_features, rng))

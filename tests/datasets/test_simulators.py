@@ -1,0 +1,134 @@
+"""Simulators: the numbers of the papers, the noise, the seeds."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+from prinfold import datasets
+from prinfold.exceptions import InvalidParameterError
+
+ALL = [name for name in datasets.__all__ if name.startswith("make_")]
+WITH_SURFACE = [name for name in ALL if name not in {"make_pipe_flow", "make_two_gaussians"}]
+
+
+def simulator(name: str) -> object:
+    return getattr(datasets, name)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_same_seed_same_rows_and_other_seed_others(name: str) -> None:
+    first, again, other = (simulator(name)(rng=seed) for seed in (5, np.random.default_rng(5), 6))
+    np.testing.assert_array_equal(first.X, again.X)
+    if np.any(first.clean != first.X):  # the semi-linear sheet is a grid without noise
+        assert np.any(first.X != other.X)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_shapes_and_names_fit_together(name: str) -> None:
+    n = inspect.signature(simulator(name)).parameters["n_samples"].default
+    data = simulator(name)(rng=0)
+    assert data.X.shape == data.clean.shape == (n, len(data.feature_names))
+    assert data.latent is None or len(data.latent) == n
+    assert np.isfinite(data.X).all()
+    assert f"{n} × {data.X.shape[1]}" in repr(data)
+    assert data.description in repr(data)
+
+
+@pytest.mark.parametrize("name", WITH_SURFACE)
+@pytest.mark.parametrize("kind", ["normal", "isotropic"])
+def test_noise_has_the_size_asked_for(name: str, kind: str) -> None:
+    """Squared noise over σ² is χ² with one degree of freedom per normal direction or per column."""
+    data = simulator(name)(n_samples=900, noise=0.01, noise_kind=kind, rng=1)
+    D, q = data.X.shape[1], data.surface.domain.dimension
+    freedom = {"normal": D - q, "isotropic": D}[kind]
+    total = (((data.X - data.clean) / 0.01) ** 2).sum()
+    assert abs(total - 900 * freedom) < 5 * np.sqrt(2 * 900 * freedom)
+
+
+@pytest.mark.parametrize("name", WITH_SURFACE)
+def test_no_noise_is_no_noise(name: str) -> None:
+    data = simulator(name)(noise=0.0, rng=1)
+    np.testing.assert_array_equal(data.X, data.clean)
+
+
+def test_spiral_runs_from_radius_one_fifth_to_six_fifths_in_two_whorls() -> None:
+    data = datasets.make_spiral(rng=0)
+    assert data.X.shape == (300, 2)
+    ends = data.surface.point(np.array([[0.0], [4 * np.pi]]))
+    np.testing.assert_allclose(ends, [[0.2, 0.0], [1.2, 0.0]], atol=1e-12)
+    assert np.std(data.X - data.clean) == pytest.approx(0.05, rel=0.1)
+
+
+def test_thesis_curve_is_example_3_1() -> None:
+    data = datasets.make_thesis_curve(rng=0)
+    x = np.linspace(0.15, 3.05, 59)
+    np.testing.assert_allclose(data.clean, np.column_stack([x, x + 1.25 * np.sin(2 * x)]))
+
+
+def test_grids_of_the_thesis() -> None:
+    ridge = datasets.make_ridge(rng=0).clean
+    assert [len(np.unique(column)) for column in ridge.T[:2]] == [20, 20]
+    np.testing.assert_allclose(ridge[:, 2], np.tanh(6 * ridge[:, 0]))
+    x, y, z = datasets.make_thesis_surface(1024, rng=0).clean.T
+    assert (x.min(), x.max(), y.min(), y.max()) == (-1, 1, -2, 2)
+    np.testing.assert_allclose(z, (1.5 * x**3 - x) + 0.25 * np.cos(2 * y))
+    x, y, z = datasets.make_semilinear_sheet(rng=0).X.T
+    assert (x.min(), x.max(), y.min(), y.max()) == (-2, 2, -1, 1)
+    np.testing.assert_allclose(z, 0.5 * np.sin(0.5 * np.pi * x) + y)
+
+
+def test_corkscrew_and_roll_have_both_readings() -> None:
+    for reading, low, high, twist in (("printed", 0, 40, 1 / 20), ("conjectured", -20, 20, 1 / 40)):
+        data = datasets.make_corkscrew(4000, rng=0, reading=reading)
+        l, h = data.latent.T
+        assert (h.min(), h.max()) == (pytest.approx(low, abs=0.1), pytest.approx(high, abs=0.1))
+        angle = twist * np.pi * l
+        np.testing.assert_allclose(data.clean, np.column_stack([l, np.sin(angle) * h, np.cos(angle) * h]))
+    for reading, height in (("printed", 20), ("conjectured", 40)):
+        r, h = datasets.make_swiss_roll(4000, rng=0, reading=reading).latent.T
+        assert h.max() == pytest.approx(height, abs=0.1)
+        assert (r.min(), r.max()) == (pytest.approx(1, abs=0.02), pytest.approx(4 * np.pi, abs=0.02))
+
+
+def test_normal_noise_of_the_corkscrew_is_along_the_cross_product() -> None:
+    """Equation (14) of the paper."""
+    data = datasets.make_corkscrew(rng=0, noise=2.0)
+    J = data.surface.jacobian(data.latent)
+    normal = np.cross(J[:, :, 0], J[:, :, 1])
+    np.testing.assert_allclose(np.cross(data.X - data.clean, normal), 0.0, atol=1e-10)
+
+
+def test_two_gaussians_have_the_stated_entropy() -> None:
+    data = datasets.make_two_gaussians(20000, rng=0)
+    means = np.array([[-0.8, 0.8], [0.8, -0.8]])
+    precision = np.linalg.inv(0.59**2 * np.array([[1, 0.8], [0.8, 1]]))
+    shift = data.X[:, None] - means
+    squared = np.einsum("nki,ij,nkj->nk", shift, precision, shift)
+    density = (0.5 * np.exp(-0.5 * squared) * np.sqrt(np.linalg.det(precision)) / (2 * np.pi)).sum(axis=1)
+    assert 1000 * np.mean(np.log(density)) == pytest.approx(-1965, abs=30)
+    assert abs(np.mean(data.labels) - 0.5) < 4 * 0.5 / np.sqrt(20000)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: datasets.make_spiral(0), "n_samples must be at least 1"),
+        (lambda: datasets.make_spiral(noise=-1.0), "noise is a standard deviation"),
+        (lambda: datasets.make_spiral(noise_kind="loud"), r"noise_kind='loud' is not one of \['isotropic', 'normal'\]"),
+        (
+            lambda: datasets.make_ridge(401),
+            "sampling='grid' needs a number of samples that fills a 2-D grid, such as 400",
+        ),
+        (lambda: datasets.make_corkscrew(reading="aloud"), "reading='aloud' is not one of"),
+        (lambda: datasets.make_torus(kind="square"), "kind='square' is not one of"),
+        (lambda: datasets.make_torus(n_features=2), "n_features must be at least 3; got 2"),
+        (lambda: datasets.make_star(n_points=6), "odd number of points"),
+        (lambda: datasets.make_epitrochoid(fixed=0.5), "must be a whole number; got 2.5"),
+    ],
+)
+def test_wrong_settings_are_named(call: object, message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        call()
