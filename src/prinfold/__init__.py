@@ -1,0 +1,55 @@
+"""Principal curves, surfaces and manifolds: the smooth low-dimensional surface through the middle of data."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "GTM": "estimators.gtm",
+    "GaussianBasis": "algorithms.basis",
+    "HarmonicBasis": "algorithms.basis",
+    "load": "files",
+    "save": "files",
+}
+_MODULES = ("datasets", "exceptions", "latent", "metrics", "plot")
+
+if TYPE_CHECKING:
+    from prinfold import datasets, exceptions, latent, metrics, plot
+    from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
+    from prinfold.estimators.gtm import GTM
+    from prinfold.files import load, save
+
+__all__ = [
+    "GTM",
+    "GaussianBasis",
+    "HarmonicBasis",
+    "__version__",
+    "datasets",
+    "exceptions",
+    "latent",
+    "load",
+    "metrics",
+    "plot",
+    "save",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import public names on first use: ``import prinfold`` itself loads nothing heavy."""
+    if name == "load":
+        import_module("prinfold.estimators")  # fills the registry of what a file may hold
+    if name in _PUBLIC:
+        value = getattr(import_module(f"prinfold.{_PUBLIC[name]}"), name)
+    elif name in _MODULES:
+        value = import_module(f"prinfold.{name}")
+    else:
+        raise AttributeError(f"module 'prinfold' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

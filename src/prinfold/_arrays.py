@@ -1,0 +1,138 @@
+"""Rows in blocks: how every pass over the data is cut, threaded and added up.
+
+A pass never holds more than a few blocks of derived numbers, so memory beyond the data stays bounded
+whatever the number of rows. Blocks go to threads; BLAS is held to one thread meanwhile, because many
+small parallel products spend their time in barriers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, reduce
+from typing import Any, Protocol, TypeVar
+
+import joblib
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from prinfold._typing import FloatArray
+
+_BLOCK_ENTRIES = 2**19
+"""Entries of one block of derived numbers; about 4 MB in float64, which stays in a core's cache."""
+
+
+class Summable(Protocol):
+    """Anything that forms sums: numbers, arrays, EM statistics."""
+
+    def __add__(self, other: Any, /) -> Any: ...
+
+
+S = TypeVar("S", bound=Summable)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table read block by block: centred in float64 first, then in the working precision.
+
+    Centring before anything is squared keeps data far from the origin accurate. The table itself is
+    only ever sliced, so a memory map stays on disk.
+    """
+
+    table: FloatArray
+    offset: FloatArray
+    weight: FloatArray | None
+    block_rows: int
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.table.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.table.shape[1])
+
+    @property
+    def total_weight(self) -> float:
+        return float(self.n_rows if self.weight is None else np.sum(self.weight, dtype=np.float64))
+
+    @property
+    def slices(self) -> list[slice]:
+        return [slice(i, min(i + self.block_rows, self.n_rows)) for i in range(0, self.n_rows, self.block_rows)]
+
+    def block(self, part: slice) -> FloatArray:
+        """Centred rows, C-contiguous, in the table's own precision."""
+        centred = np.subtract(self.table[part], self.offset, dtype=np.float64, order="C")
+        return centred.astype(self.table.dtype, copy=False)
+
+    def block_weight(self, part: slice) -> FloatArray | None:
+        return None if self.weight is None else self.weight[part]
+
+
+def as_rows(
+    table: FloatArray,
+    offset: FloatArray | None = None,
+    weight: FloatArray | None = None,
+    width: int = 1,
+    block_rows: int | None = None,
+) -> Rows:
+    """Cut a table into blocks whose derived numbers have ``width`` columns."""
+    if block_rows is None:
+        block_rows = int(np.clip(_BLOCK_ENTRIES // max(width, 1), 64, 1024))
+    zero = np.zeros(table.shape[1]) if offset is None else offset
+    return Rows(table, zero, weight, block_rows)
+
+
+def sum_blocks(work: Callable[[slice], S], slices: list[slice]) -> S:
+    """Σ work(block) over all blocks, threaded.
+
+    Thread t takes blocks t, t + T, …, and the partial sums are added in that order, so a run repeats
+    itself bit for bit and depends on the number of threads through rounding alone.
+    """
+    with blas_on_one_thread() as n_threads:
+        n_threads = min(n_threads, len(slices))
+
+        def partial(start: int) -> S:
+            return reduce(
+                lambda total, part: total + work(part), slices[start + n_threads :: n_threads], work(slices[start])
+            )
+
+        if n_threads == 1:
+            return partial(0)
+        with ThreadPoolExecutor(n_threads) as pool:
+            first, *rest = pool.map(partial, range(n_threads))
+        return reduce(lambda a, b: a + b, rest, first)
+
+
+def for_each_block(work: Callable[[slice], None], slices: list[slice]) -> None:
+    """Call ``work`` once for every block, threaded; ``work`` writes into its own rows of an output."""
+    with blas_on_one_thread() as n_threads:
+        if min(n_threads, len(slices)) <= 1:
+            for part in slices:
+                work(part)
+            return
+        with ThreadPoolExecutor(n_threads) as pool:
+            for _ in pool.map(work, slices):
+                pass
+
+
+@contextmanager
+def blas_on_one_thread() -> Iterator[int]:
+    """Hold BLAS to one thread; yields how many threads of our own may run instead.
+
+    That number is what BLAS was allowed on entry, so ``threadpool_limits``, ``OMP_NUM_THREADS`` and
+    the limits that joblib sets in its workers all govern prinfold too.
+    """
+    controller = _blas()
+    allowed = [library.num_threads for library in controller.lib_controllers]
+    n_threads = max(1, min([joblib.cpu_count(), *allowed]))
+    with controller.limit(limits=1):
+        yield n_threads
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    # Looking for the loaded libraries takes milliseconds, so it is done once.
+    return ThreadpoolController().select(user_api="blas")

@@ -1,0 +1,178 @@
+"""What comes in: tables, weights, latent coordinates, parameters.
+
+The only file that touches scikit-learn's private helpers.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import scipy.sparse
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from prinfold._typing import FloatArray, RandomState
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
+
+_SHOWN = 5
+"""How many offending rows or columns an error names."""
+
+
+# ---------------------------------------------------------------------------------------------- tables
+
+
+def check_table(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> FloatArray:
+    """A finite (n, D) float array in the table's own precision and memory order, without copying if possible."""
+    refuse_containers(X)
+    table = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
+        ensure_min_samples=min_rows,
+    )
+    refuse_non_finite(table, getattr(estimator, "feature_names_in_", None))
+    return np.asarray(table) if not isinstance(table, np.memmap) else table
+
+
+def refuse_containers(X: Any) -> None:
+    """Name the fix for containers that would fail obscurely or be pulled into memory silently."""
+    kind = f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
+    if scipy.sparse.issparse(X):
+        raise UnsupportedInputError(
+            f"got a sparse matrix ({type(X).__name__}) but dense data is required; pass X.toarray(), "
+            "or reduce the columns first, for example with sklearn.decomposition.TruncatedSVD"
+        )
+    if hasattr(X, "obsm") and hasattr(X, "uns"):
+        raise UnsupportedInputError(
+            f"got {kind}, an annotated data object; pass one of its arrays, such as adata.obsm['X_pca'] or adata.X"
+        )
+    if hasattr(X, "dask") or kind.startswith("dask"):
+        raise UnsupportedInputError(
+            f"got {kind}, a Dask collection, which would be pulled into memory whole; pass X.compute() if it fits, "
+            "or a NumPy memory map"
+        )
+    if nw.dependencies.is_into_dataframe(X):
+        return
+    if hasattr(X, "collect") and hasattr(X, "lazy"):
+        raise UnsupportedInputError(f"got {kind}, a query that has not run yet; pass X.collect()")
+
+
+def refuse_non_finite(table: FloatArray, names: Any) -> None:
+    """Raise an error that names the rows and columns of NaN and infinity."""
+    # A sum is finite for almost every finite table, and costs one pass without temporaries.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(table.sum(dtype=np.float64)):
+            return
+    bad = ~np.isfinite(table)
+    if not bad.any():
+        return
+    rows, columns = np.flatnonzero(bad.any(axis=1)), np.flatnonzero(bad.any(axis=0))
+    kind = "NaN" if np.isnan(table).any() else "infinity (inf)"
+    labels = [str(names[c]) if names is not None else str(c) for c in columns[:_SHOWN]]
+    raise InvalidDataError(
+        f"Input X contains {kind}: {int(bad.sum())} of its values are not finite, in row(s) "
+        f"{_listed(rows[:_SHOWN], len(rows))} and column(s) {_listed(labels, len(columns))}. "
+        "Drop those rows or fill the values first, for example with sklearn.impute.SimpleImputer."
+    )
+
+
+def _listed(shown: Sequence[Any] | FloatArray, total: int) -> str:
+    more = f" and {total - len(shown)} more" if total > len(shown) else ""
+    return ", ".join(map(str, shown)) + more
+
+
+def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
+    """(n,) non-negative float64 weights with a positive sum, or None for equal ones."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
+    if not weight.sum() > 0:
+        raise InvalidDataError("all sample weights are zero; at least one row must have a positive weight")
+    return np.asarray(weight)
+
+
+def check_latent(Z: Any, n_columns: int) -> FloatArray:
+    """(n, Q) finite latent coordinates in float64."""
+    Z = np.asarray(Z, dtype=np.float64)
+    if Z.ndim != 2 or Z.shape[1] != n_columns:
+        raise InvalidDataError(f"latent coordinates must have shape (n, {n_columns}), got {Z.shape}")
+    if not np.isfinite(Z).all():
+        raise InvalidDataError("latent coordinates contain NaN or infinity")
+    return Z
+
+
+# ------------------------------------------------------------------------------------------ parameters
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What a parameter may be: a test and the words that describe it."""
+
+    test: Callable[[Any], bool]
+    words: str
+
+    def __or__(self, other: Constraint) -> Constraint:
+        return Constraint(lambda v: self.test(v) or other.test(v), f"{self.words} or {other.words}")
+
+
+def integer(minimum: int) -> Constraint:
+    """A whole number, at least ``minimum``; booleans are not numbers here."""
+    return Constraint(
+        lambda v: isinstance(v, numbers.Integral) and not isinstance(v, bool) and v >= minimum,
+        f"a whole number of at least {minimum}",
+    )
+
+
+def real(minimum: float, *, above: bool = False) -> Constraint:
+    """A finite number, at least (or above) ``minimum``."""
+
+    def test(value: Any) -> bool:
+        if not isinstance(value, numbers.Real) or isinstance(value, bool) or not np.isfinite(value):
+            return False
+        return bool(value > minimum if above else value >= minimum)
+
+    return Constraint(test, f"a finite number {'above' if above else 'of at least'} {minimum:g}")
+
+
+def one_of(options: Mapping[str, Any] | Sequence[str]) -> Constraint:
+    """One of a few names."""
+    return Constraint(lambda v: isinstance(v, str) and v in options, "one of " + ", ".join(map(repr, options)))
+
+
+def instance_of(*types: type, words: str) -> Constraint:
+    """An instance of a class."""
+    return Constraint(lambda v: isinstance(v, types), words)
+
+
+nothing = Constraint(lambda v: v is None, "None")
+flag = Constraint(lambda v: isinstance(v, bool | np.bool_), "True or False")
+axis_counts = integer(1) | Constraint(
+    lambda v: isinstance(v, tuple | list) and len(v) > 0 and all(integer(1).test(i) for i in v),
+    "a tuple of such numbers, one per latent axis",
+)
+random_state = Constraint(
+    lambda v: v is None or isinstance(v, numbers.Integral | np.random.RandomState | np.random.Generator),
+    "None, a whole number, a RandomState or a Generator",
+)
+
+
+def check_parameters(estimator: Any, constraints: Mapping[str, Constraint]) -> None:
+    """Check every parameter of an estimator against its table."""
+    for name, value in estimator.get_params(deep=False).items():
+        if not constraints[name].test(value):
+            raise InvalidParameterError(
+                f"{type(estimator).__name__}: {name}={value!r} is not {constraints[name].words}"
+            )
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """A NumPy generator from whatever scikit-learn's users pass as ``random_state``."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    return np.random.default_rng(random_state)

@@ -1,0 +1,1 @@
+"""Pure state, start, step and objective of each method."""

@@ -1,0 +1,162 @@
+"""Basis functions on a latent space: Gaussian bumps with linear terms and a bias, or harmonics.
+
+A basis has four verbs: ``bind`` places it on a latent space; the bound basis then gives ``features``
+(n, M), their ``gradient`` (n, M, Q), and ``penalised`` (M,), which of its weights a penalty holds down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from prinfold._typing import BoolArray, FloatArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.files import storable
+from prinfold.kernels.basis import (
+    gaussian_features,
+    gaussian_features_gradient,
+    harmonic_features,
+    harmonic_features_gradient,
+)
+from prinfold.kernels.distances import nearest_squared_distance
+from prinfold.latent import LatentSpace, Lattice, Points, Sphere, grid
+
+
+class BoundBasis(Protocol):
+    """Basis functions φ₁ … φ_M on one latent space; the last is the bias."""
+
+    @property
+    def penalised(self) -> BoolArray:
+        """(M,) True where a weight penalty applies."""
+
+    def features(self, Z: FloatArray) -> FloatArray:
+        """(n, M) φ_m(z)."""
+
+    def gradient(self, Z: FloatArray) -> FloatArray:
+        """(n, M, Q) ∂φ_m/∂z."""
+
+
+class Basis(Protocol):
+    """A recipe for basis functions, independent of the latent space until bound."""
+
+    def bind(self, latent: LatentSpace) -> BoundBasis:
+        """Place the basis functions on ``latent``."""
+
+
+@storable
+@dataclass(frozen=True)
+class GaussianBasis:
+    """Gaussian bumps on a lattice of centres, with linear terms and a bias: thesis (3.9).
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Centres along each axis; the number of centres on a sphere.
+    width : float, default=1.0
+        Standard deviation of a bump in units of the spacing of the centres.
+    linear : bool, default=True
+        Whether the embedded coordinates themselves are basis functions.
+    scale : float, default=1.0
+        Factor on the centres of open axes; ``n / (n - 1)`` puts the outermost beyond the edge.
+    penalise_bias : bool, default=False
+        Whether a weight penalty holds down the bias too.
+    """
+
+    shape: int | tuple[int, ...]
+    width: float = 1.0
+    linear: bool = True
+    scale: float = 1.0
+    penalise_bias: bool = False
+
+    def bind(self, latent: LatentSpace) -> BoundGaussianBasis:
+        """Place the centres; the distance between neighbouring ones sets the unit of ``width``."""
+        centres = latent.embed(self._centres(latent))
+        spacing = np.sqrt(np.mean(nearest_squared_distance(centres))) if len(centres) > 1 else 2.0
+        return BoundGaussianBasis(latent, centres, float(self.width * spacing), self.linear, self.penalise_bias)
+
+    def _centres(self, latent: LatentSpace) -> FloatArray:
+        if isinstance(latent, Sphere):
+            return Sphere(int(np.prod(self.shape))).nodes
+        shape = (self.shape,) * latent.n_columns if isinstance(self.shape, int) else self.shape
+        if len(shape) != latent.n_columns:
+            raise InvalidParameterError(
+                f"the basis has {len(shape)} axes but the latent space has {latent.n_columns}; "
+                "give one number of basis functions per latent axis"
+            )
+        if isinstance(latent, Lattice):
+            centres = Lattice(shape, latent.periodic).nodes
+            return np.asarray(np.where(latent.periodic, centres, self.scale * centres))
+        assert isinstance(latent, Points)
+        low, high = np.asarray(latent.domain.low), np.asarray(latent.domain.high)
+        return np.asarray((low + high) / 2 + self.scale * grid(*shape).nodes * (high - low) / 2)
+
+
+@dataclass(frozen=True)
+class BoundGaussianBasis:
+    """Gaussian bumps at ``centres`` (embedded) of standard deviation ``width``, then linear terms, then 1."""
+
+    latent: LatentSpace
+    centres: FloatArray
+    width: float
+    linear: bool
+    penalise_bias: bool
+
+    @property
+    def penalised(self) -> BoolArray:
+        n_smooth = len(self.centres) + (self.centres.shape[1] if self.linear else 0)
+        return np.append(np.ones(n_smooth, dtype=bool), self.penalise_bias)
+
+    def features(self, Z: FloatArray) -> FloatArray:
+        E = self.latent.embed(Z)
+        parts = [gaussian_features(E, self.centres, self.width), np.ones((len(Z), 1))]
+        return np.concatenate([parts[0], E, parts[1]] if self.linear else parts, axis=1)
+
+    def gradient(self, Z: FloatArray) -> FloatArray:
+        E, J = self.latent.embed(Z), self.latent.embed_jacobian(Z)
+        bumps = gaussian_features_gradient(E, self.centres, self.width) @ J
+        bias = np.zeros((len(Z), 1, Z.shape[1]))
+        return np.concatenate([bumps, J, bias] if self.linear else [bumps, bias], axis=1)
+
+
+@storable
+@dataclass(frozen=True)
+class HarmonicBasis:
+    """cos hθ and sin hθ for h = 1 … ``n_harmonics`` with a bias, on a circle.
+
+    Parameters
+    ----------
+    n_harmonics : int
+        Highest frequency round the circle.
+    penalise_bias : bool, default=False
+        Whether a weight penalty holds down the bias too.
+    """
+
+    n_harmonics: int
+    penalise_bias: bool = False
+
+    def bind(self, latent: LatentSpace) -> BoundHarmonicBasis:
+        """Check that the latent space is a circle."""
+        if not (isinstance(latent, Lattice) and latent.periodic == (True,)):
+            raise InvalidParameterError("a harmonic basis lives on a circle; set latent='circle' and n_components=1")
+        return BoundHarmonicBasis(self.n_harmonics, self.penalise_bias)
+
+
+@dataclass(frozen=True)
+class BoundHarmonicBasis:
+    """Harmonics of one angle, then 1."""
+
+    n_harmonics: int
+    penalise_bias: bool
+
+    @property
+    def penalised(self) -> BoolArray:
+        return np.append(np.ones(2 * self.n_harmonics, dtype=bool), self.penalise_bias)
+
+    def features(self, Z: FloatArray) -> FloatArray:
+        return np.append(harmonic_features(Z[:, 0], self.n_harmonics), np.ones((len(Z), 1)), axis=1)
+
+    def gradient(self, Z: FloatArray) -> FloatArray:
+        gradient = harmonic_features_gradient(Z[:, 0], self.n_harmonics)
+        return np.append(gradient, np.zeros((len(Z), 1)), axis=1)[:, :, None]

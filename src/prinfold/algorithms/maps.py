@@ -1,0 +1,79 @@
+"""Maps from latent space to data space, linear in their weights: y(z) = φ(z) W.
+
+A map has five verbs: ``point`` and ``jacobian`` anywhere in latent space, ``solve`` for the weights that
+fit weighted targets at the nodes, ``fit`` for the weights that fit targets anywhere, and ``roughness``,
+the squared norm that a penalty multiplies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.algorithms.basis import BoundBasis
+from prinfold.kernels.linalg import solve_symmetric
+from prinfold.latent import LatentSpace
+
+_ROWS_AT_ONCE = 4096
+"""Rows for which derivatives (n, M, Q) are held at once."""
+
+
+@dataclass(frozen=True)
+class BasisMap:
+    """A weighted sum of fixed basis functions, thesis (3.8)."""
+
+    latent: LatentSpace
+    basis: BoundBasis
+
+    @cached_property
+    def node_features(self) -> FloatArray:
+        """(K, M) Φ, the basis functions at the nodes."""
+        return self.basis.features(self.latent.nodes)
+
+    @cached_property
+    def penalty_mask(self) -> FloatArray:
+        """(M,) 1 where a weight is penalised, 0 where it is free."""
+        return self.basis.penalised.astype(float)
+
+    def nodes(self, weights: FloatArray) -> FloatArray:
+        """(K, D) images of the nodes, Y = Φ W (3.10)."""
+        return self.node_features @ weights
+
+    def point(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
+        """(n, D) y(z)."""
+        return _in_parts(lambda part: self.basis.features(part) @ weights, Z)
+
+    def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
+        """(n, D, Q) ∂y/∂z = ψ W, thesis (4.8)."""
+        return _in_parts(lambda part: np.einsum("nmq,md->ndq", self.basis.gradient(part), weights, optimize=True), Z)
+
+    def solve(self, mass: FloatArray, moment: FloatArray, strength: float) -> FloatArray:
+        """Weights of (ΦᵀGΦ + λM) W = Φᵀ(RT), thesis (3.15) with the penalty mask M on its diagonal."""
+        Phi = self.node_features
+        return self._normal_equations(Phi.T @ (mass[:, None] * Phi), Phi.T @ moment, strength)
+
+    def fit(self, Z: FloatArray, target: FloatArray, strength: float, weight: FloatArray | None = None) -> FloatArray:
+        """Ridge regression of ``target`` (n, D) on the basis functions at Z."""
+        Phi = self.basis.features(Z)
+        weighted = Phi if weight is None else Phi * weight[:, None]
+        return self._normal_equations(weighted.T @ Phi, weighted.T @ target, strength)
+
+    def roughness(self, weights: FloatArray) -> float:
+        """‖W‖² over the penalised weights."""
+        return float(self.penalty_mask @ np.einsum("md,md->m", weights, weights))
+
+    def _normal_equations(self, gram: FloatArray, right: FloatArray, strength: float) -> FloatArray:
+        gram = np.array(gram, dtype=np.float64)
+        gram[np.diag_indices_from(gram)] += strength * self.penalty_mask
+        # C order, so that a model read back from a file computes the same bits.
+        return np.ascontiguousarray(solve_symmetric(gram, np.asarray(right, dtype=np.float64)))
+
+
+def _in_parts(function: Callable[[FloatArray], FloatArray], Z: FloatArray) -> FloatArray:
+    if len(Z) <= _ROWS_AT_ONCE:
+        return function(Z)
+    return np.concatenate([function(Z[i : i + _ROWS_AT_ONCE]) for i in range(0, len(Z), _ROWS_AT_ONCE)])

@@ -1,0 +1,98 @@
+"""How many nodes and basis functions, and on which latent space, when the user leaves it open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import qmc
+
+from prinfold.algorithms.basis import Basis, GaussianBasis
+from prinfold.exceptions import InvalidParameterError
+from prinfold.latent import LatentSpace, Lattice, Points, Sphere, circle, cylinder, grid, line, torus
+
+LATENTS: dict[str, tuple[int | None, Callable[..., LatentSpace]]] = {
+    "grid": (None, grid),
+    "line": (1, line),
+    "circle": (1, circle),
+    "cylinder": (2, cylinder),
+    "torus": (None, torus),
+    "sphere": (2, Sphere),
+}
+"""Name → its dimension (None for any) and a function of the node counts."""
+
+_MOST_GRID_AXES = 6
+"""Beyond this a grid has too few nodes per axis to be one; a low-discrepancy sample replaces it."""
+
+
+def make_latent(latent: Any, nodes: Any, n_components: int, n_rows: float) -> LatentSpace:
+    """The latent space that the parameters ``latent``, ``nodes`` and ``n_components`` ask for."""
+    for given in (latent, nodes):
+        if isinstance(given, LatentSpace):
+            return _of_dimension(given, n_components)
+    if isinstance(nodes, np.ndarray):
+        return _of_dimension(Points(nodes), n_components)
+    name = latent or "grid"
+    dimension, build = LATENTS[name]
+    if dimension not in (None, n_components):
+        raise InvalidParameterError(
+            f"latent={name!r} has {dimension} dimension(s) but n_components={n_components}; set n_components={dimension}"
+        )
+    if name == "sphere":
+        return build(int(np.prod(nodes)) if nodes is not None else _total_nodes(2, n_rows))
+    if nodes is None and name == "grid" and n_components > _MOST_GRID_AXES:
+        sample = qmc.Sobol(n_components, scramble=False).random_base2(10)
+        return Points(2.0 * sample - 1.0)
+    return build(*_per_axis(nodes, n_components, _nodes_per_axis(n_components, n_rows), "nodes"))
+
+
+def make_basis(basis: Any, width: float, penalise_bias: bool, latent: LatentSpace) -> Basis:
+    """The basis that the parameters ``basis`` and ``width`` ask for."""
+    if hasattr(basis, "bind"):
+        return basis  # type: ignore[no-any-return]
+    if isinstance(latent, Sphere):
+        return GaussianBasis(
+            int(np.prod(basis)) if basis else max(8, latent.n // 6), width, penalise_bias=penalise_bias
+        )
+    shape = _per_axis(basis, latent.n_columns, _basis_per_axis(latent), "basis")
+    return GaussianBasis(shape, width, penalise_bias=penalise_bias)
+
+
+def _of_dimension(latent: LatentSpace, n_components: int) -> LatentSpace:
+    if latent.dimension != n_components:
+        raise InvalidParameterError(
+            f"the latent space given has {latent.dimension} dimension(s) but n_components={n_components}; "
+            f"set n_components={latent.dimension}"
+        )
+    return latent
+
+
+def _per_axis(given: Any, n_axes: int, default: Sequence[int] | int, name: str) -> tuple[int, ...]:
+    if given is None:
+        given = default
+    counts = (int(given),) * n_axes if np.ndim(given) == 0 else tuple(int(n) for n in given)
+    if len(counts) != n_axes:
+        raise InvalidParameterError(f"{name}={given!r} has {len(counts)} entries but there are {n_axes} latent axes")
+    return counts
+
+
+def _total_nodes(n_components: int, n_rows: float) -> int:
+    """About the thesis's 20 × 20 for a thousand rows, fewer for fewer; a curve needs fewer still."""
+    if n_components == 1:
+        return int(np.clip(n_rows / 3, 20, 100))
+    return int(np.clip(0.4 * n_rows, 36, 400))
+
+
+def _nodes_per_axis(n_components: int, n_rows: float) -> int:
+    return max(2, round(_total_nodes(n_components, n_rows) ** (1 / n_components)))
+
+
+def _basis_per_axis(latent: LatentSpace) -> tuple[int, ...]:
+    """Rather fewer than half as many bumps as nodes along each axis, as in the thesis's examples."""
+    if isinstance(latent, Lattice):
+        if len(latent.shape) == 1:
+            return (int(np.clip(latent.shape[0] // 4, min(4, latent.shape[0]), 15)),)
+        return tuple(int(np.clip(round(0.45 * n), 2, 9)) if n > 1 else 1 for n in latent.shape)
+    axes = latent.n_columns
+    return (max(1, round((latent.n_nodes / 4) ** (1 / axes))),) * axes

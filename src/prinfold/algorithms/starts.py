@@ -1,0 +1,108 @@
+"""First parameters of the GTM family, thesis 3.2.1.
+
+Each start is a function ``(model, rows, rng) → Parameters``; ``STARTS`` names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from prinfold._arrays import Rows
+from prinfold._typing import FloatArray
+from prinfold.algorithms.gtm import GTMModel
+from prinfold.algorithms.noise import Parameters
+from prinfold.initialise import (
+    EMBEDDERS,
+    Embedder,
+    Placed,
+    principal_axes,
+    principal_nodes,
+    spectral_placement,
+)
+from prinfold.kernels.distances import nearest_squared_distance
+
+Start = Callable[[GTMModel, Rows, np.random.Generator], Parameters]
+
+_RIDGE = 1e-9
+"""Regularisation per row of a least-squares fit to rows or nodes: only enough to be well posed."""
+
+_SEMI_RANDOM = 0.1
+"""Size of the random part of a semi-random start, relative to a random one."""
+
+
+def pca_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+    """Nodes in the plane of the first principal components.
+
+    The noise variance is the larger of the next component's variance and half the mean squared
+    distance between neighbouring nodes, so that it explains what the plane does not.
+    """
+    latent = model.surface.latent
+    n_embedded = latent.embed(latent.nodes[:1]).shape[1]
+    axes = principal_axes(rows, n_embedded + 1)
+    targets = principal_nodes(latent, axes)
+    weights = model.surface.fit(latent.nodes, targets, _RIDGE * latent.n_nodes)
+    off_plane = axes.variances[n_embedded] if len(axes.variances) > n_embedded else 0.0
+    return Parameters(weights, _first_precision(model, weights, off_plane))
+
+
+def random_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+    """Random weights of such a size that the nodes vary as much as the data do."""
+    weights = _random_weights(model, rows, rng)
+    variance = principal_axes(rows, 1).column_variance
+    # With equal responsibilities (3.12) is the mean squared distance over all pairs.
+    spread = np.mean(np.square(model.surface.nodes(weights)))
+    return Parameters(weights, 1.0 / max(variance + spread, model.noise.floor))
+
+
+def semi_random_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+    """The principal plane with a little randomness in every weight."""
+    plane = pca_start(model, rows, rng)
+    return Parameters(plane.weights + _SEMI_RANDOM * _random_weights(model, rows, rng), plane.precision)
+
+
+def spectral_start(embedder: Embedder, model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+    """Rows placed by a spectral embedding, weights by regression on those places."""
+    return placed_start(model, spectral_placement(embedder, rows, model.surface.latent, rng))
+
+
+def given_start(Z: FloatArray, model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+    """Rows placed by the caller."""
+    weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
+    return placed_start(model, Placed(Z, rows.block(slice(None)), weight))
+
+
+def placed_start(model: GTMModel, placed: Placed) -> Parameters:
+    """Ridge regression of the rows on the basis functions at their places; noise from what is left over."""
+    strength = max(model.penalty.strength(1.0), _RIDGE * placed.weight.sum())
+    weights = model.surface.fit(placed.latent, placed.rows, strength, placed.weight)
+    residual = placed.rows - model.surface.point(placed.latent, weights)
+    error = placed.weight @ np.einsum("nd,nd->n", residual, residual) / (placed.weight.sum() * residual.shape[1])
+    return Parameters(weights, _first_precision(model, weights, float(error)))
+
+
+STARTS: dict[str, Start] = {
+    "pca": pca_start,
+    "random": random_start,
+    "semi-random": semi_random_start,
+    **{name: partial(spectral_start, embedder) for name, embedder in EMBEDDERS.items()},
+}
+
+
+def _random_weights(model: GTMModel, rows: Rows, rng: np.random.Generator) -> FloatArray:
+    Phi = model.surface.node_features
+    spread = np.square(Phi - Phi.mean(axis=0)).sum(axis=1).mean()
+    variance = principal_axes(rows, 1).column_variance
+    weights = rng.standard_normal((Phi.shape[1], rows.n_columns)) * np.sqrt(
+        variance / max(spread, np.finfo(float).tiny)
+    )
+    weights[-1] = 0.0  # the bias stays at the data's centre …
+    weights[-1] -= (Phi @ weights).mean(axis=0)  # … and so does the mean of the nodes
+    return np.asarray(weights)
+
+
+def _first_precision(model: GTMModel, weights: FloatArray, variance: float) -> float:
+    between = 0.5 * nearest_squared_distance(model.surface.nodes(weights)).mean()
+    return float(1.0 / max(variance, between, model.noise.floor))

@@ -1,0 +1,257 @@
+"""The verbs every principal manifold shares, written once on top of its map and Jacobian."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray, Mesh, Stretch
+from prinfold._validate import check_latent, check_table
+from prinfold.estimators.callbacks import CallbackSupportMixin
+from prinfold.exceptions import OutOfDomainError
+from prinfold.files import save
+from prinfold.geometry.metric import stretch
+from prinfold.geometry.projection import Projection, project_to_surface, surface_starts
+from prinfold.kernels.distances import squared_distances
+from prinfold.latent import LatentSpace
+
+_MESH_PER_AXIS = {1: 400, 2: 50, 3: 13}
+"""Mesh vertices along each axis by latent dimension; beyond three a mesh is too large to be of use."""
+
+_N_STARTS = 4
+_PROJECT_ROWS = 8192
+
+
+class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of all estimators: a fitted one has ``latent_``, a map ``_point`` and its ``_jacobian``."""
+
+    _stored: ClassVar[tuple[str, ...]] = ("latent_", "n_iter_", "converged_", "stop_reason_", "history_")
+    latent_: LatentSpace
+
+    # ------------------------------------------------------------------ what a method must provide
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit the surface."""
+
+    @abstractmethod
+    def transform(self, X: Any) -> FloatArray:
+        """Latent coordinates of rows."""
+
+    @abstractmethod
+    def _point(self, Z: FloatArray) -> FloatArray:
+        """Points of the surface at valid latent coordinates, float64."""
+
+    @abstractmethod
+    def _jacobian(self, Z: FloatArray) -> FloatArray:
+        """Derivative of :meth:`_point`, float64."""
+
+    # ------------------------------------------------------------------------------- between spaces
+
+    def inverse_transform(self, Z: Any, *, extrapolate: bool = False) -> FloatArray:
+        """Points of the surface at latent coordinates.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, Q)
+            Latent coordinates; angles may be given in any turn.
+        extrapolate : bool, default=False
+            Whether coordinates outside the latent domain are allowed; without it they raise
+            :class:`~prinfold.exceptions.OutOfDomainError`.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        return self._point(self._valid_latent(Z, extrapolate))
+
+    def project(self, X: Any) -> FloatArray:
+        """Nearest point of the continuous surface to each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        table = self._table(X)
+        return self._nearest(table).points.astype(table.dtype, copy=False)
+
+    def reconstruct(self, X: Any) -> FloatArray:
+        """``inverse_transform(transform(X))``: the model's own round trip.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        table = self._table(X)
+        Z = np.asarray(self._latent_of(table), dtype=np.float64)
+        return self._point(self.latent_.domain.retract(Z)).astype(table.dtype, copy=False)
+
+    def projection_error(self, X: Any) -> float:
+        """Mean squared distance from rows to the surface; comparable between methods.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        float
+        """
+        return float(self._nearest(self._table(X)).squared_distance.mean())
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the projection error, so that higher is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        return -self.projection_error(X)
+
+    # -------------------------------------------------------------------------- shape of the surface
+
+    def jacobian(self, Z: Any, *, extrapolate: bool = False) -> FloatArray:
+        """Derivative ∂x/∂z of the map at latent coordinates.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, Q)
+        extrapolate : bool, default=False
+            Whether coordinates outside the latent domain are allowed.
+
+        Returns
+        -------
+        ndarray of shape (n, D, Q)
+        """
+        return self._jacobian(self._valid_latent(Z, extrapolate))
+
+    def magnification(self, Z: Any, *, extrapolate: bool = False) -> Stretch:
+        """How the map stretches latent space: the volume factor √det(JᵀJ), and along which axes.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, Q)
+        extrapolate : bool, default=False
+            Whether coordinates outside the latent domain are allowed.
+
+        Returns
+        -------
+        Stretch
+            ``factor`` (n,), ``directions`` (n, Q, q) as columns, longest first, ``lengths`` (n, q).
+        """
+        Z = self._valid_latent(Z, extrapolate)
+        return stretch(self._jacobian(Z), self.latent_.domain.frame(Z))
+
+    def mesh(self, resolution: int | None = None) -> Mesh:
+        """The surface cut into simplices: segments of a curve, triangles of a surface.
+
+        Parameters
+        ----------
+        resolution : int, default=None
+            Vertices along each latent axis; None takes a fine mesh up to three dimensions and the
+            nodes themselves beyond.
+
+        Returns
+        -------
+        Mesh
+            ``vertices`` (V, D), ``latent`` (V, Q), ``faces`` (F, q + 1).
+        """
+        check_is_fitted(self)
+        resolution = resolution or _MESH_PER_AXIS.get(self.latent_.dimension)
+        fine = self.latent_.refined(resolution) if resolution else self.latent_
+        return Mesh(self._point(fine.nodes), fine.nodes, fine.faces)
+
+    # ------------------------------------------------------------------------------------ outer layers
+
+    def plot(self, X: Any = None, **options: Any) -> Any:
+        """Draw the most telling picture of the model; see :func:`prinfold.plot.model`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), default=None
+            Rows to show.
+        **options
+            Passed on, such as ``labels=``, ``values=`` and ``ax=``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from prinfold.plot import model  # lazy: plotting is an outer layer and an optional extra
+
+        return model(self, X, **options)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that :func:`prinfold.load` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            By custom the name ends in ``.prinfold``.
+        """
+        save(self, path)
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    @abstractmethod
+    def _latent_of(self, table: FloatArray) -> FloatArray:
+        """Latent coordinates of checked rows."""
+
+    def _table(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return check_table(self, X, reset=False)
+
+    def _valid_latent(self, Z: Any, extrapolate: bool) -> FloatArray:
+        check_is_fitted(self)
+        Z = check_latent(Z, self.latent_.n_columns)
+        outside = ~self.latent_.domain.contains(Z)
+        if outside.any() and not extrapolate:
+            row = int(np.flatnonzero(outside)[0])
+            raise OutOfDomainError(
+                f"{int(outside.sum())} latent coordinate(s) lie outside the domain of the model, the first being "
+                f"row {row}: {Z[row]}; bring them inside, or pass extrapolate=True to evaluate the map there"
+            )
+        return Z
+
+    def _nearest(self, table: FloatArray) -> Projection:
+        """Exact projection in row blocks, started from the mesh and from the nearest node."""
+        mesh, nodes = self.mesh(), self._point(self.latent_.nodes)
+        blocks = range(0, len(table), _PROJECT_ROWS)
+        parts = [self._nearest_block(np.asarray(table[i : i + _PROJECT_ROWS], float), mesh, nodes) for i in blocks]
+        return Projection(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+    def _nearest_block(self, rows: FloatArray, mesh: Mesh, nodes: FloatArray) -> Projection:
+        domain = self.latent_.domain
+        n_nearest = min(1 if len(mesh.faces) else _N_STARTS, len(nodes))
+        order = np.argpartition(squared_distances(rows, nodes), n_nearest - 1, axis=1)[:, :n_nearest]
+        starts = [self.latent_.nodes[order]]
+        if len(mesh.faces):
+            starts.append(surface_starts(rows, mesh, domain, _N_STARTS))
+        return project_to_surface(rows, self._point, self._jacobian, domain, np.concatenate(starts, axis=1))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.latent_.n_columns
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,65 @@
+"""scikit-learn's callbacks (1.9 and later), and a stand-in for versions before them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from prinfold.loops import Iteration
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stand-in with the same ``set_callbacks``; hooks are called by :func:`forward_to_callbacks`."""
+
+        def set_callbacks(self, *callbacks: Any) -> Any:
+            """Keep callbacks that have ``on_fit_task_end(estimator, context)``."""
+            if not all(hasattr(callback, "on_fit_task_end") for callback in callbacks):
+                raise TypeError("callbacks must be instances following the FitCallback protocol.")
+            self._skl_callbacks = list(callbacks)
+            return self
+
+    def with_callbacks(method: F) -> F:  # type: ignore[no-redef]
+        """Leave the method as it is: there is nothing to tear down."""
+        return method
+
+
+class CallbackForwarder:
+    """A loop listener that tells scikit-learn's callbacks of each iteration.
+
+    ``attributes(state)`` gives the fitted attributes with which a callback can try the model as it is.
+    """
+
+    def __init__(self, estimator: Any, X: Any, max_iter: int, attributes: Callable[[Any], Mapping[str, Any]]) -> None:
+        self.estimator, self.X, self.attributes = estimator, X, attributes
+        self.context: Any = None
+        if hasattr(estimator, "_init_callback_context"):
+            self.context = estimator._init_callback_context(max_subtasks=max_iter + 1)
+            self.context.call_on_fit_task_begin(estimator=estimator, X=X)
+
+    def __call__(self, iteration: Iteration[Any]) -> bool:
+        if self.context is None:
+            callbacks = self.estimator._skl_callbacks
+            return any([callback.on_fit_task_end(self.estimator, iteration) for callback in callbacks])
+        task = self.context.subcontext(task_name="iteration")
+        task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
+        fitted = dict(self.attributes(iteration.state))
+        return bool(task.call_on_fit_task_end(estimator=self.estimator, X=self.X, reconstruction_attributes=fitted))
+
+    def close(self, message: str) -> None:
+        """End the outer task."""
+        if self.context is not None:
+            self.context.call_on_fit_task_end(estimator=self.estimator, X=self.X)
+
+
+def forward_to_callbacks(
+    estimator: Any, X: Any, max_iter: int, attributes: Callable[[Any], Mapping[str, Any]]
+) -> list[CallbackForwarder]:
+    """Listeners for the callbacks set on ``estimator``: one, or none where none are set."""
+    if not getattr(estimator, "_skl_callbacks", None):
+        return []
+    return [CallbackForwarder(estimator, X, max_iter, attributes)]

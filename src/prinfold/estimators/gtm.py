@@ -1,0 +1,453 @@
+"""The generative topographic mapping."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from prinfold._arrays import Rows, as_rows
+from prinfold._typing import FloatArray, RandomState
+from prinfold._validate import (
+    Constraint,
+    as_generator,
+    axis_counts,
+    check_latent,
+    check_parameters,
+    check_table,
+    check_weight,
+    flag,
+    instance_of,
+    integer,
+    nothing,
+    one_of,
+    random_state,
+    real,
+)
+from prinfold.algorithms import gtm
+from prinfold.algorithms.maps import BasisMap
+from prinfold.algorithms.noise import ConstantPenalty, IsotropicNoise, Parameters, PriorPenalty
+from prinfold.algorithms.sizes import LATENTS, make_basis, make_latent
+from prinfold.algorithms.starts import STARTS, Start, given_start
+from prinfold.estimators.base import PrincipalManifold
+from prinfold.estimators.callbacks import forward_to_callbacks, with_callbacks
+from prinfold.exceptions import (
+    CorruptModelFileError,
+    DegenerateWarning,
+    FoldWarning,
+    InterruptedWarning,
+    InvalidDataError,
+    InvalidParameterError,
+)
+from prinfold.files import storable
+from prinfold.geometry.folds import Folds, describe, find_folds
+from prinfold.initialise import principal_axes, weighted_mean
+from prinfold.latent import LatentSpace
+from prinfold.loops import Outcome, StopReason, progress_for, run_fixed_point
+
+
+@storable
+class GTM(PrincipalManifold):
+    """Generative topographic mapping: a smooth surface with a density around it.
+
+    A grid of latent nodes is mapped by a smooth function into data space, where each carries the same
+    Gaussian noise; expectation maximisation moves the surface through the middle of the data.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the surface.
+    nodes : int, tuple of int, array of shape (K, Q) or latent space, default=None
+        Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows.
+    basis : int, tuple of int, or basis object, default=None
+        Basis functions along each axis, or a :class:`~prinfold.GaussianBasis` or
+        :class:`~prinfold.HarmonicBasis`; None takes rather fewer than half as many as nodes.
+    width : float, default=1.5
+        Standard deviation of a basis function in units of their spacing; larger is stiffer. Not used
+        with a basis object.
+    latent : str or latent space, default=None
+        ``"grid"``, ``"line"``, ``"circle"``, ``"cylinder"``, ``"torus"`` or ``"sphere"``; None is a grid.
+    regularization : float, default=None
+        Constant weight penalty λ; larger is smoother. None is 0.01, unless ``prior_precision`` is given.
+    prior_precision : float, default=None
+        Precision α of a Gaussian prior on the weights, so that λ = α/β follows the noise; it has
+        the units of the data to the power −2.
+    penalise_bias : bool, default=False
+        Whether the penalty holds down the bias too. Not used with a basis object.
+    noise_floor : float, default=1e-6
+        Smallest noise variance, relative to the mean variance of a column.
+    init : str or array of shape (n, Q), default="pca"
+        ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, or latent
+        coordinates of the rows.
+    max_iter : int, default=200
+        Most EM iterations.
+    tol : float, default=1e-4
+        Training stops when the objective per row changes by less; 0 never stops early.
+    random_state : int, RandomState or Generator, default=None
+        Seed of random starts and of the rows that a spectral start sees.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal, 2 a line for each iteration.
+
+    Attributes
+    ----------
+    latent_ : latent space
+        Nodes, topology and chart.
+    basis_ : basis object
+        The basis functions in use.
+    weights_ : ndarray of shape (M, D)
+        Weights of the basis functions, about ``offset_``.
+    offset_ : ndarray of shape (D,)
+        Mean of the training rows.
+    noise_variance_ : float
+        Variance 1/β of the noise.
+    folds_ : Folds
+        Fold and warp diagnostics at the nodes.
+    n_iter_ : int
+        EM iterations done.
+    converged_ : bool
+        Whether the objective settled.
+    stop_reason_ : StopReason
+        Why training ended; its value is a sentence.
+    history_ : dict of list
+        ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise`` and
+        ``seconds``, the first entry being the start.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    References
+    ----------
+    Svensén (1998), GTM: the generative topographic mapping, PhD thesis, Aston University.
+    Bishop, Svensén & Williams (1998), GTM: the generative topographic mapping, Neural Computation 10.
+
+    Examples
+    --------
+    >>> from prinfold import GTM, datasets
+    >>> data = datasets.make_pipe_flow(300, rng=0)
+    >>> model = GTM(random_state=0).fit(data.X)
+    >>> model.transform(data.X).shape
+    (300, 2)
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = (
+        *PrincipalManifold._stored,
+        "basis_",
+        "weights_",
+        "offset_",
+        "noise_variance_",
+    )
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "n_components": integer(1),
+        "nodes": nothing | axis_counts | instance_of(LatentSpace, np.ndarray, words="an array or latent space"),
+        "basis": nothing | axis_counts | Constraint(lambda v: hasattr(v, "bind"), "a basis object"),
+        "width": real(0, above=True),
+        "latent": nothing | one_of(LATENTS) | instance_of(LatentSpace, words="a latent space"),
+        "regularization": nothing | real(0),
+        "prior_precision": nothing | real(0),
+        "penalise_bias": flag,
+        "noise_floor": real(0, above=True),
+        "init": one_of(STARTS) | instance_of(np.ndarray, words="an array of latent coordinates"),
+        "max_iter": integer(0),
+        "tol": real(0),
+        "random_state": random_state,
+        "verbose": integer(0) | flag,
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        nodes: Any = None,
+        basis: Any = None,
+        width: float = 1.5,
+        latent: Any = None,
+        regularization: float | None = None,
+        prior_precision: float | None = None,
+        penalise_bias: bool = False,
+        noise_floor: float = 1e-6,
+        init: Any = "pca",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.nodes = nodes
+        self.basis = basis
+        self.width = width
+        self.latent = latent
+        self.regularization = regularization
+        self.prior_precision = prior_precision
+        self.penalise_bias = penalise_bias
+        self.noise_floor = noise_floor
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---------------------------------------------------------------------------------------- fitting
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GTM:
+        """Fit the surface by expectation maximisation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows of numbers; a frame, Arrow table, array or memory map.
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows; a weight of 2 is the same as the row given twice.
+
+        Returns
+        -------
+        GTM
+        """
+        check_parameters(self, self._constraints)
+        table = check_table(self, X, reset=True, min_rows=2)
+        weight = check_weight(sample_weight, table)
+        rows = self._centre(table, weight)
+        model = self._assemble(rows)
+        start = self._start(rows)(model, rows, as_generator(self.random_state))
+        self._keep(model, rows, self._train(model, rows, start))
+        self._warn()
+        return self
+
+    def _centre(self, table: FloatArray, weight: FloatArray | None) -> Rows:
+        self.offset_ = weighted_mean(table, weight)
+        total = len(table) if weight is None else float(weight.sum())
+        self.latent_ = make_latent(self.latent, self.nodes, self.n_components, total)
+        return as_rows(table, self.offset_, weight, width=self.latent_.n_nodes)
+
+    def _assemble(self, rows: Rows) -> gtm.GTMModel:
+        """The fixed part of the model: map, noise and penalty."""
+        self.basis_ = make_basis(self.basis, self.width, self.penalise_bias, self.latent_)
+        surface = BasisMap(self.latent_, self.basis_.bind(self.latent_))
+        variance = principal_axes(rows, 1).column_variance
+        # Rounding in the data themselves is noise too, and the only kind that constant data have.
+        rounding = np.square(np.finfo(rows.table.dtype).eps * np.abs(self.offset_).max(initial=0.0))
+        floor = max(self.noise_floor * variance, float(rounding), np.finfo(np.float64).tiny ** 0.5)
+        return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())
+
+    def _penalty(self) -> ConstantPenalty | PriorPenalty:
+        if self.prior_precision is None:
+            return ConstantPenalty(0.01 if self.regularization is None else float(self.regularization))
+        if self.regularization is not None:
+            raise InvalidParameterError("give either regularization (constant λ) or prior_precision (α), not both")
+        return PriorPenalty(float(self.prior_precision))
+
+    def _start(self, rows: Rows) -> Start:
+        if isinstance(self.init, str):
+            return STARTS[self.init]
+        Z = check_latent(self.init, self.latent_.n_columns)
+        if len(Z) != rows.n_rows:
+            raise InvalidDataError(f"init has {len(Z)} latent coordinates for {rows.n_rows} rows; give one per row")
+        Z = self.latent_.domain.retract(Z)
+        return lambda model, rows, rng: given_start(Z, model, rows, rng)
+
+    def _train(self, model: gtm.GTMModel, rows: Rows, start: Parameters) -> Outcome[gtm.State]:
+        progress = progress_for(int(self.verbose), type(self).__name__)
+        callbacks = forward_to_callbacks(
+            self, rows.table, self.max_iter, lambda s: self._attributes(model, s.parameters)
+        )
+        outcome = run_fixed_point(
+            lambda: gtm.begin(model, rows, start),
+            lambda state: gtm.step(model, rows, state),
+            lambda state: gtm.measure(model, state),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            listeners=[*progress, *callbacks],
+        )
+        for listener in (*progress, *callbacks):
+            listener.close(str(outcome.reason))
+        return outcome
+
+    def _keep(self, model: gtm.GTMModel, rows: Rows, outcome: Outcome[gtm.State]) -> None:
+        for name, value in self._attributes(model, outcome.state.parameters).items():
+            setattr(self, name, value)
+        self.n_iter_ = outcome.n_iter
+        self.converged_ = outcome.converged
+        self.stop_reason_ = outcome.reason
+        self.history_ = outcome.history
+
+    def _attributes(self, model: gtm.GTMModel, parameters: Parameters) -> dict[str, Any]:
+        """What a fitted GTM consists of."""
+        return {
+            "latent_": self.latent_,
+            "basis_": self.basis_,
+            "offset_": self.offset_,
+            "weights_": parameters.weights,
+            "noise_variance_": 1.0 / parameters.precision,
+            "n_features_in_": parameters.weights.shape[1],
+            "_model": model,
+        }
+
+    def _restore(self) -> None:
+        """Rebuild what a file leaves out, and refuse parts that do not fit together."""
+        surface = BasisMap(self.latent_, self.basis_.bind(self.latent_))
+        expected = (len(surface.penalty_mask), self.n_features_in_)
+        if self.weights_.shape != expected or self.offset_.shape != expected[1:] or not self.noise_variance_ > 0:
+            raise CorruptModelFileError(f"the weights have shape {self.weights_.shape}, but the model needs {expected}")
+        self._model = gtm.GTMModel(surface, IsotropicNoise(self.noise_variance_), self._penalty())
+
+    def _warn(self) -> None:
+        """Say in words what went wrong or may mislead."""
+        if self.stop_reason_ is StopReason.INTERRUPTED:
+            warnings.warn(f"{self.stop_reason_} ({self.n_iter_} iterations done)", InterruptedWarning, stacklevel=4)
+        if self.stop_reason_ is StopReason.MAX_ITER and self.tol > 0:
+            words = f"{self.stop_reason_} Raise max_iter (now {self.max_iter}) or tol (now {self.tol:g})."
+            warnings.warn(words, ConvergenceWarning, stacklevel=4)
+        if self.n_features_in_ < self.latent_.dimension:
+            words = (
+                f"a surface of {self.latent_.dimension} dimensions in {self.n_features_in_} column(s) is not determined"
+            )
+            warnings.warn(f"{words}; set n_components={self.n_features_in_}", DegenerateWarning, stacklevel=4)
+        folded = describe(self.folds_)
+        if folded:
+            warnings.warn(folded, FoldWarning, stacklevel=4)
+
+    # --------------------------------------------------------------------------------------- the verbs
+
+    def transform(self, X: Any) -> FloatArray:
+        """Posterior mean of each row in latent space.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, Q)
+        """
+        return self._latent_of(self._table(X))
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Log-likelihood of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return gtm.log_likelihood(self._model_of(), self._rows(self._table(X)), self._parameters())
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood of the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean(self.score_samples(X), dtype=np.float64))
+
+    def responsibilities(self, X: Any) -> FloatArray:
+        """Posterior weight of every node for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        return gtm.responsibilities(self._model_of(), self._rows(self._table(X)), self._parameters())
+
+    def posterior_mode(self, X: Any) -> FloatArray:
+        """The node with the largest posterior weight for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, Q)
+        """
+        return gtm.posterior_mode(self._model_of(), self._rows(self._table(X)), self._parameters())
+
+    def posterior_covariance(self, X: Any) -> FloatArray:
+        """Spread of the posterior about its mean in latent space.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, Q, Q)
+        """
+        return gtm.posterior_covariance(self._model_of(), self._rows(self._table(X)), self._parameters())
+
+    def mode_distance(self, X: Any) -> FloatArray:
+        """Distance in latent space from posterior mean to posterior mode, in units of the node spacing.
+
+        A row whose posterior has one narrow mode scores below 1; a score of several means that the
+        posterior has several modes, or a long tail, and that its mean may lie between them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        distance = gtm.mode_distance(self._model_of(), self._rows(self._table(X)), self._parameters())
+        return distance / distance.dtype.type(self.latent_.spacing)
+
+    def sample(self, n: int = 1, *, random_state: RandomState = None) -> FloatArray:
+        """Rows drawn from the density.
+
+        Parameters
+        ----------
+        n : int, default=1
+            How many.
+        random_state : int, RandomState or Generator, default=None
+            Seed.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        model = self._model_of()
+        rows, _ = gtm.sample(model, self._parameters(), n, as_generator(random_state))
+        return rows + self.offset_
+
+    @property
+    def folds_(self) -> Folds:
+        """Fold and warp diagnostics at the nodes."""
+        nodes, domain = self.latent_.nodes, self.latent_.domain
+        return find_folds(self._jacobian(nodes), domain.frame(nodes), self.latent_.edges)
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _latent_of(self, table: FloatArray) -> FloatArray:
+        return gtm.posterior_mean(self._model_of(), self._rows(table), self._parameters())
+
+    def _point(self, Z: FloatArray) -> FloatArray:
+        return self._model_of().surface.point(Z, self.weights_) + self.offset_
+
+    def _jacobian(self, Z: FloatArray) -> FloatArray:
+        return self._model_of().surface.jacobian(Z, self.weights_)
+
+    def _model_of(self) -> gtm.GTMModel:
+        return self._model
+
+    def _parameters(self) -> Parameters:
+        return Parameters(self.weights_, 1.0 / self.noise_variance_)
+
+    def _rows(self, table: FloatArray) -> Rows:
+        return as_rows(table, self.offset_, None, width=self.latent_.n_nodes)

@@ -1,0 +1,286 @@
+"""Model files: numbers and JSON, nothing that runs.
+
+A ``.prinfold`` file is a safetensors container. Arrays lie in it as they are; everything else is one JSON
+string, in which an array is a reference, an object is the *name* of a registered class with its
+fields, and nothing is ever imported by path. A digest over both tells altered files from whole ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as pack
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import CorruptModelFileError, NewerModelFileError, NotStorableError, UnknownModelError
+from prinfold.latent import Lattice, Points, Sphere
+
+FORMAT = 1
+"""Version of the layout; raised whenever an older reader could misread a file."""
+
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""``{version: function}`` that turns the JSON of that version into the next one's."""
+
+_KEY = "prinfold"
+_MOST_JSON = 2**26
+_MOST_ARRAYS = 10_000
+_KINDS = frozenset("fiub")
+
+C = TypeVar("C", bound=type)
+_classes: dict[str, type] = {"Lattice": Lattice, "Points": Points, "Sphere": Sphere}
+
+
+def storable(cls: C) -> C:
+    """Register a dataclass, an enum or an estimator under its own name, so that files may hold it.
+
+    An estimator says what to keep in ``_stored``, the names of its fitted attributes, and rebuilds the
+    rest in ``_restore()``.
+    """
+    _classes[cls.__name__] = cls
+    return cls
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator, or a scikit-learn ``Pipeline`` that ends in one, to a file.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted prinfold estimator, or a ``Pipeline`` of scaling or whitening steps and one.
+    path : str or path
+        Where to write; by custom the name ends in ``.prinfold``.
+    """
+    arrays: dict[str, FloatArray] = {}
+    content = _encode(model, type(model).__name__, arrays)
+    body = {"format": FORMAT, "model": content}
+    body["digest"] = _digest(body, arrays)
+    _write_whole(Path(path), pack(arrays, metadata={_KEY: _dump(body)}))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read what :func:`save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        A model file.
+
+    Returns
+    -------
+    estimator
+        The fitted estimator or pipeline.
+    """
+    body, arrays = _read(Path(path))
+    version = body.get("format")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise CorruptModelFileError(f"{path} has no valid format version (got {version!r}); save the model again")
+    if version > FORMAT:
+        raise NewerModelFileError(
+            f"{path} has format {version}, but this prinfold reads up to {FORMAT}; upgrade prinfold to open it"
+        )
+    if body.pop("digest", None) != _digest(body, arrays):
+        raise CorruptModelFileError(f"{path} has been altered or damaged since it was saved (its digest differs)")
+    for old in range(version, FORMAT):
+        body = MIGRATIONS[old](body)
+    try:
+        return _decode(body["model"], arrays)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+        if isinstance(error, UnknownModelError | CorruptModelFileError):
+            raise
+        raise CorruptModelFileError(f"{path} does not describe a model: {error}") from error
+
+
+# --------------------------------------------------------------------------------------------- encoding
+
+
+def _encode(value: Any, where: str, arrays: dict[str, FloatArray]) -> Any:
+    """JSON for a value; arrays go to ``arrays`` under the name of the place they came from."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.generic):
+        return _encode(value.item(), where, arrays)
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if isinstance(value, np.ndarray):
+        return _encode_array(value, where, arrays)
+    if isinstance(value, list):
+        return [_encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]
+    if isinstance(value, tuple):
+        return {"$tuple": [_encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]}
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {"$dict": {key: _encode(item, f"{where}.{key}", arrays) for key, item in value.items()}}
+    return _encode_object(value, where, arrays)
+
+
+def _encode_array(value: FloatArray, where: str, arrays: dict[str, FloatArray]) -> Any:
+    if value.dtype.kind in "OU" and all(isinstance(item, str) for item in value.ravel()):
+        return {"$strings": value.tolist()}
+    if value.dtype.kind not in _KINDS:
+        raise NotStorableError(f"{where} is an array of {value.dtype}, which a model file cannot hold")
+    arrays[where] = np.ascontiguousarray(value)
+    return {"$array": where}
+
+
+def _encode_object(value: Any, where: str, arrays: dict[str, FloatArray]) -> Any:
+    name = type(value).__name__
+    if isinstance(value, enum.Enum) and _classes.get(name) is type(value):
+        return {"$enum": name, "member": value.name}
+    if name == "Pipeline":
+        return {"$pipeline": [[label, _encode(step, f"{where}.{label}", arrays)] for label, step in value.steps]}
+    fields = _fields_of(value, where)
+    return {"$object": name, **{part: _encode(items, where, arrays) for part, items in fields.items()}}
+
+
+def _fields_of(value: Any, where: str) -> dict[str, dict[str, Any]]:
+    """What rebuilds an object: the arguments of its constructor and what was set afterwards."""
+    name = type(value).__name__
+    if _classes.get(name) is type(value):
+        if dataclasses.is_dataclass(value):
+            return {"init": {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}}
+        missing = [attribute for attribute in value._stored if not hasattr(value, attribute)]
+        if missing:
+            raise NotStorableError(f"{where} is not fitted ({missing[0]} is missing); call fit before save")
+        fitted = {attribute: getattr(value, attribute) for attribute in value._stored}
+        fitted |= {k: getattr(value, k) for k in ("n_features_in_", "feature_names_in_") if hasattr(value, k)}
+        return {"init": value.get_params(deep=False), "fitted": fitted}
+    if name in _SCALERS and type(value).__module__.startswith("sklearn."):
+        fitted = {k: v for k, v in vars(value).items() if k.endswith("_") and not k.startswith("_")}
+        return {"init": value.get_params(deep=False), "fitted": fitted}
+    what = "a function" if callable(value) else f"an object of type {name}"
+    raise NotStorableError(
+        f"{where} is {what}, which a file of numbers and JSON cannot hold; "
+        "set that parameter to a plain value before saving, or use pickle"
+    )
+
+
+def _scaler(module: str, name: str) -> Callable[[], type]:
+    def find() -> type:
+        from importlib import import_module
+
+        return getattr(import_module(module), name)  # type: ignore[no-any-return]
+
+    return find
+
+
+_SCALERS: dict[str, Callable[[], type]] = {
+    "StandardScaler": _scaler("sklearn.preprocessing", "StandardScaler"),
+    "RobustScaler": _scaler("sklearn.preprocessing", "RobustScaler"),
+    "MinMaxScaler": _scaler("sklearn.preprocessing", "MinMaxScaler"),
+    "MaxAbsScaler": _scaler("sklearn.preprocessing", "MaxAbsScaler"),
+    "PCA": _scaler("sklearn.decomposition", "PCA"),
+}
+"""Steps of a pipeline that a file may hold beside our estimators; a fixed list, never a path."""
+
+
+# --------------------------------------------------------------------------------------------- decoding
+
+
+def _decode(value: Any, arrays: Mapping[str, FloatArray]) -> Any:
+    if isinstance(value, list):
+        return [_decode(item, arrays) for item in value]
+    if not isinstance(value, dict):
+        return value
+    tags = [key for key in value if key.startswith("$")]
+    if len(tags) != 1 or tags[0] not in _DECODERS:
+        raise CorruptModelFileError(f"a model file holds something that is no known kind of value: {sorted(value)}")
+    return _DECODERS[tags[0]](value, arrays)
+
+
+def _decode_object(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> Any:
+    name = value["$object"]
+    cls = _classes.get(name) or _SCALERS.get(name, lambda: None)()
+    if cls is None:
+        raise UnknownModelError(f"the file holds a {name!r}, which this version of prinfold does not know")
+    made = cls(**_decode(value["init"], arrays))
+    if "fitted" in value:
+        for attribute, fitted in _decode(value["fitted"], arrays).items():
+            setattr(made, attribute, fitted)
+        getattr(made, "_restore", lambda: None)()
+    return made
+
+
+def _decode_pipeline(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> Any:
+    from sklearn.pipeline import Pipeline
+
+    return Pipeline([(label, _decode(step, arrays)) for label, step in value["$pipeline"]])
+
+
+def _decode_enum(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> Any:
+    cls = _classes.get(value["$enum"])
+    if cls is None or not issubclass(cls, enum.Enum):
+        raise UnknownModelError(f"the file holds a {value['$enum']!r}, which this version of prinfold does not know")
+    return cls[value["member"]]
+
+
+_DECODERS: dict[str, Callable[[dict[str, Any], Mapping[str, FloatArray]], Any]] = {
+    "$array": lambda value, arrays: arrays[value["$array"]],
+    "$strings": lambda value, _: np.array(value["$strings"], dtype=object),
+    "$float": lambda value, _: float(value["$float"]),
+    "$tuple": lambda value, arrays: tuple(_decode(item, arrays) for item in value["$tuple"]),
+    "$dict": lambda value, arrays: {key: _decode(item, arrays) for key, item in value["$dict"].items()},
+    "$enum": _decode_enum,
+    "$pipeline": _decode_pipeline,
+    "$object": _decode_object,
+}
+
+
+# ---------------------------------------------------------------------------------------- bytes on disk
+
+
+def _dump(body: Mapping[str, Any]) -> str:
+    return json.dumps(body, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def _digest(body: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> str:
+    digest = hashlib.sha256(_dump(body).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write beside the target and rename, so that an interrupted save leaves the old file alone."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no model file at {path}")
+    try:
+        with safe_open(path, framework="numpy") as stream:
+            text = (stream.metadata() or {}).get(_KEY, "")
+            names = list(stream.keys())
+            if not text or len(text) > _MOST_JSON or len(names) > _MOST_ARRAYS:
+                raise CorruptModelFileError(f"{path} is not a prinfold model file")
+            arrays = {name: stream.get_tensor(name) for name in names}
+            body = json.loads(text)
+    except (SafetensorError, json.JSONDecodeError, OSError, RecursionError) as error:
+        raise CorruptModelFileError(f"{path} is truncated, damaged or not a prinfold model file: {error}") from error
+    if not isinstance(body, dict):
+        raise CorruptModelFileError(f"{path} is not a prinfold model file")
+    for name, array in arrays.items():
+        if array.dtype.kind not in _KINDS or not np.isfinite(array).all():
+            raise CorruptModelFileError(f"{path} holds an array {name} that is not made of finite numbers")
+    return body, arrays

@@ -1,0 +1,182 @@
+"""Where training begins: the principal plane, spectral embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.csgraph import connected_components
+
+from prinfold._arrays import Rows, as_rows, sum_blocks
+from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidDataError
+from prinfold.latent import LatentSpace, Sphere
+
+_SPECTRAL_ROWS = 2000
+"""Rows that a spectral embedding sees at most: its cost grows with their square or cube."""
+
+
+class Axes(NamedTuple):
+    """Principal directions (r, D) as rows, their variances (r,), and the mean variance of a column."""
+
+    directions: FloatArray
+    variances: FloatArray
+    column_variance: float
+
+
+def weighted_mean(table: FloatArray, weight: FloatArray | None) -> FloatArray:
+    """(D,) mean row in float64, read in blocks."""
+    # Summing deviations from the first row keeps all digits when the data sit far from the origin.
+    anchor = np.asarray(table[0], dtype=np.float64)
+    rows = as_rows(table, anchor, weight)
+
+    def total(part: slice) -> FloatArray:
+        w, block = rows.block_weight(part), rows.block(part)
+        return block.sum(axis=0, dtype=np.float64) if w is None else w @ block.astype(np.float64)
+
+    return np.asarray(anchor + sum_blocks(total, rows.slices) / rows.total_weight)
+
+
+def principal_axes(rows: Rows, rank: int) -> Axes:
+    """The first ``rank`` principal directions of centred rows, with signs fixed (fewer where D is less)."""
+    rank = min(rank, rows.n_columns)
+    total = rows.total_weight
+    if rows.n_columns <= max(rows.n_rows, 1024):
+        covariance = sum_blocks(lambda part: _scatter(rows, part), rows.slices) / total
+        first = rows.n_columns - rank
+        variances, vectors = eigh(covariance, subset_by_index=[first, rows.n_columns - 1])
+        directions = vectors[:, ::-1].T
+        column_variance = float(np.trace(covariance)) / rows.n_columns
+        return Axes(_fix_signs(directions), np.maximum(variances[::-1], 0.0), column_variance)
+    # More columns than rows: the scatter matrix would be larger than the data.
+    block = rows.block(slice(None)).astype(np.float64)
+    weight = rows.block_weight(slice(None))
+    scaled = block if weight is None else block * np.sqrt(weight)[:, None]
+    _, singular, directions = np.linalg.svd(scaled / np.sqrt(total), full_matrices=False)
+    column_variance = float(np.sum(singular**2)) / rows.n_columns
+    return Axes(_fix_signs(directions[:rank]), singular[:rank] ** 2, column_variance)
+
+
+def _scatter(rows: Rows, part: slice) -> FloatArray:
+    block = rows.block(part).astype(np.float64, copy=False)
+    weight = rows.block_weight(part)
+    return np.asarray(block.T @ (block if weight is None else block * weight[:, None]))
+
+
+def _fix_signs(directions: FloatArray) -> FloatArray:
+    """Make the leading entry of each direction positive.
+
+    Leading is the first within 1 % of the largest, so that a tie such as (½, −½) has one answer
+    whatever the rounding.
+    """
+    size = np.abs(directions)
+    leading = np.argmax(size >= 0.99 * size.max(axis=1, keepdims=True), axis=1)
+    sign = np.sign(directions[np.arange(len(directions)), leading])
+    return np.asarray(directions * np.where(sign == 0, 1.0, sign)[:, None])
+
+
+def principal_nodes(latent: LatentSpace, axes: Axes) -> FloatArray:
+    """(K, D) images of the nodes in the principal plane: standardised embedding times √variance."""
+    E = latent.embed(latent.nodes)
+    spread = E.std(axis=0)
+    E = (E - E.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    rank = min(E.shape[1], len(axes.directions))
+    return np.asarray((E[:, :rank] * np.sqrt(axes.variances[:rank])) @ axes.directions[:rank])
+
+
+class Placed(NamedTuple):
+    """Rows with a latent coordinate each: Z (m, Q), the centred rows (m, D), their weights (m,)."""
+
+    latent: FloatArray
+    rows: FloatArray
+    weight: FloatArray
+
+
+def spectral_placement(embedder: Embedder, rows: Rows, latent: LatentSpace, rng: np.random.Generator) -> Placed:
+    """Latent coordinates of at most 2000 rows by a spectral embedding.
+
+    Rows are taken from the sorted unique rows, so that neither their order nor repeats matter.
+    """
+    unique, index = np.unique(rows.block(slice(None)), axis=0, return_inverse=True)
+    weight = np.bincount(index.ravel(), weights=rows.weight, minlength=len(unique)).astype(float)
+    unique, weight = unique[weight > 0], weight[weight > 0]
+    if len(unique) > _SPECTRAL_ROWS:
+        chosen = np.sort(rng.choice(len(unique), _SPECTRAL_ROWS, replace=False))
+        unique, weight = unique[chosen], weight[chosen]
+    n_embedded = latent.embed(latent.nodes[:1]).shape[1]
+    if len(unique) < n_embedded + 2:
+        raise InvalidDataError(
+            f"init={embedder.name!r} needs at least {n_embedded + 2} different rows, got {len(unique)}; use init='pca'"
+        )
+    return Placed(spread_over(latent, embedder.embed(unique, n_embedded)), unique, weight)
+
+
+def spread_over(latent: LatentSpace, E: FloatArray) -> FloatArray:
+    """Latent coordinates from an embedding in any units: open axes stretched to the domain's box,
+    pairs that stand for an angle centred and scaled to unit spread."""
+    centred = (E - E.mean(axis=0)) / np.maximum(E.std(axis=0), np.finfo(float).tiny)
+    if isinstance(latent, Sphere):
+        return latent.unembed(centred)[0]
+    low, high = latent.domain.lower, latent.domain.upper
+    columns, row = [], 0
+    for lo, hi in zip(low, high, strict=True):
+        if np.isinf(lo):
+            columns += [centred[:, row], centred[:, row + 1]]
+        else:
+            range_ = max(np.ptp(E[:, row]), np.finfo(float).tiny)
+            columns.append(lo + (hi - lo) * (E[:, row] - E[:, row].min()) / range_)
+        row += 2 if np.isinf(lo) else 1
+    return latent.unembed(np.stack(columns, axis=1))[0]
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """A spectral embedding by name: ``build(n_components, n_neighbors)`` makes the transformer."""
+
+    name: str
+    build: Callable[[int, int], Any]
+    n_neighbors: int
+
+    def embed(self, X: FloatArray, n_components: int) -> FloatArray:
+        n_neighbors = _connecting_neighbors(X, min(self.n_neighbors, len(X) - 1))
+        return np.asarray(self.build(n_components, n_neighbors).fit_transform(X), dtype=np.float64)
+
+
+def _connecting_neighbors(X: FloatArray, n_neighbors: int) -> int:
+    """The number of neighbours, doubled until their graph hangs together: no embedding can order islands."""
+    from sklearn.neighbors import kneighbors_graph  # deferred with the embeddings
+
+    while n_neighbors < len(X) - 1:
+        graph = kneighbors_graph(X, n_neighbors)
+        if connected_components(graph, directed=False, return_labels=False) == 1:
+            break
+        n_neighbors = min(2 * n_neighbors, len(X) - 1)
+    return n_neighbors
+
+
+def _isomap(n_components: int, n_neighbors: int) -> Any:
+    from sklearn.manifold import Isomap  # deferred: importing sklearn.manifold takes longer than most fits
+
+    return Isomap(n_components=n_components, n_neighbors=n_neighbors, eigen_solver="dense")
+
+
+def _lle(n_components: int, n_neighbors: int) -> Any:
+    from sklearn.manifold import LocallyLinearEmbedding
+
+    return LocallyLinearEmbedding(n_components=n_components, n_neighbors=n_neighbors, eigen_solver="dense")
+
+
+def _laplacian(n_components: int, n_neighbors: int) -> Any:
+    from sklearn.manifold import SpectralEmbedding
+
+    return SpectralEmbedding(n_components, affinity="nearest_neighbors", n_neighbors=n_neighbors, random_state=0)
+
+
+EMBEDDERS = {
+    "isomap": Embedder("isomap", _isomap, 10),
+    "lle": Embedder("lle", _lle, 12),
+    "laplacian": Embedder("laplacian", _laplacian, 10),
+}

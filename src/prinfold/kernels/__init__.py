@@ -1,0 +1,1 @@
+"""Arrays in, arrays out: distances, basis matrices, responsibilities, linear algebra."""

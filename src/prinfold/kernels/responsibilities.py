@@ -1,0 +1,33 @@
+"""Posterior weights of mixture components, in place and in log space."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import logsumexp
+
+from prinfold._typing import FloatArray
+
+_SMALLEST_EXPONENT = -60.0
+"""Weights below e⁻⁶⁰ of a row's largest are held there: they change no sum, and letting them run on
+into the subnormal numbers makes ``exp`` and the products that follow several times slower."""
+
+
+def normalise_log_weights(log_weight: FloatArray) -> FloatArray:
+    """Turn log weights (n, K) into weights that sum to one along each row, **in place**.
+
+    Returns (n,) the log of each row's sum, log Σ_k exp(log_weight). Subtracting the row's maximum
+    first means that a row far from every component still has a largest weight of one.
+    """
+    largest = log_weight.max(axis=1)
+    log_weight -= largest[:, None]
+    np.maximum(log_weight, _SMALLEST_EXPONENT, out=log_weight)
+    np.exp(log_weight, out=log_weight)
+    total = log_weight.sum(axis=1)
+    log_weight /= total[:, None]
+    return np.asarray(largest + np.log(total))
+
+
+def normalise_log_weights_reference(log_weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The same, out of place and straight from the definition."""
+    total = logsumexp(log_weight, axis=1)
+    return np.exp(log_weight - total[:, None]), total

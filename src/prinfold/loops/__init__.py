@@ -1,0 +1,6 @@
+"""The loops, written once."""
+
+from prinfold.loops.fixed_point import Iteration, Outcome, StopReason, run_fixed_point
+from prinfold.loops.progress import progress_for
+
+__all__ = ["Iteration", "Outcome", "StopReason", "progress_for", "run_fixed_point"]

@@ -1,0 +1,96 @@
+"""Repeat a step until its objective settles: stopping reasons, history, interruption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from time import perf_counter
+from typing import Generic, TypeVar
+
+from prinfold.files import storable
+
+S = TypeVar("S")
+
+
+@storable
+class StopReason(Enum):
+    """Why training ended; the value is a sentence."""
+
+    CONVERGED = "The objective changed by less than tol."
+    MAX_ITER = "The iteration limit max_iter was reached before the objective settled."
+    CALLBACK = "A callback asked to stop."
+    INTERRUPTED = "Training was interrupted; the best model so far was kept."
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+@dataclass(frozen=True)
+class Iteration(Generic[S]):
+    """What a listener is told after each iteration; index 0 is the start."""
+
+    index: int
+    max_iter: int
+    state: S
+    measures: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[S]):
+    """Result of a loop: the best state, how it got there and why it stopped."""
+
+    state: S
+    n_iter: int
+    reason: StopReason
+    history: dict[str, list[float]]
+
+    @property
+    def converged(self) -> bool:
+        return self.reason is StopReason.CONVERGED
+
+
+Listener = Callable[[Iteration[S]], bool]
+
+
+def run_fixed_point(
+    begin: Callable[[], S],
+    step: Callable[[S], S],
+    measure: Callable[[S], Mapping[str, float]],
+    *,
+    max_iter: int,
+    tol: float,
+    listeners: Sequence[Listener[S]] = (),
+) -> Outcome[S]:
+    """Iterate ``step`` from ``begin()`` while ``measure(state)["objective"]`` still rises by ``tol``.
+
+    ``tol=0`` never stops early. A listener that returns True stops the loop. An interrupt from the
+    keyboard stops it too; one that comes before there is any state is passed on.
+    """
+    clock = perf_counter()
+    state = best = begin()
+    measures = measure(state)
+    history: dict[str, list[float]] = {name: [] for name in (*measures, "seconds")}
+    highest, reason, index = -float("inf"), StopReason.MAX_ITER, 0
+    try:
+        while True:
+            for name, value in (*measures.items(), ("seconds", perf_counter() - clock)):
+                history[name].append(float(value))
+            if measures["objective"] >= highest:
+                highest, best = measures["objective"], state
+            # Every listener hears of every iteration, so no short-circuiting here.
+            stop = [listen(Iteration(index, max_iter, state, measures)) for listen in listeners]
+            if any(stop):
+                reason = StopReason.CALLBACK
+                break
+            if index and tol > 0 and abs(history["objective"][-1] - history["objective"][-2]) < tol:
+                reason = StopReason.CONVERGED
+                break
+            if index == max_iter:
+                break
+            state = step(state)
+            measures = measure(state)
+            index += 1
+    except KeyboardInterrupt:
+        reason = StopReason.INTERRUPTED
+    return Outcome(best, len(history["objective"]) - 1, reason, history)
