@@ -1,0 +1,182 @@
+"""How much curves turn and surfaces bend.
+
+Curves: total turning angle, and per unit length. Surfaces: ∫‖II‖² dA, which is ∫(κ₁² + κ₂²) dA in three
+dimensions, and per unit area. The angle sum of the PPS paper (25) is kept apart under its own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import factorial
+from typing import NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray, Mesh
+from prinfold.exceptions import InvalidDataError
+from prinfold.geometry.domain import Domain
+from prinfold.geometry.metric import mesh_volume, second_derivatives, stretch
+
+Jacobian = Callable[[FloatArray], FloatArray]
+_BLOCK_NUMBERS = 2**22
+_RANK_TOLERANCE = 1e-8
+
+# Barycentric quadrature: exact for polynomials of degree 5 (q = 1), 4 (q = 2) and 2 (q = 3). All nodes are
+# inside, so that no derivative is ever taken on the edge of the domain.
+_A, _B, _C = 0.445948490915965, 0.091576213509771, 0.5 * np.sqrt(0.6)
+_P, _R = 0.5854101966249685, 0.1381966011250105
+_RULES: dict[int, tuple[list[list[float]], list[float]]] = {
+    1: ([[0.5 - _C, 0.5 + _C], [0.5, 0.5], [0.5 + _C, 0.5 - _C]], [5 / 18, 8 / 18, 5 / 18]),
+    2: (
+        [
+            *([1 - 2 * _A, _A, _A], [_A, 1 - 2 * _A, _A], [_A, _A, 1 - 2 * _A]),
+            *([1 - 2 * _B, _B, _B], [_B, 1 - 2 * _B, _B], [_B, _B, 1 - 2 * _B]),
+        ],
+        [0.223381589678011] * 3 + [0.109951743655322] * 3,
+    ),
+    3: ([[_P, _R, _R, _R], [_R, _P, _R, _R], [_R, _R, _P, _R], [_R, _R, _R, _P]], [0.25] * 4),
+}
+
+
+class Roughness(NamedTuple):
+    """``total`` turning (radians) or bending, ``size`` the length or area, ``mean`` their ratio (0 for no size)."""
+
+    total: float
+    mean: float
+    size: float
+
+
+def _rough(total: float, size: float) -> Roughness:
+    return Roughness(total, total / size if size > 0 else 0.0, size)
+
+
+def angles_between(u: FloatArray, v: FloatArray) -> FloatArray:
+    """Angles in radians between rows, 2·atan2(‖û − v̂‖, ‖û + v̂‖): accurate where the arc cosine is not."""
+    u, v = (a / np.linalg.norm(a, axis=-1, keepdims=True) for a in (u, v))
+    return np.asarray(2 * np.arctan2(np.linalg.norm(u - v, axis=-1), np.linalg.norm(u + v, axis=-1)))
+
+
+def curve_roughness(vertices: FloatArray, closed: bool = False) -> Roughness:
+    """Total turning angle of the polyline through the rows, per unit length too; repeated points count once.
+
+    A closed curve also turns at the seam, so that a convex one totals 2π.
+    """
+    vertices = np.asarray(vertices, dtype=float)
+    chain = np.vstack([vertices, vertices[:1]]) if closed and len(vertices) else vertices
+    steps = np.diff(chain, axis=0)
+    steps = steps[np.linalg.norm(steps, axis=1) > 0]
+    size = float(np.linalg.norm(steps, axis=1).sum())
+    if closed and len(steps) > 1:
+        steps = np.vstack([steps, steps[:1]])
+    return _rough(float(angles_between(steps[:-1], steps[1:]).sum()) if len(steps) > 1 else 0.0, size)
+
+
+def graph_roughness(vertices: FloatArray, segments: IntArray) -> Roughness:
+    """The same for segments (F, 2) in any order: the turn at every place where exactly two of them meet.
+
+    Places with equal coordinates are one, so that a curve whose ends coincide is closed.
+    """
+    vertices, segments = np.asarray(vertices, dtype=float), np.asarray(segments)
+    if segments.ndim != 2 or segments.shape[1] != 2:
+        raise InvalidDataError(f"segments must have two columns of vertex indices, got shape {segments.shape}.")
+    places, name = np.unique(vertices, axis=0, return_inverse=True)
+    ends = name.reshape(-1)[segments]
+    ends = np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1), axis=0)
+    here, there = ends.ravel(), ends[:, ::-1].ravel()
+    order = np.argsort(here, kind="stable")
+    count = np.bincount(here, minlength=len(places))
+    first = (np.cumsum(count) - count)[count == 2]
+    out, back = places[there[order[first]]], places[there[order[first + 1]]]
+    middle = places[count == 2]
+    return _rough(float(angles_between(out - middle, middle - back).sum()), mesh_volume(places, ends))
+
+
+def map_turning(jacobian: Jacobian, Z: FloatArray, closed: bool = False) -> float:
+    """Total turning angle in radians of a smooth curve: Σ angle(y′(z_i), y′(z_{i+1})) over an ordered grid (m, 1)."""
+    tangents = np.asarray(jacobian(Z), dtype=float)[:, :, 0]
+    line = np.vstack([tangents, tangents[:1]]) if closed else tangents
+    return _line_angle(line)
+
+
+def angle_sum(tangents: FloatArray, *, degrees: bool = True) -> float:
+    """Roughness R of Chang and Ghosh (25): Σ_m arccos(t_m·t_{m+1} / ‖t_m‖‖t_{m+1}‖), in degrees as printed.
+
+    ``tangents`` is (M, D) for a curve. For a grid of nodes it is (n_1, …, n_Q, D, Q), the Jacobians at the
+    nodes, and R is averaged over all grid lines of all Q axes, each line using the tangent along itself.
+    Nodes with a zero tangent have no direction and are passed over.
+    """
+    tangents = np.asarray(tangents, dtype=float)
+    if tangents.ndim < 2 or (tangents.ndim > 2 and tangents.ndim != tangents.shape[-1] + 2):
+        raise InvalidDataError(
+            f"tangents must be (M, D) for a curve or (n_1, …, n_Q, D, Q) for a grid, got shape {tangents.shape}."
+        )
+    grid = tangents[..., None] if tangents.ndim == 2 else tangents
+    totals = []
+    for axis in range(grid.shape[-1]):
+        along = np.moveaxis(grid[..., axis], axis, -2)
+        totals += [_line_angle(line) for line in along.reshape(-1, *along.shape[-2:])]
+    mean = float(np.mean(totals)) if totals else 0.0
+    return float(np.degrees(mean)) if degrees else mean
+
+
+def _line_angle(tangents: FloatArray) -> float:
+    tangents = tangents[np.linalg.norm(tangents, axis=1) > 0]
+    return float(angles_between(tangents[:-1], tangents[1:]).sum()) if len(tangents) > 1 else 0.0
+
+
+def bending(jacobian: Jacobian, domain: Domain, Z: FloatArray) -> FloatArray:
+    """(n,) ‖II‖² = g^{ik} g^{jl} ⟨II_ij, II_kl⟩, II the normal part of the second derivatives; κ₁² + κ₂² in 3-D.
+
+    Directions that the map flattens have no curvature of their own and are left out.
+    """
+    Z = np.asarray(Z, dtype=float)
+    J = np.asarray(jacobian(Z), dtype=float)
+    U, lengths, Vt = np.linalg.svd(np.matmul(J, domain.frame(Z)), full_matrices=False)
+    kept = lengths > _RANK_TOLERANCE * lengths[:, :1]
+    U = U * kept[:, None, :]
+    second = second_derivatives(jacobian, domain, Z, J)
+    normal = second - np.einsum("nda,nea,nejk->ndjk", U, U, second, optimize=True)
+    # In the singular basis the metric is diag(lengths²): contracting with its inverse divides by lengths.
+    inverse = np.where(kept, 1.0 / np.where(kept, lengths, 1.0), 0.0)
+    unit = np.swapaxes(Vt, 1, 2) * inverse[:, None, :]
+    form = np.einsum("ndjk,nja,nkb->ndab", normal, unit, unit, optimize=True)
+    return np.asarray((form**2).sum(axis=(1, 2, 3)))
+
+
+def surface_roughness(jacobian: Jacobian, domain: Domain, mesh: Mesh) -> Roughness:
+    """∫‖II‖² dA over the smooth surface, and per unit area, by quadrature over the mesh's latent faces."""
+    faces, latent = np.asarray(mesh.faces), np.asarray(mesh.latent, dtype=float)
+    q = faces.shape[1] - 1
+    if q not in _RULES:
+        raise InvalidDataError(f"surface roughness needs faces with 2, 3 or 4 corners, got {q + 1}.")
+    per_face = len(_RULES[q][1]) * mesh.vertices.shape[1] * (q + 1) ** 2
+    size = max(1, _BLOCK_NUMBERS // max(1, per_face))
+    total = area = 0.0
+    for i in range(0, len(faces), size):
+        Z, edges, weights = quadrature(domain, latent[faces[i : i + size]])
+        patch = weights * stretch(np.matmul(jacobian(Z), edges)).factor
+        area += float(patch.sum())
+        # A patch of no area (a pole of the chart) adds nothing, however wild its curvature looks.
+        total += float(np.where(patch > 0, patch * bending(jacobian, domain, Z), 0.0).sum())
+    return _rough(total, area)
+
+
+def quadrature(domain: Domain, corners: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Nodes for integrals over latent simplices with corners (F, q + 1, Q).
+
+    Returns nodes Z (m, Q), the derivatives T (m, Q, q) of the latent point by the reference coordinates,
+    and weights (m,), so that ∫ f dA ≈ Σ w · f(Z) · √det((JT)ᵀJT).
+    """
+    F, q1, Q = corners.shape
+    rule, mass = (np.array(part) for part in _RULES[q1 - 1])
+    base = corners[:, 0]
+    edges = np.stack([domain.difference(corners[:, j], base) for j in range(1, q1)], axis=2)
+    flat = base[:, None, :] + np.einsum("fQj,mj->fmQ", edges, rule[:, 1:])
+    flat, edges = flat.reshape(-1, Q), np.repeat(edges, len(rule), axis=0)
+    h = 1e-5
+    slopes = [
+        domain.difference(domain.retract(flat + h * edges[:, :, j]), domain.retract(flat - h * edges[:, :, j]))
+        / (2 * h)
+        for j in range(q1 - 1)
+    ]
+    return domain.retract(flat), np.stack(slopes, axis=2), np.tile(mass, F) / factorial(q1 - 1)
