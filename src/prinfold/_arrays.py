@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache, reduce
 from typing import Any, Protocol, TypeVar
 
-import joblib
+import joblib  # comes with scikit-learn, which needs it
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
@@ -91,8 +91,8 @@ def sum_blocks(work: Callable[[slice], S], slices: list[slice]) -> S:
     Thread t takes blocks t, t + T, …, and the partial sums are added in that order, so a run repeats
     itself bit for bit and depends on the number of threads through rounding alone.
     """
-    with blas_on_one_thread() as n_threads:
-        n_threads = min(n_threads, len(slices))
+    with blas_on_one_thread() as allowed:
+        n_threads = min(allowed, len(slices))
 
         def partial(start: int) -> S:
             return reduce(

@@ -82,7 +82,7 @@ def refuse_non_finite(table: FloatArray, names: Any) -> None:
     )
 
 
-def _listed(shown: Sequence[Any] | FloatArray, total: int) -> str:
+def _listed(shown: Any, total: int) -> str:
     more = f" and {total - len(shown)} more" if total > len(shown) else ""
     return ", ".join(map(str, shown)) + more
 
@@ -99,12 +99,12 @@ def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
 
 def check_latent(Z: Any, n_columns: int) -> FloatArray:
     """(n, Q) finite latent coordinates in float64."""
-    Z = np.asarray(Z, dtype=np.float64)
-    if Z.ndim != 2 or Z.shape[1] != n_columns:
-        raise InvalidDataError(f"latent coordinates must have shape (n, {n_columns}), got {Z.shape}")
-    if not np.isfinite(Z).all():
+    latent: FloatArray = np.asarray(Z, dtype=np.float64)
+    if latent.ndim != 2 or latent.shape[1] != n_columns:
+        raise InvalidDataError(f"latent coordinates must have shape (n, {n_columns}), got {latent.shape}")
+    if not np.isfinite(latent).all():
         raise InvalidDataError("latent coordinates contain NaN or infinity")
-    return Z
+    return latent
 
 
 # ------------------------------------------------------------------------------------------ parameters
@@ -121,11 +121,15 @@ class Constraint:
         return Constraint(lambda v: self.test(v) or other.test(v), f"{self.words} or {other.words}")
 
 
+def _is_number(value: Any, kind: type) -> bool:
+    """Whether a value is a number of some kind; booleans are not numbers here."""
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
 def integer(minimum: int) -> Constraint:
-    """A whole number, at least ``minimum``; booleans are not numbers here."""
+    """A whole number, at least ``minimum``."""
     return Constraint(
-        lambda v: isinstance(v, numbers.Integral) and not isinstance(v, bool) and v >= minimum,
-        f"a whole number of at least {minimum}",
+        lambda v: _is_number(v, numbers.Integral) and v >= minimum, f"a whole number of at least {minimum}"
     )
 
 
@@ -133,7 +137,7 @@ def real(minimum: float, *, above: bool = False) -> Constraint:
     """A finite number, at least (or above) ``minimum``."""
 
     def test(value: Any) -> bool:
-        if not isinstance(value, numbers.Real) or isinstance(value, bool) or not np.isfinite(value):
+        if not _is_number(value, numbers.Real) or not np.isfinite(value):
             return False
         return bool(value > minimum if above else value >= minimum)
 

@@ -7,7 +7,6 @@ fields, and nothing is ever imported by path. A digest over both tells altered f
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import hashlib
 import json
@@ -147,9 +146,9 @@ def _encode_object(value: Any, where: str, arrays: dict[str, FloatArray]) -> Any
 def _fields_of(value: Any, where: str) -> dict[str, dict[str, Any]]:
     """What rebuilds an object: the arguments of its constructor and what was set afterwards."""
     name = type(value).__name__
-    if _classes.get(name) is type(value):
-        if dataclasses.is_dataclass(value):
-            return {"init": {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}}
+    if isinstance(value, _classes.get(name, ())):
+        if hasattr(value, "__dataclass_fields__"):
+            return {"init": {field: getattr(value, field) for field in value.__dataclass_fields__}}
         missing = [attribute for attribute in value._stored if not hasattr(value, attribute)]
         if missing:
             raise NotStorableError(f"{where} is not fitted ({missing[0]} is missing); call fit before save")
@@ -259,7 +258,7 @@ def _write_whole(path: Path, content: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
-        os.replace(name, path)
+        Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

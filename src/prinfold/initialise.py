@@ -115,8 +115,11 @@ def spectral_placement(embedder: Embedder, rows: Rows, latent: LatentSpace, rng:
 
 
 def spread_over(latent: LatentSpace, E: FloatArray) -> FloatArray:
-    """Latent coordinates from an embedding in any units: open axes stretched to the domain's box,
-    pairs that stand for an angle centred and scaled to unit spread."""
+    """Latent coordinates from an embedding in any units.
+
+    Open axes are stretched to the domain's box; pairs that stand for an angle are centred and scaled to
+    unit spread.
+    """
     centred = (E - E.mean(axis=0)) / np.maximum(E.std(axis=0), np.finfo(float).tiny)
     if isinstance(latent, Sphere):
         return latent.unembed(centred)[0]
@@ -151,7 +154,8 @@ def _connecting_neighbors(X: FloatArray, n_neighbors: int) -> int:
 
     while n_neighbors < len(X) - 1:
         graph = kneighbors_graph(X, n_neighbors)
-        if connected_components(graph, directed=False, return_labels=False) == 1:
+        n_islands, _ = connected_components(graph, directed=False)
+        if n_islands == 1:
             break
         n_neighbors = min(2 * n_neighbors, len(X) - 1)
     return n_neighbors

@@ -69,8 +69,11 @@ class LatentSpace(ABC):
 
     @abstractmethod
     def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Coordinates (n, Q) nearest to embedded points, and (n,) how well defined they are: the shortest
-        resultant of any angle, 0 where a mean direction points nowhere, inf without angles."""
+        """Coordinates (n, Q) nearest to embedded points, and (n,) how well defined they are.
+
+        The latter is the shortest resultant of any angle: 0 where a mean direction points nowhere, inf
+        without angles.
+        """
 
     @abstractmethod
     def chart(self, Z: FloatArray) -> FloatArray:
@@ -349,7 +352,7 @@ class Points(LatentSpace):
 
     @cached_property
     def faces(self) -> IntArray:
-        n, dimension = self.nodes.shape
+        dimension = self.n_columns
         if dimension == 1:
             order = np.argsort(self.nodes[:, 0], kind="stable")
             return np.stack([order[:-1], order[1:]], axis=1)

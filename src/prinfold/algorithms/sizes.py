@@ -37,7 +37,7 @@ def make_latent(latent: Any, nodes: Any, n_components: int, n_rows: float) -> La
     dimension, build = LATENTS[name]
     if dimension not in (None, n_components):
         raise InvalidParameterError(
-            f"latent={name!r} has {dimension} dimension(s) but n_components={n_components}; set n_components={dimension}"
+            f"latent={name!r} has {dimension} dimension(s), got n_components={n_components}; set it to {dimension}"
         )
     if name == "sphere":
         return build(int(np.prod(nodes)) if nodes is not None else _total_nodes(2, n_rows))
@@ -85,7 +85,7 @@ def _total_nodes(n_components: int, n_rows: float) -> int:
 
 
 def _nodes_per_axis(n_components: int, n_rows: float) -> int:
-    return max(2, round(_total_nodes(n_components, n_rows) ** (1 / n_components)))
+    return max(2, int(np.rint(np.power(_total_nodes(n_components, n_rows), 1.0 / n_components))))
 
 
 def _basis_per_axis(latent: LatentSpace) -> tuple[int, ...]:

@@ -44,7 +44,7 @@ def pca_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Paramete
     axes = principal_axes(rows, n_embedded + 1)
     targets = principal_nodes(latent, axes)
     weights = model.surface.fit(latent.nodes, targets, _RIDGE * latent.n_nodes)
-    off_plane = axes.variances[n_embedded] if len(axes.variances) > n_embedded else 0.0
+    off_plane = float(axes.variances[n_embedded]) if len(axes.variances) > n_embedded else 0.0
     return Parameters(weights, _first_precision(model, weights, off_plane))
 
 
@@ -53,7 +53,7 @@ def random_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Param
     weights = _random_weights(model, rows, rng)
     variance = principal_axes(rows, 1).column_variance
     # With equal responsibilities (3.12) is the mean squared distance over all pairs.
-    spread = np.mean(np.square(model.surface.nodes(weights)))
+    spread = float(np.mean(np.square(model.surface.nodes(weights))))
     return Parameters(weights, 1.0 / max(variance + spread, model.noise.floor))
 
 

@@ -14,6 +14,15 @@ from prinfold.datasets.curves import (
     make_zigzag,
 )
 from prinfold.datasets.dataset import Dataset, simulate
+from prinfold.datasets.loaders import (
+    load_crabs,
+    load_diabetes,
+    load_digits,
+    load_glass,
+    load_iris,
+    load_oil_flow,
+    load_usps_twos,
+)
 from prinfold.datasets.pipe import Beams, Densitometer, make_pipe_flow, path_lengths
 from prinfold.datasets.surface import TrueSurface, polyline
 from prinfold.datasets.surfaces import (
@@ -29,6 +38,13 @@ __all__ = [
     "Dataset",
     "Densitometer",
     "TrueSurface",
+    "load_crabs",
+    "load_diabetes",
+    "load_digits",
+    "load_glass",
+    "load_iris",
+    "load_oil_flow",
+    "load_usps_twos",
     "make_circle",
     "make_corkscrew",
     "make_epitrochoid",

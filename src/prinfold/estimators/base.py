@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from prinfold._typing import FloatArray, Mesh, Stretch
+from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
 from prinfold._validate import check_latent, check_table
 from prinfold.estimators.callbacks import CallbackSupportMixin
 from prinfold.exceptions import OutOfDomainError
@@ -27,7 +27,7 @@ _N_STARTS = 4
 _PROJECT_ROWS = 8192
 
 
-class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all estimators: a fitted one has ``latent_``, a map ``_point`` and its ``_jacobian``."""
 
     _stored: ClassVar[tuple[str, ...]] = ("latent_", "n_iter_", "converged_", "stop_reason_", "history_")
@@ -221,15 +221,15 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     def _valid_latent(self, Z: Any, extrapolate: bool) -> FloatArray:
         check_is_fitted(self)
-        Z = check_latent(Z, self.latent_.n_columns)
-        outside = ~self.latent_.domain.contains(Z)
+        latent = check_latent(Z, self.latent_.n_columns)
+        outside: BoolArray = ~self.latent_.domain.contains(latent)
         if outside.any() and not extrapolate:
             row = int(np.flatnonzero(outside)[0])
             raise OutOfDomainError(
                 f"{int(outside.sum())} latent coordinate(s) lie outside the domain of the model, the first being "
-                f"row {row}: {Z[row]}; bring them inside, or pass extrapolate=True to evaluate the map there"
+                f"row {row}: {latent[row]}; bring them inside, or pass extrapolate=True to evaluate the map there"
             )
-        return Z
+        return latent
 
     def _nearest(self, table: FloatArray) -> Projection:
         """Exact projection in row blocks, started from the mesh and from the nearest node."""

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from prinfold.loops import Iteration
 
+__all__ = ["CallbackForwarder", "CallbackSupportMixin", "forward_to_callbacks", "with_callbacks"]
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 try:
@@ -23,7 +25,7 @@ except ImportError:  # scikit-learn before 1.9
             self._skl_callbacks = list(callbacks)
             return self
 
-    def with_callbacks(method: F) -> F:  # type: ignore[no-redef]
+    def with_callbacks(method: F) -> F:
         """Leave the method as it is: there is nothing to tear down."""
         return method
 
@@ -44,7 +46,9 @@ class CallbackForwarder:
     def __call__(self, iteration: Iteration[Any]) -> bool:
         if self.context is None:
             callbacks = self.estimator._skl_callbacks
-            return any([callback.on_fit_task_end(self.estimator, iteration) for callback in callbacks])
+            # Every callback hears of every iteration, whichever of them asks to stop.
+            asked = [callback.on_fit_task_end(self.estimator, iteration) for callback in callbacks]
+            return any(asked)
         task = self.context.subcontext(task_name="iteration")
         task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
         fitted = dict(self.attributes(iteration.state))

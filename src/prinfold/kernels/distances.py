@@ -32,5 +32,5 @@ def nearest_squared_distance(A: FloatArray) -> FloatArray:
         return np.zeros(len(A))
     from scipy.spatial import cKDTree  # deferred: most fits never need a tree
 
-    distance, _ = cKDTree(A).query(A, k=2)
+    distance = np.asarray(cKDTree(A).query(A, k=2)[0])
     return np.asarray(distance[:, 1] ** 2)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
-from prinfold.loops.fixed_point import Iteration, Listener
+from prinfold.loops.fixed_point import Iteration
 
 _WIDTH = 28
 
 
-def progress_for(verbose: int, label: str, stream: TextIO | None = None) -> list[Listener[Any]]:
+class Progress(Protocol):
+    """A listener that also says why the loop ended."""
+
+    def __call__(self, iteration: Iteration[Any], /) -> bool: ...
+
+    def close(self, message: str) -> None: ...
+
+
+def progress_for(verbose: int, label: str, stream: TextIO | None = None) -> list[Progress]:
     """Listeners for a verbosity: 0 none, 1 a bar (on a terminal), 2 a line for each iteration."""
     if not verbose:
         return []
