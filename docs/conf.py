@@ -37,6 +37,7 @@ myst_heading_anchors = 3
 # The pages of the reference follow each module's __all__, so that a new public name needs no line here.
 autosummary_generate = True
 autosummary_ignore_module_all = False
+autosummary_imported_members = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

@@ -7,25 +7,22 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import prinfold
 
 ROOT = Path(__file__).resolve().parents[1]
-PUBLIC_MODULES = ("datasets", "metrics", "plot")
-EXPORTED: tuple[str, ...] = tuple(getattr(prinfold, "__all__", ()))
 
 
 def public_objects() -> Iterator[tuple[str, Any]]:
-    """Every public class and function, by its full name."""
-    modules: list[tuple[str, ModuleType]] = [("prinfold", prinfold)] if EXPORTED else []
-    modules += [(f"prinfold.{name}", getattr(prinfold, name)) for name in PUBLIC_MODULES if name in EXPORTED]
-    for prefix, module in modules:
-        for name in module.__all__:
-            thing = getattr(module, name)
-            if inspect.isclass(thing) or inspect.isroutine(thing):
-                yield f"{prefix}.{name}", thing
+    """Every public class and function, by its full name: what the package and its public modules export."""
+    for name in prinfold.__all__:
+        thing = getattr(prinfold, name)
+        if inspect.ismodule(thing):
+            inner = {f"prinfold.{name}.{each}": getattr(thing, each) for each in getattr(thing, "__all__", ())}
+        else:
+            inner = {f"prinfold.{name}": thing}
+        yield from ((full, each) for full, each in inner.items() if inspect.isclass(each) or inspect.isroutine(each))
 
 
 def public_estimators() -> dict[str, type]:

@@ -13,6 +13,7 @@ import matplotlib as mpl
 import pytest
 from numpydoc.docscrape import ClassDoc, FunctionDoc, NumpyDocString
 
+import prinfold
 from tests.house import ROOT, code_fences, public_estimators, public_functions, run_fences
 
 DEFAULT = re.compile(r"\bdefault(?:\s*[=:]\s*|\s+)(.+)$")
@@ -49,7 +50,8 @@ def disagreements(function: Callable[..., Any], doc: NumpyDocString, *, partial:
     if partial and not said:
         return []
     wrong = [f"{name} is not documented" for name in taken if name not in said]
-    wrong += [f"{name} is documented but not a parameter" for name in said if name not in parameters(function)]
+    known = inspect.signature(function).parameters  # with *args and **kwargs, which may be documented
+    wrong += [f"{name} is documented but not a parameter" for name in said if name not in known]
     both = [name for name in taken if name in said]
     if both != [name for name in said if name in taken]:
         wrong.append("parameters are documented in another order than they are taken")
@@ -59,11 +61,16 @@ def disagreements(function: Callable[..., Any], doc: NumpyDocString, *, partial:
             if match or "optional" in said[name]:
                 wrong.append(f"{name} has no default, but its docstring speaks of one")
         elif match is None:
-            if default is not None or "optional" not in said[name]:
+            if default is not None or not re.search(r"\b(optional|None|[Ii]gnored)\b", said[name]):
                 wrong.append(f"{name} has the default {default!r}, but its docstring does not say so")
         elif not same(match.group(1), default):
             wrong.append(f"{name} has the default {default!r}, but its docstring says {match.group(1)}")
     return wrong
+
+
+def test_public_modules_say_what_they_export() -> None:
+    modules = [name for name in prinfold.__all__ if inspect.ismodule(getattr(prinfold, name)) and name != "exceptions"]
+    assert [name for name in modules if not hasattr(getattr(prinfold, name), "__all__")] == []
 
 
 @pytest.mark.parametrize("name", sorted(public_estimators()))
