@@ -1,0 +1,435 @@
+"""How good a principal manifold is: errors, roughness, neighbourhood preservation, self-consistency.
+
+All functions take plain arrays and callables, so they measure any method's surface, not only prinfold's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from prinfold._typing import BoolArray, FloatArray, IntArray, Mesh
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.geometry.domain import Domain
+from prinfold.geometry.metric import curve_length, mesh_volume
+from prinfold.geometry.roughness import Roughness, angle_sum, graph_roughness, surface_roughness
+from prinfold.geometry.simplices import nearest_on_simplices
+
+__all__ = [
+    "Orthogonality",
+    "Roughness",
+    "angle_sum",
+    "area",
+    "continuity",
+    "grid_error",
+    "length",
+    "nearest_node_error",
+    "orthogonality",
+    "projection_error",
+    "roughness",
+    "self_consistency",
+    "triangle_error",
+    "trustworthiness",
+]
+
+Distance = Callable[[FloatArray, FloatArray], FloatArray]
+_BLOCK_NUMBERS = 2**22
+_RANK_TOLERANCE = 1e-10
+
+
+class Orthogonality(NamedTuple):
+    """How upright residuals stand on the surface.
+
+    ``mean``, ``median``, ``upper`` (90 % quantile) and ``worst`` of the cosines over the rows that count;
+    ``cosines`` (n,) for every row, 0 upright and 1 in the tangent space.
+    """
+
+    mean: float
+    median: float
+    upper: float
+    worst: float
+    cosines: FloatArray
+
+
+def projection_error(X: FloatArray, projected: FloatArray, sample_weight: FloatArray | None = None) -> float:
+    """Mean squared distance Σ w_i ‖x_i − p_i‖² / Σ w_i between rows and their projections.
+
+    Parameters
+    ----------
+    X, projected : array of shape (n, D)
+        Data and the points of the surface that stand for them.
+    sample_weight : array of shape (n,), optional
+        Non-negative weights, all 1 by default.
+
+    Returns
+    -------
+    float
+    """
+    X, projected = _table(X, "X"), _table(projected, "projected")
+    if X.shape != projected.shape:
+        raise InvalidDataError(f"X and projected must have the same shape, got {X.shape} and {projected.shape}.")
+    residual = X - projected
+    return _mean(np.einsum("nd,nd->n", residual, residual), sample_weight)
+
+
+def nearest_node_error(X: FloatArray, nodes: FloatArray, sample_weight: FloatArray | None = None) -> float:
+    """Mean squared distance to the nearest node, MSE_nn of Chang and Ghosh (section 4.4.2).
+
+    Parameters
+    ----------
+    X : array of shape (n, D)
+    nodes : array of shape (K, D)
+    sample_weight : array of shape (n,), optional
+
+    Returns
+    -------
+    float
+    """
+    return _simplex_error(X, nodes, np.arange(len(nodes))[:, None], sample_weight)
+
+
+def grid_error(X: FloatArray, vertices: FloatArray, edges: IntArray, sample_weight: FloatArray | None = None) -> float:
+    """Mean squared distance to the nearest grid line, MSE_grid of Chang and Ghosh (section 4.4.2).
+
+    Parameters
+    ----------
+    X : array of shape (n, D)
+    vertices : array of shape (V, D)
+    edges : int array of shape (E, 2)
+        Which vertices are joined by a segment.
+    sample_weight : array of shape (n,), optional
+
+    Returns
+    -------
+    float
+    """
+    return _simplex_error(X, vertices, edges, sample_weight)
+
+
+def triangle_error(
+    X: FloatArray, vertices: FloatArray, shape: tuple[int, int], sample_weight: FloatArray | None = None
+) -> float:
+    """Mean squared distance to a grid of patches, MSE_Δ of Chang and Ghosh (section 4.4.2).
+
+    Four nodes can be cut into two triangles along either diagonal; each row takes the nearest point of all
+    the triangles of both cuts, by exact point-to-triangle distance.
+
+    Parameters
+    ----------
+    X : array of shape (n, D)
+    vertices : array of shape (a * b, D)
+        Nodes of the grid, the last latent axis running fastest.
+    shape : (a, b)
+        Nodes along each axis, two or more.
+    sample_weight : array of shape (n,), optional
+
+    Returns
+    -------
+    float
+    """
+    a, b = shape
+    if a < 2 or b < 2 or a * b != len(vertices):
+        raise InvalidParameterError(
+            f"shape must have two axes of two nodes or more with {len(vertices)} nodes in all, got {shape}."
+        )
+    number = np.arange(a * b).reshape(a, b)
+    p, q, r, s = (cut.ravel() for cut in (number[:-1, :-1], number[1:, :-1], number[1:, 1:], number[:-1, 1:]))
+    faces = np.concatenate([np.stack(three, axis=1) for three in ((p, q, r), (p, r, s), (q, r, s), (q, s, p))])
+    return _simplex_error(X, vertices, faces, sample_weight)
+
+
+def length(vertices: FloatArray, closed: bool = False) -> float:
+    """Length of the polyline through the rows of ``vertices``, joined end to start when ``closed``."""
+    return curve_length(_table(vertices, "vertices"), closed)
+
+
+def area(vertices: FloatArray, faces: IntArray) -> float:
+    """Area of a triangle mesh in any number of dimensions (length for segments, volume for tetrahedra)."""
+    return mesh_volume(_table(vertices, "vertices"), faces)
+
+
+def roughness(
+    mesh: Mesh, jacobian: Callable[[FloatArray], FloatArray] | None = None, domain: Domain | None = None
+) -> Roughness:
+    """Roughness of a curve or surface: how much it turns or bends, in total and per unit size.
+
+    For a curve (faces are segments) the total turning angle in radians of the polyline, and per unit length;
+    a curve whose ends coincide is closed. For a surface ∫(κ₁² + κ₂²) dA, that is ∫‖II‖² dA with the second
+    fundamental form II, and per unit area; 8π for every sphere and 0 for every plane.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        ``vertices``, ``latent`` and ``faces``, as ``model.mesh()`` returns them.
+    jacobian : callable, optional
+        Maps latent coordinates (m, Q) to Jacobians (m, D, Q); needed for surfaces.
+    domain : Domain, optional
+        Where latent coordinates live; needed for surfaces.
+
+    Returns
+    -------
+    Roughness
+        ``total``, ``mean`` (per unit size) and ``size``.
+    """
+    if np.asarray(mesh.faces).shape[1] == 2:
+        return graph_roughness(mesh.vertices, mesh.faces)
+    if jacobian is None or domain is None:
+        raise InvalidParameterError(
+            "the roughness of a surface needs its Jacobian and latent domain: pass jacobian= and domain=."
+        )
+    return surface_roughness(jacobian, domain, mesh)
+
+
+def trustworthiness(
+    X: FloatArray, Z: FloatArray, n_neighbors: int = 5, *, latent_distance: Distance | None = None
+) -> float:
+    """Whether neighbours in latent space are neighbours in the data (Venna and Kaski).
+
+    T = 1 − 2/(n k (2n − 3k − 1)) Σ_i Σ_{j ∈ U_k(i)} (r(i, j) − k), where U_k(i) are the rows among the k
+    nearest of i in latent space but not in the data, and r(i, j) is the rank of j by distance from i in the
+    data. 1 is best.
+
+    Parameters
+    ----------
+    X : array of shape (n, D)
+    Z : array of shape (n, Q)
+        Latent coordinates of the same rows.
+    n_neighbors : int
+        k, less than n / 2.
+    latent_distance : callable, optional
+        ``latent_distance(A, B)`` gives the (a, b) distances between latent coordinates, for latent spaces that
+        close on themselves; Euclidean by default.
+
+    Returns
+    -------
+    float
+    """
+    return _intrusion(_table(X, "X"), _table(Z, "Z"), n_neighbors, cdist, latent_distance or cdist)
+
+
+def continuity(X: FloatArray, Z: FloatArray, n_neighbors: int = 5, *, latent_distance: Distance | None = None) -> float:
+    """Whether neighbours in the data are neighbours in latent space: trustworthiness with the two exchanged.
+
+    Parameters
+    ----------
+    X : array of shape (n, D)
+    Z : array of shape (n, Q)
+    n_neighbors : int
+    latent_distance : callable, optional
+        As in :func:`trustworthiness`.
+
+    Returns
+    -------
+    float
+    """
+    return _intrusion(_table(Z, "Z"), _table(X, "X"), n_neighbors, latent_distance or cdist, cdist)
+
+
+def self_consistency(
+    X: FloatArray,
+    latent: FloatArray,
+    projected: FloatArray,
+    *,
+    n_bins: int | None = None,
+    bandwidth: float | None = None,
+    latent_distance: Distance | None = None,
+    sample_weight: FloatArray | None = None,
+) -> float:
+    """How far the mean of the rows that project near a place lies from that place, relative to the noise.
+
+    A principal manifold is self-consistent, E[X | projects to z] = y(z), so residuals r_i = x_i − p_i average
+    to nothing near every place. With m_i the mean residual of the *other* rows that project near row i,
+
+        S = Σ_i w_i r_i·m_i / Σ_i w_i ‖r_i‖²,   m_i = Σ_{j≠i} w_j k_ij r_j / Σ_{j≠i} w_j k_ij.
+
+    Leaving the row itself out makes S zero in expectation on a self-consistent surface, however few rows
+    share a place; S tends to 1 when residuals are all bias and no noise. It can come out slightly negative.
+    Near means in the same bin (k = 1, else 0), or k = exp(−d²/2h²) with the distance d in latent space.
+    Rows with no other row near them are left out of both sums; equal rows are one row with their summed weight.
+
+    Parameters
+    ----------
+    X : array of shape (n, D)
+    latent : array of shape (n, Q)
+        Latent coordinates of the projections.
+    projected : array of shape (n, D)
+    n_bins : int, optional
+        Equal bins along each latent axis, from the smallest to the largest coordinate; 10 by default.
+    bandwidth : float, optional
+        h of the Gaussian weight; give this or ``n_bins``, not both.
+    latent_distance : callable, optional
+        Distance in latent space for ``bandwidth``, as in :func:`trustworthiness`.
+    sample_weight : array of shape (n,), optional
+
+    Returns
+    -------
+    float
+    """
+    X, Z, projected = _table(X, "X"), _table(latent, "latent"), _table(projected, "projected")
+    if X.shape != projected.shape or len(Z) != len(X):
+        raise InvalidDataError(
+            f"X, projected and latent must have equal rows, got {X.shape}, {projected.shape} and {Z.shape}."
+        )
+    if n_bins is not None and bandwidth is not None:
+        raise InvalidParameterError("give n_bins or bandwidth, not both.")
+    Z, residual, weight = _merge_equal_rows(Z, X - projected, _weights(sample_weight, len(X)))
+    if bandwidth is None:
+        mass, moment = _bin_sums(Z, residual, weight, 10 if n_bins is None else n_bins)
+    else:
+        mass, moment = _kernel_sums(Z, residual, weight, bandwidth, latent_distance or cdist)
+    # A mass of rounding errors is no neighbour.
+    near = mass > 1e-12 * weight.max(initial=0.0)
+    mean = moment[near] / mass[near, None]
+    noise = float(weight[near] @ np.einsum("nd,nd->n", residual[near], residual[near]))
+    return float(weight[near] @ np.einsum("nd,nd->n", residual[near], mean)) / noise if noise > 0 else 0.0
+
+
+def orthogonality(
+    X: FloatArray,
+    projected: FloatArray,
+    jacobian: FloatArray,
+    *,
+    interior: BoolArray | None = None,
+    sample_weight: FloatArray | None = None,
+) -> Orthogonality:
+    """Cosines between residuals and the tangent space, |P_i r_i| / |r_i| (Gerber et al., definition 2).
+
+    P_i projects on the columns of the Jacobian at the row's projection. On a weak principal surface every
+    cosine is 0. A row on the surface counts as upright.
+
+    Parameters
+    ----------
+    X, projected : array of shape (n, D)
+    jacobian : array of shape (n, D, Q)
+        Jacobians at the projections.
+    interior : bool array of shape (n,), optional
+        Rows that count; mask those that project on the boundary, where nothing need be upright.
+    sample_weight : array of shape (n,), optional
+        Weights of the mean and the quantiles.
+
+    Returns
+    -------
+    Orthogonality
+    """
+    X, projected, J = _table(X, "X"), _table(projected, "projected"), np.asarray(jacobian, dtype=float)
+    if X.shape != projected.shape or J.ndim != 3 or J.shape[:2] != X.shape:
+        raise InvalidDataError(
+            f"X, projected and jacobian must be (n, D), (n, D) and (n, D, Q), "
+            f"got {X.shape}, {projected.shape} and {J.shape}."
+        )
+    residual = X - projected
+    U, lengths, _ = np.linalg.svd(J, full_matrices=False)
+    U = U * (lengths > _RANK_TOLERANCE * lengths[:, :1])[:, None, :]
+    size = np.linalg.norm(residual, axis=1)
+    tangential = np.linalg.norm(np.einsum("ndq,nd->nq", U, residual), axis=1)
+    cosines = np.minimum(tangential / np.where(size > 0, size, 1.0), 1.0)
+    kept = np.ones(len(X), dtype=bool) if interior is None else np.asarray(interior, dtype=bool)
+    weight = _weights(sample_weight, len(X)) * kept
+    if not weight.any():
+        raise InvalidDataError("orthogonality needs at least one row inside the boundary with positive weight.")
+    median, upper, worst = (_quantile(cosines, weight, level) for level in (0.5, 0.9, 1.0))
+    return Orthogonality(float(cosines @ weight / weight.sum()), median, upper, worst, cosines)
+
+
+def _table(X: FloatArray, name: str) -> FloatArray:
+    X = np.asarray(X, dtype=float)
+    if X.ndim != 2 or len(X) == 0:
+        raise InvalidDataError(f"{name} must be a table with at least one row, got shape {X.shape}.")
+    if not np.isfinite(X).all():
+        raise InvalidDataError(f"{name} holds NaN or infinity; drop or fill those rows first.")
+    return X
+
+
+def _weights(sample_weight: FloatArray | None, n: int) -> FloatArray:
+    if sample_weight is None:
+        return np.ones(n)
+    weight = np.asarray(sample_weight, dtype=float)
+    if weight.shape != (n,) or not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
+        raise InvalidDataError(
+            f"sample_weight must be {n} finite non-negative numbers, not all 0, got shape {weight.shape}."
+        )
+    return weight
+
+
+def _mean(values: FloatArray, sample_weight: FloatArray | None) -> float:
+    weight = _weights(sample_weight, len(values))
+    return float(values @ weight / weight.sum())
+
+
+def _quantile(values: FloatArray, weight: FloatArray, level: float) -> float:
+    """Smallest value with at least ``level`` of the weight at or below it."""
+    order = np.argsort(values, kind="stable")
+    order = order[weight[order] > 0]
+    share = np.cumsum(weight[order])
+    place = np.searchsorted(share, level * share[-1] * (1 - 1e-12))
+    return float(values[order[min(place, len(order) - 1)]])
+
+
+def _simplex_error(X: FloatArray, vertices: FloatArray, faces: IntArray, sample_weight: FloatArray | None) -> float:
+    foot = nearest_on_simplices(_table(X, "X"), _table(vertices, "vertices"), faces)
+    return _mean(foot.squared_distance, sample_weight)
+
+
+def _blocks(n: int, width: int) -> Iterator[slice]:
+    size = max(1, _BLOCK_NUMBERS // max(1, width))
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))
+
+
+def _intrusion(X: FloatArray, Z: FloatArray, k: int, data_distance: Distance, map_distance: Distance) -> float:
+    """Trustworthiness of the map X ↦ Z, in row blocks: ranks of every row are never all held at once."""
+    n = len(X)
+    if len(Z) != n:
+        raise InvalidDataError(f"data and latent coordinates must have equal rows, got {n} and {len(Z)} in turn.")
+    if not 1 <= k < n / 2:
+        raise InvalidParameterError(f"n_neighbors must be at least 1 and less than n / 2 = {n / 2:g}, got {k}.")
+    penalty = 0
+    for block in _blocks(n, n):
+        rows, own = np.arange(block.stop - block.start)[:, None], np.arange(block.start, block.stop)
+        apart, shown = np.array(data_distance(X[block], X)), np.array(map_distance(Z[block], Z))
+        apart[rows[:, 0], own] = shown[rows[:, 0], own] = -np.inf  # a row is its own neighbour of rank 0
+        order = np.argsort(apart, axis=1, kind="stable")
+        rank = np.empty_like(order)
+        rank[rows, order] = np.arange(n)
+        near = np.argsort(shown, axis=1, kind="stable")[:, 1 : k + 1]
+        penalty += int(np.maximum(rank[rows, near] - k, 0).sum())
+    return 1.0 - 2.0 * penalty / (n * k * (2.0 * n - 3.0 * k - 1.0))
+
+
+def _merge_equal_rows(
+    Z: FloatArray, residual: FloatArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """One row for each distinct pair of place and residual: a copy of a row must not vouch for it."""
+    rows, name = np.unique(np.hstack([Z, residual])[weight > 0], axis=0, return_inverse=True)
+    total = np.asarray(np.bincount(name.reshape(-1), weights=weight[weight > 0]), dtype=float)
+    return rows[:, : Z.shape[1]], rows[:, Z.shape[1] :], total
+
+
+def _bin_sums(Z: FloatArray, residual: FloatArray, weight: FloatArray, n_bins: int) -> tuple[FloatArray, FloatArray]:
+    """Σ w_j and Σ w_j r_j over the other rows of each row's bin."""
+    if n_bins < 1:
+        raise InvalidParameterError(f"n_bins must be at least 1, got {n_bins}.")
+    low, extent = Z.min(axis=0), np.ptp(Z, axis=0)
+    cell = np.floor(n_bins * (Z - low) / np.where(extent > 0, extent, 1.0)).astype(np.intp)
+    _, name = np.unique(np.minimum(cell, n_bins - 1), axis=0, return_inverse=True)
+    name = name.reshape(-1)
+    moment = np.zeros((name.max() + 1, residual.shape[1]))
+    np.add.at(moment, name, weight[:, None] * residual)
+    mass = np.bincount(name, weights=weight)
+    return mass[name] - weight, moment[name] - weight[:, None] * residual
+
+
+def _kernel_sums(
+    Z: FloatArray, residual: FloatArray, weight: FloatArray, bandwidth: float, distance: Distance
+) -> tuple[FloatArray, FloatArray]:
+    """Σ k_ij w_j and Σ k_ij w_j r_j over the other rows, Gaussian k, in row blocks."""
+    if not bandwidth > 0:
+        raise InvalidParameterError(f"bandwidth must be positive, got {bandwidth}.")
+    mass, moment = np.empty(len(Z)), np.empty_like(residual)
+    for block in _blocks(len(Z), len(Z)):
+        kernel = np.exp(-0.5 * (np.asarray(distance(Z[block], Z)) / bandwidth) ** 2) * weight
+        kernel[np.arange(block.stop - block.start), np.arange(block.start, block.stop)] = 0.0
+        mass[block], moment[block] = kernel.sum(axis=1), kernel @ residual
+    return mass, moment
