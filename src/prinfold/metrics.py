@@ -5,7 +5,7 @@ All functions take plain arrays and callables, so they measure any method's surf
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from prinfold._typing import BoolArray, FloatArray, IntArray, Mesh
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.geometry.domain import Domain
 from prinfold.geometry.metric import curve_length, mesh_volume
+from prinfold.geometry.neighbours import Distance, bin_sums, kernel_sums, merge_equal_rows, rank_intrusion
 from prinfold.geometry.roughness import Roughness, angle_sum, graph_roughness, surface_roughness
 from prinfold.geometry.simplices import nearest_on_simplices
 
@@ -35,16 +36,18 @@ __all__ = [
     "trustworthiness",
 ]
 
-Distance = Callable[[FloatArray, FloatArray], FloatArray]
-_BLOCK_NUMBERS = 2**22
 _RANK_TOLERANCE = 1e-10
 
 
 class Orthogonality(NamedTuple):
     """How upright residuals stand on the surface.
 
-    ``mean``, ``median``, ``upper`` (90 % quantile) and ``worst`` of the cosines over the rows that count;
-    ``cosines`` (n,) for every row, 0 upright and 1 in the tangent space.
+    Parameters
+    ----------
+    mean, median, upper, worst : float
+        Mean, median, 90 % quantile and maximum of the cosines over the rows that count.
+    cosines : array of shape (n,)
+        For every row, 0 upright and 1 in the tangent space.
     """
 
     mean: float
@@ -67,6 +70,7 @@ def projection_error(X: FloatArray, projected: FloatArray, sample_weight: FloatA
     Returns
     -------
     float
+        Weighted mean square.
     """
     X, projected = _table(X, "X"), _table(projected, "projected")
     if X.shape != projected.shape:
@@ -81,12 +85,16 @@ def nearest_node_error(X: FloatArray, nodes: FloatArray, sample_weight: FloatArr
     Parameters
     ----------
     X : array of shape (n, D)
+        Data.
     nodes : array of shape (K, D)
+        Nodes of the surface in data space.
     sample_weight : array of shape (n,), optional
+        Non-negative weights, all 1 by default.
 
     Returns
     -------
     float
+        Weighted mean square.
     """
     return _simplex_error(X, nodes, np.arange(len(nodes))[:, None], sample_weight)
 
@@ -97,14 +105,18 @@ def grid_error(X: FloatArray, vertices: FloatArray, edges: IntArray, sample_weig
     Parameters
     ----------
     X : array of shape (n, D)
+        Data.
     vertices : array of shape (V, D)
+        Nodes of the grid in data space.
     edges : int array of shape (E, 2)
         Which vertices are joined by a segment.
     sample_weight : array of shape (n,), optional
+        Non-negative weights, all 1 by default.
 
     Returns
     -------
     float
+        Weighted mean square.
     """
     return _simplex_error(X, vertices, edges, sample_weight)
 
@@ -120,15 +132,18 @@ def triangle_error(
     Parameters
     ----------
     X : array of shape (n, D)
+        Data.
     vertices : array of shape (a * b, D)
         Nodes of the grid, the last latent axis running fastest.
     shape : (a, b)
         Nodes along each axis, two or more.
     sample_weight : array of shape (n,), optional
+        Non-negative weights, all 1 by default.
 
     Returns
     -------
     float
+        Weighted mean square.
     """
     a, b = shape
     if a < 2 or b < 2 or a * b != len(vertices):
@@ -142,12 +157,38 @@ def triangle_error(
 
 
 def length(vertices: FloatArray, closed: bool = False) -> float:
-    """Length of the polyline through the rows of ``vertices``, joined end to start when ``closed``."""
+    """Length of a polyline.
+
+    Parameters
+    ----------
+    vertices : array of shape (V, D)
+        Its corners in order.
+    closed : bool, default False
+        Whether the last corner is joined to the first.
+
+    Returns
+    -------
+    float
+        Sum of the lengths of its segments.
+    """
     return curve_length(_table(vertices, "vertices"), closed)
 
 
 def area(vertices: FloatArray, faces: IntArray) -> float:
-    """Area of a triangle mesh in any number of dimensions (length for segments, volume for tetrahedra)."""
+    """Area of a triangle mesh in any number of dimensions.
+
+    Parameters
+    ----------
+    vertices : array of shape (V, D)
+        Points in data space.
+    faces : int array of shape (F, 3)
+        Corners of each triangle; two columns give a length, four a volume.
+
+    Returns
+    -------
+    float
+        Sum of the areas of the faces.
+    """
     return mesh_volume(_table(vertices, "vertices"), faces)
 
 
@@ -195,10 +236,11 @@ def trustworthiness(
     Parameters
     ----------
     X : array of shape (n, D)
+        Data.
     Z : array of shape (n, Q)
         Latent coordinates of the same rows.
-    n_neighbors : int
-        k, less than n / 2.
+    n_neighbors : int, default 5
+        Neighbours k that count, less than n / 2.
     latent_distance : callable, optional
         ``latent_distance(A, B)`` gives the (a, b) distances between latent coordinates, for latent spaces that
         close on themselves; Euclidean by default.
@@ -206,8 +248,9 @@ def trustworthiness(
     Returns
     -------
     float
+        Between 0 and 1, best at 1.
     """
-    return _intrusion(_table(X, "X"), _table(Z, "Z"), n_neighbors, cdist, latent_distance or cdist)
+    return rank_intrusion(_table(X, "X"), _table(Z, "Z"), n_neighbors, cdist, latent_distance or cdist)
 
 
 def continuity(X: FloatArray, Z: FloatArray, n_neighbors: int = 5, *, latent_distance: Distance | None = None) -> float:
@@ -216,16 +259,20 @@ def continuity(X: FloatArray, Z: FloatArray, n_neighbors: int = 5, *, latent_dis
     Parameters
     ----------
     X : array of shape (n, D)
+        Data.
     Z : array of shape (n, Q)
-    n_neighbors : int
+        Latent coordinates of the same rows.
+    n_neighbors : int, default 5
+        Neighbours that count, less than n / 2.
     latent_distance : callable, optional
         As in :func:`trustworthiness`.
 
     Returns
     -------
     float
+        Between 0 and 1, best at 1.
     """
-    return _intrusion(_table(Z, "Z"), _table(X, "X"), n_neighbors, latent_distance or cdist, cdist)
+    return rank_intrusion(_table(Z, "Z"), _table(X, "X"), n_neighbors, latent_distance or cdist, cdist)
 
 
 def self_consistency(
@@ -253,20 +300,24 @@ def self_consistency(
     Parameters
     ----------
     X : array of shape (n, D)
+        Data.
     latent : array of shape (n, Q)
         Latent coordinates of the projections.
     projected : array of shape (n, D)
+        Nearest points of the surface.
     n_bins : int, optional
         Equal bins along each latent axis, from the smallest to the largest coordinate; 10 by default.
     bandwidth : float, optional
-        h of the Gaussian weight; give this or ``n_bins``, not both.
+        Width h of the Gaussian weight; give this or ``n_bins``, not both.
     latent_distance : callable, optional
         Distance in latent space for ``bandwidth``, as in :func:`trustworthiness`.
     sample_weight : array of shape (n,), optional
+        Non-negative weights, all 1 by default.
 
     Returns
     -------
     float
+        Share of the squared residuals that is bias, 0 at best.
     """
     X, Z, projected = _table(X, "X"), _table(latent, "latent"), _table(projected, "projected")
     if X.shape != projected.shape or len(Z) != len(X):
@@ -275,11 +326,11 @@ def self_consistency(
         )
     if n_bins is not None and bandwidth is not None:
         raise InvalidParameterError("give n_bins or bandwidth, not both.")
-    Z, residual, weight = _merge_equal_rows(Z, X - projected, _weights(sample_weight, len(X)))
+    Z, residual, weight = merge_equal_rows(Z, X - projected, _weights(sample_weight, len(X)))
     if bandwidth is None:
-        mass, moment = _bin_sums(Z, residual, weight, 10 if n_bins is None else n_bins)
+        mass, moment = bin_sums(Z, residual, weight, 10 if n_bins is None else n_bins)
     else:
-        mass, moment = _kernel_sums(Z, residual, weight, bandwidth, latent_distance or cdist)
+        mass, moment = kernel_sums(Z, residual, weight, bandwidth, latent_distance or cdist)
     # A mass of rounding errors is no neighbour.
     near = mass > 1e-12 * weight.max(initial=0.0)
     mean = moment[near] / mass[near, None]
@@ -295,7 +346,7 @@ def orthogonality(
     interior: BoolArray | None = None,
     sample_weight: FloatArray | None = None,
 ) -> Orthogonality:
-    """Cosines between residuals and the tangent space, |P_i r_i| / |r_i| (Gerber et al., definition 2).
+    """Measure how upright residuals stand: cosines |P_i r_i| / |r_i| (Gerber et al., definition 2).
 
     P_i projects on the columns of the Jacobian at the row's projection. On a weak principal surface every
     cosine is 0. A row on the surface counts as upright.
@@ -303,6 +354,7 @@ def orthogonality(
     Parameters
     ----------
     X, projected : array of shape (n, D)
+        Data and their projections on the surface.
     jacobian : array of shape (n, D, Q)
         Jacobians at the projections.
     interior : bool array of shape (n,), optional
@@ -313,6 +365,7 @@ def orthogonality(
     Returns
     -------
     Orthogonality
+        Mean, quantiles and the cosines themselves.
     """
     X, projected, J = _table(X, "X"), _table(projected, "projected"), np.asarray(jacobian, dtype=float)
     if X.shape != projected.shape or J.ndim != 3 or J.shape[:2] != X.shape:
@@ -371,65 +424,3 @@ def _quantile(values: FloatArray, weight: FloatArray, level: float) -> float:
 def _simplex_error(X: FloatArray, vertices: FloatArray, faces: IntArray, sample_weight: FloatArray | None) -> float:
     foot = nearest_on_simplices(_table(X, "X"), _table(vertices, "vertices"), faces)
     return _mean(foot.squared_distance, sample_weight)
-
-
-def _blocks(n: int, width: int) -> Iterator[slice]:
-    size = max(1, _BLOCK_NUMBERS // max(1, width))
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))
-
-
-def _intrusion(X: FloatArray, Z: FloatArray, k: int, data_distance: Distance, map_distance: Distance) -> float:
-    """Trustworthiness of the map X ↦ Z, in row blocks: ranks of every row are never all held at once."""
-    n = len(X)
-    if len(Z) != n:
-        raise InvalidDataError(f"data and latent coordinates must have equal rows, got {n} and {len(Z)} in turn.")
-    if not 1 <= k < n / 2:
-        raise InvalidParameterError(f"n_neighbors must be at least 1 and less than n / 2 = {n / 2:g}, got {k}.")
-    penalty = 0
-    for block in _blocks(n, n):
-        rows, own = np.arange(block.stop - block.start)[:, None], np.arange(block.start, block.stop)
-        apart, shown = np.array(data_distance(X[block], X)), np.array(map_distance(Z[block], Z))
-        apart[rows[:, 0], own] = shown[rows[:, 0], own] = -np.inf  # a row is its own neighbour of rank 0
-        order = np.argsort(apart, axis=1, kind="stable")
-        rank = np.empty_like(order)
-        rank[rows, order] = np.arange(n)
-        near = np.argsort(shown, axis=1, kind="stable")[:, 1 : k + 1]
-        penalty += int(np.maximum(rank[rows, near] - k, 0).sum())
-    return 1.0 - 2.0 * penalty / (n * k * (2.0 * n - 3.0 * k - 1.0))
-
-
-def _merge_equal_rows(
-    Z: FloatArray, residual: FloatArray, weight: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """One row for each distinct pair of place and residual: a copy of a row must not vouch for it."""
-    rows, name = np.unique(np.hstack([Z, residual])[weight > 0], axis=0, return_inverse=True)
-    total = np.asarray(np.bincount(name.reshape(-1), weights=weight[weight > 0]), dtype=float)
-    return rows[:, : Z.shape[1]], rows[:, Z.shape[1] :], total
-
-
-def _bin_sums(Z: FloatArray, residual: FloatArray, weight: FloatArray, n_bins: int) -> tuple[FloatArray, FloatArray]:
-    """Σ w_j and Σ w_j r_j over the other rows of each row's bin."""
-    if n_bins < 1:
-        raise InvalidParameterError(f"n_bins must be at least 1, got {n_bins}.")
-    low, extent = Z.min(axis=0), np.ptp(Z, axis=0)
-    cell = np.floor(n_bins * (Z - low) / np.where(extent > 0, extent, 1.0)).astype(np.intp)
-    _, name = np.unique(np.minimum(cell, n_bins - 1), axis=0, return_inverse=True)
-    name = name.reshape(-1)
-    moment = np.zeros((name.max() + 1, residual.shape[1]))
-    np.add.at(moment, name, weight[:, None] * residual)
-    mass = np.bincount(name, weights=weight)
-    return mass[name] - weight, moment[name] - weight[:, None] * residual
-
-
-def _kernel_sums(
-    Z: FloatArray, residual: FloatArray, weight: FloatArray, bandwidth: float, distance: Distance
-) -> tuple[FloatArray, FloatArray]:
-    """Σ k_ij w_j and Σ k_ij w_j r_j over the other rows, Gaussian k, in row blocks."""
-    if not bandwidth > 0:
-        raise InvalidParameterError(f"bandwidth must be positive, got {bandwidth}.")
-    mass, moment = np.empty(len(Z)), np.empty_like(residual)
-    for block in _blocks(len(Z), len(Z)):
-        kernel = np.exp(-0.5 * (np.asarray(distance(Z[block], Z)) / bandwidth) ** 2) * weight
-        kernel[np.arange(block.stop - block.start), np.arange(block.start, block.stop)] = 0.0
-        mass[block], moment[block] = kernel.sum(axis=1), kernel @ residual
-    return mass, moment

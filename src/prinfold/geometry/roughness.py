@@ -39,7 +39,17 @@ _RULES: dict[int, tuple[list[list[float]], list[float]]] = {
 
 
 class Roughness(NamedTuple):
-    """``total`` turning (radians) or bending, ``size`` the length or area, ``mean`` their ratio (0 for no size)."""
+    """How much a curve turns or a surface bends.
+
+    Parameters
+    ----------
+    total : float
+        Turning in radians, or bending.
+    mean : float
+        The same per unit size; 0 for something of no size.
+    size : float
+        Length or area.
+    """
 
     total: float
     mean: float
@@ -99,11 +109,22 @@ def map_turning(jacobian: Jacobian, Z: FloatArray, closed: bool = False) -> floa
 
 
 def angle_sum(tangents: FloatArray, *, degrees: bool = True) -> float:
-    """Roughness R of Chang and Ghosh (25): Σ_m arccos(t_m·t_{m+1} / ‖t_m‖‖t_{m+1}‖), in degrees as printed.
+    """Roughness R of Chang and Ghosh (25): Σ_m arccos(t_m·t_{m+1} / ‖t_m‖‖t_{m+1}‖).
 
-    ``tangents`` is (M, D) for a curve. For a grid of nodes it is (n_1, …, n_Q, D, Q), the Jacobians at the
-    nodes, and R is averaged over all grid lines of all Q axes, each line using the tangent along itself.
     Nodes with a zero tangent have no direction and are passed over.
+
+    Parameters
+    ----------
+    tangents : array of shape (M, D) or (n_1, …, n_Q, D, Q)
+        Tangents at the nodes of a curve in order, or Jacobians at the nodes of a grid; R is then averaged over
+        all grid lines of all Q axes, each line using the tangent along itself.
+    degrees : bool, default True
+        Degrees as in the paper, or radians.
+
+    Returns
+    -------
+    float
+        The sum of angles.
     """
     tangents = np.asarray(tangents, dtype=float)
     if tangents.ndim < 2 or (tangents.ndim > 2 and tangents.ndim != tangents.shape[-1] + 2):
