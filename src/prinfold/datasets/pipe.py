@@ -50,8 +50,8 @@ class Densitometer:
     Mass attenuation coefficients (cm²/g) at the two lines of americium-241 (59.5 keV) and caesium-137
     (662 keV), one row per energy, columns water, oil (as CH₂), gas (as CH₄), from the usual tables;
     ``density`` in g/cm³ in the same order; ``radius`` of the pipe in cm; ``rate``, photons per second that
-    reach the detector through the pipe full of gas. Density of oil, radius and rates are those under which
-    the scatter of the public data is most probable.
+    reach the detector through the pipe full of gas. Density of oil and radius are those under which the
+    scatter of the public data is most probable with these two sources; the rates give it its size.
     """
 
     mass_attenuation: tuple[tuple[float, float, float], ...] = ((0.2059, 0.1970, 0.212), (0.0857, 0.0882, 0.0963))
