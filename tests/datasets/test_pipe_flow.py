@@ -137,6 +137,7 @@ def test_columns_are_named_after_phase_and_beam() -> None:
     [
         (lambda: make_pipe_flow(5, integration_time=0.0), "integration_time must be positive"),
         (lambda: make_pipe_flow(5, fractions="odd"), "fractions='odd' is not one of"),
+        (lambda: Beams(vertical=(1.0,)), "Beams must cross the pipe"),
         (lambda: path_lengths(np.eye(3), "slug"), "flow='slug' is not one of"),
         (lambda: path_lengths(np.eye(2), "annular"), r"\(n, 3\) table"),
         (lambda: path_lengths(np.full((1, 3), 0.5), "annular"), "must sum to 1"),

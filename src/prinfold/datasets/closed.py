@@ -6,7 +6,8 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.datasets.dataset import Dataset, Rng, random_frame, simulate
-from prinfold.datasets.surface import TrueSurface, columns, option
+from prinfold.datasets.surface import TrueSurface, columns, option, positive
+from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box, UnitSphere
 
 
@@ -47,6 +48,7 @@ def make_sphere(
     Dataset
         ``latent`` is the unit vector u.
     """
+    positive(radius=radius)
     domain = UnitSphere()
     surface = TrueSurface(
         "sphere",
@@ -103,6 +105,7 @@ def make_torus(
     Dataset
         ``latent`` is (φ, θ).
     """
+    positive(R=radii[0], r=radii[1])
     surface = option(TORI, "kind", kind)(*radii)
     generator = np.random.default_rng(rng)
     surface = _rotated(surface, n_features, generator)
@@ -113,6 +116,10 @@ _ANGLES = Box.of((0.0, 2.0 * np.pi), (0.0, 2.0 * np.pi), periodic=(True, True))
 
 
 def _ring_torus(R: float, r: float) -> TrueSurface:
+    if r >= R:
+        # The tube would meet itself in the middle, where the nearest point is no longer where the angles say.
+        raise InvalidParameterError(f"A ring torus needs radii R > r; got {R} and {r}.")
+
     def point(U: FloatArray) -> FloatArray:
         (a, b), reach = U.T, R + r * np.cos(U[:, 1])
         return np.stack([reach * np.cos(a), reach * np.sin(a), r * np.sin(b)], axis=1)

@@ -6,7 +6,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.datasets.dataset import Dataset, Rng, simulate
-from prinfold.datasets.surface import Map, TrueSurface, polyline
+from prinfold.datasets.surface import Map, TrueSurface, polyline, positive
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
 
@@ -52,6 +52,7 @@ def make_spiral(
     Dataset
         ``latent`` is the angle φ in radians.
     """
+    positive(whorls=whorls)
     inner, outer = radii
     growth = (outer - inner) / (2.0 * np.pi * whorls)
 
@@ -104,6 +105,7 @@ def make_circle(
     Dataset
         ``latent`` is the angle φ in radians.
     """
+    positive(radius=radius)
     surface = TrueSurface(
         "circle",
         lambda U: radius * _unit(U),
@@ -147,6 +149,7 @@ def make_half_circle(
     Dataset
         ``latent`` is the angle φ in radians.
     """
+    positive(radius=radius)
 
     def foot(X: FloatArray) -> FloatArray:
         angle = np.arctan2(X[:, 1], X[:, 0])
@@ -196,6 +199,7 @@ def make_zigzag(
     Dataset
         ``latent`` is arc length.
     """
+    positive(n_teeth=n_teeth)
     x = np.linspace(-1.0, 1.0, n_teeth + 1)
     y = np.where(np.arange(n_teeth + 1) % 2 == 0, -0.5, 0.5)
     surface = polyline("zig-zag", np.stack([x, y], axis=1))
@@ -301,6 +305,7 @@ def make_epitrochoid(
     Dataset
         ``latent`` is the parameter t.
     """
+    positive(fixed=fixed, rolling=rolling)
     k = (fixed + rolling) / rolling
     if not np.isclose(k, round(k)):
         raise InvalidParameterError(f"fixed / rolling must be a whole number; got {fixed / rolling:g}.")

@@ -32,6 +32,10 @@ class Beams:
     vertical: tuple[float, ...] = (5 / 6, 1 / 2, 1 / 6)
     horizontal: tuple[float, ...] = (-1 / 2, 0.0, 1 / 2)
 
+    def __post_init__(self) -> None:
+        if not (np.abs(self.offsets) < 1.0).all():
+            raise InvalidParameterError("Beams must cross the pipe: offsets lie between −1 and 1.")
+
     @property
     def offsets(self) -> FloatArray:
         """(B,) distances from the centre, signed; vertical beams first."""

@@ -146,6 +146,8 @@ def polyline(name: str, vertices: FloatArray, *, closed: bool = False) -> TrueSu
     ends = np.vstack([vertices, vertices[:1]]) if closed else np.asarray(vertices)
     steps = np.diff(ends, axis=0)
     lengths = np.linalg.norm(steps, axis=1)
+    if len(steps) == 0 or not lengths.all():
+        raise InvalidParameterError(f"The {name} needs at least two corners, and no two alike in a row.")
     start = np.concatenate([[0.0], np.cumsum(lengths)])
     directions = steps / lengths[:, None]
 
@@ -172,6 +174,13 @@ def option(table: Mapping[str, T], parameter: str, key: str) -> T:
     if key not in table:
         raise InvalidParameterError(f"{parameter}={key!r} is not one of {sorted(table)}.")
     return table[key]
+
+
+def positive(**values: float) -> None:
+    """Refuse sizes that are not positive and finite."""
+    for name, value in values.items():
+        if not 0.0 < value < np.inf:
+            raise InvalidParameterError(f"{name} must be positive and finite; got {value}.")
 
 
 def columns(*derivatives: tuple[FloatArray, ...]) -> FloatArray:
