@@ -37,7 +37,7 @@ _MOST_ARRAYS = 10_000
 _KINDS = frozenset("fiub")
 
 C = TypeVar("C", bound=type)
-_classes: dict[str, type] = {"Lattice": Lattice, "Points": Points, "Sphere": Sphere}
+_classes: dict[str, Any] = {"Lattice": Lattice, "Points": Points, "Sphere": Sphere}
 
 
 def storable(cls: C) -> C:

@@ -18,6 +18,10 @@ from prinfold.latent import LatentSpace, Sphere
 _SPECTRAL_ROWS = 2000
 """Rows that a spectral embedding sees at most: its cost grows with their square or cube."""
 
+_NEIGHBORHOODS = (5, 8, 12, 17)
+"""Neighbourhood sizes tried: too small and the data fall apart, too large and folds are short-cut; which
+is which depends on the sample."""
+
 
 class Axes(NamedTuple):
     """Principal directions (r, D) as rows, their variances (r,), and the mean variance of a column."""
@@ -95,8 +99,8 @@ class Placed(NamedTuple):
     weight: FloatArray
 
 
-def spectral_placement(embedder: Embedder, rows: Rows, latent: LatentSpace, rng: np.random.Generator) -> Placed:
-    """Latent coordinates of at most 2000 rows by a spectral embedding.
+def spectral_placements(embedder: Embedder, rows: Rows, latent: LatentSpace, rng: np.random.Generator) -> list[Placed]:
+    """Latent coordinates of at most 2000 rows by a spectral embedding, one set for each neighbourhood size.
 
     Rows are taken from the sorted unique rows, so that neither their order nor repeats matter.
     """
@@ -111,7 +115,7 @@ def spectral_placement(embedder: Embedder, rows: Rows, latent: LatentSpace, rng:
         raise InvalidDataError(
             f"init={embedder.name!r} needs at least {n_embedded + 2} different rows, got {len(unique)}; use init='pca'"
         )
-    return Placed(spread_over(latent, embedder.embed(unique, n_embedded)), unique, weight)
+    return [Placed(spread_over(latent, E), unique, weight) for E in embedder.embeddings(unique, n_embedded)]
 
 
 def spread_over(latent: LatentSpace, E: FloatArray) -> FloatArray:
@@ -141,11 +145,11 @@ class Embedder:
 
     name: str
     build: Callable[[int, int], Any]
-    n_neighbors: int
 
-    def embed(self, X: FloatArray, n_components: int) -> FloatArray:
-        n_neighbors = _connecting_neighbors(X, min(self.n_neighbors, len(X) - 1))
-        return np.asarray(self.build(n_components, n_neighbors).fit_transform(X), dtype=np.float64)
+    def embeddings(self, X: FloatArray, n_components: int) -> list[FloatArray]:
+        """Embeddings for several neighbourhood sizes, none so small that the data fall apart."""
+        sizes = sorted({_connecting_neighbors(X, min(k, len(X) - 1)) for k in _NEIGHBORHOODS})
+        return [np.asarray(self.build(n_components, k).fit_transform(X), dtype=np.float64) for k in sizes]
 
 
 def _connecting_neighbors(X: FloatArray, n_neighbors: int) -> int:
@@ -180,7 +184,7 @@ def _laplacian(n_components: int, n_neighbors: int) -> Any:
 
 
 EMBEDDERS = {
-    "isomap": Embedder("isomap", _isomap, 10),
-    "lle": Embedder("lle", _lle, 12),
-    "laplacian": Embedder("laplacian", _laplacian, 10),
+    "isomap": Embedder("isomap", _isomap),
+    "lle": Embedder("lle", _lle),
+    "laplacian": Embedder("laplacian", _laplacian),
 }

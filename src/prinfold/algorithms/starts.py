@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from prinfold.initialise import (
     Placed,
     principal_axes,
     principal_nodes,
-    spectral_placement,
+    spectral_placements,
 )
 from prinfold.kernels.distances import nearest_squared_distance
 
@@ -64,23 +65,40 @@ def semi_random_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> 
 
 
 def spectral_start(embedder: Embedder, model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
-    """Rows placed by a spectral embedding, weights by regression on those places."""
-    return placed_start(model, spectral_placement(embedder, rows, model.surface.latent, rng))
+    """Rows placed by a spectral embedding, weights by regression on those places.
+
+    Of several neighbourhood sizes the one whose places explain the rows best is kept: a short cut
+    across a fold sends neighbours in latent space to far ends of the data, and the regression shows it.
+    """
+    placements = spectral_placements(embedder, rows, model.surface.latent, rng)
+    return _best_of([placed_start(model, placed) for placed in placements])
 
 
 def given_start(Z: FloatArray, model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
     """Rows placed by the caller."""
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
-    return placed_start(model, Placed(Z, rows.block(slice(None)), weight))
+    return _best_of([placed_start(model, Placed(Z, rows.block(slice(None)), weight))])
 
 
-def placed_start(model: GTMModel, placed: Placed) -> Parameters:
+class Fit(NamedTuple):
+    """Parameters and the mean squared error per value with which they explain the rows placed."""
+
+    parameters: Parameters
+    error: float
+
+
+def placed_start(model: GTMModel, placed: Placed) -> Fit:
     """Ridge regression of the rows on the basis functions at their places; noise from what is left over."""
     strength = max(model.penalty.strength(1.0), _RIDGE * placed.weight.sum())
     weights = model.surface.fit(placed.latent, placed.rows, strength, placed.weight)
     residual = placed.rows - model.surface.point(placed.latent, weights)
-    error = placed.weight @ np.einsum("nd,nd->n", residual, residual) / (placed.weight.sum() * residual.shape[1])
-    return Parameters(weights, _first_precision(model, weights, float(error)))
+    square = placed.weight @ np.einsum("nd,nd->n", residual, residual)
+    error = float(square / (placed.weight.sum() * residual.shape[1]))
+    return Fit(Parameters(weights, _first_precision(model, weights, error)), error)
+
+
+def _best_of(fits: list[Fit]) -> Parameters:
+    return min(fits, key=lambda fit: fit.error).parameters
 
 
 STARTS: dict[str, Start] = {
