@@ -120,6 +120,23 @@ def test_small_blocks_change_nothing(D, monkeypatch):
     same_feet(nearest_on_simplices(X, vertices, faces), whole, tol=1e-12)
 
 
+@pytest.mark.parametrize("height", [0.0, 1e-12, 1e-7, 1e-4])
+def test_thin_and_degenerate_faces_in_many_dimensions(height):
+    X, vertices, faces = soup(11, 2, 30)
+    a, b, _ = faces[::3].T
+    faces[::3, 2] = len(vertices) + np.arange(len(a))
+    off = height * np.random.default_rng(12).normal(size=(len(a), 30))
+    vertices = np.vstack([vertices, 0.3 * vertices[a] + 0.7 * vertices[b] + off])
+    same_feet(nearest_on_simplices(X, vertices, faces), nearest_on_simplices_reference(X, vertices, faces))
+
+
+@pytest.mark.parametrize("D", [3, 30])
+def test_vertices_of_no_face_are_not_there(D):
+    X, vertices, faces = soup(13, 2, D)
+    crowded = np.vstack([vertices, X])
+    same_feet(nearest_on_simplices(X, crowded, faces), nearest_on_simplices(X, vertices, faces), tol=1e-9)
+
+
 def test_no_rows_give_no_feet():
     _, vertices, faces = soup(8, 1, 3)
     foot = nearest_on_simplices(np.empty((0, 3)), vertices, faces)

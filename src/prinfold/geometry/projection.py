@@ -24,7 +24,6 @@ Map = Callable[[FloatArray], FloatArray]
 _BLOCK_NUMBERS = 2**21
 # From here on one matrix product beats differences.
 _PRODUCT_DIMENSIONS = 32
-_EPS = float(np.finfo(float).eps)
 
 
 class Projection(NamedTuple):
@@ -55,7 +54,7 @@ def project_to_surface(
     starts: FloatArray,
     *,
     max_iter: int = 100,
-    tol: float = 1e-10,
+    tol: float = 1e-12,
 ) -> Projection:
     """Minimise ½‖x − y(z)‖² for each row from each of its starts (n, S, Q), and keep the best.
 
@@ -103,6 +102,7 @@ class _Solver(NamedTuple):
     domain: Domain
     max_iter: int
     tol: float
+    eps: float = float(np.finfo(float).eps)
 
     def best(self, X: FloatArray, starts: FloatArray) -> Projection:
         """All starts of a block of rows, then the best end of each row."""
@@ -111,7 +111,7 @@ class _Solver(NamedTuple):
         repeat = (starts[:, :, None] == starts[:, None, :]).all(axis=3)
         fresh = ~np.tril(repeat, -1).any(axis=2)
         row, column = np.nonzero(fresh)
-        z, y, done = self.descend(X[row], self.domain.retract(starts[row, column]))
+        z, y, done = self.rounded(starts).descend(X[row], self.domain.retract(starts[row, column]))
         squared = np.full((n, n_starts), np.inf)
         squared[row, column] = _square(X[row] - y)
         place = np.full((n, n_starts), -1)
@@ -119,6 +119,11 @@ class _Solver(NamedTuple):
         # The first of equals wins; an overflowing row (nan) loses to everything, but a row needs some end.
         pick = place[np.arange(n), np.where(np.isnan(squared), np.inf, squared).argmin(axis=1)]
         return Projection(z[pick], y[pick], _square(X - y[pick]), done[pick])
+
+    def rounded(self, starts: FloatArray) -> _Solver:
+        """The solver with the rounding error of the map's own numbers: a map in float32 settles earlier."""
+        kind = np.asarray(self.point(self.domain.retract(starts[:1, 0]))).dtype
+        return self._replace(eps=float(np.finfo(kind).eps)) if kind.kind == "f" else self
 
     def descend(self, X: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Newton steps until every row has converged, cannot move, or has used its iterations."""
@@ -151,7 +156,7 @@ class _Solver(NamedTuple):
         gradient = np.where(frozen, 0.0, gradient)
         values, vectors = np.linalg.eigh(hessian)
         residual = np.sqrt(_square(r))
-        rounding = 16 * _EPS * (np.sqrt(_square(X)) + np.sqrt(_square(y)))
+        rounding = 16 * self.eps * (np.sqrt(_square(X)) + np.sqrt(_square(y)))
         limit = size * (self.tol * (residual + size * latent_span(self.domain)) + rounding)
         # A maximum or saddle is stationary too; from there one steps down the side.
         small = (np.sqrt(_square(gradient)) <= limit) & (values[:, 0] >= -1e-6 * size * (size + residual))
@@ -167,7 +172,7 @@ class _Solver(NamedTuple):
     def move(self, X: FloatArray, z: FloatArray, y: FloatArray, active: IntArray, local: _Local) -> BoolArray:
         """Try steps with growing damping until each row has one that does not climb; edits z and y in place."""
         # Near the foot the distance is flat to rounding while the gradient still is not.
-        rounding = 8 * _EPS * (np.sqrt(_square(X[active])) + np.sqrt(_square(y[active])))
+        rounding = 8 * self.eps * (np.sqrt(_square(X[active])) + np.sqrt(_square(y[active])))
         allowed = (np.sqrt(_square(X[active] - y[active])) + rounding) ** 2
         moved, damping = np.zeros(len(active), dtype=bool), 0.0
         for _ in range(24):

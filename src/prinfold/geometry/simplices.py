@@ -49,8 +49,11 @@ def nearest_on_simplices(X: FloatArray, vertices: FloatArray, faces: IntArray) -
     rows, corners = X - centre, (vertices - centre)[faces]
     best = np.full(len(X), np.inf)
     face = np.zeros(len(X), dtype=np.intp)
-    for layer in _layers(corners):
-        _search(rows, corners, layer, best, face)
+    if X.shape[1] > max(_TREE_DIMENSIONS, faces.shape[1]):
+        _search_products(rows, vertices - centre, faces, face)
+    else:
+        for layer in _layers(corners):
+            _search(rows, corners, layer, best, face)
     barycentric, points, squared = _feet_in_blocks(rows, corners, face)
     return Foot(points + centre, face, barycentric, squared)
 
@@ -149,13 +152,12 @@ def _feet_in_blocks(rows: FloatArray, corners: FloatArray, face: IntArray) -> tu
 
 
 class _Layer(NamedTuple):
-    """Faces of similar size with their bounding balls; ``tree`` is None in many dimensions."""
+    """Faces of similar size with their bounding balls, the balls' centres in a tree."""
 
     members: IntArray
-    centres: FloatArray
     radii: FloatArray
     largest: float
-    tree: cKDTree | None
+    tree: cKDTree
 
 
 def _layers(corners: FloatArray) -> list[_Layer]:
@@ -168,8 +170,7 @@ def _layers(corners: FloatArray) -> list[_Layer]:
     layers = []
     for level in np.unique(octave)[::-1]:
         index = np.flatnonzero(octave == level)
-        tree = cKDTree(centres[index]) if corners.shape[2] <= _TREE_DIMENSIONS else None
-        layers.append(_Layer(index, centres[index], radii[index], float(radii[index].max()), tree))
+        layers.append(_Layer(index, radii[index], float(radii[index].max()), cKDTree(centres[index])))
     return layers
 
 
@@ -182,8 +183,6 @@ def _search(rows: FloatArray, corners: FloatArray, layer: _Layer, best: FloatArr
     while len(active) and seen < total:
         wanted = min(wanted, total)
         size = _PAIR_NUMBERS // (wanted * corners.shape[1] * max(1, corners.shape[2]))
-        if layer.tree is None:
-            size = min(size, _DISTANCE_NUMBERS // total)
         blocks = np.array_split(active, -(-len(active) // max(1, size)))
         active = np.concatenate([_round(rows, corners, layer, best, face, b, slice(seen, wanted)) for b in blocks])
         seen, wanted = wanted, wanted * 4
@@ -199,7 +198,7 @@ def _round(
     turn: slice,
 ) -> IntArray:
     """Try the centres whose turn it is for one block of rows; returns the rows that are not settled."""
-    distance, near = _nearest_centres(rows[block], layer, turn.stop)
+    distance, near = (np.asarray(a) for a in layer.tree.query(rows[block], k=np.arange(1, turn.stop + 1)))
     last, distance, near = distance[:, -1], distance[:, turn], near[:, turn]
     i, j = np.nonzero(distance - layer.radii[near] <= np.sqrt(best[block])[:, None])
     squared = np.full(near.shape, np.inf)
@@ -212,19 +211,82 @@ def _round(
     return block[last - layer.largest <= np.sqrt(best[block])]
 
 
-def _nearest_centres(x: FloatArray, layer: _Layer, wanted: int) -> tuple[FloatArray, IntArray]:
-    """The ``wanted`` nearest ball centres of each row, nearest first: distances and places in the layer."""
-    if layer.tree is not None:
-        distance, near = layer.tree.query(x, k=np.arange(1, wanted + 1))
-        return np.asarray(distance), np.asarray(near)
-    squared = _square(x)[:, None] + _square(layer.centres) - 2.0 * x @ layer.centres.T
-    if wanted < len(layer.members):
-        near = np.argpartition(squared, wanted - 1, axis=1)[:, :wanted]
-    else:
-        near = np.broadcast_to(np.arange(wanted), squared.shape)
-    order = np.argsort(np.take_along_axis(squared, near, axis=1), axis=1, kind="stable")
-    near = np.take_along_axis(near, order, axis=1)
-    chosen = np.take_along_axis(squared, near, axis=1)
-    # The product form errs by a few ulps of ‖x‖² + ‖c‖²; as a lower bound it must err downwards.
-    slack = 1e-14 * (_square(x)[:, None] + _square(layer.centres).max())
-    return np.sqrt(np.maximum(chosen - slack, 0.0)), near
+class _Flattened(NamedTuple):
+    """Every face laid out in its own q coordinates: what x looks like from there follows from distances alone.
+
+    With edges E = QR from the first corner, Rᵀ Qᵀ(x − v₀) = Eᵀ(x − v₀) = ½(‖x − v₀‖² + ‖e_j‖² − ‖x − v_j‖²).
+    """
+
+    corners: FloatArray
+    inverse: FloatArray
+    edges: FloatArray
+    thin: BoolArray
+
+
+def _flatten(corners: FloatArray, scale: float) -> _Flattened:
+    edges = np.swapaxes(corners[:, 1:] - corners[:, :1], 1, 2)
+    R = np.asarray(np.linalg.qr(edges, mode="r"))
+    # Rounding in products is of the order ε·scale² and dividing by a thin face's height would blow it up.
+    thin = np.abs(np.diagonal(R, axis1=1, axis2=2)).min(axis=1, initial=np.inf) < 1e-5 * scale
+    R[thin] = np.eye(R.shape[2])
+    local = np.concatenate([np.zeros((len(R), 1, R.shape[1])), np.swapaxes(R, 1, 2)], axis=1)
+    return _Flattened(local, np.linalg.inv(np.swapaxes(R, 1, 2)), _square(np.swapaxes(edges, 1, 2)), thin)
+
+
+def _search_products(rows: FloatArray, vertices: FloatArray, faces: IntArray, face: IntArray) -> None:
+    """Fill in ``face`` in many dimensions, where trees fail: distances by matrix products, in blocks of rows."""
+    # A vertex of no face is not on the soup and bounds nothing.
+    used, names = np.unique(faces, return_inverse=True)
+    vertices, faces = vertices[used], names.reshape(faces.shape)
+    corners = vertices[faces]
+    centres = corners.mean(axis=1)
+    radii = np.sqrt(_square(corners - centres[:, None]).max(axis=1))
+    scale = float(np.sqrt(_square(vertices).max()))
+    flat = _flatten(corners, scale)
+    size = max(1, _DISTANCE_NUMBERS // (len(vertices) + len(faces)))
+    for start in range(0, len(rows), size):
+        x = rows[start : start + size]
+        # Product distances err by some ε(‖x‖² + ‖v‖²); what they cannot tell apart is decided by differences.
+        slack = 1e-9 * (_square(x) + scale**2)
+        to_vertices = _squared_distances(x, vertices)
+        reach = np.sqrt(to_vertices.min(axis=1) + slack)
+        i, f = np.nonzero(_squared_distances(x, centres) <= (reach[:, None] + radii) ** 2 + slack[:, None])
+        estimate = _estimates(to_vertices, faces, flat, i, f)
+        lowest = reach**2
+        # A thin face's estimate is −inf, "look yourself", and must not hide the others.
+        np.minimum.at(lowest, i, np.where(flat.thin[f], np.inf, estimate))
+        close = estimate <= (lowest + slack)[i]
+        face[start : start + size] = _decide(x, corners, i[close], f[close])
+
+
+def _squared_distances(x: FloatArray, c: FloatArray) -> FloatArray:
+    squared = x @ (-2.0 * c.T)
+    squared += _square(x)[:, None]
+    squared += _square(c)
+    return np.maximum(squared, 0.0, out=squared)
+
+
+def _estimates(to_vertices: FloatArray, faces: IntArray, flat: _Flattened, i: IntArray, f: IntArray) -> FloatArray:
+    """Squared distances of pairs (row i, face f) from the squared distances to the face's corners."""
+    estimate = np.empty(len(i))
+    for start in range(0, len(i), _PAIR_NUMBERS // 16):
+        pair = slice(start, start + _PAIR_NUMBERS // 16)
+        apart = to_vertices[i[pair, None], faces[f[pair]]]
+        products = 0.5 * (apart[:, :1] + flat.edges[f[pair]] - apart[:, 1:])
+        local = np.einsum("mij,mj->mi", flat.inverse[f[pair]], products)
+        _, _, inside = foot_on_each(local, flat.corners[f[pair]])
+        estimate[pair] = inside + apart[:, 0] - _square(local)
+    estimate[flat.thin[f]] = -np.inf
+    return estimate
+
+
+def _decide(x: FloatArray, corners: FloatArray, i: IntArray, f: IntArray) -> IntArray:
+    """The nearest face of each row among pairs (i, f) sorted by row, every row having at least one."""
+    squared = np.empty(len(i))
+    size = max(1, _PAIR_NUMBERS // (corners.shape[1] * corners.shape[2]))
+    for start in range(0, len(i), size):
+        pair = slice(start, start + size)
+        squared[pair] = foot_on_each(x[i[pair]], corners[f[pair]])[2]
+    order = np.lexsort((f, squared, i))
+    first = np.searchsorted(i[order], np.arange(len(x)))
+    return np.asarray(f[order[first]])
