@@ -1,0 +1,37 @@
+"""Pictures of fitted surfaces; each function takes and returns a matplotlib ``ax``.
+
+What is drawn is computed in :mod:`prinfold.plot.data` and :mod:`prinfold.plot.layouts`, which need no drawing
+library; the ink needs matplotlib, which comes with ``pip install "prinfold[plot]"``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from prinfold.plot.maps import folds, latent_map, magnification, posterior
+    from prinfold.plot.scenes import learning_curve, model, surface
+
+__all__ = ["folds", "latent_map", "learning_curve", "magnification", "model", "posterior", "surface"]
+
+_HOMES = {
+    "folds": "maps",
+    "latent_map": "maps",
+    "magnification": "maps",
+    "posterior": "maps",
+    "learning_curve": "scenes",
+    "model": "scenes",
+    "surface": "scenes",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Fetch the ink when it is first wanted, so that the data behind a picture need no matplotlib."""
+    if name in _HOMES:
+        return getattr(import_module(f"prinfold.plot.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'prinfold.plot' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,265 @@
+"""The pens that every picture shares: axes, palettes, points, fields and their scales."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import MissingExtraError
+from prinfold.plot.data import Field, limits, round_factors
+from prinfold.plot.layouts import Layout, Plane, Ring, Strip
+from prinfold.plot.subject import Groups
+
+try:
+    import matplotlib  # noqa: F401, ICN001
+except ImportError as error:
+    raise MissingExtraError(
+        'drawing needs matplotlib, which is not installed; get it with: pip install "prinfold[plot]"'
+    ) from error
+
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection  # type: ignore[import-untyped]
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+INK = "#1f2328"
+SOFT = "#6e7781"
+PALE = "#c9ced6"
+ACCENT = "#0072B2"
+SIGNAL = "#D55E00"
+
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A4FBF", "#1f2328")
+"""After Okabe and Ito: told apart by readers with any of the common colour deficiencies."""
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*")
+"""As many as do not divide the palette evenly, so that colour and shape together stay distinct for long."""
+
+PAPER = LinearSegmentedColormap.from_list("prinfold_paper", ["#ffffff", "#e3e7ec", "#b9c1cb", "#7f8a98"])
+"""For backgrounds: light enough that every colour of the palette stands out on it."""
+
+DEEP = LinearSegmentedColormap.from_list("prinfold_deep", ["#ffffff", "#c6dbec", "#6fa8d0", "#2b6ea6", "#0b3c68"])
+"""For fields that are the subject themselves."""
+
+
+def axes_for(ax: Axes | None, depth: int = 2, size: tuple[float, float] = (6.4, 5.2)) -> Any:
+    """The given axes, or new ones in a figure of their own."""
+    if ax is None:
+        from matplotlib import pyplot as plt  # chooses a backend, so only when a figure is wanted
+
+        options = {"projection": "3d"} if depth == 3 else {}
+        _, ax = plt.subplots(figsize=size, layout="constrained", subplot_kw=options)
+    tidy(ax)
+    return ax
+
+
+def done(ax: Any) -> Axes:
+    """The axes, to be returned."""
+    finished: Axes = ax
+    return finished
+
+
+def is_solid(ax: Axes | None) -> bool:
+    """Whether axes have three dimensions."""
+    return ax is not None and ax.name == "3d"
+
+
+def tidy(ax: Any) -> None:
+    """Quiet axes: thin soft spines, small ticks."""
+    ax.tick_params(labelsize=8.5, color=PALE, labelcolor=SOFT, width=0.8, length=3)
+    for label in (ax.xaxis.label, ax.yaxis.label):
+        label.set_size(9.5)
+        label.set_color(INK)
+    if is_solid(ax):
+        for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
+            axis.pane.set_facecolor("white")
+            axis.pane.set_edgecolor(PALE)
+            axis._axinfo["grid"].update(color="#eceff2", linewidth=0.6)
+        ax.zaxis.label.set_size(9.5)
+        return
+    for name, spine in ax.spines.items():
+        spine.set_visible(name in {"left", "bottom"})
+        spine.set_color(PALE)
+        spine.set_linewidth(0.8)
+
+
+def title(ax: Any, words: str) -> None:
+    """A heading over the left edge."""
+    ax.set_title(words, loc="left", fontsize=10.5, color=INK, pad=8)
+
+
+# ------------------------------------------------------------------------------------------------ the frame
+
+
+def frame(ax: Any, layout: Layout) -> None:
+    """Axes, limits and labels of a layout."""
+    if isinstance(layout, Plane):
+        _frame_plane(ax, layout)
+    elif isinstance(layout, Strip):
+        margin = 0.02 * (layout.high - layout.low)
+        ax.set(xlim=(layout.low - margin, layout.high + margin), ylim=(0.0, 1.0), yticks=[], xlabel=layout.labels[0])
+        ax.spines["left"].set_visible(False)
+    elif isinstance(layout, Ring):
+        ax.set(xlim=(-1.22, 1.22), ylim=(-1.22, 1.22), aspect="equal", xticks=[], yticks=[])
+        for spine in ax.spines.values():
+            spine.set_visible(False)
+        for angle, words in ((0.0, "0"), (0.5 * np.pi, "π/2"), (np.pi, "±π"), (-0.5 * np.pi, "−π/2")):
+            ax.text(1.1 * np.cos(angle), 1.1 * np.sin(angle), words, ha="center", va="center", size=8.5, color=SOFT)
+        ax.text(0.0, 0.0, layout.labels[0], ha="center", va="center", size=9.5, color=INK)
+    else:
+        ax.set(xlabel=layout.labels[0], ylabel=layout.labels[1], zlabel=layout.labels[2])
+        ax.set_box_aspect((1, 1, 1), zoom=0.9)
+
+
+def _frame_plane(ax: Any, layout: Plane) -> None:
+    ax.set(xlabel=layout.labels[0], ylabel=layout.labels[1])
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    limits_of = (ax.set_xlim, ax.set_ylim)
+    for i, set_limits in enumerate(limits_of):
+        # An angle ends at its seam; an open axis needs room for markers on its edge.
+        margin = 0.0 if layout.periodic[i] else 0.025 * layout.span[i]
+        set_limits(layout.low[i] - margin, layout.high[i] + margin)
+        if layout.periodic[i]:
+            angle_ticks(ax.xaxis if i == 0 else ax.yaxis)
+    longest, shortest = max(layout.span), min(layout.span)
+    ax.set_aspect("equal" if longest <= 5 * shortest else "auto")
+
+
+def angle_ticks(axis: Any) -> None:
+    """Ticks of an angle at quarter turns."""
+    axis.set_ticks(np.arange(-2, 3) * np.pi / 2, ["−π", "−π/2", "0", "π/2", "π"])
+
+
+# --------------------------------------------------------------------------------------------------- fields
+
+
+def draw_field(ax: Any, field: Field, *, ends: tuple[float, float] | None = None, cmap: Any = PAPER) -> Any:
+    """Fill cells with colour."""
+    low, high = ends or limits(field.value)
+    value = np.where(np.isneginf(field.value), low, field.value)
+    return ax.pcolormesh(
+        field.x, field.y, value, cmap=cmap, norm=Normalize(low, high), rasterized=True, zorder=0, linewidth=0
+    )
+
+
+def scale_bar(ax: Any, mappable: Any, words: str, *, factors: bool = False, top: bool = False) -> Any:
+    """A slim colour scale, beside the axes or on top; ``factors`` labels logarithms with what they are of."""
+    if is_solid(ax):
+        bar = ax.figure.colorbar(mappable, ax=ax, shrink=0.55, aspect=24, pad=0.1)
+    elif top:
+        inset = ax.inset_axes((0.5, 1.03, 0.5, 0.025))
+        bar = ax.figure.colorbar(mappable, cax=inset, orientation="horizontal", ticklocation="top")
+    else:
+        inset = ax.inset_axes((1.03, 0.0, 0.03, 1.0))
+        bar = ax.figure.colorbar(mappable, cax=inset)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, color=PALE, labelcolor=SOFT, width=0.8, length=3)
+    bar.set_label(words, size=8.5 if top else 9, color=INK, labelpad=5)
+    if factors:
+        low, high = mappable.norm.vmin, mappable.norm.vmax
+        ticks = round_factors(low, high)
+        bar.set_ticks(np.log(ticks).tolist(), labels=[f"{tick:.6g}" for tick in ticks])
+        bar.minorticks_off()
+    return bar
+
+
+# --------------------------------------------------------------------------------------------------- points
+
+
+def marker_area(n: int) -> float:
+    """Area in square points of a marker among n: smaller as there are more."""
+    return float(np.clip(9000.0 / max(n, 1), 5.0, 30.0))
+
+
+def dots(ax: Any, place: FloatArray, **options: Any) -> Any:
+    """A scatter plot in as many dimensions as the axes have."""
+    if is_solid(ax):
+        options = {name: value for name, value in options.items() if name != "clip_on"} | {"depthshade": False}
+    return ax.scatter(*place.T, **options)
+
+
+def lines(ax: Any, segments: list[FloatArray], **options: Any) -> None:
+    """Polylines in as many dimensions as the axes have; the limits stay as they are."""
+    if is_solid(ax):
+        ax.add_collection3d(Line3DCollection(segments, **options), autolim=False)
+    else:
+        ax.add_collection(LineCollection(segments, **options), autolim=False)
+
+
+def triangles(ax: Any, corners: FloatArray) -> None:
+    """A shaded, translucent sheet of triangles (F, 3, 3) in space."""
+    sheet = Poly3DCollection(corners, facecolors="#9db4c8", shade=True, alpha=0.35, linewidths=0)
+    ax.add_collection3d(sheet, autolim=False)
+
+
+def draw_rows(ax: Any, place: FloatArray, groups: Groups | None, values: FloatArray | None) -> Any:
+    """Rows by class, by value or all alike; returns what a colour scale is made for, where there are values."""
+    area = marker_area(len(place))
+    common: dict[str, Any] = {"linewidths": 0.4, "edgecolors": "white", "zorder": 3, "clip_on": False}
+    if groups is not None:
+        _draw_groups(ax, place, groups, area, common)
+        return None
+    if values is None:
+        dots(ax, place, s=area, c=ACCENT, label="rows", **common)
+        return None
+    known = ~np.isnan(values)
+    if not known.all():
+        hollow = common | {"edgecolors": SOFT, "facecolors": "none", "linewidths": 0.6, "zorder": 2.9}
+        dots(ax, place[~known], s=area, label="no value", **hollow)
+        legend(ax)
+    low, high = limits(values)
+    shown = Normalize(low, high)
+    return dots(ax, place[known], s=area, c=values[known], cmap="viridis", norm=shown, **common)
+
+
+def _draw_groups(ax: Any, place: FloatArray, groups: Groups, area: float, common: dict[str, Any]) -> None:
+    missing = groups.index < 0
+    if missing.any():
+        hollow = common | {"edgecolors": SOFT, "facecolors": "none", "linewidths": 0.6, "zorder": 2.9}
+        dots(ax, place[missing], s=area, label="no label", **hollow)
+    for i, name in enumerate(groups.names):
+        rows, marker = place[groups.index == i], MARKERS[i % len(MARKERS)]
+        # Squares and diamonds look larger than discs of their area, triangles and stars smaller.
+        size = area * {"s": 0.85, "D": 0.75, "^": 1.15, "v": 1.15, "*": 1.6}.get(marker, 1.0)
+        dots(ax, rows, s=size, marker=marker, c=PALETTE[i % len(PALETTE)], label=name, **common)
+    legend(ax)
+
+
+def legend(ax: Any, **options: Any) -> None:
+    """A legend in a row above the axes, out of the way of the points."""
+    handles, names = ax.get_legend_handles_labels()
+    if not handles:
+        return
+    columns = min(len(handles), 4 if max(map(len, names)) < 16 else 2)
+    place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": columns} | options
+    box = ax.legend(
+        frameon=False,
+        fontsize=9,
+        labelcolor=INK,
+        handletextpad=0.3,
+        columnspacing=1.4,
+        borderaxespad=0.4,
+        borderpad=0.2,
+        **place,
+    )
+    for handle in box.legend_handles:
+        if hasattr(handle, "set_sizes"):
+            handle.set_sizes([34.0])
+
+
+def draw_joins(ax: Any, layout: Layout, start: FloatArray, end: FloatArray) -> None:
+    """Lines from mean to mode, the short way round, with a diamond at the mode."""
+    if isinstance(layout, Plane):
+        step = layout.difference(end, start)
+        seam = (np.abs(start + step - end) > 1e-9).any(axis=1)
+        # A line over the seam leaves on one side and comes in on the other.
+        segments = np.concatenate([np.stack([start, start + step], 1), np.stack([end - step, end], 1)[seam]])
+    else:
+        segments = np.stack([start, end], axis=1)
+    lines(ax, list(segments), colors=SOFT, linewidths=0.6, zorder=2.5)
+    hollow: dict[str, Any] = {"marker": "D", "facecolors": "white", "edgecolors": INK, "linewidths": 0.6, "zorder": 2.7}
+    dots(ax, end, s=0.7 * marker_area(len(end)), label="mode", **hollow)

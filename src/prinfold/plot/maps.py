@@ -1,0 +1,351 @@
+"""Pictures of latent space: the map of the rows, one row's posterior, stretch and folds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.plot import ink
+from prinfold.plot.data import (
+    Field,
+    given_field,
+    ladder,
+    layout_for,
+    limits,
+    log_factor,
+    magnification_field,
+    node_field,
+    node_folds,
+    round_factors,
+    row_posterior,
+    stretch_ellipses,
+)
+from prinfold.plot.layouts import Layout, Plane, Ring, Strip, layout_of
+from prinfold.plot.subject import Fitted, check_values, group, lanes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def latent_map(
+    model: Any,
+    X: Any = None,
+    *,
+    labels: Any = None,
+    values: Any = None,
+    background: Any = "magnification",
+    show_nodes: bool | None = None,
+    mode_lines: bool = False,
+    value_name: str = "value",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw where rows lie in latent space, over the magnification factor of the surface.
+
+    Planes, cylinders and tori are drawn as they are, spheres on an equal-area chart, curves as a strip or a
+    ring whose width only keeps the rows apart, spaces of three and more axes as a box.
+
+    Parameters
+    ----------
+    model : fitted estimator, pipeline, or array of shape (n, Q)
+        The model; or latent coordinates themselves, which are then drawn without a background.
+    X : array-like of shape (n, D), default=None
+        Rows to show, at ``model.transform(X)``; None shows the nodes.
+    labels : array-like of shape (n,), default=None
+        Class of each row, of any type; each gets a colour, a marker and a line in the legend.
+    values : array-like of shape (n,), default=None
+        A number for each row, shown by colour; NaN is drawn hollow.
+    background : {"magnification"}, array or None, default="magnification"
+        Shading behind the rows: the magnification factor, dark where the surface is stretched; values at the
+        nodes (K,) of a grid; or an image (r, c) over the chart, its first row at the bottom.
+    show_nodes : bool, default=None
+        Whether nodes are dotted in; None does so when there are no rows.
+    mode_lines : bool, default=False
+        Whether a line joins each row's posterior mean to its posterior mode: long ones warn of several modes.
+    value_name : str, default="value"
+        What the colour scale of ``values`` is called.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    fitted, Z = _coordinates(model, X)
+    groups, numbers = _marks(labels, values, None if Z is None else len(Z))
+    flat = ax is not None and not ink.is_solid(ax)
+    layout = layout_for(fitted.model if fitted else Z, flat=flat)
+    shade = _background(background, fitted, layout)
+    on = ink.axes_for(ax, layout.depth, _size(layout))
+    ink.frame(on, layout)
+    filled = None if shade is None else ink.draw_field(on, shade)
+    if fitted and (show_nodes or (show_nodes is None and Z is None)):
+        _draw_nodes(on, layout, fitted)
+    scale = None
+    if Z is not None:
+        place = layout.place(Z, lanes(Z, groups))
+        if mode_lines:
+            _join_modes(on, layout, fitted, X, place, lanes(Z, groups))
+        scale = ink.draw_rows(on, place, groups, numbers)
+    if scale is not None:
+        ink.scale_bar(on, scale, value_name)
+    if filled is not None and not isinstance(layout, Ring | Strip):
+        words = "magnification factor" if isinstance(background, str) else "background"
+        ink.scale_bar(on, filled, words, factors=isinstance(background, str), top=scale is not None)
+    return ink.done(on)
+
+
+def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
+    """Draw the posterior of one row over latent space, with its mean and mode.
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline
+        A model with a posterior, such as :class:`~prinfold.GTM`.
+    x : array-like of shape (D,) or (1, D)
+        The row.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    fitted = Fitted.of(model)
+    found = row_posterior(fitted, x)
+    latent, layout = fitted.latent, _layout(fitted, ax)
+    on = ink.axes_for(ax, layout.depth, (6.4, 3.2) if latent.n_columns == 1 else _size(layout))
+    if latent.n_columns == 1:
+        _stems(on, layout, latent.nodes[:, 0], found.weight, "posterior probability of the node")
+        for name, at, style in (("mean", found.mean, "-"), ("mode", found.mode, (0, (2, 2)))):
+            on.axvline(float(at[0, 0]), color=ink.SIGNAL, lw=1.2, ls=style, label=name, zorder=3)
+        ink.legend(on)
+        return ink.done(on)
+    ink.frame(on, layout)
+    scale = _node_colours(on, fitted, layout, found.weight, (0.0, float(found.weight.max())))
+    ink.scale_bar(on, scale, "posterior probability of the node")
+    pen: dict[str, Any] = {"linewidths": 1.4, "edgecolors": ink.SIGNAL, "zorder": 4, "clip_on": False}
+    middle = np.full(1, 0.5)
+    ink.dots(on, layout.place(found.mode, middle), s=80, marker="D", facecolors="none", label="mode", **pen)
+    ink.dots(on, layout.place(found.mean, middle), s=34, marker="o", facecolors="white", label="mean", **pen)
+    ink.legend(on)
+    return ink.done(on)
+
+
+def magnification(model: Any, *, ellipses: bool = True, resolution: int = 120, ax: Axes | None = None) -> Axes:
+    """Draw how the map stretches latent space: the factor as shading, size and direction as ellipses.
+
+    An ellipse shows what becomes of a small latent disc, up to one scale for the whole picture, the largest
+    at which they do not overlap. Along a curve the factor is drawn as a line.
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline
+        The model.
+    ellipses : bool, default=True
+        Whether ellipses are drawn at the nodes (every so many of a large grid).
+    resolution : int, default=120
+        Cells of the shading along each axis.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    fitted = Fitted.of(model)
+    latent, layout = fitted.latent, _layout(fitted, ax)
+    on = ink.axes_for(ax, layout.depth, (6.4, 3.2) if latent.n_columns == 1 else _size(layout))
+    words = "magnification factor"
+    if latent.n_columns == 1:
+        _curve_axis(on, layout)
+        z, factor = ladder(fitted.model)
+        on.plot(z, factor, color=ink.ACCENT, lw=1.8)
+        on.set(ylabel="length in data space\nper unit of latent space", yscale="log")
+        _plain_log(on.yaxis)
+        return ink.done(on)
+    ink.frame(on, layout)
+    field = magnification_field(fitted.model, layout, resolution)
+    if field is None:
+        value = log_factor(fitted.model, latent.nodes)
+        ink.scale_bar(on, _node_colours(on, fitted, layout, value, limits(value)), words, factors=True)
+        return ink.done(on)
+    ink.scale_bar(on, ink.draw_field(on, field), words, factors=True)
+    if ellipses:
+        _draw_ellipses(on, fitted)
+    return ink.done(on)
+
+
+def folds(model: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw where the surface folds: the largest angle between a node's tangent space and a neighbour's.
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline
+        The model.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    fitted = Fitted.of(model)
+    latent, layout, found = fitted.latent, _layout(fitted, ax), node_folds(fitted.model)
+    angle, words = np.degrees(found.angle), "angle to the next node's tangent"
+    on = ink.axes_for(ax, layout.depth, (6.4, 3.2) if latent.n_columns == 1 else _size(layout))
+    top = max(90.0, float(angle.max(initial=0.0)))
+    if latent.n_columns == 1:
+        _stems(on, layout, latent.nodes[:, 0], angle, words)
+        on.axhline(90.0, color=ink.SOFT, lw=0.8, ls=(0, (4, 3)))
+        on.set(ylim=(0.0, 1.05 * top))
+        on.yaxis.set_major_formatter("{x:.0f}°")
+        on.plot(
+            latent.nodes[found.folded, 0], angle[found.folded], "x", color=ink.SIGNAL, label="folded", clip_on=False
+        )
+    else:
+        ink.frame(on, layout)
+        bar = ink.scale_bar(on, _node_colours(on, fitted, layout, angle, (0.0, top)), words)
+        bar.ax.yaxis.set_major_formatter("{x:.0f}°")
+        place = layout.place(latent.nodes[found.folded], np.full(int(found.folded.sum()), 0.5))
+        ink.dots(on, place, s=26, marker="x", c=ink.SIGNAL, linewidths=1.3, label="folded")
+    if found.folded.any():
+        ink.legend(on)
+    else:
+        ink.title(on, "no folds")
+    return ink.done(on)
+
+
+# ----------------------------------------------------------------------------------------------- what to draw
+
+
+def _coordinates(model: Any, X: Any) -> tuple[Fitted | None, FloatArray | None]:
+    if isinstance(model, np.ndarray):
+        if X is not None:
+            raise InvalidParameterError("X needs a fitted model; latent coordinates alone are drawn as they are")
+        if model.ndim != 2 or not model.shape[1] or not np.isfinite(model).all():
+            raise InvalidDataError(f"latent coordinates must be a finite (n, Q) array, got shape {model.shape}")
+        return None, np.asarray(model, dtype=float)
+    fitted = Fitted.of(model)
+    return fitted, None if X is None else fitted.coordinates(X)
+
+
+def _marks(labels: Any, values: Any, n_rows: int | None) -> Any:
+    """Classes and numbers of the rows, at most one of which may be given."""
+    if labels is not None and values is not None:
+        raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
+    if n_rows is None and (labels is not None or values is not None):
+        raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
+    groups = None if labels is None else group(labels, n_rows or 0)
+    return groups, None if values is None else check_values(values, n_rows or 0)
+
+
+def _background(background: Any, fitted: Fitted | None, layout: Layout) -> Field | None:
+    if background is None or fitted is None:
+        return None
+    if not isinstance(background, str):
+        return given_field(background, fitted.model, layout)
+    if background != "magnification":
+        raise InvalidParameterError(f"background must be 'magnification', None or an array, got {background!r}")
+    return magnification_field(fitted.model, layout)
+
+
+def _layout(fitted: Fitted, ax: Axes | None) -> Layout:
+    return layout_of(fitted.latent, flat=ax is not None and not ink.is_solid(ax))
+
+
+def _size(layout: Layout) -> tuple[float, float]:
+    """Inches that suit the shape of a layout."""
+    if isinstance(layout, Strip):
+        return 6.4, 2.6
+    if isinstance(layout, Plane):
+        ratio = float(np.clip(layout.span[1] / layout.span[0], 0.3, 1.2))
+        return (6.4, 5.2 * ratio + 0.35) if ratio > 0.6 else (7.6, 7.0 * ratio + 1.0)
+    return (5.4, 5.4) if isinstance(layout, Ring) else (6.4, 5.4)
+
+
+# ------------------------------------------------------------------------------------------------ how to draw
+
+
+def _draw_nodes(ax: Any, layout: Layout, fitted: Fitted) -> None:
+    nodes = fitted.latent.nodes
+    place = layout.place(nodes, np.full(len(nodes), 0.5))
+    ink.dots(ax, place, s=6, c=ink.SOFT, linewidths=0, zorder=1)
+
+
+def _join_modes(ax: Any, layout: Layout, fitted: Fitted | None, X: Any, place: FloatArray, lane: FloatArray) -> None:
+    if fitted is None:
+        raise InvalidParameterError("mode_lines needs a fitted model and its rows X, not latent coordinates alone")
+    ink.draw_joins(ax, layout, place, layout.place(fitted.modes(X), lane))
+
+
+def _node_colours(ax: Any, fitted: Fitted, layout: Layout, value: FloatArray, ends: tuple[float, float]) -> Any:
+    """Nodes by colour: as cells where they are a lattice of two axes, else as dots."""
+    field = node_field(fitted.latent, value) if isinstance(layout, Plane) else None
+    if field is not None and isinstance(layout, Plane):
+        ax.set(xlim=_reach(field.x, layout, 0), ylim=_reach(field.y, layout, 1))
+        return ink.draw_field(ax, field, ends=ends, cmap=ink.DEEP)
+    nodes = fitted.latent.nodes
+    place = layout.place(nodes, np.full(len(nodes), 0.5))
+    order = np.argsort(value, kind="stable")  # what matters most lies on top
+    area = float(np.clip(2.2e4 / len(nodes), 8.0, 160.0))
+    shown = np.maximum(value[order], ends[0])
+    pen: dict[str, Any] = {"edgecolors": ink.PALE, "linewidths": 0.4, "zorder": 1}
+    return ink.dots(ax, place[order], s=area, c=shown, cmap=ink.DEEP, vmin=ends[0], vmax=ends[1], **pen)
+
+
+def _reach(edges: FloatArray, layout: Plane, axis: int) -> tuple[float, float]:
+    if layout.periodic[axis]:
+        return layout.low[axis], layout.high[axis]
+    return float(edges.min()), float(edges.max())
+
+
+def _draw_ellipses(ax: Any, fitted: Fitted) -> None:
+    from matplotlib.collections import EllipseCollection
+
+    found = stretch_ellipses(fitted.model)
+    width, height = 2.0 * found.half.T
+    glyphs = EllipseCollection(
+        width,
+        height,
+        np.degrees(found.angle),
+        units="xy",
+        offsets=found.centre,
+        offset_transform=ax.transData,
+        facecolors=ink.ACCENT,
+        edgecolors="white",
+        linewidths=0.3,
+        zorder=2,
+    )
+    ax.add_collection(glyphs, autolim=False)
+
+
+def _curve_axis(ax: Any, layout: Layout) -> None:
+    """A horizontal axis for the coordinate of a curve."""
+    if isinstance(layout, Ring):
+        ink.angle_ticks(ax.xaxis)
+        ax.set_xlim(-np.pi, np.pi)
+    elif isinstance(layout, Strip):
+        ax.set_xlim(layout.low, layout.high)
+    ax.set_xlabel(layout.labels[0])
+
+
+def _stems(ax: Any, layout: Layout, z: FloatArray, height: FloatArray, words: str) -> None:
+    _curve_axis(ax, layout)
+    low, high = ax.get_xlim()
+    ax.set_xlim(low - 0.015 * (high - low), high + 0.015 * (high - low))
+    ax.vlines(z, 0.0, height, color=ink.PALE, lw=1.2, zorder=1)
+    ax.plot(z, height, "o", ms=3.2, color=ink.ACCENT, zorder=2, clip_on=False)
+    ax.set(ylabel=words, ylim=(0.0, None))
+
+
+def _plain_log(axis: Any) -> None:
+    """A logarithmic axis labelled with plain round numbers."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    low, high = np.log(axis.get_view_interval())
+    axis.set_major_locator(FixedLocator(round_factors(low, high).tolist()))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter("{x:g}")

@@ -1,0 +1,220 @@
+"""Pictures of data space and of training, and the choice of the most telling picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.plot import ink
+from prinfold.plot.data import View, choose_view, surface_mesh, training, wires
+from prinfold.plot.maps import latent_map
+from prinfold.plot.subject import Fitted, check_values, group
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def surface(
+    model: Any,
+    X: Any = None,
+    *,
+    labels: Any = None,
+    values: Any = None,
+    dims: Any = None,
+    noise: bool = False,
+    show_nodes: bool = False,
+    value_name: str = "value",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the surface in data space, with the rows around it.
+
+    Data of two or three columns are drawn as they are. Of more columns those in ``dims`` are shown, or else
+    the first principal components of the rows (of the surface, where there are no rows): two for a curve,
+    three for a surface, or as many as the axes given have.
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline
+        The model; behind a pipeline's scaling steps the surface is drawn in the units of X.
+    X : array-like of shape (n, D), default=None
+        Rows to show.
+    labels : array-like of shape (n,), default=None
+        Class of each row.
+    values : array-like of shape (n,), default=None
+        A number for each row, shown by colour.
+    dims : sequence of int or str, default=None
+        Two or three columns to show, by position or name.
+    noise : bool, default=False
+        Whether each node of a curve in two columns gets a disc of two standard deviations of the noise.
+    show_nodes : bool, default=False
+        Whether the images of the nodes are marked.
+    value_name : str, default="value"
+        What the colour scale of ``values`` is called.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a figure. Three axes need ``projection="3d"``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    fitted = Fitted.of(model)
+    rows = None if X is None else _numbers(X)
+    if rows is None and (labels is not None or values is not None):
+        raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
+    if labels is not None and values is not None:
+        raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
+    lines = wires(fitted)
+    curve = fitted.latent.dimension == 1
+    depth = None if ax is None else (3 if ink.is_solid(ax) else 2)
+    view = choose_view(fitted.feature_names, np.concatenate(lines) if rows is None else rows, dims, depth, curve)
+    if depth is not None and depth != len(view.labels):
+        raise InvalidParameterError(
+            f"dims names {len(view.labels)} columns, but the axes given have {depth} dimensions; "
+            'make axes with projection="3d" for three columns, without for two'
+        )
+    solid = len(view.labels) == 3
+    on = ink.axes_for(ax, len(view.labels), (6.4, 5.6) if solid else (6.0, 5.0))
+    if noise:
+        _draw_noise(on, fitted, view)
+    seen = [view(line) for line in lines]
+    if rows is not None:
+        groups = None if labels is None else group(labels, len(rows))
+        numbers = None if values is None else check_values(values, len(rows))
+        scale = ink.draw_rows(on, view(rows), groups, numbers)
+        if scale is not None:
+            ink.scale_bar(on, scale, value_name)
+    _draw_lines(on, seen, curve, coloured=labels is not None or values is not None)
+    if solid and fitted.latent.dimension == 2:
+        _draw_sheet(on, fitted, view)
+    if show_nodes:
+        nodes = view(fitted.points(fitted.latent.nodes))
+        ink.dots(on, nodes, s=22, marker="+", c=ink.INK, linewidths=0.9, zorder=5)
+    return ink.done(on)
+
+
+def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw how training went: the objective by iteration, the noise on a scale of its own, why it stopped.
+
+    Parameters
+    ----------
+    model : fitted estimator, pipeline, or dict
+        The model, or its ``history_``.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    curve = training(model)
+    on = ink.axes_for(ax, 2, (6.4, 3.6))
+    iteration = np.arange(len(curve.objective))
+    mark: dict[str, Any] = {"marker": "o", "ms": 3.0} if len(iteration) < 12 else {}
+    on.plot(iteration, curve.objective, color=ink.ACCENT, lw=1.8, label="objective", **mark, zorder=3)
+    if curve.log_likelihood is not None:
+        dash = (0, (3, 2))
+        on.plot(
+            iteration, curve.log_likelihood, color=ink.PALETTE[5], lw=1.4, ls=dash, label="log-likelihood", zorder=2
+        )
+    last = max(len(iteration) - 1, 1)
+    on.set(xlabel="iteration", ylabel="per row", xlim=(0, last))
+    on.xaxis.get_major_locator().set_params(integer=True)
+    handles, names = on.get_legend_handles_labels()
+    if curve.noise is not None:
+        other = on.twinx()
+        ink.tidy(other)
+        other.spines["left"].set_visible(False)
+        other.spines["right"].set(visible=True, color=ink.PALE)
+        line = other.plot(iteration, curve.noise, color=ink.SIGNAL, lw=1.3, **mark)
+        other.set(ylabel="standard deviation, units of the data", ylim=(0.0, None))
+        on.figure.sca(on)
+        on.set_zorder(other.get_zorder() + 1)
+        on.patch.set_visible(False)
+        handles, names = [*handles, *line], [*names, "noise"]
+    ink.legend(on, handles=handles, labels=names, loc="center right", bbox_to_anchor=(1.0, 0.5), ncols=1)
+    if curve.ending:
+        unit = "iteration" if len(iteration) == 2 else "iterations"
+        ink.title(on, f"{curve.ending.rstrip('.')}; {len(iteration) - 1} {unit}")
+    return ink.done(on)
+
+
+def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
+    """Draw the most telling picture of a model.
+
+    A curve in two or three columns is drawn among its data by :func:`surface`; everything else is
+    shown as a map of the rows by :func:`latent_map`.
+
+    Parameters
+    ----------
+    estimator : fitted estimator or pipeline
+        The model.
+    X : array-like of shape (n, D), default=None
+        Rows to show.
+    **options
+        For the picture chosen, such as ``labels=``, ``values=`` and ``ax=``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    fitted = Fitted.of(estimator)
+    among_data = fitted.latent.dimension == 1 and 2 <= len(fitted.feature_names) <= 3
+    return (surface if among_data else latent_map)(estimator, X, **options)
+
+
+# ------------------------------------------------------------------------------------------------ how to draw
+
+
+def _numbers(X: Any) -> FloatArray:
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    return np.asarray(X, dtype=float)
+
+
+def _draw_lines(ax: Any, lines: list[FloatArray], curve: bool, *, coloured: bool) -> None:
+    pen: dict[str, Any] = {"colors": ink.INK if coloured or not curve else ink.SIGNAL}
+    pen |= {"linewidths": 2.0 if curve else 0.6, "alpha": 1.0 if curve else 0.55, "capstyle": "round"}
+    ink.lines(ax, lines, zorder=4 if curve else 2, **pen)
+
+
+def _draw_sheet(ax: Any, fitted: Fitted, view: View) -> None:
+    mesh = surface_mesh(fitted)
+    corners = view(mesh.vertices)[mesh.faces]
+    ink.triangles(ax, corners)
+
+
+def _draw_noise(ax: Any, fitted: Fitted, view: View) -> None:
+    if fitted.latent.dimension != 1 or len(view.labels) != 2 or not hasattr(fitted.model, "noise_variance_"):
+        raise InvalidParameterError("noise discs are drawn for curves in two columns of a model with isotropic noise")
+    if fitted.before is not None:
+        raise InvalidParameterError("noise discs are round only in the units of the model; draw pipeline[-1] instead")
+    from matplotlib.collections import EllipseCollection
+
+    centre = view(fitted.points(fitted.latent.nodes))
+    across = np.full(len(centre), 4.0 * np.sqrt(fitted.model.noise_variance_))
+    # One flat tint without edges, so that overlapping discs read as the tube that they make up.
+    discs = EllipseCollection(
+        across, across, np.zeros(len(centre)), units="xy", offsets=centre, offset_transform=ax.transData,
+        facecolors="#e6edf4", edgecolors="none", zorder=0.5,
+    )  # fmt: skip
+    ax.add_collection(discs, autolim=False)
+
+
+def _frame(ax: Any, view: View, shown: FloatArray) -> None:
+    low, high = shown.min(axis=0), shown.max(axis=0)
+    span = np.where(high > low, high - low, 1.0)
+    names = ("x", "y", "z")[: len(view.labels)]
+    for i, name in enumerate(names):
+        getattr(ax, f"set_{name}lim")(low[i] - 0.04 * span[i], high[i] + 0.04 * span[i])
+        getattr(ax, f"set_{name}label")(view.labels[i])
+    # Like scales only where no axis would be squeezed out of sight by them.
+    if span.max() <= 5 * span.min():
+        ax.set_aspect("equal", adjustable="box" if len(names) == 3 else "datalim")
+    if len(names) == 3:
+        from matplotlib.ticker import MaxNLocator
+
+        for name in names:
+            getattr(ax, f"{name}axis").set_major_locator(MaxNLocator(4))

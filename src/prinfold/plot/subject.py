@@ -1,0 +1,145 @@
+"""What a picture is of: a fitted model, alone or in a pipeline, and rows with their classes and values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.latent import LatentSpace
+
+_MOST_CLASSES = 60
+_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted estimator, with the scaling steps in front of it when it stands at the end of a pipeline."""
+
+    model: Any
+    before: Any = None
+    feature_names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, thing: Any) -> Fitted:
+        steps = getattr(thing, "steps", None)
+        model, before = (thing[-1], thing[:-1] if len(steps) > 1 else None) if steps else (thing, None)
+        check_is_fitted(model)
+        names = getattr(thing, "feature_names_in_", None)
+        if names is None and before is None:
+            names = [f"column {j + 1}" for j in range(model.n_features_in_)]
+        elif names is None:
+            names = [f"column {j + 1}" for j in range(thing.n_features_in_)]
+        return cls(model, before, tuple(map(str, names)))
+
+    @property
+    def latent(self) -> LatentSpace:
+        latent: LatentSpace = self.model.latent_
+        return latent
+
+    def rows(self, X: Any) -> Any:
+        """Rows as the estimator itself takes them."""
+        return X if self.before is None else self.before.transform(X)
+
+    def coordinates(self, X: Any) -> FloatArray:
+        """(n, Q) latent coordinates of rows."""
+        return np.asarray(self.model.transform(self.rows(X)), dtype=float)
+
+    def modes(self, X: Any) -> FloatArray:
+        """(n, Q) posterior modes of rows."""
+        if not hasattr(self.model, "posterior_mode"):
+            raise InvalidParameterError(f"{type(self.model).__name__} has no posterior, so there are no modes to draw")
+        return np.asarray(self.model.posterior_mode(self.rows(X)), dtype=float)
+
+    def back(self, Y: FloatArray) -> FloatArray:
+        """Points of the surface in the user's own units."""
+        return Y if self.before is None else np.asarray(self.before.inverse_transform(Y), dtype=float)
+
+    def points(self, Z: FloatArray) -> FloatArray:
+        return self.back(np.asarray(self.model.inverse_transform(Z, extrapolate=True), dtype=float))
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Classes of rows: their names in order, and for each row the index of its own, −1 where it has none."""
+
+    names: tuple[str, ...]
+    index: IntArray
+
+
+def group(labels: Any, n_rows: int) -> Groups:
+    """Sort labels into classes: categories keep their order, anything else is sorted."""
+    given, order = _plain_labels(labels)
+    if given.ndim != 1 or len(given) != n_rows:
+        raise InvalidDataError(f"labels has shape {given.shape} for {n_rows} rows; give one label per row")
+    missing = np.array([_is_missing(each) for each in given.tolist()], dtype=bool)
+    present = set(given[~missing].tolist())
+    if order is None:
+        try:
+            order = sorted(present)
+        except TypeError:  # of mixed types
+            order = sorted(present, key=str)
+    order = [each for each in order if each in present]
+    if len(order) > _MOST_CLASSES:
+        raise InvalidDataError(f"labels has {len(order)} different values, too many for classes; pass them as values=")
+    rank = {each: i for i, each in enumerate(order)}
+    index = np.array(
+        [-1 if gone else rank[each] for each, gone in zip(given.tolist(), missing, strict=True)], dtype=int
+    )
+    return Groups(tuple(_short(each) for each in order), index)
+
+
+def _plain_labels(labels: Any) -> tuple[Any, list[Any] | None]:
+    """Labels as an array of objects, and the order of their categories where they have one."""
+    order = None
+    if hasattr(labels, "categories"):  # pandas.Categorical, not a series
+        order = list(labels.categories)
+    elif nw.dependencies.is_into_series(labels):
+        series = nw.from_native(labels, series_only=True)
+        if series.dtype in {nw.Categorical, nw.Enum}:
+            order = series.cat.get_categories().to_list()
+        labels = np.array([*series.to_list(), None], dtype=object)[:-1]
+    return np.asarray(labels, dtype=object), order
+
+
+def _is_missing(label: Any) -> bool:
+    named = type(label).__name__ in {"NAType", "NaTType"}
+    return label is None or named or (isinstance(label, float | np.floating) and bool(np.isnan(label)))
+
+
+def _short(label: Any) -> str:
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def check_values(values: Any, n_rows: int) -> FloatArray:
+    """One number per row; NaN and infinity stand for no value."""
+    numbers = np.asarray(values, dtype=float)
+    if numbers.shape != (n_rows,):
+        raise InvalidDataError(f"values has shape {numbers.shape} for {n_rows} rows; give one number per row")
+    return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def lanes(Z: FloatArray, groups: Groups | None) -> FloatArray:
+    """(n,) offsets in [0, 1] that keep rows apart where the latent space has one axis only.
+
+    Classes get a lane each. Within it the rows, in the order of their coordinate, take the steps of a
+    golden-ratio sequence, so that neighbours on the axis lie far apart across it.
+    """
+    offset = np.empty(len(Z))
+    index = np.zeros(len(Z), dtype=int) if groups is None else groups.index
+    n_lanes = 1 if groups is None else max(len(groups.names), 1)
+    for each in np.unique(index):
+        rows = np.flatnonzero(index == each)
+        rows = rows[np.argsort(Z[rows, 0], kind="stable")]
+        within = np.mod((np.arange(len(rows)) + 0.5) * _GOLDEN, 1.0)
+        # Rows without a class lie across all lanes.
+        start, width = (0.0, 1.0) if each < 0 else (each / n_lanes, 1.0 / n_lanes)
+        offset[rows] = start + width * (0.1 + 0.8 * within)
+    return offset
