@@ -139,7 +139,7 @@ class HarmonicBasis:
     def bind(self, latent: LatentSpace) -> BoundHarmonicBasis:
         """Check that the latent space is a circle."""
         if not (isinstance(latent, Lattice) and latent.periodic == (True,)):
-            raise InvalidParameterError("a harmonic basis lives on a circle; set latent='circle' and n_components=1")
+            raise InvalidParameterError("a harmonic basis lives on a circle; set latent='circle'")
         return BoundHarmonicBasis(self.n_harmonics, self.penalise_bias)
 
 

@@ -20,7 +20,7 @@ LATENTS: dict[str, tuple[int | None, Callable[..., LatentSpace]]] = {
     "torus": (None, torus),
     "sphere": (2, Sphere),
 }
-"""Name → its dimension (None for any) and a function of the node counts."""
+"""Name → its dimension (None where ``n_components`` decides) and a function of the node counts."""
 
 _MOST_GRID_AXES = 6
 """Beyond this a grid has too few nodes per axis to be one; a low-discrepancy sample replaces it."""
@@ -30,15 +30,12 @@ def make_latent(latent: Any, nodes: Any, n_components: int, n_rows: float) -> La
     """The latent space that the parameters ``latent``, ``nodes`` and ``n_components`` ask for."""
     for given in (latent, nodes):
         if isinstance(given, LatentSpace):
-            return _of_dimension(given, n_components)
+            return given
     if isinstance(nodes, np.ndarray):
-        return _of_dimension(Points(nodes), n_components)
+        return Points(nodes)
     name = latent or "grid"
-    dimension, build = LATENTS[name]
-    if dimension not in (None, n_components):
-        raise InvalidParameterError(
-            f"latent={name!r} has {dimension} dimension(s), got n_components={n_components}; set it to {dimension}"
-        )
+    fixed, build = LATENTS[name]
+    n_components = fixed or n_components
     if name == "sphere":
         return build(int(np.prod(nodes)) if nodes is not None else _total_nodes(2, n_rows))
     if nodes is None and name == "grid" and n_components > _MOST_GRID_AXES:
@@ -57,15 +54,6 @@ def make_basis(basis: Any, width: float, penalise_bias: bool, latent: LatentSpac
         )
     shape = _per_axis(basis, latent.n_columns, _basis_per_axis(latent), "basis")
     return GaussianBasis(shape, width, penalise_bias=penalise_bias)
-
-
-def _of_dimension(latent: LatentSpace, n_components: int) -> LatentSpace:
-    if latent.dimension != n_components:
-        raise InvalidParameterError(
-            f"the latent space given has {latent.dimension} dimension(s) but n_components={n_components}; "
-            f"set n_components={latent.dimension}"
-        )
-    return latent
 
 
 def _per_axis(given: Any, n_axes: int, default: Sequence[int] | int, name: str) -> tuple[int, ...]:

@@ -71,7 +71,8 @@ class GTM(PrincipalManifold):
     Parameters
     ----------
     n_components : int, default=2
-        Dimension of the surface.
+        Dimension of the surface, where the latent space leaves it open: a grid or a torus. The others, and
+        nodes given as an array, have a dimension of their own.
     nodes : int, tuple of int, array of shape (K, Q) or latent space, default=None
         Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows.
     basis : int, tuple of int, or basis object, default=None

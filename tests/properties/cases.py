@@ -1,0 +1,96 @@
+"""Every estimator in the settings that matter, with the theorems that hold for it.
+
+A new method adds its lines to ``CASES``; the tests in this folder then apply themselves.
+
+Tags: ``euclidean`` (rigid motions and scaling carry through), ``mirror`` (the nodes are their own mirror
+image, so that any rotation does; without it only those that keep the signs of the principal axes),
+``open`` (the surface has edges, so that flat data can be covered once), ``weights`` (offers sample
+weights), ``monotone`` (the stated objective never gets worse), ``density`` (has a likelihood of rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from prinfold import GTM, HarmonicBasis
+from prinfold.latent import Points
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    make: Callable[..., Any]
+    tags: frozenset[str]
+    n_columns: int
+    """Columns of a latent coordinate."""
+    dimension: int
+    """Dimension of the surface."""
+    rescale: Callable[[float], dict[str, Any]] = lambda scale: {}
+    """Parameters that have units, as the data are multiplied by ``scale``."""
+
+
+def _points() -> Any:
+    return Points(np.random.default_rng(5).uniform(-1, 1, (40, 2)))
+
+
+_GTM = frozenset({"euclidean", "mirror", "weights", "monotone", "density"})
+_QUICK = {"max_iter": 12, "tol": 0.0}
+
+
+def _gtm(**settings: Any) -> Callable[..., GTM]:
+    return lambda **more: GTM(**{**_QUICK, **settings, **more})
+
+
+CASES = [
+    Case("GTM", _gtm(nodes=8, basis=4), _GTM | {"open"}, 2, 2),
+    Case("GTM-defaults", _gtm(), _GTM | {"open"}, 2, 2),
+    Case(
+        "GTM-prior",
+        _gtm(nodes=8, basis=4, prior_precision=0.3),
+        _GTM,
+        2,
+        2,
+        lambda scale: {"prior_precision": 0.3 / scale**2},
+    ),
+    Case("GTM-biased", _gtm(nodes=8, basis=4, regularization=0.5, penalise_bias=True), _GTM, 2, 2),
+    Case("GTM-line", _gtm(n_components=1, nodes=16, basis=5, latent="line"), _GTM | {"open"}, 1, 1),
+    Case("GTM-grid3", _gtm(n_components=3, nodes=4, basis=2), _GTM | {"open"}, 3, 3),
+    Case("GTM-circle", _gtm(n_components=1, nodes=16, basis=6, latent="circle"), _GTM, 1, 1),
+    Case("GTM-harmonic", _gtm(n_components=1, nodes=16, basis=HarmonicBasis(3), latent="circle"), _GTM, 1, 1),
+    Case("GTM-cylinder", _gtm(nodes=(8, 5), basis=(6, 3), latent="cylinder"), _GTM, 2, 2),
+    Case("GTM-torus", _gtm(nodes=6, basis=4, latent="torus"), _GTM, 2, 2),
+    Case("GTM-sphere", _gtm(nodes=60, basis=12, latent="sphere"), _GTM - {"mirror"}, 3, 2),
+    Case("GTM-points", _gtm(nodes=_points().nodes, basis=3), (_GTM - {"mirror"}) | {"open"}, 2, 2),
+]
+
+
+def cases(*tags: str) -> pytest.MarkDecorator:
+    """Run a test on every case that carries all of the tags."""
+    chosen = [case for case in CASES if case.tags.issuperset(tags)]
+    return pytest.mark.parametrize("case", chosen, ids=lambda case: case.name)
+
+
+def cloud(n: int = 90, n_columns: int = 5, seed: int = 3) -> Any:
+    """A curved sheet with unequal axes in five dimensions, in general position."""
+    rng = np.random.default_rng(seed)
+    u, v = rng.uniform(-1, 1, (2, n))
+    flat = np.stack([2.0 * u, v, 0.6 * u**2 + 0.3 * v, 0.3 * np.sin(2 * v) + 0.1 * u, 0.2 * u * v], axis=1)
+    return (flat + 0.05 * rng.standard_normal(flat.shape))[:, :n_columns]
+
+
+def random_rotation(n_columns: int, seed: int = 7) -> Any:
+    """A random orthogonal matrix."""
+    return np.linalg.qr(np.random.default_rng(seed).standard_normal((n_columns, n_columns)))[0]
+
+
+def small_rotation(n_columns: int, angle: float, seed: int = 7) -> Any:
+    """A rotation by at most ``angle`` radians in any plane."""
+    generator = np.random.default_rng(seed).standard_normal((n_columns, n_columns))
+    generator -= generator.T
+    return expm(angle * generator / np.linalg.norm(generator, 2))
