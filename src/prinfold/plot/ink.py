@@ -21,6 +21,7 @@ except ImportError as error:
 
 from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
@@ -38,10 +39,10 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*")
 """As many as do not divide the palette evenly, so that colour and shape together stay distinct for long."""
 
-PAPER = LinearSegmentedColormap.from_list("prinfold_paper", ["#ffffff", "#e3e7ec", "#b9c1cb", "#7f8a98"])
+PAPER = LinearSegmentedColormap.from_list("prinfold_paper", ["#f7f8fa", "#dfe3e8", "#b4bcc7", "#7f8a98"])
 """For backgrounds: light enough that every colour of the palette stands out on it."""
 
-DEEP = LinearSegmentedColormap.from_list("prinfold_deep", ["#ffffff", "#c6dbec", "#6fa8d0", "#2b6ea6", "#0b3c68"])
+DEEP = LinearSegmentedColormap.from_list("prinfold_deep", ["#f4f7fa", "#c6dbec", "#6fa8d0", "#2b6ea6", "#0b3c68"])
 """For fields that are the subject themselves."""
 
 
@@ -118,13 +119,15 @@ def _frame_plane(ax: Any, layout: Plane) -> None:
     ax.set(xlabel=layout.labels[0], ylabel=layout.labels[1])
     for spine in ax.spines.values():
         spine.set_visible(False)
-    limits_of = (ax.set_xlim, ax.set_ylim)
-    for i, set_limits in enumerate(limits_of):
+    for i, set_limits in enumerate((ax.set_xlim, ax.set_ylim)):
         # An angle ends at its seam; an open axis needs room for markers on its edge.
         margin = 0.0 if layout.periodic[i] else 0.025 * layout.span[i]
         set_limits(layout.low[i] - margin, layout.high[i] + margin)
+        axis = ax.xaxis if i == 0 else ax.yaxis
         if layout.periodic[i]:
-            angle_ticks(ax.xaxis if i == 0 else ax.yaxis)
+            angle_ticks(axis)
+        else:
+            axis.set_major_locator(MaxNLocator(5))
     longest, shortest = max(layout.span), min(layout.span)
     ax.set_aspect("equal" if longest <= 5 * shortest else "auto")
 
@@ -156,7 +159,7 @@ def scale_bar(ax: Any, mappable: Any, words: str, *, factors: bool = False, top:
     else:
         inset = ax.inset_axes((1.03, 0.0, 0.03, 1.0))
         bar = ax.figure.colorbar(mappable, cax=inset)
-    bar.outline.set_visible(False)
+    bar.outline.set(edgecolor=PALE, linewidth=0.6)
     bar.ax.tick_params(labelsize=8, color=PALE, labelcolor=SOFT, width=0.8, length=3)
     bar.set_label(words, size=8.5 if top else 9, color=INK, labelpad=5)
     if factors:
@@ -262,4 +265,4 @@ def draw_joins(ax: Any, layout: Layout, start: FloatArray, end: FloatArray) -> N
         segments = np.stack([start, end], axis=1)
     lines(ax, list(segments), colors=SOFT, linewidths=0.6, zorder=2.5)
     hollow: dict[str, Any] = {"marker": "D", "facecolors": "white", "edgecolors": INK, "linewidths": 0.6, "zorder": 2.7}
-    dots(ax, end, s=0.7 * marker_area(len(end)), label="mode", **hollow)
+    dots(ax, end, s=0.55 * marker_area(len(end)), label="mode", **hollow)

@@ -86,9 +86,9 @@ def latent_map(
     scale = None
     if Z is not None:
         place = layout.place(Z, lanes(Z, groups))
+        scale = ink.draw_rows(on, place, groups, numbers)
         if mode_lines:
             _join_modes(on, layout, fitted, X, place, lanes(Z, groups))
-        scale = ink.draw_rows(on, place, groups, numbers)
     if scale is not None:
         ink.scale_bar(on, scale, value_name)
     if filled is not None and not isinstance(layout, Ring | Strip):
@@ -279,6 +279,7 @@ def _join_modes(ax: Any, layout: Layout, fitted: Fitted | None, X: Any, place: F
     if fitted is None:
         raise InvalidParameterError("mode_lines needs a fitted model and its rows X, not latent coordinates alone")
     ink.draw_joins(ax, layout, place, layout.place(fitted.modes(X), lane))
+    ink.legend(ax)
 
 
 def _node_colours(ax: Any, fitted: Fitted, layout: Layout, value: FloatArray, ends: tuple[float, float]) -> Any:
@@ -319,6 +320,7 @@ def _draw_ellipses(ax: Any, fitted: Fitted) -> None:
         linewidths=0.3,
         zorder=2,
     )
+    glyphs.set_in_layout(False)  # their size is unknown until they are drawn
     ax.add_collection(glyphs, autolim=False)
 
 

@@ -92,6 +92,7 @@ def surface(
     if show_nodes:
         nodes = view(fitted.points(fitted.latent.nodes))
         ink.dots(on, nodes, s=22, marker="+", c=ink.INK, linewidths=0.9, zorder=5)
+    _frame(on, view, np.concatenate([*seen, *([] if rows is None else [view(rows)])]))
     return ink.done(on)
 
 
@@ -120,7 +121,7 @@ def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
             iteration, curve.log_likelihood, color=ink.PALETTE[5], lw=1.4, ls=dash, label="log-likelihood", zorder=2
         )
     last = max(len(iteration) - 1, 1)
-    on.set(xlabel="iteration", ylabel="per row", xlim=(0, last))
+    on.set(xlabel="iteration", ylabel="per row, natural log", xlim=(0, last))
     on.xaxis.get_major_locator().set_params(integer=True)
     handles, names = on.get_legend_handles_labels()
     if curve.noise is not None:
@@ -129,7 +130,7 @@ def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
         other.spines["left"].set_visible(False)
         other.spines["right"].set(visible=True, color=ink.PALE)
         line = other.plot(iteration, curve.noise, color=ink.SIGNAL, lw=1.3, **mark)
-        other.set(ylabel="standard deviation, units of the data", ylim=(0.0, None))
+        other.set(ylabel="noise, standard deviation", ylim=(0.0, None))
         on.figure.sca(on)
         on.set_zorder(other.get_zorder() + 1)
         on.patch.set_visible(False)
@@ -175,8 +176,9 @@ def _numbers(X: Any) -> FloatArray:
 
 
 def _draw_lines(ax: Any, lines: list[FloatArray], curve: bool, *, coloured: bool) -> None:
-    pen: dict[str, Any] = {"colors": ink.INK if coloured or not curve else ink.SIGNAL}
-    pen |= {"linewidths": 2.0 if curve else 0.6, "alpha": 1.0 if curve else 0.55, "capstyle": "round"}
+    pen: dict[str, Any] = {"colors": "#51606f", "linewidths": 0.5, "alpha": 0.6}
+    if curve:
+        pen = {"colors": ink.INK if coloured else ink.SIGNAL, "linewidths": 2.0, "capstyle": "round"}
     ink.lines(ax, lines, zorder=4 if curve else 2, **pen)
 
 
@@ -200,6 +202,7 @@ def _draw_noise(ax: Any, fitted: Fitted, view: View) -> None:
         across, across, np.zeros(len(centre)), units="xy", offsets=centre, offset_transform=ax.transData,
         facecolors="#e6edf4", edgecolors="none", zorder=0.5,
     )  # fmt: skip
+    discs.set_in_layout(False)  # their size is unknown until they are drawn
     ax.add_collection(discs, autolim=False)
 
 
@@ -212,7 +215,7 @@ def _frame(ax: Any, view: View, shown: FloatArray) -> None:
         getattr(ax, f"set_{name}label")(view.labels[i])
     # Like scales only where no axis would be squeezed out of sight by them.
     if span.max() <= 5 * span.min():
-        ax.set_aspect("equal", adjustable="box" if len(names) == 3 else "datalim")
+        ax.set_aspect("equal", adjustable="box")
     if len(names) == 3:
         from matplotlib.ticker import MaxNLocator
 
