@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prinfold._typing import FloatArray, Mesh
+from prinfold._typing import FloatArray, IntArray, Mesh
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.geometry.folds import Folds, find_folds
 from prinfold.latent import LatentSpace, Lattice, Points
@@ -166,6 +166,21 @@ def stretch_ellipses(model: Any, most: int = 20) -> Ellipses:
     fits = float(room.min()) if np.isfinite(room).any() else 0.5 / max(float(half.max(initial=0.0)), 1e-300)
     scale = 0.95 * fits
     return Ellipses(centre, scale * half, np.arctan2(U[:, 1, 0], U[:, 0, 0]), scale)
+
+
+def over_the_seams(layout: Layout, centre: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Which glyphs to draw and by how much to shift them (n, 2): all of them, and again those near a seam beyond it."""
+    index, shift = np.arange(len(centre)), np.zeros((len(centre), 2))
+    if not isinstance(layout, Plane):
+        return index, shift
+    for axis in np.flatnonzero(layout.periodic):
+        low, high, span = layout.low[axis], layout.high[axis], layout.span[axis]
+        place = centre[index, axis] + shift[:, axis]
+        ahead, behind = place < low + 0.1 * span, place > high - 0.1 * span
+        step = np.where(np.arange(2) == axis, span, 0.0)
+        shift = np.concatenate([shift, shift[ahead] + step, shift[behind] - step])
+        index = np.concatenate([index, index[ahead], index[behind]])
+    return index, shift
 
 
 def thinned(latent: LatentSpace, most: int) -> FloatArray:

@@ -78,6 +78,7 @@ def tidy(ax: Any) -> None:
         for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
             axis.pane.set_facecolor("white")
             axis.pane.set_edgecolor(PALE)
+            axis.line.set_color(PALE)
             axis._axinfo["grid"].update(color="#eceff2", linewidth=0.6)
         ax.zaxis.label.set_size(9.5)
         return
@@ -112,7 +113,14 @@ def frame(ax: Any, layout: Layout) -> None:
         ax.text(0.0, 0.0, layout.labels[0], ha="center", va="center", size=9.5, color=INK)
     else:
         ax.set(xlabel=layout.labels[0], ylabel=layout.labels[1], zlabel=layout.labels[2])
-        ax.set_box_aspect((1, 1, 1), zoom=0.9)
+        box(ax, (1.0, 1.0, 1.0))
+
+
+def box(ax: Any, sides: tuple[float, ...]) -> None:
+    """Proportions of a box in space, small enough to leave room for its labels; few ticks."""
+    ax.set_box_aspect(sides, zoom=0.85)
+    for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
+        axis.set_major_locator(MaxNLocator(4))
 
 
 def _frame_plane(ax: Any, layout: Plane) -> None:

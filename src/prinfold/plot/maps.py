@@ -19,6 +19,7 @@ from prinfold.plot.data import (
     magnification_field,
     node_field,
     node_folds,
+    over_the_seams,
     round_factors,
     row_posterior,
     stretch_ellipses,
@@ -91,7 +92,7 @@ def latent_map(
             _join_modes(on, layout, fitted, X, place, lanes(Z, groups))
     if scale is not None:
         ink.scale_bar(on, scale, value_name)
-    if filled is not None and not isinstance(layout, Ring | Strip):
+    if filled is not None:
         words = "magnification factor" if isinstance(background, str) else "background"
         ink.scale_bar(on, filled, words, factors=isinstance(background, str), top=scale is not None)
     return ink.done(on)
@@ -174,7 +175,7 @@ def magnification(model: Any, *, ellipses: bool = True, resolution: int = 120, a
         return ink.done(on)
     ink.scale_bar(on, ink.draw_field(on, field), words, factors=True)
     if ellipses:
-        _draw_ellipses(on, fitted)
+        _draw_ellipses(on, fitted, layout)
     return ink.done(on)
 
 
@@ -303,17 +304,18 @@ def _reach(edges: FloatArray, layout: Plane, axis: int) -> tuple[float, float]:
     return float(edges.min()), float(edges.max())
 
 
-def _draw_ellipses(ax: Any, fitted: Fitted) -> None:
+def _draw_ellipses(ax: Any, fitted: Fitted, layout: Layout) -> None:
     from matplotlib.collections import EllipseCollection
 
     found = stretch_ellipses(fitted.model)
-    width, height = 2.0 * found.half.T
+    copy, shift = over_the_seams(layout, found.centre)
+    width, height = 2.0 * found.half[copy].T
     glyphs = EllipseCollection(
         width,
         height,
-        np.degrees(found.angle),
+        np.degrees(found.angle[copy]),
         units="xy",
-        offsets=found.centre,
+        offsets=found.centre[copy] + shift,
         offset_transform=ax.transData,
         facecolors=ink.ACCENT,
         edgecolors="white",

@@ -214,10 +214,8 @@ def _frame(ax: Any, view: View, shown: FloatArray) -> None:
         getattr(ax, f"set_{name}lim")(low[i] - 0.04 * span[i], high[i] + 0.04 * span[i])
         getattr(ax, f"set_{name}label")(view.labels[i])
     # Like scales only where no axis would be squeezed out of sight by them.
-    if span.max() <= 5 * span.min():
-        ax.set_aspect("equal", adjustable="box")
+    alike = bool(span.max() <= 5 * span.min())
     if len(names) == 3:
-        from matplotlib.ticker import MaxNLocator
-
-        for name in names:
-            getattr(ax, f"{name}axis").set_major_locator(MaxNLocator(4))
+        ink.box(ax, tuple(span / span.max()) if alike else (1.0, 1.0, 1.0))
+    elif alike:
+        ax.set_aspect("equal", adjustable="box")
