@@ -1,0 +1,197 @@
+"""The command line, run as a newcomer runs it."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+import prinfold
+from prinfold import cli, datasets
+from prinfold.exceptions import FoldWarning
+from tests.house import run_fences
+
+FILES = {"map.png", "stretch.png", "learning_curve.png", "model.prinfold", "coordinates.csv"}
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
+    """Folder, output and notes of one run as a command of its own."""
+    folder = tmp_path_factory.mktemp("newcomer")
+    done = subprocess.run(
+        [sys.executable, "-m", "prinfold.cli", "demo", "--rows", "120", "--seed", "3", "--out", "a/b"],
+        cwd=folder,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "a" / "b", done.stdout, done.stderr
+
+
+def test_the_demo_leaves_its_files(demo: tuple[Path, str, str]) -> None:
+    folder, said, _ = demo
+    assert {path.name for path in folder.iterdir()} == FILES
+    for path in folder.iterdir():
+        assert path.name in said
+        assert path.stat().st_size > 1000
+    for picture in folder.glob("*.png"):
+        image = plt.imread(picture)
+        assert image.shape[1] >= 1000
+        assert image.std() > 0.01
+
+
+def test_the_demo_says_what_it_found(demo: tuple[Path, str, str]) -> None:
+    folder, said, errors = demo
+    model, data = prinfold.load(folder / "model.prinfold"), datasets.make_pipe_flow(120, rng=3)
+    for words in (
+        "120 × 12",
+        f"{model.score(data.X):.3f}",
+        f"{model.score(datasets.make_pipe_flow(120, rng=4).X):.3f}",
+        f"{model.projection_error(data.X):.5f}",
+        str(model.n_iter_),
+        str(model.stop_reason_),
+    ):
+        assert words in said
+    assert "Traceback" not in errors
+    assert "Warning" not in errors
+    table = said.partition("\n\n")[2].partition("\n\n")[0].splitlines()
+    assert len(table) == 9
+    # Aligned: two blanks and then the value, in the same column of every line.
+    edge = len("  log-likelihood per row  ")
+    assert all(line[edge - 2 : edge] == "  " and line[edge] != " " for line in table)
+
+
+def test_the_table_of_coordinates_is_the_model(demo: tuple[Path, str, str]) -> None:
+    folder, _, _ = demo
+    model, data = prinfold.load(folder / "model.prinfold"), datasets.make_pipe_flow(120, rng=3)
+    with (folder / "coordinates.csv").open(newline="", encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    assert [int(line["row"]) for line in table] == list(range(120))
+
+    def column(*names: str) -> np.ndarray:
+        return np.array([[float(line[name]) for name in names] for line in table])
+
+    np.testing.assert_allclose(column("latent_1", "latent_2"), model.transform(data.X), atol=1e-8)
+    np.testing.assert_allclose(column("mode_1", "mode_2"), model.posterior_mode(data.X))
+    np.testing.assert_allclose(column("mode_distance")[:, 0], model.mode_distance(data.X), atol=1e-7)
+    np.testing.assert_allclose(column("log_likelihood")[:, 0], model.score_samples(data.X), rtol=1e-7)
+    assert data.labels is not None
+    assert [line["class"] for line in table] == [data.class_names[label] for label in data.labels]
+
+
+def test_what_to_try_next_works(demo: tuple[Path, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, said, _ = demo
+    monkeypatch.chdir(folder.parents[1])
+    code = said.partition("and in Python:\n")[2]
+    page = tmp_path / "next.md"
+    page.write_text("```python\n" + "\n".join(line[4:] for line in code.splitlines()) + "\n```\n", encoding="utf-8")
+    assert run_fences(page)["model"].n_features_in_ == 12
+
+
+def test_in_process_the_demo_can_be_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    open_figures = plt.get_fignums()
+    for _ in range(2):
+        assert cli.main(["demo", "--rows", "60", "--out", str(tmp_path / "here")]) == 0
+    assert {path.name for path in (tmp_path / "here").iterdir()} == FILES
+    assert plt.get_fignums() == open_figures
+    assert "Written to" in capsys.readouterr().out
+
+
+def test_warnings_become_notes_of_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit = prinfold.GTM.fit
+
+    def complaining(self: prinfold.GTM, X: np.ndarray) -> prinfold.GTM:
+        for _ in range(2):
+            warnings.warn("the surface is\n   folded", FoldWarning, stacklevel=2)
+        return fit(self, X)
+
+    monkeypatch.setattr(prinfold.GTM, "fit", complaining)
+    assert cli.main(["demo", "--rows", "40", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert said.out.splitlines().count("note: the surface is folded") == 1
+    assert "FoldWarning" not in said.out + said.err
+
+
+# --------------------------------------------------------------------------------------------------- errors
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"prinfold {prinfold.__version__}\n"
+
+
+def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 2
+    said = capsys.readouterr().err
+    assert all(name in said for name in cli.COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (["paint"], "invalid choice: 'paint'"),
+        (["demo", "--rows", "few"], "must be a whole number of at least 10, got 'few'"),
+        (["demo", "--rows", "9"], "at least 10, got '9'"),
+        (["demo", "--seed", "-1"], "0 or more, got '-1'"),
+    ],
+)
+def test_wrong_calls_exit_with_2(words: list[str], match: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(words)
+    assert stop.value.code == 2
+    assert match in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("inside", ["", "deeper"])
+def test_a_file_in_the_way_is_one_line(tmp_path: Path, inside: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "taken").write_text("")
+    assert cli.main(["demo", "--out", str(tmp_path / "taken" / inside)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("prinfold demo: cannot write")
+    assert line.endswith("choose another folder with --out")
+
+
+def test_an_unwritable_folder_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # a superuser may write anywhere
+    assert cli.main(["demo", "--out", str(tmp_path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "the folder is not writable; choose another folder with --out" in line
+
+
+def test_missing_matplotlib_is_said_before_the_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "prinfold.plot.ink", raising=False)
+    monkeypatch.delattr(prinfold.plot, "ink", raising=False)
+    assert cli.main(["demo", "--out", str(tmp_path / "new")]) == 1
+    said = capsys.readouterr()
+    assert said.err.splitlines() == [
+        'prinfold demo: drawing needs matplotlib, which is not installed; get it with: pip install "prinfold[plot]"'
+    ]
+    assert said.out == ""
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_interrupt_is_not_a_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(out: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_make_folder", interrupted)
+    assert cli.main(["demo"]) == 130
+    assert capsys.readouterr().err == "prinfold demo: interrupted\n"
