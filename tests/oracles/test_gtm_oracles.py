@@ -145,9 +145,8 @@ def test_posterior_moments_are_sums_over_nodes(space: str) -> None:
     definition = Definition(model, X)
     R, nodes = definition.responsibilities(*parameters(model)), definition.nodes
     mean = np.stack([sum(r * z for r, z in zip(row, nodes, strict=True)) for row in R])
-    spread = [
-        sum(r * np.outer(z - m, z - m) for r, z in zip(row, nodes, strict=True)) for row, m in zip(R, mean, strict=True)
-    ]
+    outer = [[np.outer(z - m, z - m) for z in nodes] for m in mean]
+    spread = np.stack([sum(r * o for r, o in zip(*pair, strict=True)) for pair in zip(R, outer, strict=True)])
     np.testing.assert_allclose(model.transform(X), mean, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(model.posterior_covariance(X), spread, rtol=1e-8, atol=1e-12)
     np.testing.assert_array_equal(model.posterior_mode(X), nodes[R.argmax(axis=1)])
@@ -230,7 +229,7 @@ def test_one_em_step_with_constant_penalty_is_the_joint_maximum(penalise_bias: b
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 def test_the_gradient_vanishes_at_convergence(penalty: dict[str, Any], space: str) -> None:
     X = toy(25, 3)
-    model = fitted(X, 3000, space, **penalty)
+    model = fitted(X, 1500, space, **penalty)
     definition, (W, beta) = Definition(model, X), parameters(model)
     point = np.append(np.log(beta), W.ravel())
     step = 1e-5
