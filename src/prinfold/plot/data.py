@@ -44,7 +44,7 @@ def log_factor(model: Any, Z: FloatArray) -> FloatArray:
         return np.asarray(np.log(np.concatenate(parts)))
 
 
-def magnification_field(model: Any, layout: Layout, resolution: int = 120) -> Field | None:
+def magnification_field(model: Any, layout: Layout, resolution: int = 200) -> Field | None:
     """The log magnification factor at the middles of fine cells, or None where there is nothing to fill."""
     cells = layout.cells(resolution)
     if cells is None:

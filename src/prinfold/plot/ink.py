@@ -128,14 +128,14 @@ def _frame_plane(ax: Any, layout: Plane) -> None:
     for spine in ax.spines.values():
         spine.set_visible(False)
     for i, set_limits in enumerate((ax.set_xlim, ax.set_ylim)):
-        # An angle ends at its seam; an open axis needs room for markers on its edge.
-        margin = 0.0 if layout.periodic[i] else 0.025 * layout.span[i]
-        set_limits(layout.low[i] - margin, layout.high[i] + margin)
+        set_limits(layout.low[i], layout.high[i])
         axis = ax.xaxis if i == 0 else ax.yaxis
         if layout.periodic[i]:
             angle_ticks(axis)
         else:
-            axis.set_major_locator(MaxNLocator(5))
+            axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    # Markers on the edge hang over it, so the ticks keep their distance.
+    ax.tick_params(length=0, pad=6)
     longest, shortest = max(layout.span), min(layout.span)
     ax.set_aspect("equal" if longest <= 5 * shortest else "auto")
 
@@ -273,4 +273,4 @@ def draw_joins(ax: Any, layout: Layout, start: FloatArray, end: FloatArray) -> N
         segments = np.stack([start, end], axis=1)
     lines(ax, list(segments), colors=SOFT, linewidths=0.6, zorder=2.5)
     hollow: dict[str, Any] = {"marker": "D", "facecolors": "white", "edgecolors": INK, "linewidths": 0.6, "zorder": 2.7}
-    dots(ax, end, s=0.55 * marker_area(len(end)), label="mode", **hollow)
+    dots(ax, end, s=0.55 * marker_area(len(end)), label="mode", clip_on=False, **hollow)

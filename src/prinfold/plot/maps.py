@@ -10,6 +10,7 @@ from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import ink
 from prinfold.plot.data import (
+    Ellipses,
     Field,
     given_field,
     ladder,
@@ -135,7 +136,7 @@ def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
     return ink.done(on)
 
 
-def magnification(model: Any, *, ellipses: bool = True, resolution: int = 120, ax: Axes | None = None) -> Axes:
+def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, ax: Axes | None = None) -> Axes:
     """Draw how the map stretches latent space: the factor as shading, size and direction as ellipses.
 
     An ellipse shows what becomes of a small latent disc, up to one scale for the whole picture, the largest
@@ -147,7 +148,7 @@ def magnification(model: Any, *, ellipses: bool = True, resolution: int = 120, a
         The model.
     ellipses : bool, default=True
         Whether ellipses are drawn at the nodes (every so many of a large grid).
-    resolution : int, default=120
+    resolution : int, default=200
         Cells of the shading along each axis.
     ax : matplotlib.axes.Axes, default=None
         Where to draw; None makes a figure.
@@ -273,7 +274,7 @@ def _size(layout: Layout) -> tuple[float, float]:
 def _draw_nodes(ax: Any, layout: Layout, fitted: Fitted) -> None:
     nodes = fitted.latent.nodes
     place = layout.place(nodes, np.full(len(nodes), 0.5))
-    ink.dots(ax, place, s=6, c=ink.SOFT, linewidths=0, zorder=1)
+    ink.dots(ax, place, s=6, c=ink.SOFT, linewidths=0, zorder=1, clip_on=False)
 
 
 def _join_modes(ax: Any, layout: Layout, fitted: Fitted | None, X: Any, place: FloatArray, lane: FloatArray) -> None:
@@ -294,7 +295,7 @@ def _node_colours(ax: Any, fitted: Fitted, layout: Layout, value: FloatArray, en
     order = np.argsort(value, kind="stable")  # what matters most lies on top
     area = float(np.clip(2.2e4 / len(nodes), 8.0, 160.0))
     shown = np.maximum(value[order], ends[0])
-    pen: dict[str, Any] = {"edgecolors": ink.PALE, "linewidths": 0.4, "zorder": 1}
+    pen: dict[str, Any] = {"edgecolors": ink.PALE, "linewidths": 0.4, "zorder": 1, "clip_on": False}
     return ink.dots(ax, place[order], s=area, c=shown, cmap=ink.DEEP, vmin=ends[0], vmax=ends[1], **pen)
 
 
@@ -324,6 +325,19 @@ def _draw_ellipses(ax: Any, fitted: Fitted, layout: Layout) -> None:
     )
     glyphs.set_in_layout(False)  # their size is unknown until they are drawn
     ax.add_collection(glyphs, autolim=False)
+    if isinstance(layout, Plane):
+        _make_room(ax, layout, found)
+
+
+def _make_room(ax: Any, layout: Plane, found: Ellipses) -> None:
+    """Widen open axes until no ellipse hangs over their ends; a closed one ends at its seam."""
+    along = np.stack([np.cos(found.angle), np.sin(found.angle)], axis=1)
+    for i, set_limits in enumerate((ax.set_xlim, ax.set_ylim)):
+        if not layout.periodic[i]:
+            # Half-width of an ellipse along an axis: the root of the sum of its squared half-axes' shares.
+            half = np.hypot(found.half[:, 0] * along[:, i], found.half[:, 1] * along[:, 1 - i])
+            low, high = (found.centre[:, i] - half).min(), (found.centre[:, i] + half).max()
+            set_limits(min(low, layout.low[i]), max(high, layout.high[i]))
 
 
 def _curve_axis(ax: Any, layout: Layout) -> None:
