@@ -133,7 +133,7 @@ def _frame_plane(ax: Any, layout: Plane) -> None:
         if layout.periodic[i]:
             angle_ticks(axis)
         else:
-            axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+            axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     # Markers on the edge hang over it, so the ticks keep their distance.
     ax.tick_params(length=0, pad=6)
     longest, shortest = max(layout.span), min(layout.span)
