@@ -107,7 +107,7 @@ def test_every_row_is_drawn_once(models: Models, rows: Tables, name: str) -> Non
     X = rows[name]
     labels = np.arange(len(X)) % 3
     values = np.where(labels == 1, np.nan, X[:, 0])
-    for options in ({}, {"labels": labels}, {"values": values}):
+    for options in ({}, {"labels": labels, "background": None}, {"values": values, "background": None}):
         assert points_on(plot.latent_map(models[name], X, **options)) == len(X)
     assert points_on(plot.surface(models[name], X)) == len(X)
 
