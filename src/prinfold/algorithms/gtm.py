@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prinfold._arrays import Rows, for_each_block, sum_blocks
+from prinfold._arrays import Rows, blas_on_one_thread, for_each_block, sum_blocks
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import IsotropicNodes, IsotropicNoise, Parameters, Penalty, Statistics
@@ -44,7 +44,8 @@ def begin(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
 
 def step(model: GTMModel, rows: Rows, state: State) -> State:
     """One EM iteration: new parameters from the sums, then the sums under those parameters."""
-    parameters = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
+    with blas_on_one_thread():  # the systems are small: threads would cost more than they give
+        parameters = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
     return State(parameters, summarise(model, rows, parameters))
 
 

@@ -51,10 +51,18 @@ class BasisMap:
         """(n, D, Q) ∂y/∂z = ψ W, thesis (4.8)."""
         return _in_parts(lambda part: np.einsum("nmq,md->ndq", self.basis.gradient(part), weights, optimize=True), Z)
 
-    def solve(self, mass: FloatArray, moment: FloatArray, strength: float) -> FloatArray:
-        """Weights of (ΦᵀGΦ + λM) W = Φᵀ(RT), thesis (3.15) with the penalty mask M on its diagonal."""
+    def solve(self, mass: FloatArray, moment: FloatArray, strength: float, weights: FloatArray) -> FloatArray:
+        """Weights of (ΦᵀGΦ + λM) W = Φᵀ(RT), thesis (3.15) with the penalty mask M on its diagonal.
+
+        The equations are solved for the change from the present ``weights``. Where they do not determine
+        a combination of weights, it then stays as it is instead of falling to zero, which at a node
+        without any mass could undo what earlier steps gained.
+        """
         Phi = self.node_features
-        return self._normal_equations(Phi.T @ (mass[:, None] * Phi), Phi.T @ moment, strength)
+        residual = (
+            Phi.T @ (moment - mass[:, None] * (Phi @ weights)) - (strength * self.penalty_mask)[:, None] * weights
+        )
+        return weights + self._normal_equations(Phi.T @ (mass[:, None] * Phi), residual, strength)
 
     def fit(self, Z: FloatArray, target: FloatArray, strength: float, weight: FloatArray | None = None) -> FloatArray:
         """Ridge regression of ``target`` (n, D) on the basis functions at Z."""

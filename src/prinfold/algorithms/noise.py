@@ -167,7 +167,8 @@ class IsotropicNoise:
 
         The weighted squared distance is Σ g‖y‖² − 2⟨Y, RᵀT⟩ + Σ‖t‖², so no second pass is needed.
         """
-        weights = surface.solve(sums.mass, sums.moment, penalty.strength(parameters.precision))
+        strength = penalty.strength(parameters.precision)
+        weights = surface.solve(sums.mass, sums.moment, strength, parameters.weights)
         centres = surface.nodes(weights)
         error = sums.mass @ np.einsum("kd,kd->k", centres, centres) - 2 * np.vdot(centres, sums.moment) + sums.square
         n_values = sums.total * centres.shape[1]

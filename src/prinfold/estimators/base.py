@@ -240,10 +240,12 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     def _nearest_block(self, rows: FloatArray, mesh: Mesh, nodes: FloatArray) -> Projection:
         domain = self.latent_.domain
-        n_nearest = min(1 if len(mesh.faces) else _N_STARTS, len(nodes))
+        # Beyond three dimensions a mesh has too many simplices to search; a few near nodes stand in.
+        meshed = len(mesh.faces) > 0 and domain.dimension in _MESH_PER_AXIS
+        n_nearest = min(1 if meshed else _N_STARTS, len(nodes))
         order = np.argpartition(squared_distances(rows, nodes), n_nearest - 1, axis=1)[:, :n_nearest]
         starts = [self.latent_.nodes[order]]
-        if len(mesh.faces):
+        if meshed:
             starts.append(surface_starts(rows, mesh, domain, _N_STARTS))
         return project_to_surface(rows, self._point, self._jacobian, domain, np.concatenate(starts, axis=1))
 

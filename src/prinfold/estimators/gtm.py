@@ -77,7 +77,7 @@ class GTM(PrincipalManifold):
         Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows.
     basis : int, tuple of int, or basis object, default=None
         Basis functions along each axis, or a :class:`~prinfold.GaussianBasis` or
-        :class:`~prinfold.HarmonicBasis`; None takes rather fewer than half as many as nodes.
+        :class:`~prinfold.HarmonicBasis`; None takes a third as many as nodes, at most 9.
     width : float, default=1.0
         Standard deviation of a basis function in units of their spacing; larger is stiffer. Not used
         with a basis object.
