@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, reduce
+from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 import joblib  # comes with scikit-learn, which needs it
@@ -125,11 +126,24 @@ def blas_on_one_thread() -> Iterator[int]:
     That number is what BLAS was allowed on entry, so ``threadpool_limits``, ``OMP_NUM_THREADS`` and
     the limits that joblib sets in its workers all govern prinfold too.
     """
-    controller = _blas()
-    allowed = [library.num_threads for library in controller.lib_controllers]
-    n_threads = max(1, min([joblib.cpu_count(), *allowed]))
-    with controller.limit(limits=1):
-        yield n_threads
+    # Only the pass that lowered the limits restores them. If each restored what it had found, one that
+    # began in another thread meanwhile would leave BLAS on one thread for good.
+    if not _held.acquire(blocking=False):
+        yield _held_threads[0]
+        return
+    try:
+        controller = _blas()
+        allowed = [library.num_threads for library in controller.lib_controllers]
+        _held_threads[0] = max(1, min([joblib.cpu_count(), *allowed]))
+        with controller.limit(limits=1):
+            yield _held_threads[0]
+    finally:
+        _held.release()
+
+
+_held = Lock()
+_held_threads = [1]
+"""How many threads the pass that holds BLAS was allowed; passes beside or within it take as many."""
 
 
 @cache
