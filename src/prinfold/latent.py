@@ -11,9 +11,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
+from math import factorial, prod
 
 import numpy as np
-from scipy.spatial import ConvexHull, Delaunay, QhullError
+from scipy.spatial import ConvexHull, Delaunay, QhullError, cKDTree
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
@@ -21,6 +22,15 @@ from prinfold.geometry.domain import Box, Domain, UnitSphere
 
 _NO_RESULTANT = 1e-9
 """A mean direction shorter than this points nowhere."""
+
+_MOST_NODES = 2**24
+"""More nodes than this is a slip of the pen, or a model file that means harm."""
+
+_MOST_FACES = 2**21
+"""A lattice has q! simplices per cell; where that makes more than this it has no faces."""
+
+_MOST_TRIANGULATED = 3
+"""Latent dimension up to which scattered points are triangulated: the cost explodes with it."""
 
 
 class LatentSpace(ABC):
@@ -53,7 +63,7 @@ class LatentSpace(ABC):
     @property
     @abstractmethod
     def faces(self) -> IntArray:
-        """(F, q + 1) corners of the simplices between nodes."""
+        """(F, q + 1) corners of the simplices between nodes; none where they would be too many to be of use."""
 
     @abstractmethod
     def refined(self, resolution: int) -> LatentSpace:
@@ -130,8 +140,13 @@ class Lattice(LatentSpace):
     periodic: tuple[bool, ...]
 
     def __post_init__(self) -> None:
-        if not self.shape or min(self.shape) < 1:
+        if not self.shape or not all(_is_count(n) for n in self.shape):
             raise InvalidParameterError(f"a lattice needs at least one node along each axis, got shape {self.shape}")
+        if len(self.periodic) != len(self.shape) or not all(isinstance(closed, bool) for closed in self.periodic):
+            raise InvalidParameterError(
+                f"a lattice needs True or False for each of its {len(self.shape)} axes, got periodic={self.periodic}"
+            )
+        _refuse_too_many(prod(map(int, self.shape)))
 
     @cached_property
     def domain(self) -> Box:
@@ -163,6 +178,8 @@ class Lattice(LatentSpace):
     @cached_property
     def faces(self) -> IntArray:
         """Kuhn's triangulation: each cell is cut into q! simplices that share its main diagonal."""
+        if factorial(len(self.shape)) * self.n_nodes > _MOST_FACES:
+            return np.empty((0, len(self.shape) + 1), dtype=np.intp)
         index = np.arange(np.prod(self.shape)).reshape(self.shape)
         corner = np.ix_(*(range(n if closed else n - 1) for n, closed in zip(self.shape, self.periodic, strict=True)))
         simplices = []
@@ -253,8 +270,9 @@ class Sphere(LatentSpace):
     n: int
 
     def __post_init__(self) -> None:
-        if self.n < 4:
+        if not _is_count(self.n) or self.n < 4:
             raise InvalidParameterError(f"a sphere needs at least 4 nodes, got {self.n}")
+        _refuse_too_many(self.n)
 
     @cached_property
     def domain(self) -> UnitSphere:
@@ -318,7 +336,12 @@ class Points(LatentSpace):
     coordinates: FloatArray
 
     def __post_init__(self) -> None:
-        given = np.array(self.coordinates, dtype=float)
+        try:
+            given = np.array(self.coordinates, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InvalidParameterError(
+                f"nodes given as points must be a finite (K, Q) array of numbers: {error}"
+            ) from error
         if given.ndim != 2 or 0 in given.shape or not np.isfinite(given).all():
             raise InvalidParameterError(f"nodes given as points must be a finite (K, Q) array, got shape {given.shape}")
         given.setflags(write=False)
@@ -344,18 +367,27 @@ class Points(LatentSpace):
         """Median distance between neighbours: the shortest says nothing about a random sample."""
         first, second = self.edges.T
         distance = self.distance(self.nodes[first], self.nodes[second])
+        distance = distance[distance > 0]  # the same point given twice has no spacing
         return float(np.median(distance)) if len(distance) else 2.0
 
     @cached_property
     def edges(self) -> IntArray:
-        return _edges_of(self.faces)
+        """Sides of the faces; without faces, each node's nearest 2q others."""
+        if len(self.faces):
+            return _edges_of(self.faces)
+        n_near = min(2 * self.n_columns, self.n_nodes - 1)
+        near = np.asarray(cKDTree(self.nodes).query(self.nodes, k=n_near + 1)[1]).ravel()
+        return _unique_edges(np.stack([np.repeat(np.arange(self.n_nodes), n_near + 1), near], axis=1))
 
     @cached_property
     def faces(self) -> IntArray:
+        """Neighbours along a line, Delaunay's triangulation in two and three dimensions, none beyond."""
         dimension = self.n_columns
         if dimension == 1:
             order = np.argsort(self.nodes[:, 0], kind="stable")
             return np.stack([order[:-1], order[1:]], axis=1)
+        if dimension > _MOST_TRIANGULATED:
+            return np.empty((0, dimension + 1), dtype=np.intp)
         try:
             return np.asarray(Delaunay(self.nodes).simplices, dtype=np.intp)
         except (QhullError, ValueError):  # fewer than q + 1 nodes, or all on one line
@@ -381,6 +413,15 @@ class Points(LatentSpace):
     @property
     def chart_labels(self) -> tuple[str, ...]:
         return tuple(f"latent {i + 1}" for i in range(min(self.n_columns, 3)))
+
+
+def _is_count(n: object) -> bool:
+    return isinstance(n, int | np.integer) and not isinstance(n, bool) and bool(n >= 1)
+
+
+def _refuse_too_many(n_nodes: int) -> None:
+    if n_nodes > _MOST_NODES:
+        raise InvalidParameterError(f"{n_nodes} latent nodes are more than the {_MOST_NODES} allowed; ask for fewer")
 
 
 def _axis(n: int, closed: bool) -> FloatArray:

@@ -84,7 +84,7 @@ class Box:
         return np.asarray(inside.all(axis=1) & np.isfinite(Z).all(axis=1))
 
     def retract(self, Z: FloatArray) -> FloatArray:
-        low, period = np.asarray(self.low), np.asarray(self.high) - np.asarray(self.low)
+        low, period = np.asarray(self.low), self._period
         wrapped = low + np.mod(Z - low, period)
         # np.mod may round up to the period itself; the seam has one name only, its lower end.
         wrapped = np.where(wrapped >= self.high, low, wrapped)
@@ -92,12 +92,17 @@ class Box:
 
     def difference(self, A: FloatArray, B: FloatArray) -> FloatArray:
         delta = A - B
-        period = np.asarray(self.high) - np.asarray(self.low)
+        period = self._period
         return np.asarray(np.where(self.periodic, delta - period * np.round(delta / period), delta))
 
     def frame(self, Z: FloatArray) -> FloatArray:
         eye = np.eye(self.n_columns)
         return np.broadcast_to(eye, (len(Z), *eye.shape))
+
+    @property
+    def _period(self) -> FloatArray:
+        # An open axis has none, and may have no length either.
+        return np.where(self.periodic, np.asarray(self.high) - np.asarray(self.low), 1.0)
 
 
 @dataclass(frozen=True)
