@@ -91,7 +91,10 @@ def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
     """(n,) non-negative float64 weights with a positive sum, or None for equal ones."""
     if sample_weight is None:
         return None
-    weight = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
+    try:
+        weight = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
+    except ValueError as error:
+        raise InvalidDataError(f"sample_weight cannot be used: {error}") from error
     if not weight.sum() > 0:
         raise InvalidDataError("all sample weights are zero; at least one row must have a positive weight")
     return np.asarray(weight)
@@ -99,7 +102,10 @@ def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
 
 def check_latent(Z: Any, n_columns: int) -> FloatArray:
     """(n, Q) finite latent coordinates in float64."""
-    latent: FloatArray = np.asarray(Z, dtype=np.float64)
+    try:
+        latent: FloatArray = np.asarray(Z, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidDataError(f"latent coordinates must be numbers: {error}") from error
     if latent.ndim != 2 or latent.shape[1] != n_columns:
         raise InvalidDataError(f"latent coordinates must have shape (n, {n_columns}), got {latent.shape}")
     if not np.isfinite(latent).all():
@@ -161,8 +167,8 @@ axis_counts = integer(1) | Constraint(
     "a tuple of such numbers, one per latent axis",
 )
 random_state = Constraint(
-    lambda v: v is None or isinstance(v, numbers.Integral | np.random.RandomState | np.random.Generator),
-    "None, a whole number, a RandomState or a Generator",
+    lambda v: v is None or integer(0).test(v) or isinstance(v, np.random.RandomState | np.random.Generator),
+    "None, a whole number of at least 0, a RandomState or a Generator",
 )
 
 

@@ -7,11 +7,13 @@ A basis has four verbs: ``bind`` places it on a latent space; the bound basis th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Protocol
 
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray
+from prinfold._validate import Constraint, axis_counts, flag, integer, real
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.kernels.basis import (
@@ -22,6 +24,9 @@ from prinfold.kernels.basis import (
 )
 from prinfold.kernels.distances import nearest_squared_distance
 from prinfold.latent import LatentSpace, Lattice, Points, Sphere, grid
+
+_MOST_CENTRES = 2**16
+"""A map solves for as many weights at once, so more is a slip of the pen or a model file that means harm."""
 
 
 class BoundBasis(Protocol):
@@ -70,6 +75,12 @@ class GaussianBasis:
     scale: float = 1.0
     penalise_bias: bool = False
 
+    def __post_init__(self) -> None:
+        _check(self, shape=axis_counts, width=real(0, above=True), linear=flag, scale=real(0), penalise_bias=flag)
+        plain = tuple(map(int, self.shape)) if isinstance(self.shape, tuple | list) else int(self.shape)
+        object.__setattr__(self, "shape", plain)
+        _refuse_too_many(self, prod(plain) if isinstance(plain, tuple) else plain)
+
     def bind(self, latent: LatentSpace) -> BoundGaussianBasis:
         """Place the centres; the distance between neighbouring ones sets the unit of ``width``."""
         centres = latent.embed(self._centres(latent))
@@ -78,18 +89,21 @@ class GaussianBasis:
 
     def _centres(self, latent: LatentSpace) -> FloatArray:
         if isinstance(latent, Sphere):
-            return Sphere(int(np.prod(self.shape))).nodes
+            return Sphere(self.shape if isinstance(self.shape, int) else prod(self.shape)).nodes
         shape = (self.shape,) * latent.n_columns if isinstance(self.shape, int) else self.shape
         if len(shape) != latent.n_columns:
             raise InvalidParameterError(
                 f"the basis has {len(shape)} axes but the latent space has {latent.n_columns}; "
                 "give one number of basis functions per latent axis"
             )
+        _refuse_too_many(self, prod(shape))
         if isinstance(latent, Lattice):
             centres = Lattice(shape, latent.periodic).nodes
             return np.asarray(np.where(latent.periodic, centres, self.scale * centres))
         assert isinstance(latent, Points)
         low, high = np.asarray(latent.domain.low), np.asarray(latent.domain.high)
+        # An axis along which the points do not vary has room for one centre.
+        shape = tuple(n if wide else 1 for n, wide in zip(shape, high > low, strict=True))
         return np.asarray((low + high) / 2 + self.scale * grid(*shape).nodes * (high - low) / 2)
 
 
@@ -136,6 +150,10 @@ class HarmonicBasis:
     n_harmonics: int
     penalise_bias: bool = False
 
+    def __post_init__(self) -> None:
+        _check(self, n_harmonics=integer(1), penalise_bias=flag)
+        _refuse_too_many(self, self.n_harmonics)
+
     def bind(self, latent: LatentSpace) -> BoundHarmonicBasis:
         """Check that the latent space is a circle."""
         if not (isinstance(latent, Lattice) and latent.periodic == (True,)):
@@ -160,3 +178,15 @@ class BoundHarmonicBasis:
     def gradient(self, Z: FloatArray) -> FloatArray:
         gradient = harmonic_features_gradient(Z[:, 0], self.n_harmonics)
         return np.append(gradient, np.zeros((len(Z), 1)), axis=1)[:, :, None]
+
+
+def _check(basis: object, **constraints: Constraint) -> None:
+    for name, constraint in constraints.items():
+        value = getattr(basis, name)
+        if not constraint.test(value):
+            raise InvalidParameterError(f"{type(basis).__name__}: {name}={value!r} is not {constraint.words}")
+
+
+def _refuse_too_many(basis: object, count: int) -> None:
+    if count > _MOST_CENTRES:
+        raise InvalidParameterError(f"{basis} has {count} basis functions, more than the {_MOST_CENTRES} allowed")
