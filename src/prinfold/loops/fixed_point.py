@@ -69,13 +69,11 @@ def run_fixed_point(
     """
     clock = perf_counter()
     state = best = begin()
-    measures = measure(state)
-    history: dict[str, list[float]] = {name: [] for name in (*measures, "seconds")}
+    # One append records an iteration whole, so that an interrupt never leaves lists of unequal length.
+    records = [measures := _record(measure(state), clock)]
     highest, reason, index = -float("inf"), StopReason.MAX_ITER, 0
     try:
         while True:
-            for name, value in (*measures.items(), ("seconds", perf_counter() - clock)):
-                history[name].append(float(value))
             if measures["objective"] >= highest:
                 highest, best = measures["objective"], state
             # Every listener hears of every iteration, so no short-circuiting here.
@@ -83,14 +81,21 @@ def run_fixed_point(
             if any(stop):
                 reason = StopReason.CALLBACK
                 break
-            if index and tol > 0 and abs(history["objective"][-1] - history["objective"][-2]) < tol:
+            if index and tol > 0 and abs(measures["objective"] - records[-2]["objective"]) < tol:
                 reason = StopReason.CONVERGED
                 break
             if index == max_iter:
                 break
             state = step(state)
-            measures = measure(state)
+            measures = _record(measure(state), clock)
+            records.append(measures)
             index += 1
     except KeyboardInterrupt:
         reason = StopReason.INTERRUPTED
-    return Outcome(best, len(history["objective"]) - 1, reason, history)
+    history = {name: [record[name] for record in records] for name in records[0]}
+    return Outcome(best, len(records) - 1, reason, history)
+
+
+def _record(measures: Mapping[str, float], clock: float) -> dict[str, float]:
+    """What the history keeps of one iteration."""
+    return {name: float(value) for name, value in measures.items()} | {"seconds": perf_counter() - clock}

@@ -23,6 +23,8 @@ def progress_for(verbose: int, label: str, stream: TextIO | None = None) -> list
     if not verbose:
         return []
     stream = stream or sys.stderr
+    if stream is None:  # a program without a console
+        return []
     if verbose == 1:
         return [ProgressBar(label, stream)] if stream.isatty() else []
     return [LineLog(label, stream)]
