@@ -20,6 +20,8 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box, Domain, UnitSphere
 
+__all__ = ["LatentSpace", "Lattice", "Points", "Sphere", "circle", "cylinder", "grid", "line", "torus"]
+
 _NO_RESULTANT = 1e-9
 """A mean direction shorter than this points nowhere."""
 
@@ -239,27 +241,79 @@ class Lattice(LatentSpace):
 
 
 def line(n: int) -> Lattice:
-    """n nodes evenly spaced on [−1, 1]."""
+    """A line: nodes evenly spaced on [−1, 1].
+
+    Parameters
+    ----------
+    n : int
+        Number of nodes.
+
+    Returns
+    -------
+    Lattice
+    """
     return Lattice((n,), (False,))
 
 
 def grid(*shape: int) -> Lattice:
-    """A rectangular grid on [−1, 1]^q, of any dimension."""
+    """A rectangular grid on [−1, 1]^q, of any dimension.
+
+    Parameters
+    ----------
+    *shape : int
+        Nodes along each axis.
+
+    Returns
+    -------
+    Lattice
+    """
     return Lattice(tuple(shape), (False,) * len(shape))
 
 
 def circle(n: int) -> Lattice:
-    """n nodes evenly spaced round a circle; the coordinate is an angle."""
+    """A circle: nodes evenly spaced round it; the coordinate is an angle.
+
+    Parameters
+    ----------
+    n : int
+        Number of nodes.
+
+    Returns
+    -------
+    Lattice
+    """
     return Lattice((n,), (True,))
 
 
 def cylinder(around: int, along: int) -> Lattice:
-    """An angle and a height in [−1, 1]."""
+    """A cylinder: an angle and a height in [−1, 1].
+
+    Parameters
+    ----------
+    around : int
+        Nodes round the circle.
+    along : int
+        Nodes along the height.
+
+    Returns
+    -------
+    Lattice
+    """
     return Lattice((around, along), (True, False))
 
 
 def torus(*shape: int) -> Lattice:
-    """A product of circles; the coordinates are angles."""
+    """A torus: a product of circles; the coordinates are angles.
+
+    Parameters
+    ----------
+    *shape : int
+        Nodes round each circle.
+
+    Returns
+    -------
+    Lattice
+    """
     return Lattice(tuple(shape), (True,) * len(shape))
 
 
