@@ -31,8 +31,8 @@ from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import ConstantPenalty, IsotropicNoise, Parameters, PriorPenalty
 from prinfold.algorithms.sizes import LATENTS, make_basis, make_latent
 from prinfold.algorithms.starts import STARTS, Start, given_start
-from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.callbacks import forward_to_callbacks, with_callbacks
+from prinfold.estimators.family import GTMFamily
 from prinfold.exceptions import (
     CorruptModelFileError,
     DegenerateWarning,
@@ -43,7 +43,7 @@ from prinfold.exceptions import (
     MultimodalWarning,
 )
 from prinfold.files import storable
-from prinfold.geometry.folds import Folds, describe, find_folds
+from prinfold.geometry.folds import describe
 from prinfold.initialise import principal_axes, weighted_mean
 from prinfold.latent import LatentSpace
 from prinfold.loops import Outcome, StopReason, progress_for, run_fixed_point
@@ -62,7 +62,7 @@ _MANY_ON_FOLDS = 0.1
 
 
 @storable
-class GTM(PrincipalManifold):
+class GTM(GTMFamily):
     """Generative topographic mapping: a smooth surface with a density around it.
 
     A grid of latent nodes is mapped by a smooth function into data space, where each carries the same
@@ -146,13 +146,6 @@ class GTM(PrincipalManifold):
     (300, 2)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (
-        *PrincipalManifold._stored,
-        "basis_",
-        "weights_",
-        "offset_",
-        "noise_variance_",
-    )
     _constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": integer(1),
         "nodes": nothing | axis_counts | instance_of(LatentSpace, np.ndarray, words="an array or latent space"),
@@ -335,142 +328,3 @@ class GTM(PrincipalManifold):
         """Folds where no row lies are harmless: they bridge gaps between clusters."""
         mass = gtm.summarise(self._model, rows, self._parameters()).mass
         return float(mass[self.folds_.folded].sum() / mass.sum())
-
-    # --------------------------------------------------------------------------------------- the verbs
-
-    def transform(self, X: Any) -> FloatArray:
-        """Posterior mean of each row in latent space.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-
-        Returns
-        -------
-        ndarray of shape (n, Q)
-        """
-        return self._latent_of(self._table(X))
-
-    def score_samples(self, X: Any) -> FloatArray:
-        """Log-likelihood of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        return gtm.log_likelihood(self._model, self._rows(self._table(X)), self._parameters())
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-likelihood of the rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-        y : ignored
-
-        Returns
-        -------
-        float
-        """
-        return float(np.mean(self.score_samples(X), dtype=np.float64))
-
-    def responsibilities(self, X: Any) -> FloatArray:
-        """Posterior weight of every node for each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
-        return gtm.responsibilities(self._model, self._rows(self._table(X)), self._parameters())
-
-    def posterior_mode(self, X: Any) -> FloatArray:
-        """The node with the largest posterior weight for each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-
-        Returns
-        -------
-        ndarray of shape (n, Q)
-        """
-        return gtm.posterior_mode(self._model, self._rows(self._table(X)), self._parameters())
-
-    def posterior_covariance(self, X: Any) -> FloatArray:
-        """Spread of the posterior about its mean in latent space.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-
-        Returns
-        -------
-        ndarray of shape (n, Q, Q)
-        """
-        return gtm.posterior_covariance(self._model, self._rows(self._table(X)), self._parameters())
-
-    def mode_distance(self, X: Any) -> FloatArray:
-        """Distance in latent space from posterior mean to posterior mode, in units of the node spacing.
-
-        A row whose posterior has one narrow mode scores below 1; a score of several means that the
-        posterior has several modes, or a long tail, and that its mean may lie between them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        distance = gtm.mode_distance(self._model, self._rows(self._table(X)), self._parameters())
-        return distance / distance.dtype.type(self.latent_.spacing)
-
-    def sample(self, n: int = 1, *, random_state: RandomState = None) -> FloatArray:
-        """Rows drawn from the density.
-
-        Parameters
-        ----------
-        n : int, default=1
-            How many.
-        random_state : int, RandomState or Generator, default=None
-            Seed.
-
-        Returns
-        -------
-        ndarray of shape (n, D)
-        """
-        model = self._model
-        rows, _ = gtm.sample(model, self._parameters(), n, as_generator(random_state))
-        return rows + self.offset_
-
-    @property
-    def folds_(self) -> Folds:
-        """Fold and warp diagnostics at the nodes."""
-        nodes, domain = self.latent_.nodes, self.latent_.domain
-        return find_folds(self._jacobian(nodes), domain.frame(nodes), self.latent_.edges)
-
-    # --------------------------------------------------------------------------------------- plumbing
-
-    def _latent_of(self, table: FloatArray) -> FloatArray:
-        return gtm.posterior_mean(self._model, self._rows(table), self._parameters())
-
-    def _point(self, Z: FloatArray) -> FloatArray:
-        return self._model.surface.point(Z, self.weights_) + self.offset_
-
-    def _jacobian(self, Z: FloatArray) -> FloatArray:
-        return self._model.surface.jacobian(Z, self.weights_)
-
-    def _parameters(self) -> Parameters:
-        return Parameters(self.weights_, 1.0 / self.noise_variance_)
-
-    def _rows(self, table: FloatArray) -> Rows:
-        return as_rows(table, self.offset_, None, width=self.latent_.n_nodes)

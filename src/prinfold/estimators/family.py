@@ -1,0 +1,168 @@
+"""The verbs that every member of the GTM family shares: what the posterior over latent space says of rows."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from prinfold._arrays import Rows, as_rows
+from prinfold._typing import FloatArray, RandomState
+from prinfold._validate import as_generator
+from prinfold.algorithms import gtm
+from prinfold.algorithms.noise import Parameters
+from prinfold.estimators.base import PrincipalManifold
+from prinfold.geometry.folds import Folds, find_folds
+
+
+class GTMFamily(PrincipalManifold):
+    """A mixture on a grid of latent nodes: fitted, it has ``_model``, ``weights_``, ``offset_`` and the noise."""
+
+    _stored: ClassVar[tuple[str, ...]] = (
+        *PrincipalManifold._stored,
+        "basis_",
+        "weights_",
+        "offset_",
+        "noise_variance_",
+    )
+    _model: gtm.GTMModel
+    weights_: FloatArray
+    offset_: FloatArray
+    noise_variance_: float
+
+    def transform(self, X: Any) -> FloatArray:
+        """Posterior mean of each row in latent space.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, Q)
+        """
+        return self._latent_of(self._table(X))
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Log-likelihood of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return gtm.log_likelihood(self._model, self._rows(self._table(X)), self._parameters())
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood of the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean(self.score_samples(X), dtype=np.float64))
+
+    def responsibilities(self, X: Any) -> FloatArray:
+        """Posterior weight of every node for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        return gtm.responsibilities(self._model, self._rows(self._table(X)), self._parameters())
+
+    def posterior_mode(self, X: Any) -> FloatArray:
+        """The node with the largest posterior weight for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, Q)
+        """
+        return gtm.posterior_mode(self._model, self._rows(self._table(X)), self._parameters())
+
+    def posterior_covariance(self, X: Any) -> FloatArray:
+        """Spread of the posterior about its mean in latent space.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, Q, Q)
+        """
+        return gtm.posterior_covariance(self._model, self._rows(self._table(X)), self._parameters())
+
+    def mode_distance(self, X: Any) -> FloatArray:
+        """Distance in latent space from posterior mean to posterior mode, in units of the node spacing.
+
+        A row whose posterior has one narrow mode scores below 1; a score of several means that the
+        posterior has several modes, or a long tail, and that its mean may lie between them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        distance = gtm.mode_distance(self._model, self._rows(self._table(X)), self._parameters())
+        return distance / distance.dtype.type(self.latent_.spacing)
+
+    def sample(self, n: int = 1, *, random_state: RandomState = None) -> FloatArray:
+        """Rows drawn from the density.
+
+        Parameters
+        ----------
+        n : int, default=1
+            How many.
+        random_state : int, RandomState or Generator, default=None
+            Seed.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        model = self._model
+        rows, _ = gtm.sample(model, self._parameters(), n, as_generator(random_state))
+        return rows + self.offset_
+
+    @property
+    def folds_(self) -> Folds:
+        """Fold and warp diagnostics at the nodes."""
+        nodes, domain = self.latent_.nodes, self.latent_.domain
+        return find_folds(self._jacobian(nodes), domain.frame(nodes), self.latent_.edges)
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _latent_of(self, table: FloatArray) -> FloatArray:
+        return gtm.posterior_mean(self._model, self._rows(table), self._parameters())
+
+    def _point(self, Z: FloatArray) -> FloatArray:
+        return self._model.surface.point(Z, self.weights_) + self.offset_
+
+    def _jacobian(self, Z: FloatArray) -> FloatArray:
+        return self._model.surface.jacobian(Z, self.weights_)
+
+    def _parameters(self) -> Parameters:
+        return Parameters(self.weights_, 1.0 / self.noise_variance_)
+
+    def _rows(self, table: FloatArray) -> Rows:
+        return as_rows(table, self.offset_, None, width=self.latent_.n_nodes)
