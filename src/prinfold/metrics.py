@@ -346,7 +346,7 @@ def orthogonality(
     interior: BoolArray | None = None,
     sample_weight: FloatArray | None = None,
 ) -> Orthogonality:
-    """Measure how upright residuals stand: cosines |P_i r_i| / |r_i| (Gerber et al., definition 2).
+    """Measure how upright residuals stand: cosines ``|P_i r_i| / |r_i|`` (Gerber et al., definition 2).
 
     P_i projects on the columns of the Jacobian at the row's projection. On a weak principal surface every
     cosine is 0. A row on the surface counts as upright.

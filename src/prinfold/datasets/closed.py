@@ -21,7 +21,7 @@ def make_sphere(
     n_features: int | None = None,
     sampling: str = "parameter",
 ) -> Dataset:
-    """A sphere r u, u a unit vector in 3-D; the distance of x to it is |‖x‖ − r|.
+    """A sphere r u, u a unit vector in 3-D; the distance of x to it is ``|‖x‖ − r|``.
 
     ``n_features`` above 3 puts it isometrically into more dimensions by a random rotation drawn from ``rng``;
     ``None`` leaves it where it is. Latent coordinates are unit vectors, uniform over the sphere.

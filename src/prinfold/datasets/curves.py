@@ -83,7 +83,7 @@ def make_circle(
     radius: float = 1.0,
     sampling: str = "parameter",
 ) -> Dataset:
-    """A full circle r (cos φ, sin φ); the distance of x to it is |‖x‖ − r|.
+    """A full circle r (cos φ, sin φ); the distance of x to it is ``|‖x‖ − r|``.
 
     Parameters
     ----------
