@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +22,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as pack
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import CorruptModelFileError, NewerModelFileError, NotStorableError, UnknownModelError
+from prinfold.exceptions import (
+    CorruptModelFileError,
+    ModelFileError,
+    NewerModelFileError,
+    NotStorableError,
+    UnknownModelError,
+)
 from prinfold.latent import Lattice, Points, Sphere
 
 FORMAT = 1
@@ -34,6 +40,7 @@ MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 _KEY = "prinfold"
 _MOST_JSON = 2**26
 _MOST_ARRAYS = 10_000
+_MOST_BYTES = 2**33
 _KINDS = frozenset("fiub")
 
 C = TypeVar("C", bound=type)
@@ -60,11 +67,19 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     path : str or path
         Where to write; by custom the name ends in ``.prinfold``.
     """
+    if not _is_model(model):
+        raise NotStorableError(
+            f"got {type(model).__name__}, but a model file holds a prinfold estimator, "
+            "or a scikit-learn Pipeline of scaling or whitening steps that ends in one"
+        )
     arrays: dict[str, FloatArray] = {}
     content = _encode(model, type(model).__name__, arrays)
     body = {"format": FORMAT, "model": content}
     body["digest"] = _digest(body, arrays)
-    _write_whole(Path(path), pack(arrays, metadata={_KEY: _dump(body)}))
+    packed = pack(arrays, metadata={_KEY: _dump(body)})
+    if len(packed) > _MOST_BYTES:
+        raise NotStorableError(f"the model takes {len(packed)} bytes, more than the {_MOST_BYTES} of a model file")
+    _write_whole(Path(path), packed)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -88,16 +103,30 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise NewerModelFileError(
             f"{path} has format {version}, but this prinfold reads up to {FORMAT}; upgrade prinfold to open it"
         )
-    if body.pop("digest", None) != _digest(body, arrays):
-        raise CorruptModelFileError(f"{path} has been altered or damaged since it was saved (its digest differs)")
-    for old in range(version, FORMAT):
-        body = MIGRATIONS[old](body)
     try:
-        return _decode(body["model"], arrays)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
-        if isinstance(error, UnknownModelError | CorruptModelFileError):
-            raise
+        if body.pop("digest", None) != _digest(body, arrays):
+            raise CorruptModelFileError(f"{path} has been altered or damaged since it was saved (its digest differs)")
+        for old in range(version, FORMAT):
+            body = MIGRATIONS[old](body)
+        model = _decode(body["model"], arrays)
+    except ModelFileError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
         raise CorruptModelFileError(f"{path} does not describe a model: {error}") from error
+    if not _is_model(model):
+        raise CorruptModelFileError(f"{path} does not describe a model, but a {type(model).__name__}")
+    return model
+
+
+def _is_model(value: Any) -> bool:
+    """Whether a value is one of our estimators, or a pipeline that ends in one."""
+    if _is_pipeline(value):
+        return bool(value.steps) and _is_model(value.steps[-1][1])
+    return hasattr(type(value), "_stored") and _classes.get(type(value).__name__) is type(value)
+
+
+def _is_pipeline(value: Any) -> bool:
+    return type(value).__name__ == "Pipeline" and type(value).__module__.startswith("sklearn.")
 
 
 # --------------------------------------------------------------------------------------------- encoding
@@ -127,17 +156,26 @@ def _encode(value: Any, where: str, arrays: dict[str, FloatArray]) -> Any:
 def _encode_array(value: FloatArray, where: str, arrays: dict[str, FloatArray]) -> Any:
     if value.dtype.kind in "OU" and all(isinstance(item, str) for item in value.ravel()):
         return {"$strings": value.tolist()}
-    if value.dtype.kind not in _KINDS:
+    if value.dtype.kind not in _KINDS or value.dtype.itemsize > 8:
         raise NotStorableError(f"{where} is an array of {value.dtype}, which a model file cannot hold")
-    arrays[where] = np.ascontiguousarray(value)
-    return {"$array": where}
+    if not np.isfinite(value).all():
+        raise NotStorableError(f"{where} holds NaN or infinity, which a model file refuses")
+    if where in arrays:
+        raise NotStorableError(
+            f"two arrays of the model would both be called {where}; rename the steps of the pipeline"
+        )
+    # A product of matrices depends on their memory order in its last bit, so that is kept.
+    transposed = not value.flags.c_contiguous and value.strides == tuple(sorted(value.strides))
+    # Files are little-endian, and the digest names the type of number.
+    arrays[where] = np.asarray(value.T if transposed else value, dtype=value.dtype.newbyteorder("<"), order="C")
+    return {"$array": where, "transposed": True} if transposed else {"$array": where}
 
 
 def _encode_object(value: Any, where: str, arrays: dict[str, FloatArray]) -> Any:
     name = type(value).__name__
     if isinstance(value, enum.Enum) and _classes.get(name) is type(value):
         return {"$enum": name, "member": value.name}
-    if name == "Pipeline":
+    if _is_pipeline(value):
         return {"$pipeline": [[label, _encode(step, f"{where}.{label}", arrays)] for label, step in value.steps]}
     fields = _fields_of(value, where)
     return {"$object": name, **{part: _encode(items, where, arrays) for part, items in fields.items()}}
@@ -146,18 +184,25 @@ def _encode_object(value: Any, where: str, arrays: dict[str, FloatArray]) -> Any
 def _fields_of(value: Any, where: str) -> dict[str, dict[str, Any]]:
     """What rebuilds an object: the arguments of its constructor and what was set afterwards."""
     name = type(value).__name__
-    if isinstance(value, _classes.get(name, ())):
+    if _classes.get(name) is type(value) and not isinstance(value, enum.Enum):
         if hasattr(value, "__dataclass_fields__"):
             return {"init": {field: getattr(value, field) for field in value.__dataclass_fields__}}
         missing = [attribute for attribute in value._stored if not hasattr(value, attribute)]
         if missing:
             raise NotStorableError(f"{where} is not fitted ({missing[0]} is missing); call fit before save")
         fitted = {attribute: getattr(value, attribute) for attribute in value._stored}
-        fitted |= {k: getattr(value, k) for k in ("n_features_in_", "feature_names_in_") if hasattr(value, k)}
+        fitted |= {k: getattr(value, k) for k in _OF_TABLE if hasattr(value, k)}
         return {"init": value.get_params(deep=False), "fitted": fitted}
     if name in _SCALERS and type(value).__module__.startswith("sklearn."):
-        fitted = {k: v for k, v in vars(value).items() if k.endswith("_") and not k.startswith("_")}
+        fitted = {k: v for k, v in vars(value).items() if _is_fitted_name(k)}
+        if not fitted:
+            raise NotStorableError(f"{where} is not fitted; call fit before save")
         return {"init": value.get_params(deep=False), "fitted": fitted}
+    if "." in where and hasattr(value, "fit") and not isinstance(value, type):
+        raise NotStorableError(
+            f"{where} is a {name}, which a model file cannot hold; beside prinfold's estimators it holds "
+            f"{', '.join(_SCALERS)}. Use pickle, or apply that step yourself"
+        )
     what = "a function" if callable(value) else f"an object of type {name}"
     raise NotStorableError(
         f"{where} is {what}, which a file of numbers and JSON cannot hold; "
@@ -183,6 +228,13 @@ _SCALERS: dict[str, Callable[[], type]] = {
 }
 """Steps of a pipeline that a file may hold beside our estimators; a fixed list, never a path."""
 
+_OF_TABLE = ("n_features_in_", "feature_names_in_")
+"""What scikit-learn keeps of the training table."""
+
+
+def _is_fitted_name(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_")
+
 
 # --------------------------------------------------------------------------------------------- decoding
 
@@ -201,14 +253,39 @@ def _decode(value: Any, arrays: Mapping[str, FloatArray]) -> Any:
 def _decode_object(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> Any:
     name = value["$object"]
     cls = _classes.get(name) or _SCALERS.get(name, lambda: None)()
-    if cls is None:
+    if cls is None or issubclass(cls, enum.Enum):
         raise UnknownModelError(f"the file holds a {name!r}, which this version of prinfold does not know")
     made = cls(**_decode(value["init"], arrays))
-    if "fitted" in value:
-        for attribute, fitted in _decode(value["fitted"], arrays).items():
-            setattr(made, attribute, fitted)
-        getattr(made, "_restore", lambda: None)()
+    if hasattr(cls, "__dataclass_fields__"):
+        return made
+    fitted = _decode(value["fitted"], arrays)
+    _check_names(name, set(fitted), getattr(cls, "_stored", None))
+    for attribute, content in fitted.items():
+        setattr(made, attribute, content)
+    getattr(made, "_restore", lambda: None)()
     return made
+
+
+def _check_names(name: str, found: set[str], stored: tuple[str, ...] | None) -> None:
+    """A file sets the fitted attributes of a class, all of them, and nothing else."""
+    if stored is None:
+        wrong = sorted(attribute for attribute in found if not _is_fitted_name(attribute))
+    else:
+        wrong = sorted(found.symmetric_difference(stored) - set(_OF_TABLE))
+    if wrong:
+        raise CorruptModelFileError(f"the attributes of the {name} in the file are not those it needs: {wrong}")
+
+
+def _decode_array(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> FloatArray:
+    array = arrays[value["$array"]]
+    return array.T if value.get("transposed") else array
+
+
+def _decode_strings(value: dict[str, Any], _: Mapping[str, FloatArray]) -> Any:
+    strings = np.array(value["$strings"], dtype=object)
+    if not all(isinstance(item, str) for item in strings.ravel()):
+        raise CorruptModelFileError("a model file holds a list of strings in which something is no string")
+    return strings
 
 
 def _decode_pipeline(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> Any:
@@ -225,8 +302,8 @@ def _decode_enum(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> Any
 
 
 _DECODERS: dict[str, Callable[[dict[str, Any], Mapping[str, FloatArray]], Any]] = {
-    "$array": lambda value, arrays: arrays[value["$array"]],
-    "$strings": lambda value, _: np.array(value["$strings"], dtype=object),
+    "$array": _decode_array,
+    "$strings": _decode_strings,
     "$float": lambda value, _: float(value["$float"]),
     "$tuple": lambda value, arrays: tuple(_decode(item, arrays) for item in value["$tuple"]),
     "$dict": lambda value, arrays: {key: _decode(item, arrays) for key, item in value["$dict"].items()},
@@ -254,19 +331,22 @@ def _digest(body: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> str:
 
 def _write_whole(path: Path, content: bytes) -> None:
     """Write beside the target and rename, so that an interrupted save leaves the old file alone."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    # Not a file from tempfile: those only their owner may read, and the model would inherit that.
+    beside = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with beside.open("xb") as stream:
             stream.write(content)
-        Path(name).replace(path)
+        beside.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
-    if not path.is_file():
+    if not path.exists():
         raise FileNotFoundError(f"there is no model file at {path}")
+    if not path.is_file() or not 0 < path.stat().st_size <= _MOST_BYTES:
+        raise CorruptModelFileError(f"{path} is not a prinfold model file, but a folder, or empty, or too large")
     try:
         with safe_open(path, framework="numpy") as stream:
             text = (stream.metadata() or {}).get(_KEY, "")
@@ -275,7 +355,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
                 raise CorruptModelFileError(f"{path} is not a prinfold model file")
             arrays = {name: stream.get_tensor(name) for name in names}
             body = json.loads(text)
-    except (SafetensorError, json.JSONDecodeError, OSError, RecursionError) as error:
+    except (ModelFileError, OSError):
+        raise
+    except (SafetensorError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
         raise CorruptModelFileError(f"{path} is truncated, damaged or not a prinfold model file: {error}") from error
     if not isinstance(body, dict):
         raise CorruptModelFileError(f"{path} is not a prinfold model file")
