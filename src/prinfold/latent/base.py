@@ -1,0 +1,141 @@
+"""What every latent space answers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.geometry.domain import Domain
+
+_NO_RESULTANT = 1e-9
+"""A mean direction shorter than this points nowhere."""
+
+_MOST_NODES = 2**24
+"""More nodes than this is a slip of the pen, or a model file that means harm."""
+
+
+class LatentSpace(ABC):
+    """A latent domain with K nodes in it.
+
+    The *embedding* places the space in ordinary coordinates without a seam: an angle becomes
+    (cos θ, sin θ), everything else stands for itself. Means and basis functions are taken there.
+    """
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain:
+        """Which coordinates are valid, and how to move among them."""
+
+    @property
+    @abstractmethod
+    def nodes(self) -> FloatArray:
+        """(K, Q) latent coordinates of the nodes."""
+
+    @property
+    @abstractmethod
+    def spacing(self) -> float:
+        """Shortest distance between neighbouring nodes, along the space."""
+
+    @property
+    @abstractmethod
+    def edges(self) -> IntArray:
+        """(E, 2) pairs of neighbouring nodes, each once, smaller index first."""
+
+    @property
+    @abstractmethod
+    def faces(self) -> IntArray:
+        """(F, q + 1) corners of the simplices between nodes; none where they would be too many to be of use."""
+
+    @abstractmethod
+    def refined(self, resolution: int) -> LatentSpace:
+        """The same space with ``resolution`` nodes along each axis."""
+
+    @abstractmethod
+    def embed(self, Z: FloatArray) -> FloatArray:
+        """(n, e) embedded coordinates."""
+
+    @abstractmethod
+    def embed_jacobian(self, Z: FloatArray) -> FloatArray:
+        """(n, e, Q) derivative of :meth:`embed`."""
+
+    @abstractmethod
+    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Coordinates (n, Q) nearest to embedded points, and (n,) how well defined they are.
+
+        The latter is the shortest resultant of any angle: 0 where a mean direction points nowhere, inf
+        without angles.
+        """
+
+    @abstractmethod
+    def chart(self, Z: FloatArray) -> FloatArray:
+        """(n, ≤ 3) plotting coordinates."""
+
+    @property
+    @abstractmethod
+    def chart_labels(self) -> tuple[str, ...]:
+        """Names of the chart's axes."""
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def n_columns(self) -> int:
+        return self.domain.n_columns
+
+    @property
+    def dimension(self) -> int:
+        return self.domain.dimension
+
+    def distance(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """(n,) distance along the space between matching rows."""
+        return np.asarray(np.linalg.norm(self.domain.difference(A, B), axis=1))
+
+    def mean(self, weight: FloatArray) -> FloatArray:
+        """(n, Q) mean of the nodes under weights (n, K): the embedded mean, projected back.
+
+        Where that mean points nowhere (weight spread evenly round a circle, say), the heaviest node
+        stands in for it.
+        """
+        Z, resultant = self.unembed(weight @ self._embedded_nodes)
+        lost = resultant < _NO_RESULTANT
+        if lost.any():
+            Z[lost] = self.nodes[np.argmax(weight[lost], axis=1)]
+        return Z
+
+    def covariance(self, weight: FloatArray, mean: FloatArray) -> FloatArray:
+        """(n, Q, Q) spread of the nodes about ``mean`` under weights (n, K), the short way round."""
+        delta = self.domain.difference(self.nodes[None], mean[:, None])
+        return np.asarray(np.swapaxes(delta * weight[:, :, None], 1, 2) @ delta)
+
+    @cached_property
+    def _embedded_nodes(self) -> FloatArray:
+        return self.embed(self.nodes)
+
+
+def is_count(n: object) -> bool:
+    """Whether n is a whole number of at least one."""
+    return isinstance(n, int | np.integer) and not isinstance(n, bool) and bool(n >= 1)
+
+
+def refuse_too_many(n_nodes: int) -> None:
+    """Raise where the nodes could not be held."""
+    if n_nodes > _MOST_NODES:
+        raise InvalidParameterError(f"{n_nodes} latent nodes are more than the {_MOST_NODES} allowed; ask for fewer")
+
+
+def edges_of(faces: IntArray) -> IntArray:
+    """(E, 2) sides of the faces, each once."""
+    corners = faces.shape[1]
+    pairs = [faces[:, [i, j]] for i in range(corners) for j in range(i + 1, corners)]
+    return unique_edges(np.concatenate(pairs))
+
+
+def unique_edges(pairs: IntArray) -> IntArray:
+    """(E, 2) pairs of different nodes, each once, smaller index first."""
+    pairs = np.sort(pairs, axis=1)
+    return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)

@@ -1,0 +1,104 @@
+"""Any given set of nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.spatial import Delaunay, QhullError, cKDTree
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.geometry.domain import Box
+from prinfold.latent.base import LatentSpace, edges_of, unique_edges
+from prinfold.latent.lattice import Lattice, grid
+
+_MOST_TRIANGULATED = 3
+"""Latent dimension up to which scattered points are triangulated: the cost explodes with it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Points(LatentSpace):
+    """Any given set of nodes (K, Q), such as a Monte-Carlo sample; the domain is their bounding box."""
+
+    coordinates: FloatArray
+
+    def __post_init__(self) -> None:
+        try:
+            given = np.array(self.coordinates, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise InvalidParameterError(
+                f"nodes given as points must be a finite (K, Q) array of numbers: {error}"
+            ) from error
+        if given.ndim != 2 or 0 in given.shape or not np.isfinite(given).all():
+            raise InvalidParameterError(f"nodes given as points must be a finite (K, Q) array, got shape {given.shape}")
+        given.setflags(write=False)
+        object.__setattr__(self, "coordinates", given)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Points) and np.array_equal(self.coordinates, other.coordinates)
+
+    def __hash__(self) -> int:
+        return hash(self.coordinates.tobytes())
+
+    @cached_property
+    def domain(self) -> Box:
+        low, high = self.nodes.min(axis=0), self.nodes.max(axis=0)
+        return Box.of(*zip(low.tolist(), high.tolist(), strict=True))
+
+    @property
+    def nodes(self) -> FloatArray:
+        return self.coordinates
+
+    @cached_property
+    def spacing(self) -> float:
+        """Median distance between neighbours: the shortest says nothing about a random sample."""
+        first, second = self.edges.T
+        distance = self.distance(self.nodes[first], self.nodes[second])
+        distance = distance[distance > 0]  # the same point given twice has no spacing
+        return float(np.median(distance)) if len(distance) else 2.0
+
+    @cached_property
+    def edges(self) -> IntArray:
+        """Sides of the faces; without faces, each node's nearest 2q others."""
+        if len(self.faces):
+            return edges_of(self.faces)
+        n_near = min(2 * self.n_columns, self.n_nodes - 1)
+        near = np.asarray(cKDTree(self.nodes).query(self.nodes, k=n_near + 1)[1]).ravel()
+        return unique_edges(np.stack([np.repeat(np.arange(self.n_nodes), n_near + 1), near], axis=1))
+
+    @cached_property
+    def faces(self) -> IntArray:
+        """Neighbours along a line, Delaunay's triangulation in two and three dimensions, none beyond."""
+        dimension = self.n_columns
+        if dimension == 1:
+            order = np.argsort(self.nodes[:, 0], kind="stable")
+            return np.stack([order[:-1], order[1:]], axis=1)
+        if dimension > _MOST_TRIANGULATED:
+            return np.empty((0, dimension + 1), dtype=np.intp)
+        try:
+            return np.asarray(Delaunay(self.nodes).simplices, dtype=np.intp)
+        except (QhullError, ValueError):  # fewer than q + 1 nodes, or all on one line
+            return np.empty((0, dimension + 1), dtype=np.intp)
+
+    def refined(self, resolution: int) -> Lattice | Points:
+        low, high = np.asarray(self.domain.low), np.asarray(self.domain.high)
+        unit = grid(*(resolution,) * self.n_columns).nodes
+        return Points(low + (unit + 1.0) / 2.0 * (high - low))
+
+    def embed(self, Z: FloatArray) -> FloatArray:
+        return Z
+
+    def embed_jacobian(self, Z: FloatArray) -> FloatArray:
+        return np.broadcast_to(np.eye(self.n_columns), (len(Z), self.n_columns, self.n_columns))
+
+    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.domain.retract(E), np.full(len(E), np.inf)
+
+    def chart(self, Z: FloatArray) -> FloatArray:
+        return Z[:, :3]
+
+    @property
+    def chart_labels(self) -> tuple[str, ...]:
+        return tuple(f"latent {i + 1}" for i in range(min(self.n_columns, 3)))

@@ -1,0 +1,80 @@
+"""Nodes on the unit sphere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.spatial import ConvexHull
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.geometry.domain import UnitSphere
+from prinfold.latent.base import LatentSpace, edges_of, is_count, refuse_too_many
+
+
+@dataclass(frozen=True)
+class Sphere(LatentSpace):
+    """n nodes spread evenly over the unit sphere on a golden-angle spiral."""
+
+    n: int
+
+    def __post_init__(self) -> None:
+        if not is_count(self.n) or self.n < 4:
+            raise InvalidParameterError(f"a sphere needs at least 4 nodes, got {self.n}")
+        refuse_too_many(self.n)
+
+    @cached_property
+    def domain(self) -> UnitSphere:
+        return UnitSphere()
+
+    @cached_property
+    def nodes(self) -> FloatArray:
+        rank = np.arange(self.n)
+        height = 1.0 - (2 * rank + 1) / self.n
+        longitude = rank * np.pi * (3.0 - np.sqrt(5.0))
+        radius = np.sqrt(1.0 - height**2)
+        return np.stack([radius * np.cos(longitude), radius * np.sin(longitude), height], axis=1)
+
+    @cached_property
+    def spacing(self) -> float:
+        first, second = self.edges.T
+        return float(self.distance(self.nodes[first], self.nodes[second]).min())
+
+    @cached_property
+    def edges(self) -> IntArray:
+        return edges_of(self.faces)
+
+    @cached_property
+    def faces(self) -> IntArray:
+        faces = np.asarray(ConvexHull(self.nodes).simplices, dtype=np.intp)
+        a, b, c = (self.nodes[faces[:, i]] for i in range(3))
+        inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), a) < 0
+        faces[inward] = faces[inward][:, ::-1]
+        return faces
+
+    def refined(self, resolution: int) -> Sphere:
+        # As many nodes as a square lattice of that resolution would have.
+        return Sphere(max(resolution**2, 4))
+
+    def embed(self, Z: FloatArray) -> FloatArray:
+        return Z
+
+    def embed_jacobian(self, Z: FloatArray) -> FloatArray:
+        return np.broadcast_to(np.eye(3), (len(Z), 3, 3))
+
+    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.domain.retract(E), np.asarray(np.linalg.norm(E, axis=1))
+
+    def distance(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        # 2 atan2 of half-chord and half-sum: exact for near and for opposite points alike.
+        return np.asarray(2.0 * np.arctan2(np.linalg.norm(A - B, axis=1), np.linalg.norm(A + B, axis=1)))
+
+    def chart(self, Z: FloatArray) -> FloatArray:
+        """Longitude and height: a cylinder wrapped round the sphere keeps areas (Lambert)."""
+        return np.stack([np.arctan2(Z[:, 1], Z[:, 0]), Z[:, 2]], axis=1)
+
+    @property
+    def chart_labels(self) -> tuple[str, ...]:
+        return ("longitude", "height")
