@@ -28,15 +28,24 @@ _SHOWN = 5
 def check_table(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> FloatArray:
     """A finite (n, D) float array in the table's own precision and memory order, without copying if possible."""
     refuse_containers(X)
-    table = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,
-        ensure_min_samples=min_rows,
-    )
-    refuse_non_finite(table, getattr(estimator, "feature_names_in_", None))
+    if isinstance(X, np.ma.MaskedArray):  # what is masked is missing, not whatever lies beneath
+        X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
+    try:
+        table = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            ensure_min_samples=min_rows,
+        )
+    except ValueError as error:
+        raise InvalidDataError(str(error)) from error
+    # NaN and infinity show in the extremes, which cost no temporaries.
+    low, high = float(table.min()), float(table.max())
+    if not np.isfinite(high - low):
+        refuse_non_finite(table, getattr(estimator, "feature_names_in_", None))
+    refuse_scale(table.dtype, low, high, fitting=reset)
     return np.asarray(table) if not isinstance(table, np.memmap) else table
 
 
@@ -65,10 +74,6 @@ def refuse_containers(X: Any) -> None:
 
 def refuse_non_finite(table: FloatArray, names: Any) -> None:
     """Raise an error that names the rows and columns of NaN and infinity."""
-    # A sum is finite for almost every finite table, and costs one pass without temporaries.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(table.sum(dtype=np.float64)):
-            return
     bad = ~np.isfinite(table)
     if not bad.any():
         return
@@ -80,6 +85,22 @@ def refuse_non_finite(table: FloatArray, names: Any) -> None:
         f"{_listed(rows[:_SHOWN], len(rows))} and column(s) {_listed(labels, len(columns))}. "
         "Drop those rows or fill the values first, for example with sklearn.impute.SimpleImputer."
     )
+
+
+def refuse_scale(dtype: np.dtype[Any], low: float, high: float, *, fitting: bool) -> None:
+    """Raise an error for numbers whose squares, or the inverse of whose variance, the type cannot hold."""
+    largest = 0.01 * float(np.finfo(dtype).max) ** 0.5
+    if max(-low, high) > largest:
+        raise InvalidDataError(
+            f"Input X holds values up to {max(-low, high):.3g}, whose squares overflow {dtype}; scale its columns "
+            "first, for example with sklearn.preprocessing.StandardScaler"
+        )
+    smallest = 1e4 / float(np.finfo(dtype).max) ** 0.5
+    if fitting and 0 < high - low < smallest:
+        raise InvalidDataError(
+            f"Input X varies by {high - low:.3g} only, and one over its variance overflows {dtype}; scale its columns "
+            "first, for example with sklearn.preprocessing.StandardScaler"
+        )
 
 
 def _listed(shown: Any, total: int) -> str:
@@ -95,7 +116,11 @@ def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
         weight = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
     except ValueError as error:
         raise InvalidDataError(f"sample_weight cannot be used: {error}") from error
-    if not weight.sum() > 0:
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not np.isfinite(total):
+        raise InvalidDataError("the sum of sample_weight overflows; divide the weights by their largest")
+    if not total > 0:
         raise InvalidDataError("all sample weights are zero; at least one row must have a positive weight")
     return np.asarray(weight)
 
@@ -143,7 +168,8 @@ def real(minimum: float, *, above: bool = False) -> Constraint:
     """A finite number, at least (or above) ``minimum``."""
 
     def test(value: Any) -> bool:
-        if not _is_number(value, numbers.Real) or not np.isfinite(value):
+        # Compared rather than asked whether finite: a whole number may be too large to become a float.
+        if not _is_number(value, numbers.Real) or not -np.inf < value < np.inf:
             return False
         return bool(value > minimum if above else value >= minimum)
 
