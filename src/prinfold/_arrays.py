@@ -7,7 +7,7 @@ small parallel products spend their time in barriers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,10 +19,17 @@ import joblib  # comes with scikit-learn, which needs it
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from prinfold._typing import FloatArray
+from prinfold._typing import FloatArray, IntArray
 
-_BLOCK_ENTRIES = 2**19
-"""Entries of one block of derived numbers; about 4 MB in float64, which stays in a core's cache."""
+P = TypeVar("P")
+P_contra = TypeVar("P_contra", contravariant=True)
+
+_BLOCK_ENTRIES = 2**18
+"""Entries of one block of derived numbers; about 2 MB in float64, which stays in a core's cache."""
+
+
+_ENTRIES_PER_THREAD = 2**20
+"""Entries below which another thread costs more to start than it saves."""
 
 
 class Summable(Protocol):
@@ -31,7 +38,16 @@ class Summable(Protocol):
     def __add__(self, other: Any, /) -> Any: ...
 
 
+class Worker(Protocol[P_contra]):
+    """One thread's share of a pass: takes parts one by one, with sums and buffers of its own."""
+
+    def add(self, part: P_contra, /) -> None:
+        """Take in one part."""
+
+
 S = TypeVar("S", bound=Summable)
+W = TypeVar("W", bound=Worker[Any])
+Selection = slice | IntArray
 
 
 @dataclass(frozen=True)
@@ -63,12 +79,13 @@ class Rows:
     def slices(self) -> list[slice]:
         return [slice(i, min(i + self.block_rows, self.n_rows)) for i in range(0, self.n_rows, self.block_rows)]
 
-    def block(self, part: slice) -> FloatArray:
-        """Centred rows, C-contiguous, in the table's own precision."""
-        centred = np.subtract(self.table[part], self.offset, dtype=np.float64, order="C")
+    def block(self, part: Selection) -> FloatArray:
+        """Centred rows, C-contiguous, in the table's own precision; a sparse table is filled in block by block."""
+        chosen: Any = self.table[part]
+        centred = np.subtract(_dense(chosen), self.offset, dtype=np.float64, order="C")
         return centred.astype(self.table.dtype, copy=False)
 
-    def block_weight(self, part: slice) -> FloatArray | None:
+    def block_weight(self, part: Selection) -> FloatArray | None:
         return None if self.weight is None else self.weight[part]
 
 
@@ -86,37 +103,56 @@ def as_rows(
     return Rows(table, zero, weight, block_rows)
 
 
-def sum_blocks(work: Callable[[slice], S], slices: list[slice]) -> S:
-    """Σ work(block) over all blocks, threaded.
+def sum_blocks(work: Callable[[P], S], parts: Sequence[P]) -> S:
+    """Σ work(part) over all parts, threaded; see :func:`work_through` for the order of the sums."""
 
-    Thread t takes blocks t, t + T, …, and the partial sums are added in that order, so a run repeats
-    itself bit for bit and depends on the number of threads through rounding alone.
+    class Sum:
+        total: Any = None
+
+        def add(self, part: P) -> None:
+            self.total = work(part) if self.total is None else self.total + work(part)
+
+    first, *rest = work_through(Sum, parts)
+    return reduce(lambda total, worker: total + worker.total, rest, first.total)  # type: ignore[no-any-return]
+
+
+def for_each_block(work: Callable[[P], None], parts: Sequence[P]) -> None:
+    """Call ``work`` once for every part, threaded; ``work`` writes into its own rows of an output."""
+
+    class Call:
+        def add(self, part: P) -> None:
+            work(part)
+
+    work_through(Call, parts)
+
+
+def work_through(make: Callable[[], W], parts: Sequence[P], n_entries: int | None = None) -> list[W]:
+    """Hand all parts to workers, one for each thread, and return the workers.
+
+    Worker t takes parts t, t + T, …, so that adding up the workers in order repeats itself bit for bit
+    and depends on the number of threads through rounding alone. ``n_entries`` is the size of the
+    job in derived numbers; a small one stays on one thread.
     """
     with blas_on_one_thread() as allowed:
-        n_threads = min(allowed, len(slices))
+        worth = allowed if n_entries is None else max(1, n_entries // _ENTRIES_PER_THREAD)
+        n_threads = max(1, min(allowed, worth, len(parts)))
+        workers = [make() for _ in range(n_threads)]
 
-        def partial(start: int) -> S:
-            return reduce(
-                lambda total, part: total + work(part), slices[start + n_threads :: n_threads], work(slices[start])
-            )
+        def work(start: int) -> None:
+            for part in parts[start::n_threads]:
+                workers[start].add(part)
 
         if n_threads == 1:
-            return partial(0)
-        with ThreadPoolExecutor(n_threads) as pool:
-            first, *rest = pool.map(partial, range(n_threads))
-        return reduce(lambda a, b: a + b, rest, first)
+            work(0)
+        else:
+            with ThreadPoolExecutor(n_threads) as pool:
+                for _ in pool.map(work, range(n_threads)):
+                    pass
+        return workers
 
 
-def for_each_block(work: Callable[[slice], None], slices: list[slice]) -> None:
-    """Call ``work`` once for every block, threaded; ``work`` writes into its own rows of an output."""
-    with blas_on_one_thread() as n_threads:
-        if min(n_threads, len(slices)) <= 1:
-            for part in slices:
-                work(part)
-            return
-        with ThreadPoolExecutor(n_threads) as pool:
-            for _ in pool.map(work, slices):
-                pass
+def _dense(block: Any) -> FloatArray:
+    return np.asarray(block.toarray() if hasattr(block, "toarray") else block)
 
 
 @contextmanager

@@ -183,9 +183,9 @@ def interrupted_fit(monkeypatch, at, signal_=False):
     """Fit a GTM whose E-step is interrupted at a given pass over the data."""
     from prinfold.algorithms import gtm
 
-    original, calls = gtm.summarise, []
+    original, calls = gtm.e_step, []
 
-    def summarise(*args):
+    def e_step(*args):
         calls.append(None)
         if len(calls) == at + 1:
             if signal_:
@@ -193,7 +193,7 @@ def interrupted_fit(monkeypatch, at, signal_=False):
             raise KeyboardInterrupt
         return original(*args)
 
-    monkeypatch.setattr(gtm, "summarise", summarise)
+    monkeypatch.setattr(gtm, "e_step", e_step)
     return GTM(nodes=5, basis=3, max_iter=20, tol=0).fit(DATA)
 
 

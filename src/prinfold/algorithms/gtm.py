@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
-from prinfold._arrays import Rows, blas_on_one_thread, for_each_block, sum_blocks
+from prinfold._arrays import Rows, blas_on_one_thread, work_through
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import IsotropicNodes, IsotropicNoise, Parameters, Penalty, Statistics
-from prinfold.kernels.responsibilities import normalise_log_weights
+from prinfold.algorithms.noise import IsotropicNodes, IsotropicNoise, Parameters, Penalty, Posterior, Statistics
+from prinfold.algorithms.pruning import Hint, Part, plan, whole
+from prinfold.kernels.responsibilities import relative_weights
+from prinfold.latent import LatentSpace
 
 
 @dataclass(frozen=True)
@@ -31,27 +34,28 @@ class GTMModel:
 
 
 class State(NamedTuple):
-    """Parameters, and the statistics of the data under them."""
+    """Parameters, the statistics of the data under them, and what the E-step remembers for the next."""
 
     parameters: Parameters
     statistics: Statistics
+    hint: Hint = Hint()
 
 
 def begin(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
     """First E-step."""
-    return State(parameters, summarise(model, rows, parameters))
+    return State(parameters, *e_step(model, rows, parameters, Hint()))
 
 
 def step(model: GTMModel, rows: Rows, state: State) -> State:
     """One EM iteration: new parameters from the sums, then the sums under those parameters."""
     with blas_on_one_thread():  # the systems are small: threads would cost more than they give
         parameters = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
-    return State(parameters, summarise(model, rows, parameters))
+    return State(parameters, *e_step(model, rows, parameters, state.hint))
 
 
 def measure(model: GTMModel, state: State) -> dict[str, float]:
     """Penalised log-likelihood per row, which EM never lowers; the log-likelihood alone; the noise variance."""
-    parameters, sums = state
+    parameters, sums, _ = state
     cost = model.penalty.value(parameters.precision, model.surface.roughness(parameters.weights))
     return {
         "objective": (sums.log_likelihood - cost) / sums.total,
@@ -60,60 +64,152 @@ def measure(model: GTMModel, state: State) -> dict[str, float]:
     }
 
 
-def summarise(model: GTMModel, rows: Rows, parameters: Parameters) -> Statistics:
-    """E-step: the sums over all rows, block by block. The full matrix of responsibilities never exists."""
+def e_step(model: GTMModel, rows: Rows, parameters: Parameters, hint: Hint) -> tuple[Statistics, Hint]:
+    """The sums over all rows, part by part. The full matrix of responsibilities never exists."""
     nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
-
-    def one_block(part: slice) -> Statistics:
-        block, weight = rows.block(part), rows.block_weight(part)
-        responsibility, log_likelihood = block_posterior(model.noise, nodes, block)
-        return model.noise.statistics(block, weight, responsibility, log_likelihood)
-
-    return sum_blocks(one_block, rows.slices)
+    parts, hint = plan(model.surface, model.noise, nodes, rows, parameters.weights, hint)
+    workers = work_through(lambda: _Summer(model, rows, nodes), parts, _n_entries(parts, nodes))
+    first, *rest = (worker.sums.statistics() for worker in workers)
+    return sum(rest, first), hint
 
 
-def block_posterior(noise: IsotropicNoise, nodes: IsotropicNodes, block: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Responsibilities (n, K) by (3.7) and log p(t) (n,) of one block."""
-    varying, common = noise.log_density(block, nodes)
-    log_sum = normalise_log_weights(varying)
-    return varying, common + log_sum - np.log(varying.shape[1])
+def summarise(model: GTMModel, rows: Rows, parameters: Parameters) -> Statistics:
+    """The sums over all rows with every node: the dense E-step, to which the planned one is held."""
+    nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+    workers = work_through(lambda: _Summer(model, rows, nodes), whole(rows))
+    first, *rest = (worker.sums.statistics() for worker in workers)
+    return sum(rest, first)
+
+
+class _Pass:
+    """One thread's share of a pass over rows, with buffers of its own: fresh ones would be paged in every time."""
+
+    def __init__(self, model: GTMModel, rows: Rows, nodes: IsotropicNodes) -> None:
+        self.model, self.rows, self.nodes = model, rows, nodes
+        self.buffer = np.empty(0, dtype=rows.table.dtype)
+
+    def posterior(self, part: Part) -> tuple[FloatArray, Posterior]:
+        """Rows as the noise wants them, and their responsibilities by (3.7), up to the division by the sum."""
+        noise = self.model.noise
+        loaded = noise.load(self.rows.block(part.rows))
+        n_nodes = self.nodes.loading.shape[1]
+        shape = (len(loaded), n_nodes if part.near is None else len(part.near))
+        if self.buffer.size < shape[0] * shape[1]:
+            self.buffer = np.empty(shape[0] * shape[1], dtype=self.buffer.dtype)
+        relative = self.buffer[: shape[0] * shape[1]].reshape(shape)
+        own = noise.log_density(loaded, self.nodes, part.near, relative)
+        largest, total = relative_weights(relative)
+        return loaded, Posterior(relative, total, own + largest + np.log(total) - np.log(n_nodes))
+
+
+class _Summer(_Pass):
+    """Adds parts to the sums of an E-step."""
+
+    def __init__(self, model: GTMModel, rows: Rows, nodes: IsotropicNodes) -> None:
+        super().__init__(model, rows, nodes)
+        self.sums = model.noise.sums(len(nodes.centres), rows.n_columns)
+
+    def add(self, part: Part) -> None:
+        loaded, posterior = self.posterior(part)
+        self.model.noise.statistics(self.sums, loaded, self.rows.block_weight(part.rows), posterior, part.near)
+
+
+class _Writer(_Pass):
+    """Writes what ``reduce_part`` makes of each part into the rows of an output."""
+
+    def __init__(
+        self, model: GTMModel, rows: Rows, nodes: IsotropicNodes, out: FloatArray, reduce_part: Reduction
+    ) -> None:
+        super().__init__(model, rows, nodes)
+        self.out, self.reduce_part = out, reduce_part
+
+    def add(self, part: Part) -> None:
+        self.out[part.rows] = self.reduce_part(self.posterior(part)[1], part.near)
+
+
+Reduction = Callable[[Posterior, IntArray | None], FloatArray]
 
 
 def log_likelihood(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n,) log p(t)."""
-    return _per_row(model, rows, parameters, lambda _, log_p: log_p, ())
+    return _per_row(model, rows, parameters, lambda posterior, _: posterior.log_likelihood, ())
 
 
 def responsibilities(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n, K) posterior weight of each node for each row."""
-    return _per_row(model, rows, parameters, lambda R, _: R, (model.surface.latent.n_nodes,))
+    n_nodes = model.surface.latent.n_nodes
+
+    def spread(posterior: Posterior, near: IntArray | None) -> FloatArray:
+        if near is None:
+            return _weights(posterior)
+        out = np.zeros((len(posterior.total), n_nodes), dtype=posterior.relative.dtype)
+        out[:, near] = _weights(posterior)
+        return out
+
+    return _per_row(model, rows, parameters, spread, (n_nodes,))
+
+
+def sparse_responsibilities(model: GTMModel, rows: Rows, parameters: Parameters, threshold: float) -> csr_matrix:
+    """(n, K) posterior weights of at least ``threshold``, as a sparse matrix."""
+    nodes, parts = _prepared(model, rows, parameters)
+    n_nodes = len(nodes.centres)
+
+    class Collector(_Pass):
+        def __init__(self) -> None:
+            super().__init__(model, rows, nodes)
+            self.found: list[tuple[IntArray, IntArray, FloatArray]] = []
+
+        def add(self, part: Part) -> None:
+            weight = _weights(self.posterior(part)[1])
+            row, column = np.nonzero(weight >= threshold)
+            of_row = np.arange(rows.n_rows)[part.rows][row]
+            self.found.append((of_row, column if part.near is None else part.near[column], weight[row, column]))
+
+    workers = work_through(Collector, parts, _n_entries(parts, nodes))
+    row, column, weight = (np.concatenate(each) for each in zip(*(f for w in workers for f in w.found), strict=True))
+    return csr_matrix((weight, (row, column)), shape=(rows.n_rows, n_nodes))
 
 
 def posterior_mean(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n, Q) mean of the posterior over latent space."""
     latent = model.surface.latent
-    return _per_row(model, rows, parameters, lambda R, _: latent.mean(R), (latent.n_columns,))
+    return _per_row(model, rows, parameters, lambda p, near: latent.mean(_weights(p), near), (latent.n_columns,))
 
 
 def posterior_mode(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n, Q) the node with the largest responsibility."""
     latent = model.surface.latent
-    return _per_row(model, rows, parameters, lambda R, _: latent.nodes[R.argmax(axis=1)], (latent.n_columns,))
+    return _per_row(model, rows, parameters, lambda p, near: _mode(latent, p, near), (latent.n_columns,))
 
 
 def posterior_covariance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n, Q, Q) spread of the posterior about its mean."""
     latent = model.surface.latent
-    shape = (latent.n_columns, latent.n_columns)
-    return _per_row(model, rows, parameters, lambda R, _: latent.covariance(R, latent.mean(R)), shape)
+
+    def spread(posterior: Posterior, near: IntArray | None) -> FloatArray:
+        weight = _weights(posterior)
+        return latent.covariance(weight, latent.mean(weight, near), near)
+
+    return _per_row(model, rows, parameters, spread, (latent.n_columns, latent.n_columns))
 
 
 def mode_distance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n,) distance along latent space from posterior mean to posterior mode: large for several modes (3.3)."""
     latent = model.surface.latent
-    return _per_row(
-        model, rows, parameters, lambda R, _: latent.distance(latent.mean(R), latent.nodes[R.argmax(axis=1)]), ()
-    )
+
+    def apart(posterior: Posterior, near: IntArray | None) -> FloatArray:
+        return latent.distance(latent.mean(_weights(posterior), near), _mode(latent, posterior, near))
+
+    return _per_row(model, rows, parameters, apart, ())
+
+
+def _weights(posterior: Posterior) -> FloatArray:
+    return posterior.relative / posterior.total[:, None]
+
+
+def _mode(latent: LatentSpace, posterior: Posterior, near: IntArray | None) -> FloatArray:
+    nodes = latent.nodes if near is None else latent.nodes[near]
+    return np.asarray(nodes[posterior.relative.argmax(axis=1)])
 
 
 def sample(model: GTMModel, parameters: Parameters, n: int, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
@@ -124,18 +220,20 @@ def sample(model: GTMModel, parameters: Parameters, n: int, rng: np.random.Gener
 
 
 def _per_row(
-    model: GTMModel,
-    rows: Rows,
-    parameters: Parameters,
-    reduce_block: Callable[[FloatArray, FloatArray], FloatArray],
-    shape: tuple[int, ...],
+    model: GTMModel, rows: Rows, parameters: Parameters, reduce_part: Reduction, shape: tuple[int, ...]
 ) -> FloatArray:
-    """Fill an (n, *shape) array with what ``reduce_block(responsibilities, log_likelihood)`` gives."""
+    """Fill an (n, *shape) array with what ``reduce_part`` makes of each part's posterior."""
     out = np.empty((rows.n_rows, *shape), dtype=rows.table.dtype)
-    nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
-
-    def one_block(part: slice) -> None:
-        out[part] = reduce_block(*block_posterior(model.noise, nodes, rows.block(part)))
-
-    for_each_block(one_block, rows.slices)
+    nodes, parts = _prepared(model, rows, parameters)
+    work_through(lambda: _Writer(model, rows, nodes, out, reduce_part), parts, _n_entries(parts, nodes))
     return out
+
+
+def _prepared(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[IsotropicNodes, list[Part]]:
+    nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+    return nodes, plan(model.surface, model.noise, nodes, rows, parameters.weights, Hint())[0]
+
+
+def _n_entries(parts: list[Part], nodes: IsotropicNodes) -> int:
+    """About how many responsibilities a pass computes."""
+    return sum(part.n_rows * (len(nodes.centres) if part.near is None else len(part.near)) for part in parts)

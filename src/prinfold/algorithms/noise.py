@@ -1,8 +1,9 @@
 """Noise models of the GTM family: how data scatter about the surface.
 
-A noise model has four verbs. ``prepare`` turns parameters into what the rows of a block need of the
-nodes; ``log_density`` gives log p(t | node) for a block; ``statistics`` sums what the M-step needs;
-``m_step`` turns sums into parameters. A new noise is a new class: nothing else changes.
+A noise model has a handful of verbs. ``prepare`` turns parameters into what the rows of a block need of the
+nodes; ``log_density`` gives log p(t | node) for a block; ``statistics`` adds it to the ``sums`` that the
+M-step needs; ``m_step`` turns sums into parameters. One that also has ``bound`` can leave out nodes that do not
+matter. A new noise is a new class: nothing else changes.
 """
 
 from __future__ import annotations
@@ -12,8 +13,20 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from prinfold._typing import FloatArray
+from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
+
+
+class Posterior(NamedTuple):
+    """What an E-step finds of a block.
+
+    ``relative`` (n, K) are weights relative to each row's largest, ``total`` (n,) their sums, and
+    ``log_likelihood`` (n,) is log p(t).
+    """
+
+    relative: FloatArray
+    total: FloatArray
+    log_likelihood: FloatArray
 
 
 class Parameters(NamedTuple):
@@ -107,12 +120,31 @@ class PriorPenalty:
 
 
 class IsotropicNodes(NamedTuple):
-    """Nodes as the E-step wants them: centres (K, D), ½β‖y‖² (K,), β, and the log of the normalisers."""
+    """Nodes as the E-step wants them, in its precision and, for bounds, in full.
 
+    ``loading`` (D + 1, K) has β y above −½β‖y‖², so that [t, 1] · loading is the part of log p(t | node) that
+    differs between nodes. ``centres`` (K, D) are the y themselves.
+    """
+
+    loading: FloatArray
     centres: FloatArray
-    half_square: FloatArray
     precision: float
     log_normaliser: float
+
+
+@dataclass
+class IsotropicSums:
+    """Sums under way: ``products`` (K, D + 1) holds RᵀT with G in its last column."""
+
+    products: FloatArray
+    square: float = 0.0
+    log_likelihood: float = 0.0
+    total: float = 0.0
+
+    def statistics(self) -> Statistics:
+        """The sums so far."""
+        moment, mass = self.products[:, :-1], self.products[:, -1]
+        return Statistics(mass.copy(), moment.copy(), self.square, self.log_likelihood, self.total)
 
 
 @dataclass(frozen=True)
@@ -128,39 +160,64 @@ class IsotropicNoise:
         """Centres and constants for a pass over the rows."""
         centres = surface.nodes(parameters.weights)
         beta = parameters.precision
-        half_square = 0.5 * beta * np.einsum("kd,kd->k", centres, centres)
+        half_square = 0.5 * np.einsum("kd,kd->k", centres, centres)
+        loading = beta * np.concatenate([centres.T, -half_square[None]])
         log_normaliser = 0.5 * centres.shape[1] * np.log(beta / (2 * np.pi))
-        return IsotropicNodes(centres.astype(dtype), half_square.astype(dtype), beta, float(log_normaliser))
+        return IsotropicNodes(loading.astype(dtype), centres, beta, float(log_normaliser))
 
-    def log_density(self, block: FloatArray, nodes: IsotropicNodes) -> tuple[FloatArray, FloatArray]:
-        """log p(t | node) split in two: (n, K) the part that differs between nodes, (n,) the rest.
+    def load(self, block: FloatArray) -> FloatArray:
+        """A block as ``log_density`` and ``statistics`` want it: with a column of ones."""
+        return np.concatenate([block, np.ones((len(block), 1), dtype=block.dtype)], axis=1)
 
-        −½β‖t − y‖² = β t·y − ½β‖y‖² − ½β‖t‖²; the last term is the row's own.
+    def log_density(
+        self, loaded: FloatArray, nodes: IsotropicNodes, near: IntArray | None, out: FloatArray
+    ) -> FloatArray:
+        """log p(t | node) split in two: into ``out`` (n, K) what differs between nodes; returns (n,) the rest.
+
+        −½β‖t − y‖² = β t·y − ½β‖y‖² − ½β‖t‖²; the last term is the row's own. With ``near``, only those nodes.
         """
-        varying = block @ nodes.centres.T
-        varying *= block.dtype.type(nodes.precision)
-        varying -= nodes.half_square
-        square = np.einsum("nd,nd->n", block, block, dtype=np.float64)
-        return varying, nodes.log_normaliser - 0.5 * nodes.precision * square
+        np.dot(loaded, nodes.loading if near is None else nodes.loading[:, near], out=out)
+        return nodes.log_normaliser - 0.5 * nodes.precision * _row_squares(loaded)
+
+    def bound(self, nodes: IsotropicNodes, centre: FloatArray, radius: FloatArray) -> FloatArray:
+        """(G, K) bounds on log r_k(t), the log responsibility of node k for any row t of a ball of rows.
+
+        Let a ball have centre c and radius ρ, and let j be the node nearest to c. Up to a constant of the
+        row, log p(t | k) = β(t·y_k − ½‖y_k‖²) is linear in t, so with t = c + δ and ‖δ‖ ≤ ρ
+
+            log p(t | k) − log p(t | j) = [the same at c] + β δ·(y_k − y_j) ≤ [the same at c] + βρ‖y_k − y_j‖
+
+        by Cauchy and Schwarz. The sum over all nodes is at least its term j, so log r_k(t) is below
+        that bound. Off the surface δ may be long, but only its part along y_k − y_j counts.
+        """
+        beta, Y = nodes.precision, nodes.centres
+        half_square = 0.5 * np.einsum("kd,kd->k", Y, Y)
+        at_centre = centre @ Y.T - half_square
+        best = at_centre.argmax(axis=1)
+        apart = np.maximum(2 * (half_square[best][:, None] + half_square - Y[best] @ Y.T), 0.0)
+        at_best = at_centre[np.arange(len(centre)), best][:, None]
+        return np.asarray(beta * (at_centre - at_best + radius[:, None] * np.sqrt(apart)))
+
+    def sums(self, n_nodes: int, n_columns: int) -> IsotropicSums:
+        """Empty sums."""
+        return IsotropicSums(np.zeros((n_nodes, n_columns + 1)))
 
     def statistics(
-        self, block: FloatArray, weight: FloatArray | None, posterior: FloatArray, log_likelihood: FloatArray
-    ) -> Statistics:
-        """Sums over one block; row weights multiply whole rows."""
-        square = np.einsum("nd,nd->n", block, block, dtype=np.float64)
-        if weight is None:
-            total, weighted = float(len(block)), posterior
-            square_sum, likelihood_sum = square.sum(), log_likelihood.sum()
-        else:
-            total, weighted = float(weight.sum()), posterior * weight[:, None].astype(posterior.dtype)
-            square_sum, likelihood_sum = weight @ square, weight @ log_likelihood
-        return Statistics(
-            weighted.sum(axis=0, dtype=np.float64),
-            (weighted.T @ block).astype(np.float64),
-            float(square_sum),
-            float(likelihood_sum),
-            total,
-        )
+        self,
+        sums: IsotropicSums,
+        loaded: FloatArray,
+        weight: FloatArray | None,
+        posterior: Posterior,
+        near: IntArray | None,
+    ) -> None:
+        """Add a block to the sums. Rows are divided by the sums of their relative weights, not the weights."""
+        share = 1.0 / posterior.total if weight is None else weight / posterior.total
+        product = posterior.relative.T @ (loaded * share[:, None].astype(loaded.dtype))
+        sums.products[slice(None) if near is None else near] += product
+        ones = np.ones(len(loaded)) if weight is None else weight
+        sums.square += float(ones @ _row_squares(loaded))
+        sums.log_likelihood += float(ones @ posterior.log_likelihood)
+        sums.total += float(ones.sum())
 
     def m_step(self, surface: BasisMap, sums: Statistics, penalty: Penalty, parameters: Parameters) -> Parameters:
         """New weights (3.15), then the new noise with those weights (3.12).
@@ -174,6 +231,12 @@ class IsotropicNoise:
         n_values = sums.total * centres.shape[1]
         precision = penalty.precision(n_values, max(error, 0.0), surface.roughness(weights))
         return Parameters(weights, min(precision, 1.0 / self.floor))
+
+
+def _row_squares(loaded: FloatArray) -> FloatArray:
+    """(n,) ‖t‖² of rows that carry a column of ones."""
+    block = loaded[:, :-1]
+    return np.asarray(np.einsum("nd,nd->n", block, block, dtype=np.float64))
 
 
 def _ratio(numerator: float, denominator: float) -> float:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import Rows, as_rows
 from prinfold._typing import FloatArray, RandomState
@@ -54,7 +56,7 @@ class GTMFamily(PrincipalManifold):
         -------
         ndarray of shape (n,)
         """
-        return gtm.log_likelihood(self._model, self._rows(self._table(X)), self._parameters())
+        return self._ask(gtm.log_likelihood, X)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of the rows.
@@ -81,7 +83,7 @@ class GTMFamily(PrincipalManifold):
         -------
         ndarray of shape (n, K)
         """
-        return gtm.responsibilities(self._model, self._rows(self._table(X)), self._parameters())
+        return self._ask(gtm.responsibilities, X)
 
     def posterior_mode(self, X: Any) -> FloatArray:
         """The node with the largest posterior weight for each row.
@@ -94,7 +96,7 @@ class GTMFamily(PrincipalManifold):
         -------
         ndarray of shape (n, Q)
         """
-        return gtm.posterior_mode(self._model, self._rows(self._table(X)), self._parameters())
+        return self._ask(gtm.posterior_mode, X)
 
     def posterior_covariance(self, X: Any) -> FloatArray:
         """Spread of the posterior about its mean in latent space.
@@ -107,7 +109,7 @@ class GTMFamily(PrincipalManifold):
         -------
         ndarray of shape (n, Q, Q)
         """
-        return gtm.posterior_covariance(self._model, self._rows(self._table(X)), self._parameters())
+        return self._ask(gtm.posterior_covariance, X)
 
     def mode_distance(self, X: Any) -> FloatArray:
         """Distance in latent space from posterior mean to posterior mode, in units of the node spacing.
@@ -123,7 +125,7 @@ class GTMFamily(PrincipalManifold):
         -------
         ndarray of shape (n,)
         """
-        distance = gtm.mode_distance(self._model, self._rows(self._table(X)), self._parameters())
+        distance = self._ask(gtm.mode_distance, X)
         return distance / distance.dtype.type(self.latent_.spacing)
 
     def sample(self, n: int = 1, *, random_state: RandomState = None) -> FloatArray:
@@ -140,6 +142,7 @@ class GTMFamily(PrincipalManifold):
         -------
         ndarray of shape (n, D)
         """
+        check_is_fitted(self)
         model = self._model
         rows, _ = gtm.sample(model, self._parameters(), n, as_generator(random_state))
         return rows + self.offset_
@@ -151,6 +154,11 @@ class GTMFamily(PrincipalManifold):
         return find_folds(self._jacobian(nodes), domain.frame(nodes), self.latent_.edges)
 
     # --------------------------------------------------------------------------------------- plumbing
+
+    def _ask(self, question: Callable[[gtm.GTMModel, Rows, Parameters], FloatArray], X: Any) -> FloatArray:
+        """Put a question about the posterior to each row."""
+        table = self._table(X)
+        return question(self._model, self._rows(table), self._parameters())
 
     def _latent_of(self, table: FloatArray) -> FloatArray:
         return gtm.posterior_mean(self._model, self._rows(table), self._parameters())

@@ -237,7 +237,7 @@ class GTM(GTMFamily):
         variance = principal_axes(rows, 1).column_variance
         # Rounding in the data themselves is noise too, and the only kind that constant data have.
         rounding = np.square(np.finfo(rows.table.dtype).eps * np.abs(self.offset_).max(initial=0.0))
-        floor = max(self.noise_floor * variance, float(rounding), np.finfo(np.float64).tiny ** 0.5)
+        floor = max(self.noise_floor * variance, float(rounding), float(np.finfo(rows.table.dtype).tiny) ** 0.5)
         return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())
 
     def _penalty(self) -> ConstantPenalty | PriorPenalty:
@@ -296,9 +296,19 @@ class GTM(GTMFamily):
     def _restore(self) -> None:
         """Rebuild what a file leaves out, and refuse parts that do not fit together."""
         surface = BasisMap(self.latent_, self.basis_.bind(self.latent_))
-        expected = (len(surface.penalty_mask), self.n_features_in_)
-        if self.weights_.shape != expected or self.offset_.shape != expected[1:] or not self.noise_variance_ > 0:
-            raise CorruptModelFileError(f"the weights have shape {self.weights_.shape}, but the model needs {expected}")
+        shape = (len(surface.penalty_mask), self.n_features_in_)
+        names = getattr(self, "feature_names_in_", None)
+        sound = {
+            f"weights of shape {shape}": self.weights_.shape == shape,
+            f"an offset of shape {shape[1:]}": self.offset_.shape == shape[1:],
+            "a finite noise variance above zero": 0 < self.noise_variance_ < np.inf,
+            "a name for each column": names is None or len(names) == self.n_features_in_,
+            "a reason for stopping": isinstance(self.stop_reason_, StopReason),
+            "a history as long as its iterations": {len(each) for each in self.history_.values()} == {self.n_iter_ + 1},
+        }
+        for wanted, holds in sound.items():
+            if not holds:
+                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
         self._model = gtm.GTMModel(surface, IsotropicNoise(self.noise_variance_), self._penalty())
 
     def _warn(self, rows: Rows) -> None:

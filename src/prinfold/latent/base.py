@@ -95,21 +95,27 @@ class LatentSpace(ABC):
         """(n,) distance along the space between matching rows."""
         return np.asarray(np.linalg.norm(self.domain.difference(A, B), axis=1))
 
-    def mean(self, weight: FloatArray) -> FloatArray:
+    def mean(self, weight: FloatArray, near: IntArray | None = None) -> FloatArray:
         """(n, Q) mean of the nodes under weights (n, K): the embedded mean, projected back.
+
+        With ``near`` the weights are (n, m) and those of the nodes it names; the others weigh nothing.
 
         Where that mean points nowhere (weight spread evenly round a circle, say), the heaviest node
         stands in for it.
         """
-        Z, resultant = self.unembed(weight @ self._embedded_nodes)
+        embedded, nodes = self._embedded_nodes, self.nodes
+        if near is not None:
+            embedded, nodes = embedded[near], nodes[near]
+        Z, resultant = self.unembed(weight @ embedded)
         lost = resultant < _NO_RESULTANT
         if lost.any():
-            Z[lost] = self.nodes[np.argmax(weight[lost], axis=1)]
+            Z[lost] = nodes[np.argmax(weight[lost], axis=1)]
         return Z
 
-    def covariance(self, weight: FloatArray, mean: FloatArray) -> FloatArray:
+    def covariance(self, weight: FloatArray, mean: FloatArray, near: IntArray | None = None) -> FloatArray:
         """(n, Q, Q) spread of the nodes about ``mean`` under weights (n, K), the short way round."""
-        delta = self.domain.difference(self.nodes[None], mean[:, None])
+        nodes = self.nodes if near is None else self.nodes[near]
+        delta = self.domain.difference(nodes[None], mean[:, None])
         return np.asarray(np.swapaxes(delta * weight[:, :, None], 1, 2) @ delta)
 
     @cached_property
