@@ -82,7 +82,7 @@ class Rows:
     def block(self, part: Selection) -> FloatArray:
         """Centred rows, C-contiguous, in the table's own precision; a sparse table is filled in block by block."""
         chosen: Any = self.table[part]
-        centred = np.subtract(_dense(chosen), self.offset, dtype=np.float64, order="C")
+        centred = np.subtract(dense(chosen), self.offset, dtype=np.float64, order="C")
         return centred.astype(self.table.dtype, copy=False)
 
     def block_weight(self, part: Selection) -> FloatArray | None:
@@ -151,7 +151,8 @@ def work_through(make: Callable[[], W], parts: Sequence[P], n_entries: int | Non
         return workers
 
 
-def _dense(block: Any) -> FloatArray:
+def dense(block: Any) -> FloatArray:
+    """Some rows of a table as an ordinary array, whether the table is sparse or not."""
     return np.asarray(block.toarray() if hasattr(block, "toarray") else block)
 
 

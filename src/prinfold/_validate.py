@@ -8,7 +8,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -25,19 +25,23 @@ _SHOWN = 5
 # ---------------------------------------------------------------------------------------------- tables
 
 
-def check_table(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> FloatArray:
-    """A finite (n, D) float array in the table's own precision and memory order, without copying if possible."""
-    refuse_containers(X)
+def check_table(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1, accept_sparse: bool = False) -> FloatArray:
+    """A finite (n, D) float array in the table's own precision and memory order, without copying if possible.
+
+    A sparse matrix, where it is accepted, comes back in CSR form.
+    """
+    refuse_containers(X, accept_sparse)
     if isinstance(X, np.ma.MaskedArray):  # what is masked is missing, not whatever lies beneath
         X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
     try:
-        table = validate_data(
+        table: Any = validate_data(
             estimator,
             X,
             reset=reset,
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,
             ensure_min_samples=min_rows,
+            accept_sparse="csr" if accept_sparse else False,
         )
     except ValueError as error:
         raise InvalidDataError(str(error)) from error
@@ -46,13 +50,14 @@ def check_table(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Fl
     if not np.isfinite(high - low):
         refuse_non_finite(table, getattr(estimator, "feature_names_in_", None))
     refuse_scale(table.dtype, low, high, fitting=reset)
-    return np.asarray(table) if not isinstance(table, np.memmap) else table
+    as_it_is = isinstance(table, np.memmap) or scipy.sparse.issparse(table)
+    return cast(FloatArray, table) if as_it_is else np.asarray(table)
 
 
-def refuse_containers(X: Any) -> None:
+def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
     """Name the fix for containers that would fail obscurely or be pulled into memory silently."""
     kind = f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
-    if scipy.sparse.issparse(X):
+    if scipy.sparse.issparse(X) and not accept_sparse:
         raise UnsupportedInputError(
             f"got a sparse matrix ({type(X).__name__}) but dense data is required; pass X.toarray(), "
             "or reduce the columns first, for example with sklearn.decomposition.TruncatedSVD"
@@ -74,11 +79,14 @@ def refuse_containers(X: Any) -> None:
 
 def refuse_non_finite(table: FloatArray, names: Any) -> None:
     """Raise an error that names the rows and columns of NaN and infinity."""
-    bad = ~np.isfinite(table)
+    entries = scipy.sparse.coo_matrix(table) if scipy.sparse.issparse(table) else None
+    values = table if entries is None else entries.data
+    bad = ~np.isfinite(values)
     if not bad.any():
         return
-    rows, columns = np.flatnonzero(bad.any(axis=1)), np.flatnonzero(bad.any(axis=0))
-    kind = "NaN" if np.isnan(table).any() else "infinity (inf)"
+    where = np.nonzero(bad) if entries is None else (entries.row[bad], entries.col[bad])
+    rows, columns = (np.unique(each) for each in where)
+    kind = "NaN" if np.isnan(values).any() else "infinity (inf)"
     labels = [str(names[c]) if names is not None else str(c) for c in columns[:_SHOWN]]
     raise InvalidDataError(
         f"Input X contains {kind}: {int(bad.sum())} of its values are not finite, in row(s) "

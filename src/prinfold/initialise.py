@@ -10,13 +10,16 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
 
-from prinfold._arrays import Rows, as_rows, sum_blocks
+from prinfold._arrays import Rows, Selection, as_rows, dense, sum_blocks
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError
 from prinfold.latent import LatentSpace, Sphere
 
 _SPECTRAL_ROWS = 2000
 """Rows that a spectral embedding sees at most: its cost grows with their square or cube."""
+
+_ROWS_TO_SORT = 20_000
+"""Rows among which those for a spectral embedding are looked for."""
 
 _NEIGHBORHOODS = (5, 8, 12, 17)
 """Neighbourhood sizes tried: too small and the data fall apart, too large and folds are short-cut; which
@@ -34,7 +37,7 @@ class Axes(NamedTuple):
 def weighted_mean(table: FloatArray, weight: FloatArray | None) -> FloatArray:
     """(D,) mean row in float64, read in blocks."""
     # Summing deviations from the first row keeps all digits when the data sit far from the origin.
-    anchor = np.asarray(table[0], dtype=np.float64)
+    anchor = dense(table[:1])[0].astype(np.float64)
     rows = as_rows(table, anchor, weight)
 
     def total(part: slice) -> FloatArray:
@@ -104,8 +107,9 @@ def spectral_placements(embedder: Embedder, rows: Rows, latent: LatentSpace, rng
 
     Rows are taken from the sorted unique rows, so that neither their order nor repeats matter.
     """
-    unique, index = np.unique(rows.block(slice(None)), axis=0, return_inverse=True)
-    weight = np.bincount(index.ravel(), weights=rows.weight, minlength=len(unique)).astype(float)
+    seen = _some_rows(rows, rng)
+    unique, index = np.unique(rows.block(seen), axis=0, return_inverse=True)
+    weight = np.bincount(index.ravel(), weights=rows.block_weight(seen), minlength=len(unique)).astype(float)
     unique, weight = unique[weight > 0], weight[weight > 0]
     if len(unique) > _SPECTRAL_ROWS:
         chosen = np.sort(rng.choice(len(unique), _SPECTRAL_ROWS, replace=False))
@@ -116,6 +120,17 @@ def spectral_placements(embedder: Embedder, rows: Rows, latent: LatentSpace, rng
             f"init={embedder.name!r} needs at least {n_embedded + 2} different rows, got {len(unique)}; use init='pca'"
         )
     return [Placed(spread_over(latent, E), unique, weight) for E in embedder.embeddings(unique, n_embedded)]
+
+
+def _some_rows(rows: Rows, rng: np.random.Generator) -> Selection:
+    """All rows of a small table; of a large one a few thousand, chosen by what is in them and not by where they are."""
+    if rows.n_rows <= _ROWS_TO_SORT:
+        return slice(None)
+    direction = rng.standard_normal(rows.n_columns)
+    mark = np.concatenate([rows.block(part).astype(np.float64) @ direction for part in rows.slices])
+    # Digits far behind the point of a random combination of the columns are as good as random.
+    scattered = np.modf(np.abs(mark) * (1e6 / max(float(np.abs(mark).max()), np.finfo(float).tiny)))[0]
+    return np.sort(np.argpartition(scattered, _ROWS_TO_SORT)[:_ROWS_TO_SORT])
 
 
 def spread_over(latent: LatentSpace, E: FloatArray) -> FloatArray:

@@ -38,7 +38,7 @@ VERBS = {
 }
 DENSITY_VERBS = {
     "score_samples": ["X"],
-    "responsibilities": ["X"],
+    "responsibilities": ["X", "threshold"],
     "posterior_mode": ["X"],
     "posterior_covariance": ["X"],
     "sample": ["n", "random_state"],

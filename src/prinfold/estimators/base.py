@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from prinfold._arrays import dense
 from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
 from prinfold._validate import check_latent, check_table
 from prinfold.estimators.callbacks import CallbackSupportMixin
@@ -31,6 +32,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     """Base of all estimators: a fitted one has ``latent_``, a map ``_point`` and its ``_jacobian``."""
 
     _stored: ClassVar[tuple[str, ...]] = ("latent_", "n_iter_", "converged_", "stop_reason_", "history_")
+    _accept_sparse: ClassVar[bool] = False
     latent_: LatentSpace
 
     # ------------------------------------------------------------------ what a method must provide
@@ -217,7 +219,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     def _table(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        return check_table(self, X, reset=False)
+        return check_table(self, X, reset=False, accept_sparse=self._accept_sparse)
 
     def _valid_latent(self, Z: Any, extrapolate: bool) -> FloatArray:
         check_is_fitted(self)
@@ -234,8 +236,8 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     def _nearest(self, table: FloatArray) -> Projection:
         """Exact projection in row blocks, started from the mesh and from the nearest node."""
         mesh, nodes = self.mesh(), self._point(self.latent_.nodes)
-        blocks = range(0, len(table), _PROJECT_ROWS)
-        parts = [self._nearest_block(np.asarray(table[i : i + _PROJECT_ROWS], float), mesh, nodes) for i in blocks]
+        blocks = range(0, table.shape[0], _PROJECT_ROWS)
+        parts = [self._nearest_block(dense(table[i : i + _PROJECT_ROWS]).astype(float), mesh, nodes) for i in blocks]
         return Projection(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
     def _nearest_block(self, rows: FloatArray, mesh: Mesh, nodes: FloatArray) -> Projection:
@@ -256,4 +258,5 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = self._accept_sparse
         return tags

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -14,7 +15,10 @@ from prinfold._validate import as_generator
 from prinfold.algorithms import gtm
 from prinfold.algorithms.noise import Parameters
 from prinfold.estimators.base import PrincipalManifold
+from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.folds import Folds, find_folds
+
+R = TypeVar("R")
 
 
 class GTMFamily(PrincipalManifold):
@@ -27,6 +31,7 @@ class GTMFamily(PrincipalManifold):
         "offset_",
         "noise_variance_",
     )
+    _accept_sparse: ClassVar[bool] = True
     _model: gtm.GTMModel
     weights_: FloatArray
     offset_: FloatArray
@@ -72,18 +77,25 @@ class GTMFamily(PrincipalManifold):
         """
         return float(np.mean(self.score_samples(X), dtype=np.float64))
 
-    def responsibilities(self, X: Any) -> FloatArray:
+    def responsibilities(self, X: Any, threshold: float | None = None) -> Any:
         """Posterior weight of every node for each row.
 
         Parameters
         ----------
         X : array-like of shape (n, D)
+        threshold : float, default=None
+            Weights below it are left out, and a sparse matrix is returned: with 1e-6 a row keeps about a
+            dozen nodes, so that millions of rows serve as fingerprints.
 
         Returns
         -------
-        ndarray of shape (n, K)
+        ndarray or csr_matrix of shape (n, K)
         """
-        return self._ask(gtm.responsibilities, X)
+        if threshold is None:
+            return self._ask(gtm.responsibilities, X)
+        if not 0 < threshold < 1:
+            raise InvalidParameterError(f"threshold={threshold!r} is not a number between 0 and 1")
+        return self._ask(partial(gtm.sparse_responsibilities, threshold=threshold), X)
 
     def posterior_mode(self, X: Any) -> FloatArray:
         """The node with the largest posterior weight for each row.
@@ -155,7 +167,7 @@ class GTMFamily(PrincipalManifold):
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _ask(self, question: Callable[[gtm.GTMModel, Rows, Parameters], FloatArray], X: Any) -> FloatArray:
+    def _ask(self, question: Callable[[gtm.GTMModel, Rows, Parameters], R], X: Any) -> R:
         """Put a question about the posterior to each row."""
         table = self._table(X)
         return question(self._model, self._rows(table), self._parameters())

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from prinfold._arrays import Rows, as_rows
+from prinfold._arrays import Rows, as_rows, blas_on_one_thread
 from prinfold._typing import FloatArray, RandomState
 from prinfold._validate import (
     Constraint,
@@ -205,7 +205,8 @@ class GTM(GTMFamily):
         Parameters
         ----------
         X : array-like of shape (n, D)
-            Rows of numbers; a frame, Arrow table, array or memory map.
+            Rows of numbers; a frame, Arrow table, array, memory map or sparse matrix, which is filled in block by
+            block only.
         y : ignored
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows; a weight of 2 is the same as the row given twice.
@@ -215,7 +216,7 @@ class GTM(GTMFamily):
         GTM
         """
         check_parameters(self, self._constraints)
-        table = check_table(self, X, reset=True, min_rows=2)
+        table = check_table(self, X, reset=True, min_rows=2, accept_sparse=self._accept_sparse)
         weight = check_weight(sample_weight, table)
         rows = self._centre(table, weight)
         model = self._assemble(rows)
@@ -226,7 +227,7 @@ class GTM(GTMFamily):
 
     def _centre(self, table: FloatArray, weight: FloatArray | None) -> Rows:
         self.offset_ = weighted_mean(table, weight)
-        total = len(table) if weight is None else float(weight.sum())
+        total = table.shape[0] if weight is None else float(weight.sum())
         self.latent_ = make_latent(self.latent, self.nodes, self.n_components, total)
         return as_rows(table, self.offset_, weight, width=self.latent_.n_nodes)
 
@@ -261,14 +262,15 @@ class GTM(GTMFamily):
         callbacks = forward_to_callbacks(
             self, rows.table, self.max_iter, lambda s: self._attributes(model, s.parameters)
         )
-        outcome = run_fixed_point(
-            lambda: gtm.begin(model, rows, start),
-            lambda state: gtm.step(model, rows, state),
-            lambda state: gtm.measure(model, state),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            listeners=[*progress, *callbacks],
-        )
+        with blas_on_one_thread():  # held for the whole of training: asking for it each time would show
+            outcome = run_fixed_point(
+                lambda: gtm.begin(model, rows, start),
+                lambda state: gtm.step(model, rows, state),
+                lambda state: gtm.measure(model, state),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                listeners=[*progress, *callbacks],
+            )
         for listener in (*progress, *callbacks):
             listener.close(str(outcome.reason))
         return outcome

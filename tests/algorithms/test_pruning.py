@@ -1,0 +1,205 @@
+"""Leaving out nodes that do not matter: the bound holds, nothing is lost beyond it, rows are each seen once."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from prinfold import GTM
+from prinfold._arrays import as_rows
+from prinfold.algorithms import gtm, pruning
+from prinfold.exceptions import InvalidParameterError
+from prinfold.kernels.responsibilities import normalise_log_weights_reference
+
+pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """Plan even the smallest pass."""
+    monkeypatch.setattr(pruning, "_WORTH_IT", 0)
+
+
+def sheet(n=1500, seed=0, noise=0.02):
+    rng = np.random.default_rng(seed)
+    u, v = rng.uniform(-1, 1, (2, n))
+    X = np.stack([2 * u, v, np.sin(2 * u), u * v, 0.3 * v**2, 0.1 * u], axis=1)
+    return X + noise * rng.standard_normal(X.shape)
+
+
+def trained(X, n_iter=15, **settings):
+    return GTM(**{"nodes": 16, "basis": 6, "max_iter": n_iter, "tol": 0.0, **settings}).fit(X)
+
+
+def prepared(model, X):
+    rows = model._rows(X)
+    return rows, model._model.noise.prepare(model._model.surface, model._parameters(), X.dtype.type)
+
+
+@given(seed=st.integers(0, 10_000), log_precision=st.floats(-2, 6), radius=st.floats(0, 3), shift=st.floats(-5, 5))
+def test_the_bound_holds_for_every_row_of_a_ball(seed, log_precision, radius, shift):
+    rng = np.random.default_rng(seed)
+    model = trained(sheet(60), 0, nodes=6, basis=3)
+    parameters = model._parameters()._replace(precision=10.0**log_precision)
+    noise = model._model.noise
+    nodes = noise.prepare(model._model.surface, parameters)
+    centre = rng.standard_normal(6) + shift
+    inside = rng.standard_normal((50, 6))
+    inside *= radius * rng.uniform(0, 1, (50, 1)) / np.linalg.norm(inside, axis=1, keepdims=True)
+    bound = noise.bound(nodes, centre[None], np.array([radius]))[0]
+    squares = np.square(centre + inside[:, None] - nodes.centres).sum(axis=2)
+    weight, _ = normalise_log_weights_reference(-0.5 * parameters.precision * squares)
+    with np.errstate(divide="ignore"):
+        slack = 1e-9 * (1 + parameters.precision * squares.max())
+        assert (np.log(weight) <= bound + slack).all()
+
+
+@pytest.mark.parametrize("settings", [{}, {"latent": "sphere", "nodes": 200, "basis": 40}, {"latent": "torus"}])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_planned_pass_loses_less_than_it_may(always, settings, weighted):
+    X = sheet()
+    model = trained(X, **settings)
+    weight = np.random.default_rng(1).integers(0, 3, len(X)).astype(float) if weighted else None
+    rows = as_rows(X, model.offset_, weight, width=model.latent_.n_nodes)
+    parts, hint = pruning.plan(
+        model._model.surface, model._model.noise, prepared(model, X)[1], rows, model.weights_, pruning.Hint()
+    )
+    assert hint.groups is not None
+    pairs = sum(part.n_rows * len(part.near) for part in parts)
+    assert pairs < 0.5 * len(X) * model.latent_.n_nodes, "nothing was pruned: the comparison would say nothing"
+    planned, _ = gtm.e_step(model._model, rows, model._parameters(), pruning.Hint())
+    dense = gtm.summarise(model._model, rows, model._parameters())
+    lost = dense.log_likelihood - planned.log_likelihood
+    rounding = 1e-12 * abs(dense.log_likelihood) + 1e-9
+    assert -rounding <= lost <= pruning.LOST * dense.total + rounding
+    assert_allclose(planned.mass, dense.mass, atol=2e-9 * len(X))
+    assert_allclose(planned.moment, dense.moment, atol=2e-9 * len(X) * np.abs(X).max())
+    assert planned.total == pytest.approx(dense.total)
+    assert planned.square == pytest.approx(dense.square)
+
+
+def test_rows_are_grouped_once_each_into_balls_that_hold_them():
+    X = sheet()
+    X[17] += 30.0
+    model = trained(X)
+    rows, _ = prepared(model, X)
+    groups = pruning.make_groups(model._model.surface, rows, model.weights_)
+    assert_array_equal(np.sort(groups.order), np.arange(len(X)))
+    assert (np.diff(groups.starts) > 0).all()
+    assert np.diff(groups.starts).max() <= 512
+    for g, (centre, radius) in enumerate(zip(groups.centre, groups.radius, strict=True)):
+        distance = np.linalg.norm(X[groups.rows(g)] - model.offset_ - centre, axis=1)
+        assert distance.max() <= radius * (1 + 1e-12) + 1e-12
+    # One outlier swells one ball, not the median one.
+    assert np.median(groups.radius) < 1.0
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    "verb",
+    ["transform", "score_samples", "responsibilities", "posterior_mode", "posterior_covariance", "mode_distance"],
+)
+def test_every_verb_is_the_dense_one(monkeypatch, verb, dtype):
+    X = sheet().astype(dtype)
+    model = trained(X)
+    dense = getattr(model, verb)(X)
+    monkeypatch.setattr(pruning, "_WORTH_IT", 0)
+    assert_allclose(getattr(model, verb)(X), dense, atol=1e-6 if dtype is np.float64 else 2e-2)
+
+
+def test_training_by_plan_ends_where_dense_training_does(monkeypatch):
+    X = sheet(4000)
+    dense = trained(X, 40)
+    monkeypatch.setattr(pruning, "_WORTH_IT", 0)
+    planned = trained(X, 40)
+    assert_allclose(planned.history_["objective"], dense.history_["objective"], rtol=1e-7)
+    assert_allclose(planned.weights_, dense.weights_, atol=1e-5)
+    assert (np.diff(planned.history_["objective"]) > -1e-8).all()
+
+
+def test_groups_are_renewed_at_powers_of_two(always, monkeypatch):
+    made = []
+    original = pruning.make_groups
+    monkeypatch.setattr(pruning, "make_groups", lambda *args: made.append(len(passes)) or original(*args))
+    passes = []
+    original_plan = gtm.plan
+    monkeypatch.setattr(gtm, "plan", lambda *args: passes.append(None) or original_plan(*args))
+    trained(sheet(), 16)
+    renewed = [at - 1 for at in made if at <= 17]
+    assert renewed[:6] == [0, 1, 2, 4, 8, 16]
+
+
+def test_what_cannot_be_pruned_is_dense(always, tmp_path):
+    X = sheet(300)
+    early = trained(X, 0)  # the noise of the first plane reaches every node
+    rows, nodes = prepared(early, X)
+    surface, noise = early._model.surface, early._model.noise
+    parts, _ = pruning.plan(surface, noise, nodes, rows, early.weights_, pruning.Hint())
+    assert all(part.near is None for part in parts)
+
+    class Boundless:
+        pass
+
+    parts, _ = pruning.plan(surface, Boundless(), nodes, rows, early.weights_, pruning.Hint())  # type: ignore[arg-type]
+    assert all(part.near is None for part in parts)
+    np.save(tmp_path / "x.npy", X)
+    on_disk = early._rows(np.load(tmp_path / "x.npy", mmap_mode="r"))
+    parts, _ = pruning.plan(surface, noise, nodes, on_disk, early.weights_, pruning.Hint())
+    assert all(isinstance(part.rows, slice) for part in parts), "rows of a memory map are read in order"
+
+
+# -------------------------------------------------------------------------------- sparse out, sparse in
+
+
+@pytest.mark.parametrize("plan_from", [0, 10**12])
+@pytest.mark.parametrize("threshold", [1e-6, 0.2])
+def test_sparse_responsibilities_are_the_large_ones(monkeypatch, plan_from, threshold):
+    monkeypatch.setattr(pruning, "_WORTH_IT", plan_from)
+    X = sheet()
+    model = trained(X)
+    dense = model.responsibilities(X)
+    found = model.responsibilities(X, threshold=threshold)
+    assert scipy.sparse.issparse(found)
+    assert found.format == "csr"
+    assert_allclose(found.toarray(), np.where(dense >= threshold, dense, 0.0), atol=1e-8)
+    assert found.nnz < 0.2 * dense.size
+
+
+@pytest.mark.parametrize("threshold", [0, 1, -1e-3, 2])
+def test_a_threshold_is_a_share(threshold):
+    with pytest.raises(InvalidParameterError, match="between 0 and 1"):
+        trained(sheet(100), 1).responsibilities(sheet(100), threshold=threshold)
+
+
+def fingerprints(n=400, n_bits=60, seed=0):
+    rng = np.random.default_rng(seed)
+    chance = 0.05 + 0.4 * np.outer(rng.uniform(size=n), rng.uniform(size=n_bits))
+    return (rng.uniform(size=(n, n_bits)) < chance).astype(float)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("init", ["pca", "isomap", "random"])
+def test_sparse_tables_give_what_dense_ones_do(form, init):
+    X = fingerprints()
+    S = scipy.sparse.csr_matrix(X).asformat(form)
+    settings = {"nodes": 8, "basis": 4, "init": init, "random_state": 0}
+    dense, sparse = trained(X, 5, **settings), trained(S, 5, **settings)
+    assert_allclose(sparse.weights_, dense.weights_, atol=1e-10)
+    for verb in ("transform", "project", "reconstruct", "score_samples", "responsibilities"):
+        assert_allclose(getattr(sparse, verb)(S), getattr(dense, verb)(X), atol=1e-8, err_msg=verb)
+    assert sparse.projection_error(S) == pytest.approx(dense.projection_error(X))
+
+
+def test_a_sparse_table_is_never_filled_in_whole():
+    S = scipy.sparse.random(20_000, 1000, density=0.01, format="csr", random_state=0)
+    tracemalloc.start()
+    trained(S, 2, nodes=8, basis=3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.4 * 20_000 * 1000 * 8, "a scatter matrix and a few blocks, not the table"
