@@ -33,7 +33,7 @@ def fit(X: np.ndarray, iterations: int, n_components: int = 2, **options: Any) -
     """A GTM after exactly this many EM iterations; folds and modes are looked at, not warned of."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrinfoldWarning)
-        return GTM(n_components, max_iter=iterations, tol=0, **options).fit(X)
+        return GTM(n_components, max_iter=iterations, tol=0, relaxation=1, **options).fit(X)  # plain EM, as in 1998
 
 
 def after(X: np.ndarray, iterations: Iterable[int], n_components: int = 2, **options: Any) -> dict[int, GTM]:

@@ -23,6 +23,9 @@ from prinfold.algorithms.pruning import Hint, Part, plan, whole
 from prinfold.kernels.responsibilities import relative_weights
 from prinfold.latent import LatentSpace
 
+_GROWTH = 1.1
+"""Factor by which steps are stretched further after each that went well."""
+
 
 @dataclass(frozen=True)
 class GTMModel:
@@ -34,11 +37,12 @@ class GTMModel:
 
 
 class State(NamedTuple):
-    """Parameters, the statistics of the data under them, and what the E-step remembers for the next."""
+    """Parameters, the statistics of the data under them, what the E-step remembers, and how far to stretch a step."""
 
     parameters: Parameters
     statistics: Statistics
     hint: Hint = Hint()
+    stretch: float = 1.0
 
 
 def begin(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
@@ -46,16 +50,29 @@ def begin(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
     return State(parameters, *e_step(model, rows, parameters, Hint()))
 
 
-def step(model: GTMModel, rows: Rows, state: State) -> State:
-    """One EM iteration: new parameters from the sums, then the sums under those parameters."""
+def step(model: GTMModel, rows: Rows, state: State, relaxation: float = 1.0) -> State:
+    """One EM iteration: new parameters from the sums, then the sums under those parameters.
+
+    EM creeps along flat ridges of the likelihood in small steps of steady direction. With ``relaxation`` above 1
+    a step is stretched, by a tenth more each time up to that factor, for as long as the objective does not
+    fall; if it would, the step is taken again as EM proposes it, and stretching starts over
+    (Salakhutdinov & Roweis, 2003). The objective therefore never gets worse, with or without.
+    """
     with blas_on_one_thread():  # the systems are small: threads would cost more than they give
-        parameters = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
-    return State(parameters, *e_step(model, rows, parameters, state.hint))
+        proposed = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
+    growing = min(_GROWTH * state.stretch, relaxation)
+    if state.stretch > 1.0:
+        stretched = model.noise.stretched(state.parameters, proposed, state.stretch)
+        ahead = State(stretched, *e_step(model, rows, stretched, state.hint), growing)
+        if measure(model, ahead)["objective"] >= measure(model, state)["objective"]:
+            return ahead
+        growing = min(_GROWTH, relaxation)
+    return State(proposed, *e_step(model, rows, proposed, state.hint), growing)
 
 
 def measure(model: GTMModel, state: State) -> dict[str, float]:
     """Penalised log-likelihood per row, which EM never lowers; the log-likelihood alone; the noise variance."""
-    parameters, sums, _ = state
+    parameters, sums = state.parameters, state.statistics
     cost = model.penalty.value(parameters.precision, model.surface.roughness(parameters.weights))
     return {
         "objective": (sums.log_likelihood - cost) / sums.total,

@@ -232,6 +232,12 @@ class IsotropicNoise:
         precision = penalty.precision(n_values, max(error, 0.0), surface.roughness(weights))
         return Parameters(weights, min(precision, 1.0 / self.floor))
 
+    def stretched(self, old: Parameters, new: Parameters, factor: float) -> Parameters:
+        """The step from ``old`` to ``new``, ``factor`` times as far; the noise by its logarithm."""
+        weights = old.weights + factor * (new.weights - old.weights)
+        precision = old.precision * (new.precision / old.precision) ** factor
+        return Parameters(weights, min(precision, 1.0 / self.floor))
+
 
 def _row_squares(loaded: FloatArray) -> FloatArray:
     """(n,) ‖t‖² of rows that carry a column of ones."""

@@ -6,6 +6,7 @@ Each start is a function ``(model, rows, rng) → Parameters``; ``STARTS`` names
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from prinfold._arrays import Rows
 from prinfold._typing import FloatArray
-from prinfold.algorithms.gtm import GTMModel
+from prinfold.algorithms.gtm import GTMModel, begin, measure, step
 from prinfold.algorithms.noise import Parameters
 from prinfold.initialise import (
     EMBEDDERS,
@@ -24,6 +25,7 @@ from prinfold.initialise import (
     spectral_placements,
 )
 from prinfold.kernels.distances import nearest_squared_distance
+from prinfold.loops import StopReason, run_fixed_point
 
 Start = Callable[[GTMModel, Rows, np.random.Generator], Parameters]
 
@@ -32,6 +34,14 @@ _RIDGE = 1e-9
 
 _PLACED_ROWS = 20_000
 """Rows that a regression on given places sees at most, or up to twice as many."""
+
+_WARM_UP_FROM = 2**22
+"""Rows × nodes from which training begins on a coarser grid."""
+
+_WARM_UP_ITERATIONS = 30
+_WARM_UP_RELAXATION = 1.8
+_WARM_UP_TOL = 0.01
+"""Nats per row and iteration below which the coarse grid has done its work."""
 
 _SEMI_RANDOM = 0.1
 """Size of the random part of a semi-random start, relative to a random one."""
@@ -111,6 +121,32 @@ STARTS: dict[str, Start] = {
     "semi-random": semi_random_start,
     **{name: partial(spectral_start, embedder) for name, embedder in EMBEDDERS.items()},
 }
+
+
+def warmed_up(start: Start) -> Start:
+    """The start followed, for large jobs, by some training on a quarter of the nodes.
+
+    The first iterations only unfold the surface, which a coarse grid does as well and cannot be pruned
+    anyway; the weights belong to the basis and carry over to the full grid as they are.
+    """
+
+    def warm_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+        parameters = start(model, rows, rng)
+        if rows.n_rows * model.surface.latent.n_nodes < _WARM_UP_FROM:
+            return parameters
+        coarse = replace(model, surface=replace(model.surface, latent=model.surface.latent.thinned()))
+        outcome = run_fixed_point(
+            lambda: begin(coarse, rows, parameters),
+            lambda state: step(coarse, rows, state, _WARM_UP_RELAXATION),
+            lambda state: measure(coarse, state),
+            max_iter=_WARM_UP_ITERATIONS,
+            tol=_WARM_UP_TOL,
+        )
+        if outcome.reason is StopReason.INTERRUPTED:  # there is no model yet that could be kept
+            raise KeyboardInterrupt
+        return outcome.state.parameters
+
+    return warm_start
 
 
 def _random_weights(model: GTMModel, rows: Rows, rng: np.random.Generator) -> FloatArray:

@@ -30,7 +30,7 @@ from prinfold.algorithms import gtm
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import ConstantPenalty, IsotropicNoise, Parameters, PriorPenalty
 from prinfold.algorithms.sizes import LATENTS, make_basis, make_latent
-from prinfold.algorithms.starts import STARTS, Start, given_start
+from prinfold.algorithms.starts import STARTS, Start, given_start, warmed_up
 from prinfold.estimators.callbacks import forward_to_callbacks, with_callbacks
 from prinfold.estimators.family import GTMFamily
 from prinfold.exceptions import (
@@ -99,6 +99,9 @@ class GTM(GTMFamily):
         Most EM iterations.
     tol : float, default=1e-4
         Training stops when the objective per row changes by less; 0 never stops early.
+    relaxation : float, default=1.8
+        How far an EM step may be stretched while the objective keeps rising; 1 is plain EM, and from 2 on what
+        EM settles at once may swing back and forth.
     random_state : int, RandomState or Generator, default=None
         Seed of random starts and of the rows that a spectral start sees.
     verbose : int, default=0
@@ -159,6 +162,7 @@ class GTM(GTMFamily):
         "init": one_of(STARTS) | instance_of(np.ndarray, words="an array of latent coordinates"),
         "max_iter": integer(0),
         "tol": real(0),
+        "relaxation": real(1),
         "random_state": random_state,
         "verbose": integer(0) | flag,
     }
@@ -178,6 +182,7 @@ class GTM(GTMFamily):
         init: Any = "pca",
         max_iter: int = 200,
         tol: float = 1e-4,
+        relaxation: float = 1.8,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -193,6 +198,7 @@ class GTM(GTMFamily):
         self.init = init
         self.max_iter = max_iter
         self.tol = tol
+        self.relaxation = relaxation
         self.random_state = random_state
         self.verbose = verbose
 
@@ -220,7 +226,7 @@ class GTM(GTMFamily):
         weight = check_weight(sample_weight, table)
         rows = self._centre(table, weight)
         model = self._assemble(rows)
-        start = self._start(rows)(model, rows, as_generator(self.random_state))
+        start = warmed_up(self._start(rows))(model, rows, as_generator(self.random_state))
         self._keep(model, self._train(model, rows, start))
         self._warn(rows)
         return self
@@ -265,7 +271,7 @@ class GTM(GTMFamily):
         with blas_on_one_thread():  # held for the whole of training: asking for it each time would show
             outcome = run_fixed_point(
                 lambda: gtm.begin(model, rows, start),
-                lambda state: gtm.step(model, rows, state),
+                lambda state: gtm.step(model, rows, state, self.relaxation),
                 lambda state: gtm.measure(model, state),
                 max_iter=self.max_iter,
                 tol=self.tol,

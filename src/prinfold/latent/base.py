@@ -55,6 +55,10 @@ class LatentSpace(ABC):
         """The same space with ``resolution`` nodes along each axis."""
 
     @abstractmethod
+    def thinned(self) -> LatentSpace:
+        """The same space with about half as many nodes along each axis."""
+
+    @abstractmethod
     def embed(self, Z: FloatArray) -> FloatArray:
         """(n, e) embedded coordinates."""
 

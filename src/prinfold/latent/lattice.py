@@ -83,6 +83,9 @@ class Lattice(LatentSpace):
     def refined(self, resolution: int) -> Lattice:
         return Lattice((resolution,) * len(self.shape), self.periodic)
 
+    def thinned(self) -> Lattice:
+        return Lattice(tuple((n + 1) // 2 for n in self.shape), self.periodic)
+
     def embed(self, Z: FloatArray) -> FloatArray:
         columns: list[FloatArray] = []
         for axis, closed in enumerate(self.periodic):

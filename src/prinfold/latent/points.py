@@ -87,6 +87,9 @@ class Points(LatentSpace):
         unit = grid(*(resolution,) * self.n_columns).nodes
         return Points(low + (unit + 1.0) / 2.0 * (high - low))
 
+    def thinned(self) -> Points:
+        return Points(self.coordinates[:: 2**self.n_columns])
+
     def embed(self, Z: FloatArray) -> FloatArray:
         return Z
 

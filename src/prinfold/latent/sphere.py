@@ -58,6 +58,9 @@ class Sphere(LatentSpace):
         # As many nodes as a square lattice of that resolution would have.
         return Sphere(max(resolution**2, 4))
 
+    def thinned(self) -> Sphere:
+        return Sphere(max(self.n // 4, 4))
+
     def embed(self, Z: FloatArray) -> FloatArray:
         return Z
 
