@@ -79,5 +79,17 @@ def skip_what_is_not_ours(app: Any, what: str, name: str, obj: object, skip: boo
     return True if foreign or re.fullmatch(r"set_\w+_request", name) else None
 
 
+def link_the_names(app: Any, page: str, source: list[str]) -> None:
+    """Turn the plain names of the reference into links, so that the page reads as Markdown too."""
+    if page != "api/index":
+        return
+    front, *sections = re.split(r"(?m)^(?=## prinfold)", source[0])
+    for i, section in enumerate(sections):
+        module = section.split(maxsplit=2)[1]
+        sections[i] = re.sub(r"(?<!`)`(\w+)`", rf"{{py:obj}}`\1 <{module}.\1>`", section)
+    source[0] = front + "".join(sections)
+
+
 def setup(app: Any) -> None:
     app.connect("autodoc-skip-member", skip_what_is_not_ours)
+    app.connect("source-read", link_the_names)

@@ -14,9 +14,10 @@ import pytest
 from numpydoc.docscrape import ClassDoc, FunctionDoc, NumpyDocString
 
 import prinfold
-from tests.house import ROOT, code_fences, public_estimators, public_functions, run_fences
+from tests.house import ROOT, code_fences, public_estimators, public_functions, public_objects, run_fences
 
 DEFAULT = re.compile(r"\bdefault(?:\s*[=:]\s*|\s+)(.+)$")
+PUBLIC_MODULES = [name for name in prinfold.__all__ if inspect.ismodule(getattr(prinfold, name))]
 GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
 
 
@@ -110,6 +111,28 @@ def test_the_guide_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     mpl.use("Agg")
     run_fences(page)
+
+
+@pytest.mark.parametrize("module", ["prinfold", *(f"prinfold.{name}" for name in PUBLIC_MODULES)])
+def test_the_reference_names_what_is_public(module: str) -> None:
+    sections = dict(re.findall(r"(?ms)^## (\S+)$(.*?)(?=^## |\Z)", (ROOT / "docs/api/index.md").read_text("utf-8")))
+    public = {name.rpartition(".")[2] for name, _ in public_objects() if name.rpartition(".")[0] == module}
+    if module == "prinfold.exceptions":
+        public = {name for name, thing in vars(prinfold.exceptions).items() if inspect.isclass(thing)}
+    assert set(re.findall(r"`(\w+)`", sections[module])) == public
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*/index.md")), ids=lambda page: page.parent.name)
+def test_the_indices_can_be_followed_without_building_them(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:\s]+)\)", page.read_text(encoding="utf-8"))
+    assert len(links) >= 5
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
+def test_every_page_of_the_guide_is_in_its_index(page: Path) -> None:
+    index = (ROOT / "docs/guide/index.md").read_text(encoding="utf-8")
+    assert page.stem == "index" or (f"]({page.name})" in index and f"\n{page.stem}\n" in index)
 
 
 # The tester, tested.
