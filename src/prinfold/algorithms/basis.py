@@ -42,6 +42,9 @@ class BoundBasis(Protocol):
     def gradient(self, Z: FloatArray) -> FloatArray:
         """(n, M, Q) ∂φ_m/∂z."""
 
+    def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
+        """(n, D, Q) Σ_m ∂φ_m/∂z w_m, without ever holding the gradients of all basis functions."""
+
 
 class Basis(Protocol):
     """A recipe for basis functions, independent of the latent space until bound."""
@@ -133,6 +136,19 @@ class BoundGaussianBasis:
         bias = np.zeros((len(Z), 1, Z.shape[1]))
         return np.concatenate([bumps, J, bias] if self.linear else [bumps, bias], axis=1)
 
+    def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
+        # −φ_m (E − μ_m)/σ² summed over m splits into products of φ alone: (φ (μ w) − E (φ w))/σ².
+        E, n_bumps, n_embedded = self.latent.embed(Z), len(self.centres), self.centres.shape[1]
+        phi = gaussian_features(E, self.centres, self.width)
+        bumps, slope = weights[:n_bumps], np.empty((len(Z), weights.shape[1], n_embedded))
+        value = phi @ bumps
+        for axis in range(n_embedded):
+            along = phi @ (self.centres[:, axis, None] * bumps)
+            slope[:, :, axis] = (along - E[:, axis, None] * value) / self.width**2
+        if self.linear:
+            slope += weights[n_bumps : n_bumps + n_embedded].T
+        return slope @ self.latent.embed_jacobian(Z)
+
 
 @storable
 @dataclass(frozen=True)
@@ -178,6 +194,9 @@ class BoundHarmonicBasis:
     def gradient(self, Z: FloatArray) -> FloatArray:
         gradient = harmonic_features_gradient(Z[:, 0], self.n_harmonics)
         return np.append(gradient, np.zeros((len(Z), 1)), axis=1)[:, :, None]
+
+    def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
+        return (self.gradient(Z)[:, :, 0] @ weights)[:, :, None]
 
 
 def _check(basis: object, **constraints: Constraint) -> None:

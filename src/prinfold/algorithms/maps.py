@@ -49,7 +49,7 @@ class BasisMap:
 
     def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
         """(n, D, Q) ∂y/∂z = ψ W, thesis (4.8)."""
-        return _in_parts(lambda part: np.einsum("nmq,md->ndq", self.basis.gradient(part), weights, optimize=True), Z)
+        return _in_parts(lambda part: self.basis.jacobian(part, weights), Z)
 
     def solve(self, mass: FloatArray, moment: FloatArray, strength: float, weights: FloatArray) -> FloatArray:
         """Weights of (ΦᵀGΦ + λM) W = Φᵀ(RT), thesis (3.15) with the penalty mask M on its diagonal.

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from prinfold._arrays import dense
+from prinfold._arrays import dense, for_each_block
 from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
 from prinfold._validate import check_latent, check_table
 from prinfold.estimators.callbacks import CallbackSupportMixin
@@ -25,7 +25,7 @@ _MESH_PER_AXIS = {1: 400, 2: 50, 3: 13}
 """Mesh vertices along each axis by latent dimension; beyond three a mesh is too large to be of use."""
 
 _N_STARTS = 4
-_PROJECT_ROWS = 8192
+_PROJECT_ROWS = 1024
 
 
 class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -234,22 +234,37 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         return latent
 
     def _nearest(self, table: FloatArray) -> Projection:
-        """Exact projection in row blocks, started from the mesh and from the nearest node."""
+        """Exact projection in row blocks, started from the mesh."""
         mesh, nodes = self.mesh(), self._point(self.latent_.nodes)
-        blocks = range(0, table.shape[0], _PROJECT_ROWS)
-        parts = [self._nearest_block(dense(table[i : i + _PROJECT_ROWS]).astype(float), mesh, nodes) for i in blocks]
-        return Projection(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        n, (Q, D) = table.shape[0], (self.latent_.n_columns, table.shape[1])
+        found = Projection(np.empty((n, Q)), np.empty((n, D)), np.empty(n), np.empty(n, dtype=bool))
+
+        def one_block(part: slice) -> None:
+            block = self._nearest_block(dense(table[part]).astype(float), mesh, nodes)
+            for whole, rows in zip(found, block, strict=True):
+                whole[part] = rows
+
+        for_each_block(one_block, [slice(i, i + _PROJECT_ROWS) for i in range(0, n, _PROJECT_ROWS)])
+        return found
 
     def _nearest_block(self, rows: FloatArray, mesh: Mesh, nodes: FloatArray) -> Projection:
         domain = self.latent_.domain
+        squared = squared_distances(rows, nodes)
         # Beyond three dimensions a mesh has too many simplices to search; a few near nodes stand in.
-        meshed = len(mesh.faces) > 0 and domain.dimension in _MESH_PER_AXIS
-        n_nearest = min(1 if meshed else _N_STARTS, len(nodes))
-        order = np.argpartition(squared_distances(rows, nodes), n_nearest - 1, axis=1)[:, :n_nearest]
-        starts = [self.latent_.nodes[order]]
-        if meshed:
-            starts.append(surface_starts(rows, mesh, domain, _N_STARTS))
-        return project_to_surface(rows, self._point, self._jacobian, domain, np.concatenate(starts, axis=1))
+        if len(mesh.faces) and domain.dimension in _MESH_PER_AXIS:
+            starts = surface_starts(rows, mesh, domain, _N_STARTS)
+        else:
+            n_near = min(_N_STARTS, len(nodes))
+            starts = self.latent_.nodes[np.argpartition(squared, n_near - 1, axis=1)[:, :n_near]]
+        found = project_to_surface(rows, self._point, self._jacobian, domain, starts)
+        # A mesh may overlook a narrow fold. What is farther than the nearest node has not been found yet.
+        missed = np.flatnonzero(squared.min(axis=1) < found.squared_distance)
+        if len(missed):
+            start = self.latent_.nodes[squared[missed].argmin(axis=1)][:, None]
+            again = project_to_surface(rows[missed], self._point, self._jacobian, domain, start)
+            for whole, better in zip(found, again, strict=True):
+                whole[missed] = better
+        return found
 
     @property
     def _n_features_out(self) -> int:

@@ -22,6 +22,8 @@ Map = Callable[[FloatArray], FloatArray]
 
 # Numbers held at once: Jacobians and second derivatives of a block, or its distances to all vertices.
 _BLOCK_NUMBERS = 2**21
+# How much farther than its edges the surface around a vertex may reach.
+_BULGE = 1.2
 # From here on one matrix product beats differences.
 _PRODUCT_DIMENSIONS = 32
 
@@ -205,26 +207,31 @@ def _step(local: _Local, damping: float, longest: float) -> FloatArray:
 
 
 def surface_starts(X: FloatArray, mesh: Mesh, domain: Domain, n_starts: int) -> FloatArray:
-    """(n, n_starts, Q) places to start from: the exact foot on the mesh, then the lowest local minima.
+    """(n, n_starts, Q) places to start from: the exact foot on the mesh, then other basins that may be deeper.
 
-    These are the vertices no farther than all their mesh neighbours, nearest first, so that each fold has
-    its say. Rows with fewer minima repeat the foot.
+    These are vertices no farther than all their mesh neighbours, nearest first, so that each fold has its say.
+    A vertex whose faces cannot reach as near as the foot is no rival, and the corners of the foot's own
+    face lead where the foot leads. Rows with fewer rivals repeat the foot.
     """
     if n_starts < 1:
         raise InvalidParameterError(f"n_starts must be at least 1, got {n_starts}.")
     X, vertices, latent = (np.asarray(a, dtype=float) for a in (X, mesh.vertices, mesh.latent))
-    foot = nearest_on_simplices(X, vertices, mesh.faces)
+    faces = np.asarray(mesh.faces)
+    foot = nearest_on_simplices(X, vertices, faces)
     starts = np.repeat(foot_latent(mesh, domain, foot.face, foot.barycentric)[:, None], n_starts, axis=1)
-    wanted = min(n_starts - 1, len(vertices))
-    if wanted == 0:
+    if n_starts == 1:
         return starts
-    neighbours = _neighbour_table(len(vertices), np.asarray(mesh.faces))
+    neighbours = _neighbour_table(len(vertices), faces)
+    # The surface bulges out of its mesh, so that faces reach a little farther than their edges.
+    reach = _BULGE * np.sqrt(_square(vertices[neighbours] - vertices[:, None]).max(axis=1))
     centre = vertices.mean(axis=0)
     size = max(1, _BLOCK_NUMBERS // len(vertices))
     for i in range(0, len(X), size):
-        minima, valid = _lowest_minima(X[i : i + size] - centre, vertices - centre, neighbours, wanted)
-        chosen = starts[i : i + size, 1 : wanted + 1]
-        starts[i : i + size, 1 : wanted + 1] = np.where(valid[:, :, None], latent[minima], chosen)
+        part = slice(i, i + size)
+        squared = _pairs_squared(X[part] - centre, vertices - centre)
+        limit = (np.sqrt(foot.squared_distance[part])[:, None] + reach) ** 2
+        row, rank, vertex = _rivals(squared, limit, neighbours, faces[foot.face[part]], n_starts - 1)
+        starts[i + row, 1 + rank] = latent[vertex]
     return starts
 
 
@@ -250,22 +257,26 @@ def _neighbour_table(n_vertices: int, faces: IntArray) -> IntArray:
     return table
 
 
-def _lowest_minima(
-    X: FloatArray, vertices: FloatArray, neighbours: IntArray, wanted: int
-) -> tuple[IntArray, BoolArray]:
-    """(m, wanted) vertices no farther than all their neighbours, nearest first, and which of them exist."""
+def _pairs_squared(X: FloatArray, vertices: FloatArray) -> FloatArray:
     if X.shape[1] > _PRODUCT_DIMENSIONS:
-        squared = _square(X)[:, None] + _square(vertices) - 2.0 * X @ vertices.T
-    else:
-        squared = cdist(X, vertices, "sqeuclidean")
-    lowest = squared[:, neighbours[:, 0]]
-    for column in neighbours.T[1:]:
-        np.minimum(lowest, squared[:, column], out=lowest)
-    squared[squared > lowest] = np.inf
-    near = np.argpartition(squared, wanted - 1, axis=1)[:, :wanted]
-    order = np.lexsort((near, np.take_along_axis(squared, near, axis=1)), axis=1)
-    near = np.take_along_axis(near, order, axis=1)
-    return near, np.isfinite(np.take_along_axis(squared, near, axis=1))
+        return np.asarray(_square(X)[:, None] + _square(vertices) - 2.0 * X @ vertices.T)
+    return cdist(X, vertices, "sqeuclidean")
+
+
+def _rivals(
+    squared: FloatArray, limit: FloatArray, neighbours: IntArray, own: IntArray, wanted: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Rows, ranks and vertices of the local minima below ``limit`` that are no corners of a row's ``own`` face."""
+    row, vertex = np.nonzero(squared < limit)
+    value = squared[row, vertex]
+    lowest = (squared[row[:, None], neighbours[vertex]] >= value[:, None]).all(axis=1)
+    keep = lowest & (own[row] != vertex[:, None]).all(axis=1)
+    row, vertex, value = row[keep], vertex[keep], value[keep]
+    order = np.lexsort((vertex, value, row))
+    row, vertex = row[order], vertex[order]
+    rank = np.arange(len(row)) - np.searchsorted(row, row)
+    first = rank < wanted
+    return row[first], rank[first], vertex[first]
 
 
 def _square(A: FloatArray) -> FloatArray:
