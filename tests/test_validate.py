@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -213,8 +214,8 @@ def test_a_real_dask_array():
         (5.0, "Expected 2D array, got scalar"),
         (None, "Expected 2D array"),
         (DATA + 1j, "Complex data not supported"),
-        (pd.DataFrame({"a": ["x", "y", "z"], "b": [1, 2, 3]}), "could not convert string to float: 'x'"),
-        (np.array([["1", "x"], ["2", "3"]]), "'x'"),
+        (np.array([["1", "x"], ["2", "3"]]), "column 1 holds text, such as 'x' in row 0"),
+        (["a", "b"], "could not convert string to float: 'a'"),
         ([[1.0, 2.0], [3.0]], "inhomogeneous|sequence"),
         (DATA[:0], r"0 sample\(s\).*minimum of 2 is required by GTM"),
         (FRAME[:0], r"0 sample\(s\)"),
@@ -230,6 +231,69 @@ def test_a_real_dask_array():
 def test_tables_that_cannot_be(X, words):
     with pytest.raises(InvalidDataError, match=words):
         gtm().fit(X)
+
+
+SPECIES = ["setosa", "virginica", "versicolor"] * 20
+DAYS = pd.date_range("2020-01-01", periods=60)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        FRAME.assign(species=SPECIES),
+        FRAME.assign(species=pd.Categorical(SPECIES)),
+        FRAME.convert_dtypes().assign(species=pd.array(SPECIES, dtype="string")),
+        pl.from_pandas(FRAME).with_columns(pl.Series("species", SPECIES)),
+        pl.from_pandas(FRAME).with_columns(pl.Series("species", SPECIES, dtype=pl.Categorical)),
+        pa.table({"length": DATA[:, 0], "species": SPECIES}),
+    ],
+    ids=["pandas", "pandas categories", "pandas strings", "polars", "polars categories", "arrow"],
+)
+@pytest.mark.parametrize("verb", ["fit", "transform"])
+def test_columns_of_text_are_named_with_what_to_do(X, verb):
+    words = r"column 'species' holds text, such as 'setosa' in row 0; drop it or encode it .*pass it as labels=\."
+    with pytest.raises(InvalidDataError, match=words):
+        getattr(gtm() if verb == "fit" else gtm().fit(FRAME), verb)(X)
+
+
+def test_several_columns_of_text_and_marks_for_missing_values():
+    with pytest.raises(InvalidDataError, match=r"columns 'kind', 'place' hold text.*drop them or encode them"):
+        gtm().fit(FRAME.assign(kind=SPECIES, place=SPECIES))
+    with pytest.raises(InvalidDataError, match=r"column 'width' holds text, such as '\?' in row 7"):
+        gtm().fit(FRAME.assign(width=["?" if i == 7 else str(i) for i in range(60)]))
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        FRAME.assign(day=DAYS),
+        FRAME.assign(day=list(DAYS.date)),
+        FRAME.assign(day=DAYS - DAYS[0]),
+        pd.DataFrame({"day": DAYS}),
+        pl.from_pandas(FRAME).with_columns(pl.Series("day", DAYS.to_list())),
+    ],
+    ids=["dates", "date objects", "spans", "dates alone", "polars"],
+)
+def test_columns_of_dates_are_named_and_never_read_as_nanoseconds(X):
+    with pytest.raises(InvalidDataError, match=r"column 'day' holds dates.*turn it into a number"):
+        gtm().fit(X)
+
+
+def test_an_array_of_dates():
+    with pytest.raises(InvalidDataError, match=r"holds dates \(datetime64.*turn them into"):
+        gtm().fit(DAYS.to_numpy()[:, None])
+
+
+@pytest.mark.parametrize("X", ["iris.csv", Path("iris.csv")])
+@pytest.mark.parametrize("verb", ["fit", "transform"])
+def test_the_name_of_a_file_is_no_table(X, verb, plain):
+    with pytest.raises(UnsupportedInputError, match=r"read the file first, .*pandas.read_csv\('iris.csv'\)"):
+        getattr(gtm() if verb == "fit" else plain, verb)(X)
+
+
+@pytest.mark.parametrize("X", [FRAME.astype(str), pl.from_pandas(FRAME.astype(str)), DATA.astype(str)])
+def test_numbers_written_as_text_are_numbers(X, plain):
+    np.testing.assert_allclose(gtm().fit(X).transform(X), plain.transform(DATA), atol=1e-9)
 
 
 def test_names_that_are_not_all_text():
@@ -566,6 +630,7 @@ BAD = {
     "init": ["PCA", "zeros", 3, None, [[0.0, 0.0]]],
     "max_iter": [-1, 1.5, "10", None, np.inf],
     "tol": [-1e-3, np.nan, np.inf, "small", None],
+    "relaxation": [0.5, 0, -1, np.nan, np.inf, "fast", None, True],
     "random_state": [-1, 1.5, "seed", "0", True],
     "verbose": [-1, 1.5, "loud", None],
 }

@@ -5,8 +5,10 @@ The only file that touches scikit-learn's private helpers.
 
 from __future__ import annotations
 
+import datetime as dt
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -31,6 +33,7 @@ def check_table(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1, accep
     A sparse matrix, where it is accepted, comes back in CSR form.
     """
     refuse_containers(X, accept_sparse)
+    refuse_dates(X)
     if isinstance(X, np.ma.MaskedArray):  # what is masked is missing, not whatever lies beneath
         X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
     try:
@@ -43,7 +46,10 @@ def check_table(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1, accep
             ensure_min_samples=min_rows,
             accept_sparse="csr" if accept_sparse else False,
         )
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
+        refuse_text(X)
+        if isinstance(error, TypeError):
+            raise
         raise InvalidDataError(str(error)) from error
     # NaN and infinity show in the extremes, which cost no temporaries.
     low, high = float(table.min()), float(table.max())
@@ -57,6 +63,12 @@ def check_table(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1, accep
 def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
     """Name the fix for containers that would fail obscurely or be pulled into memory silently."""
     kind = f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
+    if isinstance(X, str | bytes | os.PathLike):
+        name = X if isinstance(X, str | bytes) else str(X)
+        raise UnsupportedInputError(
+            f"got {name!r}, the name of something rather than a table of numbers; read the file first, "
+            f"for example with pandas.read_csv({name!r})"
+        )
     if scipy.sparse.issparse(X) and not accept_sparse:
         raise UnsupportedInputError(
             f"got a sparse matrix ({type(X).__name__}) but dense data is required; pass X.toarray(), "
@@ -75,6 +87,75 @@ def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
         return
     if hasattr(X, "collect") and hasattr(X, "lazy"):
         raise UnsupportedInputError(f"got {kind}, a query that has not run yet; pass X.collect()")
+
+
+_TEMPORAL = (nw.Date, nw.Datetime, nw.Duration)
+_ADVICE = {
+    "text": "drop it or encode it as numbers, for example with sklearn.preprocessing.OneHotEncoder; "
+    "to colour a plot by it, pass it as labels=",
+    "dates": "drop it or turn it into a number, such as the days since a fixed one",
+}
+
+
+def refuse_dates(X: Any) -> None:
+    """Raise an error for columns of dates, which NumPy would silently turn into nanoseconds."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
+        raise InvalidDataError(f"Input X holds dates ({X.dtype}); {_ADVICE['dates'].replace(' it', ' them')}.")
+    dated = []
+    if nw.dependencies.is_pandas_dataframe(X):  # whose columns may share a name, which narwhals refuses
+        dated = [name for name, kind in zip(X.columns, X.dtypes, strict=True) if getattr(kind, "kind", "") in {*"mM"}]
+    elif nw.dependencies.is_into_dataframe(X):
+        schema = nw.from_native(X, eager_only=True).schema
+        dated = [name for name, kind in schema.items() if isinstance(kind, _TEMPORAL)]
+    if dated:
+        raise InvalidDataError(_about_columns([repr(str(name)) for name in dated], "dates", ""))
+
+
+def refuse_text(X: Any) -> None:
+    """Raise an error that names the columns of a table that hold text or dates; return where there are none."""
+    for kind, test in (("text", str), ("dates", (dt.date, dt.time, dt.timedelta, np.datetime64))):
+        found, example = [], ""
+        for name, values in _columns(X):
+            row = next((i for i, value in enumerate(values) if isinstance(value, test) and not _reads(value)), None)
+            if row is not None:
+                example = example or f", such as {str(values[row])!r} in row {row}"
+                found.append(name)
+        if found:
+            raise InvalidDataError(_about_columns(found, kind, example))
+
+
+def _columns(X: Any) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Columns of whatever may be a table, each with what to call it."""
+    if nw.dependencies.is_pandas_dataframe(X):
+        yield from ((repr(str(name)), X.iloc[:, j].tolist()) for j, name in enumerate(X.columns))
+        return
+    if nw.dependencies.is_into_dataframe(X):
+        frame = nw.from_native(X, eager_only=True)
+        yield from ((repr(name), frame[name].to_list()) for name in frame.columns)
+        return
+    try:
+        table = np.asarray(X, dtype=object)
+    except ValueError:  # rows of unequal length
+        return
+    if table.ndim == 2:
+        yield from ((str(j), column.tolist()) for j, column in enumerate(table.T))
+
+
+def _reads(value: Any) -> bool:
+    """Whether text is a number all the same."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _about_columns(names: Sequence[str], kind: str, example: str) -> str:
+    one = len(names) == 1
+    advice = _ADVICE[kind] if one else _ADVICE[kind].replace(" it", " them")
+    subject = "column" if one else "columns"
+    listed = _listed(names[:_SHOWN], len(names))
+    return f"Input X: {subject} {listed} {'holds' if one else 'hold'} {kind}{example}; {advice}."
 
 
 def refuse_non_finite(table: FloatArray, names: Any) -> None:

@@ -215,6 +215,11 @@ def test_wrong_labels_and_values_are_named() -> None:
         subject.check_values(np.zeros((3, 1)), 3)
 
 
+def test_values_that_are_text_are_sent_to_labels() -> None:
+    with pytest.raises(InvalidDataError, match=r"values must be numbers .*'setosa'.*; for classes use labels= instead"):
+        subject.check_values(["setosa", "virginica"], 2)
+
+
 def test_infinite_values_are_no_values() -> None:
     np.testing.assert_array_equal(subject.check_values([1.0, np.inf, np.nan], 3), [1.0, np.nan, np.nan])
 

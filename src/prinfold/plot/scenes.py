@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prinfold._arrays import dense
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidParameterError
+from prinfold._validate import refuse_containers, refuse_dates, refuse_text
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import ink
 from prinfold.plot.data import View, choose_view, surface_mesh, training, wires
 from prinfold.plot.maps import latent_map
@@ -170,9 +172,13 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
 
 
 def _numbers(X: Any) -> FloatArray:
-    if hasattr(X, "to_numpy"):
-        X = X.to_numpy()
-    return np.asarray(X, dtype=float)
+    refuse_containers(X, accept_sparse=True)
+    refuse_dates(X)
+    try:
+        return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else dense(X), dtype=float)
+    except (TypeError, ValueError) as error:
+        refuse_text(X)
+        raise InvalidDataError(f"the rows to draw cannot be used: {error}") from error
 
 
 def _draw_lines(ax: Any, lines: list[FloatArray], curve: bool, *, coloured: bool) -> None:

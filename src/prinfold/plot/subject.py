@@ -120,7 +120,10 @@ def _short(label: Any) -> str:
 
 def check_values(values: Any, n_rows: int) -> FloatArray:
     """One number per row; NaN and infinity stand for no value."""
-    numbers = np.asarray(values, dtype=float)
+    try:
+        numbers = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InvalidDataError(f"values must be numbers ({error}); for classes use labels= instead") from error
     if numbers.shape != (n_rows,):
         raise InvalidDataError(f"values has shape {numbers.shape} for {n_rows} rows; give one number per row")
     return np.where(np.isfinite(numbers), numbers, np.nan)
