@@ -100,7 +100,8 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray) -> Groups:
     """
     anchors = _anchors(surface, weights, rows.n_rows)
     half_square = 0.5 * np.einsum("kd,kd->k", anchors, anchors)
-    label, distance = np.empty(rows.n_rows, dtype=np.intp), np.empty(rows.n_rows)
+    # Single precision for what only sorts rows: these are the only arrays as long as the table.
+    label, distance = np.empty(rows.n_rows, dtype=np.int32), np.empty(rows.n_rows, dtype=np.float32)
 
     def one_block(part: slice) -> None:
         block = rows.block(part).astype(np.float64, copy=False)
@@ -109,7 +110,7 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray) -> Groups:
         distance[part] = np.einsum("nd,nd->n", block, block) - 2 * closeness.max(axis=1)
 
     for_each_block(one_block, rows.slices)
-    order = np.lexsort((distance, label))
+    order = np.lexsort((distance, label)).astype(np.int32 if rows.n_rows < 2**31 else np.int64)
     starts = _cut(label[order])
     centre, radius = np.empty((len(starts) - 1, rows.n_columns)), np.empty(len(starts) - 1)
 

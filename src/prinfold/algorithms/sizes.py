@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from prinfold.algorithms.basis import Basis, GaussianBasis
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import DegenerateWarning, InvalidParameterError
 from prinfold.latent import LatentSpace, Lattice, Points, Sphere, circle, cylinder, grid, line, torus
 
 LATENTS: dict[str, tuple[int | None, Callable[..., LatentSpace]]] = {
@@ -21,6 +22,8 @@ LATENTS: dict[str, tuple[int | None, Callable[..., LatentSpace]]] = {
     "sphere": (2, Sphere),
 }
 """Name → its dimension (None where ``n_components`` decides) and a function of the node counts."""
+
+_DEFAULT_COMPONENTS = 2
 
 _MOST_GRID_AXES = 6
 """Beyond this a grid has too few nodes per axis to be one; a low-discrepancy sample replaces it."""
@@ -35,6 +38,9 @@ def make_latent(latent: Any, nodes: Any, n_components: int, n_rows: float) -> La
         return Points(nodes)
     name = latent or "grid"
     fixed, build = LATENTS[name]
+    if fixed not in (None, n_components) and n_components != _DEFAULT_COMPONENTS:
+        words = f"n_components={n_components} has no meaning for latent={name!r}, whose dimension is {fixed}"
+        warnings.warn(words, DegenerateWarning, stacklevel=5)
     n_components = fixed or n_components
     if name == "sphere":
         return build(int(np.prod(nodes)) if nodes is not None else _total_nodes(2, n_rows))

@@ -322,25 +322,47 @@ class GTM(GTMFamily):
     def _warn(self, rows: Rows) -> None:
         """Say in words what went wrong or may mislead."""
         if self.stop_reason_ is StopReason.INTERRUPTED:
-            warnings.warn(f"{self.stop_reason_} ({self.n_iter_} iterations done)", InterruptedWarning, stacklevel=4)
+            self._say(f"{self.stop_reason_} ({self.n_iter_} iterations done)", InterruptedWarning)
         if self.stop_reason_ is StopReason.MAX_ITER and self.tol > 0:
             words = f"{self.stop_reason_} Raise max_iter (now {self.max_iter}) or tol (now {self.tol:g})."
-            warnings.warn(words, ConvergenceWarning, stacklevel=4)
-        if self.n_features_in_ < self.latent_.dimension:
-            words = (
-                f"a surface of {self.latent_.dimension} dimensions in {self.n_features_in_} column(s) is not determined"
-            )
-            warnings.warn(f"{words}; set n_components={self.n_features_in_}", DegenerateWarning, stacklevel=4)
+            self._say(words, ConvergenceWarning)
+        if self.noise_variance_ <= self._model.noise.floor:
+            self._warn_of_the_floor(rows)
+        dimension, n_columns = self.latent_.dimension, self.n_features_in_
+        if n_columns < dimension:
+            words = f"a surface of {dimension} dimensions in {n_columns} column(s) is not determined"
+            self._say(f"{words}; set n_components={n_columns}", DegenerateWarning)
         elif self._share_of_rows_on_folds(rows) > _MANY_ON_FOLDS:
-            warnings.warn(str(describe(self.folds_)), FoldWarning, stacklevel=4)
+            self._say(str(describe(self.folds_)), FoldWarning)
+        K, M = self._model.surface.node_features.shape
+        if M > K > 1:
+            words = f"{M} basis functions for {K} nodes leave most weights undetermined"
+            self._say(f"{words}; use fewer basis functions or more nodes", DegenerateWarning)
         far = gtm.mode_distance(self._model, rows, self._parameters()) > _FAR_MODE * self.latent_.spacing
         share = float(np.average(far, weights=rows.weight))
         if share > _MANY_ROWS:
-            words = (
-                f"For {share:.0%} of the rows the posterior mean lies over {_FAR_MODE:g} node spacings from the mode"
+            self._say(
+                f"For {share:.0%} of the rows the posterior mean lies over {_FAR_MODE:g} node spacings from the mode: "
+                "the surface passes near them in several places, or the noise spans many nodes. Look at mode_distance "
+                "before trusting their coordinates, use posterior_mode for them, or try another init or fewer nodes.",
+                MultimodalWarning,
             )
-            words += ": their posterior has several modes or a long tail. See mode_distance and posterior_mode."
-            warnings.warn(words, MultimodalWarning, stacklevel=4)
+
+    def _warn_of_the_floor(self, rows: Rows) -> None:
+        """The noise has run into its floor: the nodes sit on the rows, or there is nothing to explain."""
+        if principal_axes(rows, 1).column_variance == 0:
+            self._say(
+                "all rows are equal, so that there is no surface: every place is the same point", DegenerateWarning
+            )
+            return
+        self._say(
+            f"the noise has shrunk to its floor (noise_floor={self.noise_floor:g}): the surface passes through "
+            "the rows themselves; use fewer basis functions or nodes, more regularization, or a higher floor",
+            DegenerateWarning,
+        )
+
+    def _say(self, words: str, category: type[Warning]) -> None:
+        warnings.warn(words, category, stacklevel=6)
 
     def _share_of_rows_on_folds(self, rows: Rows) -> float:
         """Folds where no row lies are harmless: they bridge gaps between clusters."""
