@@ -22,8 +22,18 @@ from safetensors import safe_open
 from safetensors.numpy import save as pack
 from sklearn.base import clone
 from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 
 import prinfold
 from prinfold import GTM, GaussianBasis, HarmonicBasis, files, load, save
@@ -81,6 +91,8 @@ def same(a: Any, b: Any, X: Any = DATA) -> None:
             np.testing.assert_array_equal(getattr(a, verb)(X), getattr(b, verb)(X))
     assert a.score(X) == b.score(X)
     Z = np.asarray(a.transform(X))
+    if isinstance(a, Pipeline) and any(isinstance(step, Normalizer | SimpleImputer) for _, step in a.steps):
+        a, b = a[-1], b[-1]  # those steps cannot be undone
     np.testing.assert_array_equal(a.inverse_transform(Z), b.inverse_transform(Z))
 
 
@@ -170,6 +182,13 @@ def test_names_of_columns_are_kept(tmp_path):
         MinMaxScaler((-1, 1)),
         MaxAbsScaler(),
         PCA(whiten=True),
+        Normalizer(),
+        PowerTransformer(),
+        PowerTransformer(standardize=False),
+        QuantileTransformer(n_quantiles=20, output_distribution="normal"),
+        SimpleImputer(),
+        SimpleImputer(strategy="median", missing_values=-1),
+        SimpleImputer(strategy="constant", fill_value=0.5),
         "passthrough",
     ],
     ids=str,
@@ -184,6 +203,23 @@ def test_pipelines(step, framed, tmp_path):
     same(model, back, X)
     if framed and step != "passthrough":
         np.testing.assert_array_equal(back.feature_names_in_, list("abcd"))
+
+
+@pytest.mark.parametrize("strategy", ["mean", "median", "most_frequent", "constant"])
+def test_gaps_are_filled_as_before(strategy, tmp_path):
+    X = DATA.copy()
+    X[::7, 1] = np.nan
+    model = make_pipeline(SimpleImputer(strategy=strategy), PowerTransformer(), MODELS["grid"]).fit(X)
+    save(model, tmp_path / "model.prinfold")
+    back = load(tmp_path / "model.prinfold")
+    same(model, back, X)
+    np.testing.assert_array_equal(back[:-1].transform(X), model[:-1].transform(X))
+
+
+def test_the_steps_that_a_file_may_hold_are_those_it_says():
+    for name in files._STEPS:
+        assert name in files.save.__doc__
+        assert name in (Path(__file__).parents[1] / "docs/guide/gtm.md").read_text(encoding="utf-8")
 
 
 def test_pipelines_within_pipelines(tmp_path):
@@ -342,7 +378,7 @@ def test_a_model_fitted_with_a_home_made_basis_is_named(tmp_path):
         (lambda: make_pipeline(FunctionTransformer(), MODELS["grid"]).fit(DATA), "functiontransformer is a Function"),
         (
             lambda: make_pipeline(TruncatedSVD(), MODELS["line"]).fit(DATA),
-            "truncatedsvd is a TruncatedSVD.*holds Stand",
+            "truncatedsvd is a TruncatedSVD.*holds the steps Stand",
         ),
         (lambda: PCA().fit(DATA), "got PCA, but a model file holds a prinfold estimator"),
         (lambda: StandardScaler().fit(DATA), "got StandardScaler"),
@@ -395,33 +431,52 @@ def test_a_model_may_be_read_by_whom_other_files_may_be_read(fitted, tmp_path):
 
 
 def test_saving_to_nowhere(fitted, tmp_path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*no such folder to save model.prinfold in"):
         save(fitted, tmp_path / "no such folder" / "model.prinfold")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(OSError, match="folder"):
+    with pytest.raises(IsADirectoryError, match=r"folder is a folder; name a file .*folder.model\.prinfold"):
         save(fitted, tmp_path / "folder")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
+def test_a_failed_write_names_the_file_that_was_asked_for(fitted, tmp_path, monkeypatch):
+    def full(self, *_):
+        raise OSError(28, "No space left on device", str(self))
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        save(fitted, tmp_path / "model.prinfold")
+    assert caught.value.filename == str(tmp_path / "model.prinfold")
+    assert list(tmp_path.iterdir()) == []
+
+
 # -------------------------------------------------------------------------------------- damaged by accident
+
+CUT = "not a prinfold model file, or it has been cut short or damaged"
 
 
 @pytest.mark.parametrize(
     ("bytes_", "words"),
     [
-        (b"", "is not a prinfold model file"),
-        (b"\0", "truncated, damaged or not"),
-        (b"hello, world\n" * 100, "truncated, damaged or not"),
-        (pickle.dumps({"a": np.zeros(100)}), "truncated, damaged or not"),
-        (b"\xff" * 1000, "truncated, damaged or not"),
-        (struct.pack("<Q", 2**62) + b"{}", "truncated, damaged or not"),
+        (b"", "is an empty file"),
+        (b"\0", CUT),
+        (b"hello, world\n" * 100, CUT),
+        (pickle.dumps({"a": np.zeros(100)}), CUT),
+        (b"\xff" * 1000, CUT),
+        (struct.pack("<Q", 2**62) + b"{}", CUT),
         (pack({"a": np.zeros(3)}), "is not a prinfold model file"),
         (pack({"a": np.zeros(3)}, metadata={"other": "{}"}), "is not a prinfold model file"),
-        (pack({}, metadata={"prinfold": "no json"}), "truncated, damaged or not"),
+        (pack({}, metadata={"prinfold": "no json"}), CUT),
         (pack({}, metadata={"prinfold": "[1, 2]"}), "is not a prinfold model file"),
         (pack({}, metadata={"prinfold": "{}"}), "no valid format version"),
-        (pack({}, metadata={"prinfold": "1" * 10_000}), "truncated, damaged or not"),
-        (pack({}, metadata={"prinfold": "[" * 1_000_000}), "truncated, damaged or not"),
+        (
+            pack({}, metadata={"prinfold": "1" * 10_000}),
+            CUT,
+        ),
+        (
+            pack({}, metadata={"prinfold": "[" * 1_000_000}),
+            CUT,
+        ),
         (
             pack({}, metadata={"prinfold": '{"format":1,"model":' + "[" * 990 + "]" * 990 + "}"}),
             "altered|damaged|describe",
@@ -446,7 +501,7 @@ def test_files_that_are_no_models(bytes_, words, tmp_path):
 def test_no_file_and_a_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match="no model file at"):
         load(tmp_path / "absent.prinfold")
-    with pytest.raises(CorruptModelFileError, match="is not a prinfold model file, but a folder"):
+    with pytest.raises(CorruptModelFileError, match="is a folder, not a model file"):
         load(tmp_path)
 
 

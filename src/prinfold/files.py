@@ -63,7 +63,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : estimator
-        A fitted prinfold estimator, or a ``Pipeline`` of scaling or whitening steps and one.
+        A fitted prinfold estimator, or a ``Pipeline`` that ends in one. Its other steps may be of
+        scikit-learn's StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler, Normalizer, PowerTransformer,
+        QuantileTransformer, SimpleImputer (of numbers) and PCA.
     path : str or path
         Where to write; by custom the name ends in ``.prinfold``.
     """
@@ -156,6 +158,8 @@ def _encode(value: Any, where: str, arrays: dict[str, FloatArray]) -> Any:
 def _encode_array(value: FloatArray, where: str, arrays: dict[str, FloatArray]) -> Any:
     if value.dtype.kind in "OU" and all(isinstance(item, str) for item in value.ravel()):
         return {"$strings": value.tolist()}
+    if value.dtype == object and all(isinstance(item, int | float) for item in value.ravel()):
+        value = value.astype(np.float64)  # what a constant imputer fills in
     if value.dtype.kind not in _KINDS or value.dtype.itemsize > 8:
         raise NotStorableError(f"{where} is an array of {value.dtype}, which a model file cannot hold")
     if not np.isfinite(value).all():
@@ -193,15 +197,15 @@ def _fields_of(value: Any, where: str) -> dict[str, dict[str, Any]]:
         fitted = {attribute: getattr(value, attribute) for attribute in value._stored}
         fitted |= {k: getattr(value, k) for k in _OF_TABLE if hasattr(value, k)}
         return {"init": value.get_params(deep=False), "fitted": fitted}
-    if name in _SCALERS and type(value).__module__.startswith("sklearn."):
-        fitted = {k: v for k, v in vars(value).items() if _is_fitted_name(k)}
+    if name in _STEPS and type(value).__module__.startswith("sklearn."):
+        fitted = {k: v for k, v in vars(value).items() if _is_fitted_name(k) or k in _INNER.get(name, ())}
         if not fitted:
             raise NotStorableError(f"{where} is not fitted; call fit before save")
         return {"init": value.get_params(deep=False), "fitted": fitted}
     if "." in where and hasattr(value, "fit") and not isinstance(value, type):
         raise NotStorableError(
-            f"{where} is a {name}, which a model file cannot hold; beside prinfold's estimators it holds "
-            f"{', '.join(_SCALERS)}. Use pickle, or apply that step yourself"
+            f"{where} is a {name}, which a model file cannot hold; beside prinfold's estimators it holds the steps "
+            f"{', '.join(_STEPS)}. Use pickle, or apply that step yourself"
         )
     what = "a function" if callable(value) else f"an object of type {name}"
     raise NotStorableError(
@@ -210,7 +214,7 @@ def _fields_of(value: Any, where: str) -> dict[str, dict[str, Any]]:
     )
 
 
-def _scaler(module: str, name: str) -> Callable[[], type]:
+def _step(module: str, name: str) -> Callable[[], type]:
     def find() -> type:
         from importlib import import_module
 
@@ -219,14 +223,30 @@ def _scaler(module: str, name: str) -> Callable[[], type]:
     return find
 
 
-_SCALERS: dict[str, Callable[[], type]] = {
-    "StandardScaler": _scaler("sklearn.preprocessing", "StandardScaler"),
-    "RobustScaler": _scaler("sklearn.preprocessing", "RobustScaler"),
-    "MinMaxScaler": _scaler("sklearn.preprocessing", "MinMaxScaler"),
-    "MaxAbsScaler": _scaler("sklearn.preprocessing", "MaxAbsScaler"),
-    "PCA": _scaler("sklearn.decomposition", "PCA"),
+_STEPS: dict[str, Callable[[], type]] = {
+    "StandardScaler": _step("sklearn.preprocessing", "StandardScaler"),
+    "RobustScaler": _step("sklearn.preprocessing", "RobustScaler"),
+    "MinMaxScaler": _step("sklearn.preprocessing", "MinMaxScaler"),
+    "MaxAbsScaler": _step("sklearn.preprocessing", "MaxAbsScaler"),
+    "Normalizer": _step("sklearn.preprocessing", "Normalizer"),
+    "PowerTransformer": _step("sklearn.preprocessing", "PowerTransformer"),
+    "QuantileTransformer": _step("sklearn.preprocessing", "QuantileTransformer"),
+    "SimpleImputer": _step("sklearn.impute", "SimpleImputer"),
+    "PCA": _step("sklearn.decomposition", "PCA"),
 }
 """Steps of a pipeline that a file may hold beside our estimators; a fixed list, never a path."""
+
+_INNER = {"PowerTransformer": ("_scaler",)}
+"""Fitted attributes of steps that do not look it."""
+
+
+def _revive_imputer(imputer: Any) -> None:
+    # It remembers the kind of number that it was fitted to, which is that of what it fills in.
+    imputer._fit_dtype = imputer._fill_dtype = imputer.statistics_.dtype
+
+
+_REVIVE: dict[str, Callable[[Any], None]] = {"SimpleImputer": _revive_imputer}
+"""What a step needs beyond its fitted attributes."""
 
 _OF_TABLE = ("n_features_in_", "feature_names_in_")
 """What scikit-learn keeps of the training table."""
@@ -252,7 +272,7 @@ def _decode(value: Any, arrays: Mapping[str, FloatArray]) -> Any:
 
 def _decode_object(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> Any:
     name = value["$object"]
-    cls = _classes.get(name) or _SCALERS.get(name, lambda: None)()
+    cls = _classes.get(name) or _STEPS.get(name, lambda: None)()
     if cls is None or issubclass(cls, enum.Enum):
         raise UnknownModelError(f"the file holds a {name!r}, which this version of prinfold does not know")
     made = cls(**_decode(value["init"], arrays))
@@ -263,13 +283,15 @@ def _decode_object(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> A
     for attribute, content in fitted.items():
         setattr(made, attribute, content)
     getattr(made, "_restore", lambda: None)()
+    _REVIVE.get(name, lambda _: None)(made)
     return made
 
 
 def _check_names(name: str, found: set[str], stored: tuple[str, ...] | None) -> None:
     """A file sets the fitted attributes of a class, all of them, and nothing else."""
     if stored is None:
-        wrong = sorted(attribute for attribute in found if not _is_fitted_name(attribute))
+        inner = _INNER.get(name, ())
+        wrong = sorted(attribute for attribute in found if not _is_fitted_name(attribute) and attribute not in inner)
     else:
         wrong = sorted(found.symmetric_difference(stored) - set(_OF_TABLE))
     if wrong:
@@ -331,12 +353,19 @@ def _digest(body: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> str:
 
 def _write_whole(path: Path, content: bytes) -> None:
     """Write beside the target and rename, so that an interrupted save leaves the old file alone."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file to save to, such as {path / 'model.prinfold'}")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to save {path.name} in; make it first")
     # Not a file from tempfile: those only their owner may read, and the model would inherit that.
     beside = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         with beside.open("xb") as stream:
             stream.write(content)
         beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise type(error)(error.errno, error.strerror, str(path)) from None  # not the name of our passing file
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
@@ -345,8 +374,13 @@ def _write_whole(path: Path, content: bytes) -> None:
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     if not path.exists():
         raise FileNotFoundError(f"there is no model file at {path}")
-    if not path.is_file() or not 0 < path.stat().st_size <= _MOST_BYTES:
-        raise CorruptModelFileError(f"{path} is not a prinfold model file, but a folder, or empty, or too large")
+    if path.is_dir():
+        raise CorruptModelFileError(f"{path} is a folder, not a model file; name the file in it")
+    size = path.stat().st_size
+    if path.is_file() and size == 0:
+        raise CorruptModelFileError(f"{path} is an empty file; save the model again")
+    if not path.is_file() or size > _MOST_BYTES:
+        raise CorruptModelFileError(f"{path} is not a prinfold model file: it is no plain file, or too large for one")
     try:
         with safe_open(path, framework="numpy") as stream:
             text = (stream.metadata() or {}).get(_KEY, "")
@@ -358,7 +392,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     except (ModelFileError, OSError):
         raise
     except (SafetensorError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
-        raise CorruptModelFileError(f"{path} is truncated, damaged or not a prinfold model file: {error}") from error
+        raise CorruptModelFileError(
+            f"{path} is not a prinfold model file, or it has been cut short or damaged; save the model again"
+        ) from error
     if not isinstance(body, dict):
         raise CorruptModelFileError(f"{path} is not a prinfold model file")
     for name, array in arrays.items():

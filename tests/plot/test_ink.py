@@ -15,6 +15,9 @@ from matplotlib.collections import EllipseCollection, LineCollection, PathCollec
 from matplotlib.figure import Figure
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 from prinfold import GTM, plot
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, MissingExtraError
@@ -314,6 +317,24 @@ def test_columns_are_named_on_the_axes(rows: Tables) -> None:
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("high", "wide")
     np.testing.assert_allclose(the(PathCollection, ax).get_offsets(), frame[["high", "wide"]])
     assert plot.surface(model, frame).name == "3d"
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+def test_rows_with_gaps_are_drawn_as_the_pipeline_fills_them(rows: Tables) -> None:
+    X = rows["line"].copy()
+    X[3, 0] = np.nan
+    pipe = make_pipeline(SimpleImputer(), StandardScaler(), GTM(1, nodes=8, basis=4, max_iter=3, tol=0)).fit(X)
+    drawn = the(PathCollection, plot.surface(pipe, X)).get_offsets()
+    np.testing.assert_allclose(drawn[3], [np.nanmean(X[:, 0]), X[3, 1]])
+    with pytest.raises(InvalidDataError, match=r"NaN: 1 .* row\(s\) 3 and column\(s\) column 1"):
+        plot.surface(pipe[-1], X)
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+def test_steps_that_cannot_be_undone_are_named(rows: Tables) -> None:
+    pipe = make_pipeline(Normalizer(), GTM(1, nodes=8, basis=4, max_iter=3, tol=0)).fit(rows["line"])
+    with pytest.raises(InvalidParameterError, match=r"normalizer cannot be undone.*pipeline\[:-1\].transform\(X\)"):
+        plot.surface(pipe, rows["line"])
 
 
 def test_axes_must_suit_the_columns(models: Models, rows: Tables) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from prinfold._arrays import dense
 from prinfold._typing import FloatArray
-from prinfold._validate import refuse_containers, refuse_dates, refuse_text
+from prinfold._validate import refuse_containers, refuse_dates, refuse_non_finite, refuse_text
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import ink
 from prinfold.plot.data import View, choose_view, surface_mesh, training, wires
@@ -63,7 +63,7 @@ def surface(
     matplotlib.axes.Axes
     """
     fitted = Fitted.of(model)
-    rows = None if X is None else _numbers(X)
+    rows = None if X is None else _whole(_numbers(X), X, fitted)
     if rows is None and (labels is not None or values is not None):
         raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
     if labels is not None and values is not None:
@@ -179,6 +179,15 @@ def _numbers(X: Any) -> FloatArray:
     except (TypeError, ValueError) as error:
         refuse_text(X)
         raise InvalidDataError(f"the rows to draw cannot be used: {error}") from error
+
+
+def _whole(rows: FloatArray, X: Any, fitted: Fitted) -> FloatArray:
+    """Rows without gaps: where the pipeline fills them, they are drawn as filled."""
+    if np.isfinite(rows).all():
+        return rows
+    if fitted.before is None:
+        refuse_non_finite(rows, fitted.feature_names)
+    return fitted.back(fitted.rows(X))
 
 
 def _draw_lines(ax: Any, lines: list[FloatArray], curve: bool, *, coloured: bool) -> None:

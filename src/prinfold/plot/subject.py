@@ -58,7 +58,16 @@ class Fitted:
 
     def back(self, Y: FloatArray) -> FloatArray:
         """Points of the surface in the user's own units."""
-        return Y if self.before is None else np.asarray(self.before.inverse_transform(Y), dtype=float)
+        for name, step in reversed([] if self.before is None else self.before.steps):
+            if step in {None, "passthrough"} or type(step).__name__ == "SimpleImputer":  # which changes no units
+                continue
+            if not hasattr(step, "inverse_transform"):
+                raise InvalidParameterError(
+                    f"the step {name} cannot be undone, so the surface has no place among the rows; draw "
+                    "pipeline[-1] with the rows pipeline[:-1].transform(X) instead"
+                )
+            Y = step.inverse_transform(Y)
+        return np.asarray(Y, dtype=float)
 
     def points(self, Z: FloatArray) -> FloatArray:
         return self.back(np.asarray(self.model.inverse_transform(Z, extrapolate=True), dtype=float))
