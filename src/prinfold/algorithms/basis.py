@@ -82,6 +82,8 @@ class GaussianBasis:
         _check(self, shape=axis_counts, width=real(0, above=True), linear=flag, scale=real(0), penalise_bias=flag)
         plain = tuple(map(int, self.shape)) if isinstance(self.shape, tuple | list) else int(self.shape)
         object.__setattr__(self, "shape", plain)
+        if not (1e-6 <= self.width <= 1e6 and self.scale <= 1e6):  # squares of anything else mean nothing
+            raise InvalidParameterError(f"a basis of width={self.width:g} and scale={self.scale:g} spans no latent space")
         _refuse_too_many(self, prod(plain) if isinstance(plain, tuple) else plain)
 
     def bind(self, latent: LatentSpace) -> BoundGaussianBasis:
