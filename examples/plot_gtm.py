@@ -16,7 +16,6 @@ From a curve that learns to follow its data to a map of pipe-flow measurements, 
 
 import warnings
 
-import numpy as np
 from matplotlib import pyplot as plt
 from sklearn.model_selection import GridSearchCV
 
@@ -44,7 +43,7 @@ for ax, n_iter in zip(axes, (0, 2, 4, 15), strict=True):
 
 data = datasets.make_pipe_flow(1000, rng=0)
 model = GTM(random_state=0).fit(data.X)
-flow = np.array(data.class_names)[data.labels]
+flow = data.names
 model.plot(data.X, labels=flow)
 print(f"{model.stop_reason_} {model.n_iter_} iterations, {model.score(data.X):.2f} nats per row")
 

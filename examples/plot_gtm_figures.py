@@ -8,7 +8,6 @@ the same pictures, from data simulated in the same way.
 
 import warnings
 
-import numpy as np
 from matplotlib import pyplot as plt
 
 from prinfold import GTM, datasets, plot
@@ -37,7 +36,7 @@ for ax, steps in zip(panels.flat, (0, 1, 2, 4, 8, 15), strict=True):
 # the right, lines join the posterior mean and mode of 100 rows. A long line warns that a row has several likely places.
 
 pipe = datasets.make_pipe_flow(1000, rng=0)
-flow = np.array(pipe.class_names)[pipe.labels]
+flow = pipe.names
 settings = {"nodes": 20, "basis": 9, "width": 2.0, "prior_precision": 0.1, "regularization": None}
 start = GTM(**settings, max_iter=0).fit(pipe.X)
 trained = GTM(**settings, max_iter=40, tol=0).fit(pipe.X)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 import warnings
@@ -26,7 +28,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     """Folder, output and notes of one run as a command of its own."""
     folder = tmp_path_factory.mktemp("newcomer")
     done = subprocess.run(
-        [sys.executable, "-m", "prinfold.cli", "demo", "--rows", "120", "--seed", "3", "--out", "a/b"],
+        [sys.executable, "-m", "prinfold", "demo", "--rows", "120", "--seed", "3", "--out", "a/b"],
         cwd=folder,
         env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
@@ -91,10 +93,51 @@ def test_the_table_of_coordinates_is_the_model(demo: tuple[Path, str, str]) -> N
 def test_what_to_try_next_works(demo: tuple[Path, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, said, _ = demo
     monkeypatch.chdir(folder.parents[1])
-    code = said.partition("and in Python:\n")[2]
+    _, _, code = said.partition("\n  and in ")[2].partition(":\n")
     page = tmp_path / "next.md"
     page.write_text("```python\n" + "\n".join(line[4:] for line in code.splitlines()) + "\n```\n", encoding="utf-8")
     assert run_fences(page)["model"].n_features_in_ == 12
+    for picture in ("new.png", "one.png"):
+        assert plt.imread(picture).std() > 0.01
+
+
+def test_the_command_to_try_next_can_be_typed(demo: tuple[Path, str, str]) -> None:
+    folder, said, _ = demo
+    (line,) = [line.strip() for line in said.splitlines() if "--rows 5000" in line]
+    words = line.replace("--rows 5000", "--rows 30").replace("larger", "smaller")
+    here = folder.parents[1]
+    assert subprocess.run(shlex.split(words), cwd=here, capture_output=True, check=False).returncode == 0
+    assert {path.name for path in (here / "smaller").iterdir()} == FILES
+
+
+@pytest.mark.parametrize(
+    ("called", "on_path", "said"),
+    [
+        ("bin/prinfold", False, "bin/prinfold"),
+        ("bin/prinfold", True, "prinfold"),
+        ("a folder/prinfold", False, "'a folder/prinfold'"),
+        ("src/prinfold/__main__.py", False, "bin/python -m prinfold"),
+    ],
+)
+def test_commands_are_written_as_they_were_called(
+    called: str, on_path: bool, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [called])
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    monkeypatch.setattr(shutil, "which", lambda name: str(tmp_path / "bin" / name) if on_path else None)
+    assert cli._as_called() == said
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_reason_for_stopping_is_said_once(
+    terminal: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    assert cli.main(["demo", "--rows", "60", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    reason = str(prinfold.load(tmp_path / "model.prinfold").stop_reason_)
+    assert (said.out + said.err).count(reason) == 1
 
 
 def test_in_process_the_demo_can_be_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

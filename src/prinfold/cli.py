@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import shlex
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -137,7 +139,8 @@ def _findings(model: GTM, data: Dataset, fresh: Dataset, seconds: float) -> list
         ("noise", f"{model.noise_variance_**0.5:.4f}  (standard deviation)"),
         ("time to fit", f"{seconds:.2f} s"),
         ("iterations", str(model.n_iter_)),
-        ("stopped", str(model.stop_reason_)),
+        # On a terminal the progress bar has said so.
+        *([] if sys.stderr is not None and sys.stderr.isatty() else [("stopped", str(model.stop_reason_))]),
     ]
 
 
@@ -145,12 +148,9 @@ def _write_demo(out: Path, model: GTM, data: Dataset) -> list[tuple[str, str]]:
     """Write every file of the demonstration; names with what is in them."""
     from prinfold import plot
 
-    if data.labels is None:  # never for pipe flow, which knows its flows
-        raise PrinfoldError("the demonstration needs data with classes")
-    classes = [data.class_names[label] for label in data.labels]
-    _write_coordinates(out / "coordinates.csv", model, data, classes)
+    _write_coordinates(out / "coordinates.csv", model, data)
     model.save(out / "model.prinfold")
-    _save_picture(out / "map.png", lambda ax: plot.latent_map(model, data.X, labels=classes, ax=ax), (6.4, 5.4))
+    _save_picture(out / "map.png", lambda ax: plot.latent_map(model, data.X, labels=data.names, ax=ax), (6.4, 5.4))
     _save_picture(out / "stretch.png", lambda ax: plot.magnification(model, ax=ax), (6.4, 5.2))
     _save_picture(out / "learning_curve.png", lambda ax: plot.learning_curve(model, ax=ax), (6.4, 3.6))
     return [
@@ -162,13 +162,14 @@ def _write_demo(out: Path, model: GTM, data: Dataset) -> list[tuple[str, str]]:
     ]
 
 
-def _write_coordinates(path: Path, model: GTM, data: Dataset, classes: Sequence[str]) -> None:
+def _write_coordinates(path: Path, model: GTM, data: Dataset) -> None:
     columns: dict[str, Any] = {"row": range(len(data.X))}
     columns |= {f"latent_{i + 1}": z for i, z in enumerate(model.transform(data.X).T.tolist())}
     columns |= {f"mode_{i + 1}": z for i, z in enumerate(model.posterior_mode(data.X).T.tolist())}
     columns["mode_distance"] = model.mode_distance(data.X).tolist()
     columns["log_likelihood"] = model.score_samples(data.X).tolist()
-    columns["class"] = classes
+    if data.names is not None:
+        columns["class"] = data.names.tolist()
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
@@ -190,13 +191,33 @@ def _next_steps(out: Path) -> str:
     file = (out / "model.prinfold").as_posix()
     return f"""
 Try next
-  prinfold demo --rows 5000 --seed 1 --out larger
-  and in Python:
+  {_as_called()} demo --rows 5000 --seed 1 --out larger
+  and in {_short_path(sys.executable)}:
     from prinfold import datasets, load, plot
-    model = load("{file}")
+    model = load({file!r})
     new = datasets.make_pipe_flow(200, rng=7)
-    plot.latent_map(model, new.X, values=new.fractions[:, 2], value_name="water")
-    plot.posterior(model, new.X[:1])  # where one new row may lie, and how surely"""
+    ax = plot.latent_map(model, new.X, values=new.fractions[:, 2], value_name="water")
+    ax.figure.savefig("new.png")
+    ax = plot.posterior(model, new.X[:1])  # where one new row may lie, and how surely
+    ax.figure.savefig("one.png")"""
+
+
+def _as_called() -> str:
+    """The words that call this program from where the user is."""
+    called = Path(sys.argv[0])
+    if called.stem == "prinfold":
+        return _short_path(sys.argv[0])
+    return f"{_short_path(sys.executable)} -m prinfold"
+
+
+def _short_path(program: str) -> str:
+    """A program as one may type it: its name where the shell would find it, else its path from here."""
+    path = Path(program).absolute()
+    found = shutil.which(path.name)
+    if found is not None and Path(found).absolute() == path:
+        return shlex.quote(path.name)
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
 
 
 def _one_line_warning(caught: warnings.WarningMessage) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -130,6 +132,9 @@ def test_columns_are_named_after_phase_and_beam() -> None:
     assert data.feature_names[:3] == ("water_v1", "oil_v1", "water_v2")
     assert data.feature_names[-1] == "oil_h3"
     assert data.class_names == FLOWS
+    assert data.names.tolist() == [FLOWS[label] for label in data.labels]
+    assert dataclasses.replace(data, class_names=()).names.tolist() == [str(label) for label in data.labels]
+    assert dataclasses.replace(data, labels=None).names is None
 
 
 @pytest.mark.parametrize(

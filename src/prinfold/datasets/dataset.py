@@ -12,6 +12,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.datasets.surface import TrueSurface, option
 from prinfold.exceptions import InvalidParameterError
 
+StrArray: TypeAlias = np.ndarray[tuple[int], np.dtype[np.str_]]
 Rng: TypeAlias = int | np.random.Generator | None
 
 
@@ -48,6 +49,13 @@ class Dataset:
     feature_names: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
     description: str = ""
+
+    @property
+    def names(self) -> StrArray | None:
+        """(n,) class names of the rows, to be passed to a picture as ``labels=``; None where there are no classes."""
+        if self.labels is None:
+            return None
+        return np.array(self.class_names)[self.labels] if self.class_names else self.labels.astype(str)
 
     @property
     def target(self) -> IntArray | None:
