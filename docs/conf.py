@@ -50,6 +50,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
+    "capture_repr": (),
     "remove_config_comments": True,
     "reset_modules": ("matplotlib",),
 }
@@ -59,6 +60,7 @@ warnings.filterwarnings("ignore", message=".*FigureCanvasAgg is non-interactive.
 html_theme = "pydata_sphinx_theme"
 html_title = f"prinfold {version}"
 html_static_path = ["_static"]
+html_css_files = ["house.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "show_toc_level": 2,

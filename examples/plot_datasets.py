@@ -27,7 +27,7 @@ curves = [
     datasets.make_thesis_curve,
     datasets.make_two_gaussians,
 ]
-fig, axes = plt.subplots(2, 4, figsize=(11, 5.6), layout="constrained")
+fig, axes = plt.subplots(2, 4, figsize=(9, 5), layout="constrained")
 for ax, make in zip(axes.flat, curves, strict=True):
     data = make(rng=0)
     ax.plot(*data.X.T, ".", ms=3, alpha=0.6)
@@ -52,7 +52,7 @@ sheets = [
     datasets.make_sphere,
     datasets.make_torus,
 ]
-fig, axes = plt.subplots(2, 4, figsize=(11, 5.6), layout="constrained", subplot_kw={"projection": "3d"})
+fig, axes = plt.subplots(2, 4, figsize=(9, 5), layout="constrained", subplot_kw={"projection": "3d"})
 axes.flat[-1].remove()
 for ax, make in zip(axes.flat, sheets, strict=False):
     data = make(rng=0)

@@ -23,15 +23,14 @@ from prinfold import GTM, datasets, plot
 from prinfold.exceptions import PrinfoldWarning
 
 curve = datasets.make_thesis_curve(rng=0)
-figure, axes = plt.subplots(1, 4, figsize=(13, 3.6), layout="constrained", sharex=True, sharey=True)
-for ax, n_iter in zip(axes, (0, 2, 4, 15), strict=True):
+figure, axes = plt.subplots(2, 2, figsize=(8, 7), layout="constrained", sharex=True, sharey=True)
+for ax, n_iter in zip(axes.flat, (0, 2, 4, 15), strict=True):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrinfoldWarning)  # an unfinished curve may well be ambiguous
         snapshot = GTM(1, nodes=15, basis=5, max_iter=n_iter, tol=0).fit(curve.X)
     plot.surface(snapshot, curve.X, noise=True, show_nodes=True, ax=ax)
     ax.set_title(f"{n_iter} iterations")
-    if ax.get_legend() is not None:
-        ax.get_legend().remove()
+    ax.label_outer()
 
 # %%
 # A map of twelve columns
@@ -43,8 +42,7 @@ for ax, n_iter in zip(axes, (0, 2, 4, 15), strict=True):
 
 data = datasets.make_pipe_flow(1000, rng=0)
 model = GTM(random_state=0).fit(data.X)
-flow = data.names
-model.plot(data.X, labels=flow)
+model.plot(data.X, labels=data.names)
 print(f"{model.stop_reason_} {model.n_iter_} iterations, {model.score(data.X):.2f} nats per row")
 
 # %%
@@ -71,7 +69,7 @@ print(search.best_params_, round(search.best_score_, 2))
 
 ring = datasets.make_circle(200, rng=0)
 ball = datasets.make_sphere(500, noise=0.05, rng=0)
-figure = plt.figure(figsize=(10, 4.4), layout="constrained")
+figure = plt.figure(figsize=(9, 4.2), layout="constrained")
 plot.surface(GTM(latent="circle").fit(ring.X), ring.X, ax=figure.add_subplot(1, 2, 1))
 plot.surface(GTM(latent="sphere").fit(ball.X), ball.X, ax=figure.add_subplot(1, 2, 2, projection="3d"))
 plt.show()

@@ -58,7 +58,7 @@ class Orthogonality(NamedTuple):
 
 
 def projection_error(X: FloatArray, projected: FloatArray, sample_weight: FloatArray | None = None) -> float:
-    """Mean squared distance Σ w_i ‖x_i − p_i‖² / Σ w_i between rows and their projections.
+    """Mean squared distance Σᵢ wᵢ ‖xᵢ − pᵢ‖² / Σᵢ wᵢ between rows and their projections.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def trustworthiness(
 ) -> float:
     """Whether neighbours in latent space are neighbours in the data (Venna and Kaski).
 
-    T = 1 − 2/(n k (2n − 3k − 1)) Σ_i Σ_{j ∈ U_k(i)} (r(i, j) − k), where U_k(i) are the rows among the k
+    T = 1 − 2/(n k (2n − 3k − 1)) Σᵢ Σⱼ (r(i, j) − k), where j runs over the rows among the k
     nearest of i in latent space but not in the data, and r(i, j) is the rank of j by distance from i in the
     data. 1 is best.
 
@@ -287,10 +287,10 @@ def self_consistency(
 ) -> float:
     """How far the mean of the rows that project near a place lies from that place, relative to the noise.
 
-    A principal manifold is self-consistent, E[X | projects to z] = y(z), so residuals r_i = x_i − p_i average
-    to nothing near every place. With m_i the mean residual of the *other* rows that project near row i,
+    A principal manifold is self-consistent, E[X | projects to z] = y(z), so residuals rᵢ = xᵢ − pᵢ average
+    to nothing near every place. With mᵢ the mean residual of the *other* rows that project near row i,
 
-        S = Σ_i w_i r_i·m_i / Σ_i w_i ‖r_i‖²,   m_i = Σ_{j≠i} w_j k_ij r_j / Σ_{j≠i} w_j k_ij.
+        S = Σᵢ wᵢ rᵢ·mᵢ / Σᵢ wᵢ ‖rᵢ‖²,   mᵢ = Σⱼ wⱼ kᵢⱼ rⱼ / Σⱼ wⱼ kᵢⱼ   over j ≠ i.
 
     Leaving the row itself out makes S zero in expectation on a self-consistent surface, however few rows
     share a place; S tends to 1 when residuals are all bias and no noise. It can come out slightly negative.
@@ -346,9 +346,9 @@ def orthogonality(
     interior: BoolArray | None = None,
     sample_weight: FloatArray | None = None,
 ) -> Orthogonality:
-    """Measure how upright residuals stand: cosines ``|P_i r_i| / |r_i|`` (Gerber et al., definition 2).
+    """Measure how upright residuals stand: cosines ‖Pᵢ rᵢ‖ / ‖rᵢ‖ (Gerber et al., definition 2).
 
-    P_i projects on the columns of the Jacobian at the row's projection. On a weak principal surface every
+    Pᵢ projects on the columns of the Jacobian at the row's projection. On a weak principal surface every
     cosine is 0. A row on the surface counts as upright.
 
     Parameters

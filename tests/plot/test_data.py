@@ -118,11 +118,13 @@ def test_ticks_are_few_and_inside(ends: tuple[float, float]) -> None:
 
 
 @pytest.mark.parametrize("name", ["grid", "cylinder", "torus", "points"])
-def test_ellipses_are_the_stretch_at_the_nodes(models: dict[str, GTM], name: str) -> None:
+def test_ellipses_are_the_stretch_at_their_places(models: dict[str, GTM], name: str) -> None:
     model = models[name]
     found = data.stretch_ellipses(model)
-    stretch = model.magnification(model.latent_.nodes)
-    np.testing.assert_allclose(found.centre, model.latent_.nodes)
+    Z = data.spread(model.latent_, 20)
+    stretch = model.magnification(Z)
+    np.testing.assert_allclose(found.centre, Z)
+    assert len(Z) == model.latent_.n_nodes
     np.testing.assert_allclose(found.half, found.scale * stretch.lengths, rtol=1e-10)
     along = np.stack([np.cos(found.angle), np.sin(found.angle)], axis=1)
     # An axis has no sign, and a circle no direction.
@@ -152,20 +154,34 @@ def test_ellipses_do_not_overlap(models: dict[str, GTM], name: str) -> None:
         assert (np.linalg.norm(inner, axis=-1) > 1.0).all()
 
 
+@pytest.mark.parametrize("name", ["grid", "cylinder"])
+def test_ellipses_stay_inside_open_edges_and_stand_even(models: dict[str, GTM], name: str) -> None:
+    found = data.stretch_ellipses(models[name])
+    along = np.stack([np.cos(found.angle), np.sin(found.angle)], axis=1)
+    reach = np.hypot(found.half[:, :1] * along, found.half[:, 1:] * along[:, ::-1])
+    layout = layouts.layout_of(models[name].latent_)
+    for axis in np.flatnonzero(~np.array(layout.periodic)):
+        assert (found.centre[:, axis] - reach[:, axis] >= layout.low[axis]).all()
+        assert (found.centre[:, axis] + reach[:, axis] <= layout.high[axis]).all()
+        assert found.centre[:, axis].min() - layout.low[axis] == pytest.approx(
+            layout.high[axis] - found.centre[:, axis].max()
+        )
+
+
 @pytest.mark.parametrize(
     ("space", "most"),
     [(latent.grid(50, 7), 20), (latent.torus(45, 12), 20), (latent.Sphere(900), 20)],
     ids=["grid", "torus", "sphere"],
 )
 def test_large_grids_are_thinned(space: latent.LatentSpace, most: int) -> None:
-    kept = data.thinned(space, most)
+    kept = data.spread(space, most)
     assert 1 < len(kept) <= most**2
     assert space.domain.contains(kept).all()
 
 
 def test_thinned_points_are_points_of_the_cloud(rng: np.random.Generator) -> None:
     space = latent.Points(rng.normal(size=(2000, 2)))
-    kept = data.thinned(space, 10)
+    kept = data.spread(space, 10)
     assert len(kept) <= 100
     assert {tuple(each) for each in kept} <= {tuple(each) for each in space.nodes}
 

@@ -21,7 +21,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from prinfold import GTM, plot
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, MissingExtraError
-from prinfold.plot import data, layouts
+from prinfold.plot import data, ink, layouts
 
 SPACES = ("line", "circle", "grid", "cylinder", "torus", "sphere", "points", "space")
 Models = dict[str, GTM]
@@ -95,6 +95,17 @@ def test_new_axes_are_in_a_figure_of_their_own(models: Models, rows: Tables) -> 
 # --------------------------------------------------------------------------------------------------- the map
 
 
+@pytest.mark.parametrize("name", ["grid", "cylinder", "torus"])
+@pytest.mark.parametrize("picture", ["latent_map", "posterior", "magnification", "folds"])
+def test_plain_saving_cuts_nothing_off(models: Models, rows: Tables, picture: str, name: str) -> None:
+    figure = PICTURES[picture](models[name], rows[name]).figure
+    figure.draw_without_rendering()
+    shown, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    assert min(shown.x0, shown.y0) > -0.005
+    assert shown.x1 < width + 0.005
+    assert shown.y1 < height + 0.005
+
+
 def test_the_background_is_the_magnification_on_its_grid(models: Models, rows: Tables) -> None:
     model = models["grid"]
     image = the(QuadMesh, plot.latent_map(model, rows["grid"]))
@@ -138,6 +149,15 @@ def test_many_classes_stay_distinct(models: Models, rows: Tables) -> None:
     dots = [each for each in ax.collections if isinstance(each, PathCollection)]
     looks = {(tuple(each.get_facecolor().ravel()), each.get_paths()[0].vertices.tobytes()) for each in dots}
     assert len(looks) == 60
+    assert len({colour for colour, _ in list(looks)}) == len(ink.PALETTE)
+
+
+def test_a_dozen_classes_have_a_colour_each(models: Models, rows: Tables) -> None:
+    ax = plot.latent_map(models["grid"], rows["grid"], labels=np.arange(len(rows["grid"])) % 12)
+    dots = [each for each in ax.collections if isinstance(each, PathCollection)]
+    assert len({tuple(each.get_facecolor().ravel()) for each in dots}) == 12
+    sizes = [float(each.get_sizes()[0]) for each in dots]
+    assert max(sizes) < 2 * min(sizes)
 
 
 def test_values_get_a_scale_and_gaps_are_hollow(models: Models, rows: Tables) -> None:
@@ -151,6 +171,12 @@ def test_values_get_a_scale_and_gaps_are_hollow(models: Models, rows: Tables) ->
     hollow, filled = [each for each in ax.collections if isinstance(each, PathCollection)]
     assert len(hollow.get_offsets()) == 5
     np.testing.assert_array_equal(filled.get_array(), values[5:])
+
+
+def test_numbers_in_names_are_in_order(models: Models, rows: Tables) -> None:
+    X = rows["grid"]
+    ax = plot.latent_map(models["grid"], X, labels=[f"flow {9 + i % 3}" for i in range(len(X))])
+    assert legend_of(ax) == ["flow 9", "flow 10", "flow 11"]
 
 
 def test_pandas_categories_keep_their_order(models: Models, rows: Tables) -> None:
@@ -259,6 +285,7 @@ def test_ellipses_on_paper_are_those_computed(models: Models) -> None:
     np.testing.assert_allclose(glyphs.get_widths(), 2 * found.half[:, 0])
     np.testing.assert_allclose(glyphs.get_heights(), 2 * found.half[:, 1])
     np.testing.assert_allclose(np.radians(glyphs.get_angles()) % np.pi, found.angle % np.pi)
+    assert ax.get_xlim() == ax.get_ylim() == (-1.0, 1.0)  # so that the scale beside them is as tall as the map
     bare = plot.magnification(models["grid"], ellipses=False)
     assert not any(isinstance(each, EllipseCollection) for each in bare.collections)
 

@@ -72,8 +72,8 @@ class Densitometer:
     def measure(self, lengths: FloatArray, integration_time: float, rng: np.random.Generator) -> FloatArray:
         """Path lengths (…, 2) of water and oil as photon counts over ``integration_time`` seconds report them.
 
-        Expected counts are N_e = t I_e exp(−Σ_p a_ep l_p); counts are Poisson; the estimate solves the two
-        equations ln(t I_e / count_e) = Σ_p a_ep l_p. Water and oil attenuate in nearly the same proportion
+        Expected counts are Nₑ = t Iₑ exp(−Σₚ aₑₚ lₚ); counts are Poisson; the estimate solves the two
+        equations ln(t Iₑ / countₑ) = Σₚ aₑₚ lₚ. Water and oil attenuate in nearly the same proportion
         at both energies, so the errors of the two lengths are large and almost opposite.
         """
         if np.isinf(integration_time):

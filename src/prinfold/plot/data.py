@@ -139,13 +139,13 @@ class Ellipses(NamedTuple):
 
 
 def stretch_ellipses(model: Any, most: int = 20) -> Ellipses:
-    """Magnitude and direction of stretch at the nodes, on a linear scale, as large as they can be without overlap.
+    """Magnitude and direction of stretch, on a linear scale, as large as they can be without overlap or overhang.
 
-    At most about ``most`` nodes along an axis are kept. Two ellipses lie apart if their half-widths
+    There are as many as nodes, but at most about ``most`` along an axis. Two ellipses lie apart if their half-widths
     h(u) = ‖diag(ℓ) Vᵀ u‖ along the line u between their centres add up to less than its length.
     """
     latent = model.latent_
-    Z = thinned(latent, most)
+    Z = spread(latent, most)
     stretch = model.magnification(Z)
     # Axes as columns on paper: directions times lengths, seen in the frame of the paper.
     axes = np.matmul(local_frame(latent, Z), stretch.directions) * stretch.lengths[:, None, :]
@@ -164,8 +164,18 @@ def stretch_ellipses(model: Any, most: int = 20) -> Ellipses:
     both = width + width.T
     room = distance[both > 0] / both[both > 0]
     fits = float(room.min()) if np.isfinite(room).any() else 0.5 / max(float(half.max(initial=0.0)), 1e-300)
+    if isinstance(layout, Plane) and isinstance(latent, Lattice):
+        fits = min(fits, _room_to_the_edge(layout, centre, axes))
     scale = 0.95 * fits
     return Ellipses(centre, scale * half, np.arctan2(U[:, 1, 0], U[:, 0, 0]), scale)
+
+
+def _room_to_the_edge(layout: Plane, centre: FloatArray, axes: FloatArray) -> float:
+    """The largest scale at which no ellipse hangs over an open edge."""
+    reach = np.linalg.norm(axes, axis=2)  # half-widths along the axes of the paper
+    gap = np.minimum(centre - np.asarray(layout.low), np.asarray(layout.high) - centre)
+    held = (reach > 0) & ~np.asarray(layout.periodic)
+    return float(np.min(gap[held] / reach[held], initial=np.inf))
 
 
 def over_the_seams(layout: Layout, centre: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -183,18 +193,17 @@ def over_the_seams(layout: Layout, centre: FloatArray) -> tuple[IntArray, FloatA
     return index, shift
 
 
-def thinned(latent: LatentSpace, most: int) -> FloatArray:
-    """(k, Q) nodes, at most ``most`` along an axis: every so many of a lattice, a new spiral on a sphere."""
+def spread(latent: LatentSpace, most: int) -> FloatArray:
+    """(k, Q) places spread evenly over the space, about as many as nodes but at most ``most`` along an axis.
+
+    On a lattice these are the middles of equal cells, which keeps them off its open edges; elsewhere nodes, or a new
+    spiral on a sphere.
+    """
     if isinstance(latent, Lattice):
-        keep = np.zeros(latent.shape, dtype=bool)
-        picks = []
-        for n, closed in zip(latent.shape, latent.periodic, strict=True):
-            stride = -(-n // most)
-            if closed:  # a stride that divides the axis leaves no narrow gap at the seam
-                stride = next(s for s in range(stride, n + 1) if n % s == 0)
-            picks.append(np.arange(((n - 1) % stride) // 2, n, stride))
-        keep[np.ix_(*picks)] = True
-        return latent.nodes[keep.ravel()]
+        domain, counts = latent.domain, [min(n, most) for n in latent.shape]
+        edges = zip(domain.low, domain.high, counts, strict=True)
+        middles = [low + (high - low) * (np.arange(n) + 0.5) / n for low, high, n in edges]
+        return np.stack([each.ravel() for each in np.meshgrid(*middles, indexing="ij")], axis=1)
     if latent.n_nodes <= most**2:
         return latent.nodes
     if not isinstance(latent, Points):

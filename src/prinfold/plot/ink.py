@@ -33,11 +33,20 @@ PALE = "#c9ced6"
 ACCENT = "#0072B2"
 SIGNAL = "#D55E00"
 
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A4FBF", "#1f2328")
-"""After Okabe and Ito: told apart by readers with any of the common colour deficiencies."""
+PALETTE = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A4FBF", "#1f2328"),
+    *("#882255", "#8C8C1A", "#17BECF", "#8C564B", "#FF6F91", "#1B5E20", "#7F8FA6", "#C0CA33"),
+)
+"""The first eight after Okabe and Ito: told apart by readers with any of the common colour deficiencies."""
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*")
+MARKERS = ("o", "s", "^", "D", "v", "<", ">", "p", "h")
 """As many as do not divide the palette evenly, so that colour and shape together stay distinct for long."""
+
+_PASSES = 2
+"""After which, and one more on drawing, matplotlib's layout of axes with a fixed aspect is settled."""
+
+_SIZES = {"s": 0.85, "D": 0.75, "^": 1.15, "v": 1.15, "<": 1.15, ">": 1.15, "p": 1.1, "h": 1.05}
+"""Squares and diamonds look larger than discs of their area, triangles smaller."""
 
 PAPER = LinearSegmentedColormap.from_list("prinfold_paper", ["#f7f8fa", "#dfe3e8", "#b4bcc7", "#7f8a98"])
 """For backgrounds: light enough that every colour of the palette stands out on it."""
@@ -57,8 +66,12 @@ def axes_for(ax: Axes | None, depth: int = 2, size: tuple[float, float] = (6.4, 
     return ax
 
 
-def done(ax: Any) -> Axes:
-    """The axes, to be returned."""
+def done(ax: Any, *, settle: bool) -> Axes:
+    """The axes, to be returned; a figure of our own has its layout settled first."""
+    if settle:
+        # One pass takes the axes for wider than their aspect leaves them, and labels would be cut off on saving.
+        for _ in range(_PASSES):
+            ax.figure.get_layout_engine().execute(ax.figure)
     finished: Axes = ax
     return finished
 
@@ -80,6 +93,7 @@ def tidy(ax: Any) -> None:
             axis.pane.set_edgecolor(PALE)
             axis.line.set_color(PALE)
             axis._axinfo["grid"].update(color="#eceff2", linewidth=0.6)
+            axis.labelpad = 9  # clear of the tick labels, however they are turned
         ax.zaxis.label.set_size(9.5)
         return
     for name, spine in ax.spines.items():
@@ -118,7 +132,7 @@ def frame(ax: Any, layout: Layout) -> None:
 
 def box(ax: Any, sides: tuple[float, ...]) -> None:
     """Proportions of a box in space, small enough to leave room for its labels; few ticks."""
-    ax.set_box_aspect(sides, zoom=0.85)
+    ax.set_box_aspect(sides, zoom=0.8)
     for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
         axis.set_major_locator(MaxNLocator(4))
 
@@ -183,7 +197,7 @@ def scale_bar(ax: Any, mappable: Any, words: str, *, factors: bool = False, top:
 
 def marker_area(n: int) -> float:
     """Area in square points of a marker among n: smaller as there are more."""
-    return float(np.clip(9000.0 / max(n, 1), 5.0, 30.0))
+    return float(np.clip(12000.0 / max(n, 1), 9.0, 30.0))
 
 
 def dots(ax: Any, place: FloatArray, **options: Any) -> Any:
@@ -210,7 +224,12 @@ def triangles(ax: Any, corners: FloatArray) -> None:
 def draw_rows(ax: Any, place: FloatArray, groups: Groups | None, values: FloatArray | None) -> Any:
     """Rows by class, by value or all alike; returns what a colour scale is made for, where there are values."""
     area = marker_area(len(place))
-    common: dict[str, Any] = {"linewidths": 0.4, "edgecolors": "white", "zorder": 3, "clip_on": False}
+    common: dict[str, Any] = {
+        "linewidths": 0.4 if area > 10 else 0.25,
+        "edgecolors": "white",
+        "zorder": 3,
+        "clip_on": False,
+    }
     if groups is not None:
         _draw_groups(ax, place, groups, area, common)
         return None
@@ -234,9 +253,9 @@ def _draw_groups(ax: Any, place: FloatArray, groups: Groups, area: float, common
         dots(ax, place[missing], s=area, label="no label", **hollow)
     for i, name in enumerate(groups.names):
         rows, marker = place[groups.index == i], MARKERS[i % len(MARKERS)]
-        # Squares and diamonds look larger than discs of their area, triangles and stars smaller.
-        size = area * {"s": 0.85, "D": 0.75, "^": 1.15, "v": 1.15, "*": 1.6}.get(marker, 1.0)
-        dots(ax, rows, s=size, marker=marker, c=PALETTE[i % len(PALETTE)], label=name, **common)
+        dots(
+            ax, rows, s=area * _SIZES.get(marker, 1.0), marker=marker, c=PALETTE[i % len(PALETTE)], label=name, **common
+        )
     legend(ax)
 
 

@@ -10,7 +10,6 @@ from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import ink
 from prinfold.plot.data import (
-    Ellipses,
     Field,
     given_field,
     ladder,
@@ -96,7 +95,7 @@ def latent_map(
     if filled is not None:
         words = "magnification factor" if isinstance(background, str) else "background"
         ink.scale_bar(on, filled, words, factors=isinstance(background, str), top=scale is not None)
-    return ink.done(on)
+    return ink.done(on, settle=ax is None)
 
 
 def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
@@ -124,7 +123,7 @@ def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
         for name, at, style in (("mean", found.mean, "-"), ("mode", found.mode, (0, (2, 2)))):
             on.axvline(float(at[0, 0]), color=ink.SIGNAL, lw=1.2, ls=style, label=name, zorder=3)
         ink.legend(on)
-        return ink.done(on)
+        return ink.done(on, settle=ax is None)
     ink.frame(on, layout)
     scale = _node_colours(on, fitted, layout, found.weight, (0.0, float(found.weight.max())))
     ink.scale_bar(on, scale, "posterior probability of the node")
@@ -133,7 +132,7 @@ def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
     ink.dots(on, layout.place(found.mode, middle), s=80, marker="D", facecolors="none", label="mode", **pen)
     ink.dots(on, layout.place(found.mean, middle), s=34, marker="o", facecolors="white", label="mean", **pen)
     ink.legend(on)
-    return ink.done(on)
+    return ink.done(on, settle=ax is None)
 
 
 def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, ax: Axes | None = None) -> Axes:
@@ -147,7 +146,7 @@ def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, a
     model : fitted estimator or pipeline
         The model.
     ellipses : bool, default=True
-        Whether ellipses are drawn at the nodes (every so many of a large grid).
+        Whether ellipses are drawn, spread evenly over the map.
     resolution : int, default=200
         Cells of the shading along each axis.
     ax : matplotlib.axes.Axes, default=None
@@ -167,17 +166,17 @@ def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, a
         on.plot(z, factor, color=ink.ACCENT, lw=1.8)
         on.set(ylabel="length in data space\nper unit of latent space", yscale="log")
         _plain_log(on.yaxis)
-        return ink.done(on)
+        return ink.done(on, settle=ax is None)
     ink.frame(on, layout)
     field = magnification_field(fitted.model, layout, resolution)
     if field is None:
         value = log_factor(fitted.model, latent.nodes)
         ink.scale_bar(on, _node_colours(on, fitted, layout, value, limits(value)), words, factors=True)
-        return ink.done(on)
+        return ink.done(on, settle=ax is None)
     ink.scale_bar(on, ink.draw_field(on, field), words, factors=True)
     if ellipses:
         _draw_ellipses(on, fitted, layout)
-    return ink.done(on)
+    return ink.done(on, settle=ax is None)
 
 
 def folds(model: Any, *, ax: Axes | None = None) -> Axes:
@@ -217,7 +216,7 @@ def folds(model: Any, *, ax: Axes | None = None) -> Axes:
         ink.legend(on)
     else:
         ink.title(on, "no folds")
-    return ink.done(on)
+    return ink.done(on, settle=ax is None)
 
 
 # ----------------------------------------------------------------------------------------------- what to draw
@@ -325,19 +324,6 @@ def _draw_ellipses(ax: Any, fitted: Fitted, layout: Layout) -> None:
     )
     glyphs.set_in_layout(False)  # their size is unknown until they are drawn
     ax.add_collection(glyphs, autolim=False)
-    if isinstance(layout, Plane):
-        _make_room(ax, layout, found)
-
-
-def _make_room(ax: Any, layout: Plane, found: Ellipses) -> None:
-    """Widen open axes until no ellipse hangs over their ends; a closed one ends at its seam."""
-    along = np.stack([np.cos(found.angle), np.sin(found.angle)], axis=1)
-    for i, set_limits in enumerate((ax.set_xlim, ax.set_ylim)):
-        if not layout.periodic[i]:
-            # Half-width of an ellipse along an axis: the root of the sum of its squared half-axes' shares.
-            half = np.hypot(found.half[:, 0] * along[:, i], found.half[:, 1] * along[:, 1 - i])
-            low, high = (found.centre[:, i] - half).min(), (found.centre[:, i] + half).max()
-            set_limits(min(low, layout.low[i]), max(high, layout.high[i]))
 
 
 def _curve_axis(ax: Any, layout: Layout) -> None:

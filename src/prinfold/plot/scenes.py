@@ -95,7 +95,7 @@ def surface(
         nodes = view(fitted.points(fitted.latent.nodes))
         ink.dots(on, nodes, s=22, marker="+", c=ink.INK, linewidths=0.9, zorder=5)
     _frame(on, view, np.concatenate([*seen, *([] if rows is None else [view(rows)])]))
-    return ink.done(on)
+    return ink.done(on, settle=ax is None)
 
 
 def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
@@ -141,7 +141,7 @@ def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
     if curve.ending:
         unit = "iteration" if len(iteration) == 2 else "iterations"
         ink.title(on, f"{curve.ending.rstrip('.')}; {len(iteration) - 1} {unit}")
-    return ink.done(on)
+    return ink.done(on, settle=ax is None)
 
 
 def model(estimator: Any, X: Any = None, **options: Any) -> Axes:

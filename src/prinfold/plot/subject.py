@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,7 +91,7 @@ def group(labels: Any, n_rows: int) -> Groups:
     present = set(given[~missing].tolist())
     if order is None:
         try:
-            order = sorted(present)
+            order = sorted(present, key=_natural if all(isinstance(each, str) for each in present) else None)
         except TypeError:  # of mixed types
             order = sorted(present, key=str)
     order = [each for each in order if each in present]
@@ -114,6 +115,11 @@ def _plain_labels(labels: Any) -> tuple[Any, list[Any] | None]:
             order = series.cat.get_categories().to_list()
         labels = np.array([*series.to_list(), None], dtype=object)[:-1]
     return np.asarray(labels, dtype=object), order
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A key that puts "class 2" before "class 10"."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _is_missing(label: Any) -> bool:
