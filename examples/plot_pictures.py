@@ -13,7 +13,7 @@ Every figure that prinfold draws, in the order in which the guide explains them.
 import numpy as np
 from matplotlib import pyplot as plt
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler
 
 from prinfold import GTM, datasets, plot
 
@@ -79,7 +79,7 @@ plot.surface(model, data.X, labels=data.names, dims=[0, 6])
 # Behind a scaling step, in the units of the rows:
 
 grams = curve.X * [1.0, 1000.0]
-scaled = make_pipeline(StandardScaler(), GTM(1, nodes=20, basis=6, random_state=0)).fit(grams)
+scaled = make_pipeline(MaxAbsScaler(), GTM(1, nodes=20, basis=6, random_state=0)).fit(grams)
 plot.surface(scaled, grams)
 
 # %%
