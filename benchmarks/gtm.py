@@ -1,228 +1,360 @@
-"""What a GTM fit costs, as ratios to things measured in the same run.
+"""What a GTM costs, as ratios to the two matrix products that no EM iteration does without.
 
-    python benchmarks/gtm.py [--full]
+    python benchmarks/gtm.py [--full] [--only 1,5] [--figures FOLDER]
 
-Seconds per EM iteration against the two matrix products it cannot do without, against EM written plainly
-with whole matrices, and against scikit-learn's spherical Gaussian mixture; memory beyond the data as rows
-grow; time to import; the first fit of a fresh process against its second. Repetitions of all contestants
-take turns and medians are reported, because machines are shared.
+All in one run: dense and planned iterations, a large map, the verbs, iterations to the goal, other libraries
+where they are installed, growth, imports and memory. Contestants take turns, medians and minima are
+reported, and only times of the same run are compared, because machines are shared.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
-import subprocess
-import sys
+import os
 import time
-import tracemalloc
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.special import logsumexp
+from gtm_growth import bench_growth, draw_growth, draw_peers
+from gtm_house import bench_house
+from gtm_late import CYCLE, dense_parts, fingerprints, fit, late, parts_of, sheet, switched
+from gtm_peers import available
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
+from timing import Times, clocked, floor, peak_mb, print_table, take_turns
 
-from prinfold import GTM
+from prinfold import GTM, datasets
 from prinfold.exceptions import PrinfoldWarning
-from prinfold.latent import grid
 
-SIZES = {
-    "N=20000 D=50 K=900 M=103": {"n": 20_000, "D": 50, "nodes": 30, "basis": 10},
-    "N=1000 D=12 K=400 M=84": {"n": 1000, "D": 12, "nodes": 20, "basis": 9},
+CORES = joblib.cpu_count()
+LARGE, SMALL = "N=20000 D=50 K=900", "N=1000 D=12 K=400"
+SIZES: dict[str, dict[str, Any]] = {
+    LARGE: {"n": 20_000, "D": 50, "nodes": 30, "basis": 10, "wanted": 1.5},
+    SMALL: {"n": 1000, "D": 12, "nodes": 20, "basis": 9, "wanted": 3.0},
 }
 
 
-def sheet(n: int, D: int, dtype: Any = np.float64, seed: int = 0) -> np.ndarray:
-    """A bent sheet in D columns with noise of 0.1, which a GTM unfolds on."""
-    rng = np.random.default_rng(seed)
-    u = rng.uniform(-1, 1, (n, 2))
-    curved = np.column_stack([u, np.sin(2 * u[:, 0]), u[:, 0] * u[:, 1], np.cos(3 * u[:, 1])])
-    frame = np.linalg.qr(rng.normal(size=(D, 5)))[0]
-    return (curved @ frame.T + 0.1 * rng.normal(size=(n, D))).astype(dtype)
+def pipe(n: int) -> np.ndarray:
+    return datasets.make_pipe_flow(n, rng=0).X
 
 
-# ------------------------------------------------------------------------------------- time per iteration
+def verdict(got: float, wanted: float) -> str:
+    return f"≤ {wanted:g} {'yes' if got <= wanted else 'NO'}"
 
 
-def plain_em(X: np.ndarray, Phi: np.ndarray, W: np.ndarray, beta: float, iterations: int, lam: float = 0.01) -> float:
-    """EM as the thesis writes it, one whole N × K matrix after another; returns the log-likelihood."""
-    T = X - X.mean(axis=0)
-    n, D = T.shape
-    mask = np.append(np.ones(Phi.shape[1] - 1), 0.0)
-    for _ in range(iterations):
-        Y = Phi @ W
-        distance = (T**2).sum(axis=1)[:, None] - 2 * T @ Y.T + (Y**2).sum(axis=1)
-        log_p = -0.5 * beta * distance
-        total = logsumexp(log_p, axis=1)
-        R = np.exp(log_p - total[:, None])
-        mass = R.sum(axis=0)
-        W = cho_solve(cho_factor(Phi.T @ (mass[:, None] * Phi) + lam * np.diag(mask)), Phi.T @ (R.T @ T))
-        Y = Phi @ W
-        distance = (T**2).sum(axis=1)[:, None] - 2 * T @ Y.T + (Y**2).sum(axis=1)
-        beta = n * D / ((R * distance).sum() + lam * (mask @ (W**2).sum(axis=1)))
-    return float(total.sum() + n * (0.5 * D * np.log(beta / (2 * np.pi)) - np.log(len(Phi))))
+# ------------------------------------------------------------------------------- 1. dense, against the floor
 
 
-def contestants(X: np.ndarray, nodes: int, basis: int, iterations: int) -> dict[str, Callable[[], float]]:
-    """Name → a function that returns its seconds per iteration once."""
-    n, D = X.shape
-    K = nodes * nodes
-    options = {"nodes": nodes, "basis": basis, "tol": 0}
-    start = GTM(max_iter=0, **options).fit(X)
-    Phi = start.basis_.bind(start.latent_).features(grid(nodes, nodes).nodes)
-    Y, R, moment = np.ones((K, D), X.dtype), np.full((n, K), 1 / K, X.dtype), np.empty((K, D), X.dtype)
+def bench_dense(full: bool) -> None:
+    lines = []
+    for label, size in SIZES.items():
+        large = size["n"] > 5000
+        turns, at_once = ((12, 2) if full else (3, 1)) if large else ((40, 10) if full else (20, 10))
+        for dtype in (np.float64, np.float32):
+            X = sheet(size["n"], size["D"], dtype)
+            at = late(X, size["nodes"], size["basis"], 5)
+            for threads in sorted({1, CORES}):
+                with threadpool_limits(threads):
+                    runs = {"floor": floor(X, size["nodes"] ** 2, at_once), "dense": partial(at.steps, at_once, False)}
+                    took = take_turns(runs, turns)
+                ours, products = took["dense"], took["floor"]
+                ratio = ours.median / products.median
+                best = ours.least / products.least
+                cells = (
+                    1e3 * products.median,
+                    1e3 * ours.median,
+                    ratio,
+                    best,
+                    verdict(ratio, size["wanted"]),
+                )
+                lines.append((label, dtype.__name__, threads, *cells))
+    heads = ("size", "type", "threads", "products ms", "iteration ms", "ratio", "of minima", "wanted")
+    print_table("1. Dense E-step and M-step, planning off, against the two products", heads, lines)
+    bench_dense_parts(full)
+    lines = []
+    for dtype in (np.float64, np.float32):
+        X = sheet(20_000, 50, dtype)
+        for planned in (False, True):
+            with switched(planned):
+                peak = peak_mb(partial(fit, X))
+            lines.append((dtype.__name__, "planned" if planned else "dense", X.nbytes / 1e6, peak, verdict(peak, 100)))
+    print_table(f"   Memory of a fit beyond the data, {LARGE}", ("type", "", "data MB", "peak MB", "wanted"), lines)
 
-    def ours() -> float:
-        # History notes the time after each iteration, so that start, checks and diagnostics do not count.
-        seconds = GTM(max_iter=iterations, **options).fit(X).history_["seconds"]
-        return (seconds[-1] - seconds[0]) / iterations
 
-    def products() -> float:
-        clock = time.perf_counter()
-        for _ in range(iterations):
-            np.dot(X, Y.T, out=R)
-            np.dot(R.T, X, out=moment)
-        return (time.perf_counter() - clock) / iterations
+def bench_dense_parts(full: bool) -> None:
+    lines = []
+    for label, size in SIZES.items():
+        X = sheet(size["n"], size["D"])
+        with threadpool_limits(1):
+            at = late(X, size["nodes"], size["basis"], 5)
+            products = Times(floor(X, size["nodes"] ** 2, 7 if full else 3)()).median
+            parts = dense_parts(at, 7 if full else 3)
+        lines.append((label, *(seconds / products for seconds in parts.values())))
+    print_table("   … and its parts, one thread, as shares of the two products", ("size", *parts), lines)
 
-    def plain() -> float:
-        clock = time.perf_counter()
-        plain_em(X, Phi, start.weights_, 1 / start.noise_variance_, max(1, iterations // 2))
-        return (time.perf_counter() - clock) / max(1, iterations // 2)
 
-    centres = start.inverse_transform(start.latent_.nodes).astype(X.dtype)
-    settings = {"weights_init": np.full(K, 1 / K, X.dtype), "precisions_init": np.ones(K, X.dtype)}
+# -------------------------------------------------------------------------------------- 2. planned, late
 
-    def mixture() -> float:
-        k = max(1, iterations - 1)
-        model = GaussianMixture(
-            K, covariance_type="spherical", means_init=centres, init_params="random_from_data", tol=0, max_iter=k
+
+def bench_planned(full: bool) -> None:
+    n = 20_000
+    tables = {f"sheet, noise {noise:g}, {n} × 50": sheet(n, 50, noise=noise) for noise in (0.02, 0.05, 0.1)}
+    tables[f"pipe flow, {n} × 12"] = pipe(n)
+    lines, anatomy = [], []
+    for label, X in tables.items():
+        for threads in sorted({1, CORES}):
+            with threadpool_limits(threads):
+                at = late(X, 30, 10, 40 if full else 15)
+                at.renew()
+                # A whole cycle from one renewal of the groups to the next.
+                cycles = [CYCLE // 4] * 4 if full else [8]
+                runs = {
+                    "floor": floor(X, 900, 2),
+                    "planned": partial(at.steps, 8, True),
+                    "dense": partial(at.steps, 1, False),
+                }
+                took = take_turns(runs, len(cycles))
+                planned, products = took["planned"], took["floor"].median
+                renewal = max(planned[0] - planned.median, 0.0)
+                ratio = (planned.median + renewal / CYCLE) / products
+                parts = parts_of(at, 5 if full else 3)
+            lines.append(
+                (label, threads, 1e3 * products, took["dense"].median / products, ratio)
+                + (planned.least / took["floor"].least, parts.kept, parts.lost, verdict(ratio, 0.3))
+            )
+            shares = (parts.grouping, parts.bound, parts.sums, parts.m_step)
+            anatomy.append((label, threads, *(each / products for each in shares)))
+    heads = (
+        "data, K=900",
+        "threads",
+        "products ms",
+        "dense",
+        "planned",
+        "of minima",
+        "share kept",
+        "lost nats/row",
+        "wanted",
+    )
+    print_table(
+        f"2. Planned iterations late in training, a renewal every {CYCLE} included, over the products", heads, lines
+    )
+    heads = ("data, K=900", "threads", "grouping", "bound", "sums over pairs kept", "M-step")
+    print_table("   … and their parts", heads, anatomy)
+
+
+# ------------------------------------------------------------------------------------------ 3. a large map
+
+
+def bench_large(full: bool) -> None:
+    n, nodes, noise = (100_000, 100, 0.03) if full else (20_000, 50, 0.03)
+    X = sheet(n, 20, noise=noise)
+    clock = time.perf_counter()
+    model = GTM(nodes=nodes, basis=10, max_iter=200 if full else 30).fit(X)
+    total = time.perf_counter() - clock
+    at = late(X, nodes, 10, 10)
+    at.renew()
+    steps = Times(at.steps(8, True))
+    late_seconds = steps.median + max(steps[0] - steps.median, 0.0) / CYCLE
+    parts = parts_of(at, 1)
+    title = f"3. A map of {nodes} × {nodes} nodes, {n} × 20 rows (sheet, noise {noise:g}), {CORES} threads"
+    lines = [
+        (
+            "prinfold",
+            f"{nodes} × {nodes}",
+            late_seconds,
+            model.n_iter_,
+            total,
+            "converged" if model.converged_ else "stopped at max_iter",
         )
-        model.set_params(**settings)
-        clock = time.perf_counter()
-        model.fit(X)
-        # One M-step before the k iterations and one E-step after them make one more.
-        return (time.perf_counter() - clock) / (k + 1)
+    ]
+    found, missing = available(X, 20, 10)
+    for name, once in found.items():
+        seconds = Times(once()).median
+        lines.append((name, "20 × 20", seconds, model.n_iter_, seconds * model.n_iter_, "total from one iteration"))
+    lines += [(name, "20 × 20", "–", "–", "–", why) for name, why in missing.items()]
+    print_table(title, ("", "nodes", "s/iteration", "iterations", "total s", ""), lines)
+    print(f"  share of pairs kept {parts.kept:.3f}, lost {parts.lost:.1e} nats per row")
+    if full:
+        peak = peak_mb(partial(fit, X, nodes=nodes, max_iter=2))
+        whole = 8 * n * nodes**2 / 1e6
+        print(f"  peak memory of a fit beyond the data {peak:.0f} MB; all responsibilities would be {whole:.0f} MB")
 
-    return {"prinfold GTM": ours, "two products": products, "plain NumPy EM": plain, "sklearn mixture": mixture}
+
+# ---------------------------------------------------------------------------------------------- 4. verbs
 
 
-def take_turns(
-    runs: Mapping[str, Callable[[], float]], repeats: int, seldom: Mapping[str, int] | None = None
-) -> dict[str, float]:
-    """Medians of repetitions that take turns; ``seldom`` names those that run only so many times."""
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for turn in range(repeats):
-        for name, once in runs.items():
-            if turn < (seldom or {}).get(name, repeats):
-                seconds[name].append(once())
-    return {name: float(np.median(values)) for name, values in seconds.items()}
+def bench_verbs(full: bool) -> None:
+    n, turns = 20_000, 5 if full else 2
+    lines = []
+    for label, X in {f"sheet, noise 0.05, {n} × 50": sheet(n, 50, noise=0.05), f"pipe flow, {n} × 12": pipe(n)}.items():
+        model = fit(X, max_iter=20)
+        products = floor(X, 900)
+        verbs: dict[str, Callable[[], Any]] = {
+            "transform": partial(model.transform, X),
+            "score_samples": partial(model.score_samples, X),
+            "responsibilities": partial(model.responsibilities, X),
+            "… with threshold=1e-6": partial(model.responsibilities, X, threshold=1e-6),
+        }
+        for name, verb in verbs.items():
+            took = take_turns(
+                {"floor": products, "planned": partial(off, verb, True), "dense": partial(off, verb, False)}, turns
+            )
+            least = {kind: times.median / took["floor"].median for kind, times in took.items()}
+            lines.append((label, name, least["dense"], least["planned"], took["planned"].median / took["dense"].median))
+        seconds = Times(clocked(partial(model.project, X[:1000]), 3)).median
+        lines.append((label, f"project: {1e3 * seconds:.0f} ms per 1000 rows", "–", "–", "–"))
+    heads = ("data, K=900", "verb", "dense/products", "planned/products", "planned/dense")
+    print_table(
+        f"4. Questions to a fitted map, {CORES} threads (the first product alone is half of the two)", heads, lines
+    )
+    bench_sparse_out(full)
+    bench_sparse_in(full)
+
+
+def off(verb: Callable[[], Any], planned: bool) -> list[float]:
+    with switched(planned):
+        return clocked(verb)
+
+
+def bench_sparse_out(full: bool) -> None:
+    n = 50_000 if full else 10_000
+    lines = []
+    for noise in (0.03, 0.1):
+        X = sheet(n, 20, noise=noise)
+        model = fit(X[:10_000], nodes=100, max_iter=15)
+        found = model.responsibilities(X, threshold=1e-6)
+        per_row = found.nnz / n
+        held = (found.data.nbytes + found.indices.nbytes + found.indptr.nbytes) / n
+        lines.append((f"sheet, noise {noise:g}", per_row, held, held * 1e6 / 1e9, 8 * 1e10 / 1e9))
+    heads = ("data", "weights per row", "bytes per row", "10⁶ × 10⁴ GB", "dense GB")
+    print_table(
+        f"   responsibilities(threshold=1e-6) of a 100 × 100 map, {n} rows, and what a million would take", heads, lines
+    )
+
+
+def bench_sparse_in(full: bool) -> None:
+    n = 20_000 if full else 5000
+    S = fingerprints(n, 2048)
+    lines = []
+    for name, X in {"CSR": S, "dense": S.toarray()}.items():
+        held = (S.data.nbytes + S.indices.nbytes + S.indptr.nbytes if name == "CSR" else X.nbytes) / 1e6
+        model = fit(X, nodes=20, basis=6, max_iter=6)
+        seconds = Times(np.diff(model.history_["seconds"])).median
+        peak = peak_mb(partial(fit, X, nodes=20, basis=6, max_iter=1))
+        lines.append((name, held, peak, seconds, model.history_["objective"][-1]))
+    heads = ("table", "data MB", "peak beyond it MB", "s/iteration", "objective")
+    print_table(f"   Fingerprints, {n} × 2048 bits, {S.nnz / S.shape[0] / 2048:.1%} set, K=400", heads, lines)
+
+
+# ------------------------------------------------------------------------- 5. how soon it gets there
+
+VARIANTS = {
+    "plain dense EM": (False, 1.0, False),
+    "+ planned": (True, 1.0, False),
+    "+ over-relaxed": (True, 1.8, False),
+    "+ warm-up": (True, 1.8, True),
+}
 
 
 def bench_iterations(full: bool) -> None:
-    print("\nOne EM iteration in milliseconds, and the time of prinfold's as a multiple of the others'")
-    heads = ("size", "type", "threads", "GTM", "products", "plain", "mixture", "/products", "/plain", "/mixture")
-    widths = (26, 8, 7, 8, 8, 8, 8, 9, 7, 8)
-    print("  ".join(h.rjust(w) for h, w in zip(heads, widths, strict=True)))
+    n, most = (20_000, 200) if full else (8000, 100)
+    tables = {
+        f"sheet, noise 0.05, {n} × 50, K=900": (sheet(n, 50, noise=0.05), 30, 10),
+        f"pipe flow, {n} × 12, K=900": (pipe(n), 30, 10),
+        "pipe flow, 1000 × 12, K=400": (pipe(1000), 20, 7),
+    }
+    lines = []
+    for label, (X, nodes, basis) in tables.items():
+        target = base = None
+        for name, (planned, relaxation, warm) in VARIANTS.items():
+            settings = {"nodes": nodes, "basis": basis, "relaxation": relaxation}
+            with switched(planned, warm):
+                # The history begins after the warm-up, which is therefore timed on its own.
+                ahead = Times(clocked(partial(fit, X, **settings, max_iter=0))).least if warm else 0.0
+                history = fit(X, **settings, max_iter=most).history_
+            with switched(planned, False):
+                ahead -= Times(clocked(partial(fit, X, **settings, max_iter=0))).least if warm else 0.0
+            objective = np.array(history["objective"])
+            if target is None:
+                target = objective[0] + 0.999 * (objective[-1] - objective[0])
+            reached = int(np.argmax(objective >= target)) if (objective >= target).any() else None
+            seconds = float("nan") if reached is None else max(ahead, 0.0) + history["seconds"][reached]
+            base = base or seconds
+            lines.append((label, name, "–" if reached is None else reached, seconds, base / seconds, objective[-1]))
+    title = f"5. To 99.9 % of what plain EM gains in {most} iterations, {CORES} threads, warm-up included"
+    print_table(title, ("data", "how", "iterations", "seconds", "times faster", "objective at the end"), lines)
+
+
+# ---------------------------------------------------------------------------------------------- 6. peers
+
+
+def bench_peers(full: bool) -> dict[str, dict[str, float]]:
+    lines, ratios = [], {}
     for label, size in SIZES.items():
         large = size["n"] > 5000
-        repeats, iterations = ((9, 10) if full else (3, 2)) if large else ((25, 20) if full else (7, 10))
-        for dtype in (np.float64, np.float32):
-            X = sheet(size["n"], size["D"], dtype)
-            for threads in sorted({1, joblib.cpu_count()}):
-                with threadpool_limits(threads):
-                    runs = contestants(X, size["nodes"], size["basis"], iterations)
-                    # The slow ones would take most of a quick run.
-                    seldom = {"plain NumPy EM": 1, "sklearn mixture": 1} if large and not full else None
-                    ms = {name: 1e3 * s for name, s in take_turns(runs, repeats, seldom).items()}
-                ours, products, plain, mixture = ms.values()
-                cells = [label, dtype.__name__, str(threads)]
-                cells += [f"{v:.2f}" for v in (ours, products, plain, mixture)]
-                cells += [f"{ours / v:.2f}" if v else "-" for v in (products, plain, mixture)]
-                print("  ".join(c.rjust(w) for c, w in zip(cells, widths, strict=True)), flush=True)
+        X = sheet(size["n"], size["D"], noise=0.02)
+        with threadpool_limits(1):
+            at = late(X, size["nodes"], size["basis"])
+            at.renew()
+            runs: dict[str, Callable[[], Any]] = {
+                "two products": floor(X, size["nodes"] ** 2, 1 if large else 10),
+                "prinfold dense": partial(at.steps, 1 if large else 10, False),
+                "prinfold planned": partial(at.steps, 4 if large else 10, True),
+            }
+            found, missing = available(X, size["nodes"], size["basis"])
+            few = dict.fromkeys(found, 2 if full else 1) if large else {}
+            took = take_turns({**runs, **found}, (8 if full else 3) if large else (10 if full else 4), few)
+        base = took["two products"].median
+        if not large:
+            took.pop("prinfold planned")  # too small a job to be planned
+        ratios[label] = {name: times.median / base for name, times in took.items() if name != "two products"}
+        lines += [(label, name, 1e3 * times.median, times.median / base, "") for name, times in took.items()]
+        lines += [(label, name, "–", "–", why) for name, why in missing.items()]
+    heads = ("size", "what", "ms/iteration", "/ products", "")
+    print_table(
+        "6. One EM iteration on one thread, float64 (sheet, noise 0.02; planned: between renewals)", heads, lines
+    )
+    return ratios
 
 
-# ------------------------------------------------------------------------------------------------- memory
-
-
-def peak_beyond_data(n: int) -> float:
-    """MiB that a fit allocates at its peak, the table not counted."""
-    X = sheet(n, 10)
-    gc.collect()
-    tracemalloc.start()
-    GTM(nodes=20, basis=6, max_iter=2, tol=0).fit(X)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak / 2**20
-
-
-def bench_memory(full: bool) -> None:
-    print("\nMemory of a fit beyond the data, D=10, K=400 (the whole responsibility matrix would hold N × K)")
-    peak_beyond_data(1000)  # imports and caches
-    for n in (3000, 30_000, 300_000) + ((3_000_000,) if full else ()):
-        whole = n * 400 * 8 / 2**20
-        print(f"  N={n:>8}  data {n * 80 / 2**20:7.1f} MiB   peak {peak_beyond_data(n):7.1f} MiB   R {whole:8.1f} MiB")
-
-
-# ------------------------------------------------------------------------------------ imports, first fit
-
-FIRST_FIT = """
-import time, warnings
-import numpy as np
-from prinfold import GTM
-warnings.simplefilter("ignore")
-X = np.random.default_rng(0).normal(size=(300, 5))
-for _ in range(2):
-    clock = time.perf_counter()
-    GTM(max_iter=20, tol=0).fit(X)
-    print(time.perf_counter() - clock)
-"""
-
-
-def run_python(program: str) -> str:
-    return subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
-
-
-def timed(program: str) -> float:
-    clock = time.perf_counter()
-    run_python(program)
-    return time.perf_counter() - clock
-
-
-def bench_imports(full: bool) -> None:
-    repeats = 21 if full else 9
-    programs = {
-        "nothing": "pass",
-        "import sklearn.mixture": "import sklearn.mixture",
-        "from prinfold import GTM": "from prinfold import GTM",
-    }
-    runs = {name: lambda program=program: timed(program) for name, program in programs.items()}
-    take_turns(runs, 1)  # files into the cache
-    seconds = take_turns(runs, repeats)
-    bare, theirs, ours = seconds.values()
-    print(f"\nImport, median of {repeats} fresh processes, an empty one ({bare:.2f} s) taken off")
-    print(f"  import sklearn.mixture   {theirs - bare:.2f} s")
-    print(f"  from prinfold import GTM {ours - bare:.2f} s, {(ours - bare) / (theirs - bare):.2f} × (wanted ≤ 1.3)")
-    pairs = np.array([[float(line) for line in run_python(FIRST_FIT).split()] for _ in range(repeats)])
-    first, second = np.median(pairs, axis=0)
-    print(f"First small fit of a process (300 × 5, 20 iterations) {1e3 * first:.0f} ms, second {1e3 * second:.0f} ms")
+SECTIONS: dict[str, Callable[[bool], Any]] = {
+    "1": bench_dense,
+    "2": bench_planned,
+    "3": bench_large,
+    "4": bench_verbs,
+    "5": bench_iterations,
+    "6": bench_peers,
+    "7": bench_growth,
+    "8": bench_house,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="more repetitions and sizes")
-    full = parser.parse_args().full
-    warnings.simplefilter("ignore", PrinfoldWarning)
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    print(f"GTM benchmark, {joblib.cpu_count()} cores")
-    bench_imports(full)
-    bench_memory(full)
-    bench_iterations(full)
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--quick", action="store_true", help="smaller sizes, under three minutes on two cores (default)")
+    how.add_argument("--full", action="store_true", help="the sizes and repetitions that are published")
+    parser.add_argument("--only", default=",".join(SECTIONS), help="numbers of sections, with commas between")
+    parser.add_argument(
+        "--figures", type=Path, default=Path(__file__).parent / "results", help="folder for the figures"
+    )
+    arguments = parser.parse_args()
+    for category in (PrinfoldWarning, ConvergenceWarning):
+        warnings.simplefilter("ignore", category)
+    clock = time.perf_counter()
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    print(f"GTM benchmark, {CORES} cores{load}, NumPy {np.__version__}, {'full' if arguments.full else 'quick'}")
+    done = {number: SECTIONS[number](arguments.full) for number in arguments.only.split(",")}
+    if "6" in done:
+        draw_peers(done["6"], arguments.figures)
+    if "7" in done:
+        draw_growth(done["7"], arguments.figures)
+    print(f"\n{time.perf_counter() - clock:.0f} s in all")
 
 
 if __name__ == "__main__":
