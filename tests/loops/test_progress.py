@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from prinfold import GTM
-from prinfold.loops import Iteration, progress_for
+from prinfold.loops import Iteration, StopReason, progress_for
 
 DATA = np.random.default_rng(0).normal(size=(30, 3))
 
@@ -46,6 +46,27 @@ def test_a_bar_redraws_one_line():
     assert "4/4" in frames[-1]
     assert "objective 1.3333" in frames[-1]
     assert (reason, end) == ("GTM It settled.", "")
+
+
+@pytest.mark.parametrize(("reason", "full"), [(StopReason.CONVERGED, True), (StopReason.INTERRUPTED, False)])
+def test_a_bar_that_settled_early_looks_finished(reason, full):
+    stream = Terminal()
+    (bar,) = progress_for(1, "GTM", stream)
+    bar(Iteration(3, 10, None, {"objective": 1.0}))
+    bar.close(str(reason))
+    last = stream.getvalue().split("\n")[0].split("\r")[-1]
+    assert ("░" not in last) == full
+    assert ("3 iterations" if full else "3/10") in last
+    assert stream.getvalue().endswith(f"\nGTM {reason}\n")
+
+
+@pytest.mark.parametrize("columns", [1, 10, 40, 200])
+def test_a_bar_never_wraps(columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    stream = Terminal()
+    (bar,) = progress_for(1, "GTM", stream)
+    bar(Iteration(123, 1000, None, {"objective": -1.2345678}))
+    assert len(stream.getvalue().removeprefix("\r").removesuffix("\x1b[K")) <= max(columns - 1, 1)
 
 
 def test_a_bar_of_no_iterations():

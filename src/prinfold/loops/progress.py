@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import Any, Protocol, TextIO
 
-from prinfold.loops.fixed_point import Iteration
+from prinfold.loops.fixed_point import Iteration, StopReason
 
 _WIDTH = 28
 
@@ -35,20 +36,26 @@ class ProgressBar:
 
     def __init__(self, label: str, stream: TextIO) -> None:
         self.label, self.stream = label, stream
+        self.last: Iteration[Any] | None = None
 
     def __call__(self, iteration: Iteration[Any]) -> bool:
-        done = iteration.index / max(iteration.max_iter, 1)
-        bar = ("█" * round(_WIDTH * done)).ljust(_WIDTH, "░")
-        objective = iteration.measures["objective"]
-        self.stream.write(
-            f"\r{self.label} {bar} {iteration.index}/{iteration.max_iter}  objective {objective:.5g}\x1b[K"
-        )
-        self.stream.flush()
+        self.last = iteration
+        self._draw(iteration.index / max(iteration.max_iter, 1), f"{iteration.index}/{iteration.max_iter}")
         return False
 
     def close(self, message: str) -> None:
-        """Leave the line behind with the reason for stopping."""
+        """Leave the line behind with the reason for stopping; a loop that settled is done, however early."""
+        if self.last is not None and message == str(StopReason.CONVERGED):
+            self._draw(1.0, f"{self.last.index} iterations")
         self.stream.write(f"\n{self.label} {message}\n")
+        self.stream.flush()
+
+    def _draw(self, done: float, count: str) -> None:
+        bar = ("█" * round(_WIDTH * done)).ljust(_WIDTH, "░")
+        objective = self.last.measures["objective"] if self.last else float("nan")
+        # A line as wide as the terminal would wrap, and each redrawing would then leave one behind.
+        room = max(shutil.get_terminal_size().columns - 1, 1)
+        self.stream.write(f"\r{f'{self.label} {bar} {count}  objective {objective:.5g}'[:room]}\x1b[K")
         self.stream.flush()
 
 
