@@ -248,19 +248,20 @@ def test_arrays_of_any_layout_and_byte_order(order, tmp_path):
     same(model, back)
 
 
-def test_an_array_without_axes_keeps_its_shape(fitted, tmp_path):
-    model = copy.copy(fitted)
-    model.verbose = np.array(0)
-    model.save(tmp_path / "model.prinfold")
-    assert load(tmp_path / "model.prinfold").verbose.shape == ()
+def there_and_back(value):
+    """A value through the text and the arrays of a file, whatever a model would say to it."""
+    arrays = {}
+    text = files._dump({"value": files._encode(value, "value", arrays)})
+    return files._decode(json.loads(text)["value"], arrays)
+
+
+def test_an_array_without_axes_keeps_its_shape():
+    assert there_and_back(np.array(0)).shape == ()
 
 
 @pytest.mark.parametrize("value", [float("inf"), -float("inf"), -0.0, 1e-320, 0.1, 2**70, "\ud800", (1, (2.0, None))])
-def test_odd_plain_values(value, fitted, tmp_path):
-    model = copy.copy(fitted)
-    model.verbose = value
-    model.save(tmp_path / "model.prinfold")
-    back = load(tmp_path / "model.prinfold").verbose
+def test_odd_plain_values(value):
+    back = there_and_back(value)
     assert back == value
     assert repr(back) == repr(value)
 
@@ -618,12 +619,12 @@ def basis(**fields: Any) -> dict[str, Any]:
         ((*FITTED,), "basis_", LATTICE, "does not describe a model"),
         ((*FITTED,), "weights_", {"$array": "GTM.offset_"}, "weights of shape"),
         ((*FITTED,), "weights_", {"$array": "absent"}, "does not describe a model"),
-        ((*FITTED,), "weights_", [[1.0]], "does not describe a model"),
+        ((*FITTED,), "weights_", [[1.0]], "does not (describe a model|fit together)"),
         ((*FITTED,), "offset_", {"$array": "GTM.weights_"}, "weights of shape|shape"),
         ((*FITTED,), "noise_variance_", -1.0, "variance|weights of shape"),
         ((*FITTED,), "noise_variance_", 0.0, "variance|weights of shape"),
         ((*FITTED,), "noise_variance_", {"$float": "nan"}, "variance|weights of shape"),
-        ((*FITTED,), "noise_variance_", "1", "does not describe a model"),
+        ((*FITTED,), "noise_variance_", "1", "does not (describe a model|fit together)"),
         ((*FITTED,), "n_features_in_", 10**9, "weights of shape|shape"),
         ((*FITTED,), "transform", 5, "not those it needs: \\['transform'\\]"),
         ((*FITTED,), "__class__", 5, "not those it needs"),
@@ -814,3 +815,35 @@ def test_sphere_models_of_many_nodes_are_not_refused(tmp_path):
     assert load(tmp_path / "a").latent_.n_nodes == 3000
     assert model.stop_reason_ is StopReason.MAX_ITER
     assert prinfold.load is load
+
+
+def test_text_beyond_its_cap_is_refused_and_up_to_it_is_read(content, tmp_path, monkeypatch):
+    (tmp_path / "a").write_bytes(content)
+    body, arrays = dismantle(tmp_path / "a")
+    path = forge(tmp_path / "b", body, arrays)
+    with safe_open(path, framework="numpy") as stream:
+        length = len(stream.metadata()["prinfold"])
+    monkeypatch.setattr(files, "_MOST_JSON", length)
+    assert isinstance(load(path), GTM)
+    monkeypatch.setattr(files, "_MOST_JSON", length - 1)
+    with pytest.raises(CorruptModelFileError, match="not a prinfold model file"):
+        load(path)
+
+
+def test_long_text_in_a_small_file_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_MOST_JSON", 10_000)
+    monkeypatch.setattr(files.json, "loads", lambda _: pytest.fail("the text was read"))
+    path = tmp_path / "a"
+    path.write_bytes(pack({"a": np.zeros(2)}, metadata={"prinfold": "[" * 10_001}))
+    with pytest.raises(CorruptModelFileError, match="not a prinfold model file"):
+        load(path)
+
+
+def test_more_arrays_than_their_cap_are_refused(content, tmp_path, monkeypatch):
+    (tmp_path / "a").write_bytes(content)
+    _, arrays = dismantle(tmp_path / "a")
+    monkeypatch.setattr(files, "_MOST_ARRAYS", len(arrays))
+    assert isinstance(load(tmp_path / "a"), GTM)
+    monkeypatch.setattr(files, "_MOST_ARRAYS", len(arrays) - 1)
+    with pytest.raises(CorruptModelFileError, match="not a prinfold model file"):
+        load(tmp_path / "a")

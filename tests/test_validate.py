@@ -642,7 +642,7 @@ def test_every_parameter_is_checked():
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
 def test_a_bad_value_is_named(name, value):
-    with pytest.raises(InvalidParameterError, match=f"GTM: {name}={re.escape(repr(value))} is not "):
+    with pytest.raises(InvalidParameterError, match=f"GTM: {name} must be .*, got {re.escape(repr(value))}"):
         GTM(**{name: value}).fit(DATA)
 
 
@@ -705,7 +705,23 @@ def test_a_whole_number_too_large_for_a_float_is_still_a_number():
 def test_words_of_constraints():
     assert (nothing | integer(2)).words == "None or a whole number of at least 2"
     assert real(0, above=True).words == "a finite number above 0"
-    assert one_of(["a", "b"]).words == "one of 'a', 'b'"
+    assert one_of(["a", "b", "c"]).words == "'a', 'b' or 'c'"
+    assert (nothing | one_of(["a", "b"]) | real(0)).words == "None, 'a', 'b' or a finite number of at least 0"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"nodes": 0}, "GTM: nodes must be None, a whole number of at least 1, .*, got 0$"),
+        ({"latent": "cirlce"}, "latent must be None, 'grid', 'line', .*, got 'cirlce'; did you mean 'circle'"),
+        ({"init": "PCA"}, "init must be 'pca', .*, got 'PCA'; did you mean 'pca'"),
+        ({"latent": "banana"}, "got 'banana'$"),
+    ],
+    ids=str,
+)
+def test_near_misses_are_recognised(settings, words):
+    with pytest.raises(InvalidParameterError, match=words):
+        GTM(**settings).fit(DATA)
 
 
 def test_errors_are_ours_and_what_python_expects():

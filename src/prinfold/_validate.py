@@ -6,6 +6,7 @@ The only file that touches scikit-learn's private helpers.
 from __future__ import annotations
 
 import datetime as dt
+import difflib
 import numbers
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -232,13 +233,27 @@ def check_latent(Z: Any, n_columns: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class Constraint:
-    """What a parameter may be: a test and the words that describe it."""
+    """What a parameter may be: a test, the words that describe it, and the names among its values."""
 
     test: Callable[[Any], bool]
     words: str
 
     def __or__(self, other: Constraint) -> Constraint:
-        return Constraint(lambda v: self.test(v) or other.test(v), f"{self.words} or {other.words}")
+        parts = (*(self.parts or (self.words,)), *(other.parts or (other.words,)))
+        return Constraint(lambda v: self.test(v) or other.test(v), _either(parts), self.names + other.names, parts)
+
+    def refusal(self, name: str, value: Any) -> str:
+        """What to say of a value that cannot be, with the name that was probably meant."""
+        near = difflib.get_close_matches(value.lower(), self.names, 1) if isinstance(value, str) else []
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"{name} must be {self.words}, got {value!r}{hint}"
+    names: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    """The words of each alternative, where there are several."""
+
+
+def _either(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
 
 
 def _is_number(value: Any, kind: type) -> bool:
@@ -267,7 +282,8 @@ def real(minimum: float, *, above: bool = False) -> Constraint:
 
 def one_of(options: Mapping[str, Any] | Sequence[str]) -> Constraint:
     """One of a few names."""
-    return Constraint(lambda v: isinstance(v, str) and v in options, "one of " + ", ".join(map(repr, options)))
+    shown = tuple(map(repr, options))
+    return Constraint(lambda v: isinstance(v, str) and v in options, _either(shown), tuple(options), shown)
 
 
 def instance_of(*types: type, words: str) -> Constraint:
@@ -279,7 +295,7 @@ nothing = Constraint(lambda v: v is None, "None")
 flag = Constraint(lambda v: isinstance(v, bool | np.bool_), "True or False")
 axis_counts = integer(1) | Constraint(
     lambda v: isinstance(v, tuple | list) and len(v) > 0 and all(integer(1).test(i) for i in v),
-    "a tuple of such numbers, one per latent axis",
+    "a tuple of such numbers (one per latent axis)",
 )
 random_state = Constraint(
     lambda v: v is None or integer(0).test(v) or isinstance(v, np.random.RandomState | np.random.Generator),
@@ -291,9 +307,7 @@ def check_parameters(estimator: Any, constraints: Mapping[str, Constraint]) -> N
     """Check every parameter of an estimator against its table."""
     for name, value in estimator.get_params(deep=False).items():
         if not constraints[name].test(value):
-            raise InvalidParameterError(
-                f"{type(estimator).__name__}: {name}={value!r} is not {constraints[name].words}"
-            )
+            raise InvalidParameterError(f"{type(estimator).__name__}: {constraints[name].refusal(name, value)}")
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
