@@ -237,6 +237,9 @@ class Constraint:
 
     test: Callable[[Any], bool]
     words: str
+    names: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    """The words of each alternative, where there are several."""
 
     def __or__(self, other: Constraint) -> Constraint:
         parts = (*(self.parts or (self.words,)), *(other.parts or (other.words,)))
@@ -247,9 +250,6 @@ class Constraint:
         near = difflib.get_close_matches(value.lower(), self.names, 1) if isinstance(value, str) else []
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"{name} must be {self.words}, got {value!r}{hint}"
-    names: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    """The words of each alternative, where there are several."""
 
 
 def _either(parts: Sequence[str]) -> str:
