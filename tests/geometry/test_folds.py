@@ -129,3 +129,21 @@ def test_what_cannot_work_is_named():
         find_folds(np.zeros((2, 3, 2)), None, np.zeros((1, 3), dtype=int))
     with pytest.raises(InvalidDataError, match="at least as many data columns"):
         find_folds(np.zeros((2, 1, 2)), None, chain(2))
+
+
+@pytest.mark.parametrize(("share", "warped"), [(0.74, False), (0.7499, False), (0.7501, True), (0.76, True)])
+def test_three_quarters_of_a_right_angle_is_a_warp_and_less_is_none(share, warped):
+    # Main directions at right angles, stretched by ρ: they turn by 1 − 1/ρ of a right angle.
+    ratio = 1 / (1 - share)
+    folds = find_folds(np.array([np.diag([ratio, 1.0]), np.diag([1.0, ratio])]), None, chain(2))
+    np.testing.assert_allclose(folds.turn, share * np.pi / 2)
+    assert ("badly warped at 2 of 2 nodes" in (describe(folds) or "")) is warped
+
+
+@pytest.mark.parametrize(("degrees", "warped"), [(60.0, False), (67.0, False), (68.0, True), (75.0, True)])
+def test_a_ribbon_is_warped_from_67_and_a_half_degrees(degrees, warped):
+    # So long and narrow that the weight is 1.
+    turn = np.radians(degrees)
+    R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    ribbon = np.diag([1e5, 1.0])
+    assert (describe(find_folds(np.array([ribbon, R @ ribbon]), None, chain(2))) is not None) is warped
