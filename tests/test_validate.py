@@ -464,12 +464,15 @@ def test_one_node_is_a_gaussian():
 
 
 @pytest.mark.parametrize("shift", [1e6, -1e6, [1e6, 0, -3e7]])
-def test_data_far_from_the_origin_give_the_same_map(shift, plain):
-    far = gtm().fit(DATA + shift)
-    np.testing.assert_allclose(far.transform(DATA + shift), plain.transform(DATA), atol=1e-6)
-    np.testing.assert_allclose(far.project(DATA + shift) - shift, plain.project(DATA), atol=1e-6)
-    assert far.noise_variance_ == pytest.approx(plain.noise_variance_, rel=1e-6)
-    np.testing.assert_allclose(far.score_samples(DATA + shift), plain.score_samples(DATA), atol=1e-5)
+def test_data_far_from_the_origin_give_the_same_map(shift):
+    data = np.round(DATA * 2**16) / 2**16  # so that the shift loses no digits of the data themselves
+    near, far = gtm().fit(data), gtm().fit(data + shift)
+    # The mean is known to eps·|shift| only, and ten iterations may make a few hundred times that.
+    atol = max(1e-6, 1000 * np.finfo(float).eps * np.abs(shift).max())
+    np.testing.assert_allclose(far.transform(data + shift), near.transform(data), atol=atol)
+    np.testing.assert_allclose(far.project(data + shift) - shift, near.project(data), atol=atol)
+    assert far.noise_variance_ == pytest.approx(near.noise_variance_, rel=1e-6)
+    np.testing.assert_allclose(far.score_samples(data + shift), near.score_samples(data), atol=1e-5)
 
 
 def test_float32_far_from_the_origin_is_as_good_as_its_digits():
@@ -564,9 +567,8 @@ def test_equal_weights_are_no_weights(weight, plain):
 
 
 def test_all_the_weight_on_one_row():
-    model = gtm().fit(DATA, sample_weight=np.eye(60)[4])
-    np.testing.assert_allclose(model.project(DATA[4:5]), DATA[4:5], atol=1e-6)
-    assert np.isfinite(model.transform(DATA)).all()
+    with pytest.raises(InvalidDataError, match=r"only 1 row\(s\) have a positive weight, but at least 2 are needed"):
+        gtm().fit(DATA, sample_weight=np.eye(60)[3])
 
 
 @pytest.mark.parametrize(
@@ -629,8 +631,8 @@ BAD = {
     "noise_floor": [0, -1, np.nan, np.inf, None],
     "init": ["PCA", "zeros", 3, None, [[0.0, 0.0]]],
     "max_iter": [-1, 1.5, "10", None, np.inf],
+    "relaxation": [0.5, -1, np.nan, np.inf, "fast", None, True],
     "tol": [-1e-3, np.nan, np.inf, "small", None],
-    "relaxation": [0.5, 0, -1, np.nan, np.inf, "fast", None, True],
     "random_state": [-1, 1.5, "seed", "0", True],
     "verbose": [-1, 1.5, "loud", None],
 }

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from prinfold._typing import FloatArray, RandomState
+from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
 
 _SHOWN = 5
@@ -215,6 +215,16 @@ def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
     return np.asarray(weight)
 
 
+def weighty_rows(weight: FloatArray | None, min_rows: int) -> IntArray | None:
+    """Which rows have a weight, or None for all: the others must not count, not even in how rounding falls."""
+    if weight is None or (weight > 0).all():
+        return None
+    kept = np.flatnonzero(weight)
+    if len(kept) < min_rows:
+        raise InvalidDataError(f"only {len(kept)} row(s) have a positive weight, but at least {min_rows} are needed")
+    return kept
+
+
 def check_latent(Z: Any, n_columns: int) -> FloatArray:
     """(n, Q) finite latent coordinates in float64."""
     try:
@@ -261,10 +271,12 @@ def _is_number(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def integer(minimum: int) -> Constraint:
-    """A whole number, at least ``minimum``."""
+def integer(minimum: int, maximum: int | None = None) -> Constraint:
+    """A whole number, at least ``minimum`` and at most ``maximum``."""
+    words = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
     return Constraint(
-        lambda v: _is_number(v, numbers.Integral) and v >= minimum, f"a whole number of at least {minimum}"
+        lambda v: _is_number(v, numbers.Integral) and minimum <= v <= (v if maximum is None else maximum),
+        f"a whole number {words}",
     )
 
 

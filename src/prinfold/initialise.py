@@ -47,6 +47,23 @@ def weighted_mean(table: FloatArray, weight: FloatArray | None) -> FloatArray:
     return np.asarray(anchor + sum_blocks(total, rows.slices) / rows.total_weight)
 
 
+def smallest_noise(rows: Rows, relative: float) -> float:
+    """The least noise variance: a share of the mean variance of a column, but not below rounding in the data.
+
+    A number near v is stored to within v·eps, which scatters it by v·eps/√12. Columns that do not vary are
+    stored without error as far as anyone can tell.
+    """
+    spread = sum_blocks(lambda part: _column_squares(rows, part), rows.slices) / rows.total_weight
+    kind = np.finfo(rows.table.dtype)
+    rounding = np.where(spread > 0, np.square(kind.eps * rows.offset) / 12.0, 0.0)
+    return float(max(relative * spread.mean(), rounding.mean(), kind.tiny * 1e8))
+
+
+def _column_squares(rows: Rows, part: slice) -> FloatArray:
+    weight, block = rows.block_weight(part), rows.block(part).astype(np.float64, copy=False)
+    return np.asarray(np.einsum("nd,nd->d", block, block) if weight is None else weight @ np.square(block))
+
+
 def principal_axes(rows: Rows, rank: int) -> Axes:
     """The first ``rank`` principal directions of centred rows, with signs fixed (fewer where D is less)."""
     rank = min(rank, rows.n_columns)

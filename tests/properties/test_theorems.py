@@ -8,7 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.spatial import cKDTree
 
+from prinfold import GTM, datasets
 from tests.properties.cases import Case, cases, cloud, random_rotation, small_rotation
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
@@ -142,6 +144,19 @@ def test_nothing_on_the_surface_is_nearer_than_the_projection(case: Case):
         assert (nearest <= best + 1e-12).all()
     assert (nearest <= np.square(X - model.reconstruct(X)).sum(axis=1) + 1e-12).all()
     assert_allclose(model.projection_error(X), nearest.mean(), rtol=1e-9)
+
+
+def test_a_crumpled_surface_has_nearest_points_too():
+    """A sheet so flexible that it folds through itself many times, against a mesh far finer than its folds."""
+    X = datasets.make_swiss_roll(600, rng=0).X
+    model = GTM(nodes=25, basis=18, regularization=0.01, max_iter=50, tol=0).fit(X)
+    assert model.folds_.folded.mean() > 0.1, "not crumpled: the comparison would say nothing"
+    found = model._nearest(X)
+    finest, _ = cKDTree(model.mesh(700).vertices).query(X)
+    farther = np.sqrt(found.squared_distance) > finest + 1e-9
+    assert farther.mean() < 0.005
+    again = np.linalg.norm(model.project(found.points) - found.points, axis=1)
+    assert (again > 1e-6).mean() < 0.005
 
 
 @cases()

@@ -36,6 +36,10 @@ class BoundBasis(Protocol):
     def penalised(self) -> BoolArray:
         """(M,) True where a weight penalty applies."""
 
+    @property
+    def detail(self) -> float:
+        """Latent length over which the basis functions change."""
+
     def features(self, Z: FloatArray) -> FloatArray:
         """(n, M) φ_m(z)."""
 
@@ -83,7 +87,7 @@ class GaussianBasis:
         plain = tuple(map(int, self.shape)) if isinstance(self.shape, tuple | list) else int(self.shape)
         object.__setattr__(self, "shape", plain)
         if not (1e-6 <= self.width <= 1e6 and self.scale <= 1e6):  # squares of anything else mean nothing
-            raise InvalidParameterError(f"a basis of width={self.width:g} and scale={self.scale:g} spans no latent space")
+            raise InvalidParameterError(f"a basis of width={self.width:g}, scale={self.scale:g} spans no latent space")
         _refuse_too_many(self, prod(plain) if isinstance(plain, tuple) else plain)
 
     def bind(self, latent: LatentSpace) -> BoundGaussianBasis:
@@ -94,6 +98,8 @@ class GaussianBasis:
 
     def _centres(self, latent: LatentSpace) -> FloatArray:
         if isinstance(latent, Sphere):
+            if (self.shape if isinstance(self.shape, int) else prod(self.shape)) < 4:
+                raise InvalidParameterError(f"a basis on a sphere needs at least 4 functions, got {self.shape}")
             return Sphere(self.shape if isinstance(self.shape, int) else prod(self.shape)).nodes
         shape = (self.shape,) * latent.n_columns if isinstance(self.shape, int) else self.shape
         if len(shape) != latent.n_columns:
@@ -121,6 +127,10 @@ class BoundGaussianBasis:
     width: float
     linear: bool
     penalise_bias: bool
+
+    @property
+    def detail(self) -> float:
+        return self.width
 
     @property
     def penalised(self) -> BoolArray:
@@ -185,6 +195,10 @@ class BoundHarmonicBasis:
 
     n_harmonics: int
     penalise_bias: bool
+
+    @property
+    def detail(self) -> float:
+        return 1.0 / self.n_harmonics
 
     @property
     def penalised(self) -> BoolArray:

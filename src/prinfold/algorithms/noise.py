@@ -211,10 +211,11 @@ class IsotropicNoise:
         near: IntArray | None,
     ) -> None:
         """Add a block to the sums. Rows are divided by the sums of their relative weights, not the weights."""
-        share = 1.0 / posterior.total if weight is None else weight / posterior.total
-        product = posterior.relative.T @ (loaded * share[:, None].astype(loaded.dtype))
-        sums.products[slice(None) if near is None else near] += product
         ones = np.ones(len(loaded)) if weight is None else weight
+        largest = float(ones.max())  # a block may be in single precision, which holds no weight of 1e-46
+        share = (ones / largest) / posterior.total
+        product = posterior.relative.T @ (loaded * share[:, None].astype(loaded.dtype))
+        sums.products[slice(None) if near is None else near] += largest * product.astype(np.float64)
         sums.square += float(ones @ _row_squares(loaded))
         sums.log_likelihood += float(ones @ posterior.log_likelihood)
         sums.total += float(ones.sum())

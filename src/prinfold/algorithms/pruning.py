@@ -110,7 +110,7 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray) -> Groups:
         distance[part] = np.einsum("nd,nd->n", block, block) - 2 * closeness.max(axis=1)
 
     for_each_block(one_block, rows.slices)
-    order = np.lexsort((distance, label)).astype(np.int32 if rows.n_rows < 2**31 else np.int64)
+    order: IntArray = np.asarray(np.lexsort((distance, label)), dtype=np.int32 if rows.n_rows < 2**31 else np.int64)
     starts = _cut(label[order])
     centre, radius = np.empty((len(starts) - 1, rows.n_columns)), np.empty(len(starts) - 1)
 

@@ -31,11 +31,14 @@ _MOST_GRID_AXES = 6
 
 def make_latent(latent: Any, nodes: Any, n_components: int, n_rows: float) -> LatentSpace:
     """The latent space that the parameters ``latent``, ``nodes`` and ``n_components`` ask for."""
-    for given in (latent, nodes):
-        if isinstance(given, LatentSpace):
-            return given
-    if isinstance(nodes, np.ndarray):
-        return Points(nodes)
+    if isinstance(nodes, LatentSpace | np.ndarray):
+        if latent is not None:
+            raise InvalidParameterError("nodes given one by one are a latent space of their own; leave latent at None")
+        return nodes if isinstance(nodes, LatentSpace) else Points(nodes)
+    if isinstance(latent, LatentSpace):
+        if nodes is not None:
+            raise InvalidParameterError("the latent space given has its nodes already; leave nodes at None")
+        return latent
     name = latent or "grid"
     fixed, build = LATENTS[name]
     if fixed not in (None, n_components) and n_components != _DEFAULT_COMPONENTS:

@@ -12,19 +12,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import dense, for_each_block
 from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
-from prinfold._validate import check_latent, check_table
+from prinfold._validate import check_latent, check_table, integer
 from prinfold.estimators.callbacks import CallbackSupportMixin
-from prinfold.exceptions import OutOfDomainError
+from prinfold.exceptions import InvalidParameterError, OutOfDomainError
 from prinfold.files import save
+from prinfold.geometry.domain import Box
 from prinfold.geometry.metric import stretch
 from prinfold.geometry.projection import Projection, project_to_surface, surface_starts
 from prinfold.kernels.distances import squared_distances
 from prinfold.latent import LatentSpace
 
-_MESH_PER_AXIS = {1: 400, 2: 50, 3: 13}
-"""Mesh vertices along each axis by latent dimension; beyond three a mesh is too large to be of use."""
+_MESH_PER_AXIS = {1: (400, 20_000), 2: (50, 250), 3: (13, 40)}
+"""Fewest and most mesh vertices along each axis by latent dimension; beyond three a mesh is too large to use."""
 
-_N_STARTS = 4
+_VERTICES_PER_DETAIL = 8.0
+"""Mesh vertices over the latent length in which the map changes, so that no fold falls between them."""
+
+_N_STARTS = 6
 _PROJECT_ROWS = 1024
 
 
@@ -177,7 +181,9 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
             ``vertices`` (V, D), ``latent`` (V, Q), ``faces`` (F, q + 1).
         """
         check_is_fitted(self)
-        resolution = resolution or _MESH_PER_AXIS.get(self.latent_.dimension)
+        if resolution is not None and not integer(2).test(resolution):
+            raise InvalidParameterError(f"resolution must be {integer(2).words}, got {resolution!r}")
+        resolution = resolution or self._resolution()
         fine = self.latent_.refined(resolution) if resolution else self.latent_
         return Mesh(self._point(fine.nodes), fine.nodes, fine.faces)
 
@@ -212,6 +218,27 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         save(self, path)
 
     # --------------------------------------------------------------------------------------- plumbing
+
+    def _detail(self) -> float:
+        """Latent length over which the map changes; a method that knows says so."""
+        return np.inf
+
+    def _resolution(self) -> int | None:
+        limits = _MESH_PER_AXIS.get(self.latent_.dimension)
+        if limits is None:
+            return None
+        domain = self.latent_.domain
+        # A sphere of r² vertices has them √(4π)/r apart.
+        extent = max(np.subtract(domain.high, domain.low)) if isinstance(domain, Box) else np.sqrt(4 * np.pi)
+        return int(np.clip(1 + _VERTICES_PER_DETAIL * extent / self._detail(), *limits))
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit left, so that one that fails now leaves no mixture of the two."""
+        for name in [name for name in vars(self) if name.endswith("_") or name == "_model"]:
+            delattr(self, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "latent_")
 
     @abstractmethod
     def _latent_of(self, table: FloatArray) -> FloatArray:

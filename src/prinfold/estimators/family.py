@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import Rows, as_rows
 from prinfold._typing import FloatArray, RandomState
-from prinfold._validate import as_generator
+from prinfold._validate import as_generator, integer
 from prinfold.algorithms import gtm
 from prinfold.algorithms.noise import Parameters
 from prinfold.estimators.base import PrincipalManifold
@@ -155,6 +155,8 @@ class GTMFamily(PrincipalManifold):
         ndarray of shape (n, D)
         """
         check_is_fitted(self)
+        if not integer(0).test(n):
+            raise InvalidParameterError(f"n must be {integer(0).words}, got {n!r}")
         model = self._model
         rows, _ = gtm.sample(model, self._parameters(), n, as_generator(random_state))
         return rows + self.offset_
@@ -162,6 +164,7 @@ class GTMFamily(PrincipalManifold):
     @property
     def folds_(self) -> Folds:
         """Fold and warp diagnostics at the nodes."""
+        check_is_fitted(self)
         nodes, domain = self.latent_.nodes, self.latent_.domain
         return find_folds(self._jacobian(nodes), domain.frame(nodes), self.latent_.edges)
 
@@ -174,6 +177,9 @@ class GTMFamily(PrincipalManifold):
 
     def _latent_of(self, table: FloatArray) -> FloatArray:
         return gtm.posterior_mean(self._model, self._rows(table), self._parameters())
+
+    def _detail(self) -> float:
+        return self._model.surface.basis.detail
 
     def _point(self, Z: FloatArray) -> FloatArray:
         return self._model.surface.point(Z, self.weights_) + self.offset_

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from prinfold._arrays import Rows, as_rows, blas_on_one_thread
-from prinfold._typing import FloatArray, RandomState
+from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold._validate import (
     Constraint,
     as_generator,
@@ -25,8 +26,10 @@ from prinfold._validate import (
     one_of,
     random_state,
     real,
+    weighty_rows,
 )
 from prinfold.algorithms import gtm
+from prinfold.algorithms.basis import Basis
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import ConstantPenalty, IsotropicNoise, Parameters, PriorPenalty
 from prinfold.algorithms.sizes import LATENTS, make_basis, make_latent
@@ -44,7 +47,7 @@ from prinfold.exceptions import (
 )
 from prinfold.files import storable
 from prinfold.geometry.folds import describe
-from prinfold.initialise import principal_axes, weighted_mean
+from prinfold.initialise import principal_axes, smallest_noise, weighted_mean
 from prinfold.latent import LatentSpace
 from prinfold.loops import Outcome, StopReason, progress_for, run_fixed_point
 
@@ -57,8 +60,32 @@ _FAR_MODE = 2.0
 _MANY_ROWS = 0.05
 """Share of such rows from which a warning is due."""
 
+_MOST_FEATURES = 2**28
+"""Nodes × basis functions beyond which no model was ever trained."""
+
 _MANY_ON_FOLDS = 0.1
 """Share of the data on folded nodes from which a warning is due."""
+
+
+class Job(NamedTuple):
+    """A training job: the model that stays fixed, the rows, and the recipe of its basis."""
+
+    model: gtm.GTMModel
+    rows: Rows
+    basis: Basis
+
+
+def _attributes(job: Job, parameters: Parameters) -> dict[str, Any]:
+    """What a fitted GTM consists of."""
+    return {
+        "latent_": job.model.surface.latent,
+        "basis_": job.basis,
+        "offset_": job.rows.offset,
+        "weights_": parameters.weights,
+        "noise_variance_": 1.0 / parameters.precision,
+        "n_features_in_": parameters.weights.shape[1],
+        "_model": job.model,
+    }
 
 
 @storable
@@ -150,7 +177,7 @@ class GTM(GTMFamily):
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = {
-        "n_components": integer(1),
+        "n_components": integer(1, 32),
         "nodes": nothing | axis_counts | instance_of(LatentSpace, np.ndarray, words="an array or latent space"),
         "basis": nothing | axis_counts | Constraint(lambda v: hasattr(v, "bind"), "a basis object"),
         "width": real(0, above=True),
@@ -222,30 +249,25 @@ class GTM(GTMFamily):
         GTM
         """
         check_parameters(self, self._constraints)
+        self._forget()
         table = check_table(self, X, reset=True, min_rows=2, accept_sparse=self._accept_sparse)
         weight = check_weight(sample_weight, table)
-        rows = self._centre(table, weight)
-        model = self._assemble(rows)
-        start = warmed_up(self._start(rows))(model, rows, as_generator(self.random_state))
-        self._keep(model, self._train(model, rows, start))
-        self._warn(rows)
+        kept = weighty_rows(weight, min_rows=2)
+        job = self._assemble(table, weight) if kept is None else self._assemble(table[kept], np.asarray(weight)[kept])
+        start = warmed_up(self._start(job, table.shape[0], kept))(job.model, job.rows, as_generator(self.random_state))
+        self._keep(job, self._train(job, start))
+        self._warn(job.rows)
         return self
 
-    def _centre(self, table: FloatArray, weight: FloatArray | None) -> Rows:
-        self.offset_ = weighted_mean(table, weight)
+    def _assemble(self, table: FloatArray, weight: FloatArray | None) -> Job:
+        """What stays fixed while the surface is trained: rows, map, noise and penalty."""
+        offset = weighted_mean(table, weight)
         total = table.shape[0] if weight is None else float(weight.sum())
-        self.latent_ = make_latent(self.latent, self.nodes, self.n_components, total)
-        return as_rows(table, self.offset_, weight, width=self.latent_.n_nodes)
-
-    def _assemble(self, rows: Rows) -> gtm.GTMModel:
-        """The fixed part of the model: map, noise and penalty."""
-        self.basis_ = make_basis(self.basis, self.width, self.penalise_bias, self.latent_)
-        surface = BasisMap(self.latent_, self.basis_.bind(self.latent_))
-        variance = principal_axes(rows, 1).column_variance
-        # Rounding in the data themselves is noise too, and the only kind that constant data have.
-        rounding = np.square(np.finfo(rows.table.dtype).eps * np.abs(self.offset_).max(initial=0.0))
-        floor = max(self.noise_floor * variance, float(rounding), float(np.finfo(rows.table.dtype).tiny) ** 0.5)
-        return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())
+        latent = make_latent(self.latent, self.nodes, self.n_components, total)
+        basis = make_basis(self.basis, self.width, self.penalise_bias, latent)
+        rows = as_rows(table, offset, weight, width=latent.n_nodes)
+        noise = IsotropicNoise(smallest_noise(rows, self.noise_floor))
+        return Job(gtm.GTMModel(BasisMap(latent, basis.bind(latent)), noise, self._penalty()), rows, basis)
 
     def _penalty(self) -> ConstantPenalty | PriorPenalty:
         if self.prior_precision is None:
@@ -254,20 +276,19 @@ class GTM(GTMFamily):
             raise InvalidParameterError("give either regularization (constant λ) or prior_precision (α), not both")
         return PriorPenalty(float(self.prior_precision))
 
-    def _start(self, rows: Rows) -> Start:
+    def _start(self, job: Job, n_rows: int, kept: IntArray | None) -> Start:
         if isinstance(self.init, str):
             return STARTS[self.init]
-        Z = check_latent(self.init, self.latent_.n_columns)
-        if len(Z) != rows.n_rows:
-            raise InvalidDataError(f"init has {len(Z)} latent coordinates for {rows.n_rows} rows; give one per row")
-        Z = self.latent_.domain.retract(Z)
-        return lambda model, rows, rng: given_start(Z, model, rows, rng)
+        latent = job.model.surface.latent
+        Z = check_latent(self.init, latent.n_columns)
+        if len(Z) != n_rows:
+            raise InvalidDataError(f"init has {len(Z)} latent coordinates for {n_rows} rows; give one per row")
+        return partial(given_start, latent.domain.retract(Z if kept is None else Z[kept]))
 
-    def _train(self, model: gtm.GTMModel, rows: Rows, start: Parameters) -> Outcome[gtm.State]:
+    def _train(self, job: Job, start: Parameters) -> Outcome[gtm.State]:
+        model, rows = job.model, job.rows
         progress = progress_for(int(self.verbose), type(self).__name__)
-        callbacks = forward_to_callbacks(
-            self, rows.table, self.max_iter, lambda s: self._attributes(model, s.parameters)
-        )
+        callbacks = forward_to_callbacks(self, rows.table, self.max_iter, lambda s: _attributes(job, s.parameters))
         with blas_on_one_thread():  # held for the whole of training: asking for it each time would show
             outcome = run_fixed_point(
                 lambda: gtm.begin(model, rows, start),
@@ -281,42 +302,36 @@ class GTM(GTMFamily):
             listener.close(str(outcome.reason))
         return outcome
 
-    def _keep(self, model: gtm.GTMModel, outcome: Outcome[gtm.State]) -> None:
-        for name, value in self._attributes(model, outcome.state.parameters).items():
+    def _keep(self, job: Job, outcome: Outcome[gtm.State]) -> None:
+        """All that a fit leaves behind, set at once: what fails before this leaves nothing half done."""
+        for name, value in _attributes(job, outcome.state.parameters).items():
             setattr(self, name, value)
         self.n_iter_ = outcome.n_iter
         self.converged_ = outcome.converged
         self.stop_reason_ = outcome.reason
         self.history_ = outcome.history
 
-    def _attributes(self, model: gtm.GTMModel, parameters: Parameters) -> dict[str, Any]:
-        """What a fitted GTM consists of."""
-        return {
-            "latent_": self.latent_,
-            "basis_": self.basis_,
-            "offset_": self.offset_,
-            "weights_": parameters.weights,
-            "noise_variance_": 1.0 / parameters.precision,
-            "n_features_in_": parameters.weights.shape[1],
-            "_model": model,
-        }
-
     def _restore(self) -> None:
         """Rebuild what a file leaves out, and refuse parts that do not fit together."""
+        check_parameters(self, self._constraints)
         surface = BasisMap(self.latent_, self.basis_.bind(self.latent_))
         shape = (len(surface.penalty_mask), self.n_features_in_)
         names = getattr(self, "feature_names_in_", None)
         sound = {
-            f"weights of shape {shape}": self.weights_.shape == shape,
-            f"an offset of shape {shape[1:]}": self.offset_.shape == shape[1:],
-            "a finite noise variance above zero": 0 < self.noise_variance_ < np.inf,
+            f"weights of shape {shape}": _is_real(self.weights_) and self.weights_.shape == shape,
+            f"an offset of shape {shape[1:]}": _is_real(self.offset_) and self.offset_.shape == shape[1:],
+            "a finite noise variance above zero": type(self.noise_variance_) is float
+            and 0 < self.noise_variance_ < np.inf,
             "a name for each column": names is None or len(names) == self.n_features_in_,
             "a reason for stopping": isinstance(self.stop_reason_, StopReason),
             "a history as long as its iterations": {len(each) for each in self.history_.values()} == {self.n_iter_ + 1},
+            "nodes and basis functions that fit in memory": self.latent_.n_nodes * shape[0] <= _MOST_FEATURES,
         }
         for wanted, holds in sound.items():
             if not holds:
                 raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        if not np.isfinite(surface.nodes(self.weights_)).all():
+            raise CorruptModelFileError("the model in the file does not fit together: its surface is not finite")
         self._model = gtm.GTMModel(surface, IsotropicNoise(self.noise_variance_), self._penalty())
 
     def _warn(self, rows: Rows) -> None:
@@ -355,6 +370,10 @@ class GTM(GTMFamily):
                 "all rows are equal, so that there is no surface: every place is the same point", DegenerateWarning
             )
             return
+        if self._model.noise.floor > self.noise_floor * principal_axes(rows, 1).column_variance:
+            words = f"the noise is as small as the rounding of the data in {rows.table.dtype}"
+            self._say(f"{words}; subtract what is common to all rows, or use float64", DegenerateWarning)
+            return
         self._say(
             f"the noise has shrunk to its floor (noise_floor={self.noise_floor:g}): the surface passes through "
             "the rows themselves; use fewer basis functions or nodes, more regularization, or a higher floor",
@@ -368,3 +387,7 @@ class GTM(GTMFamily):
         """Folds where no row lies are harmless: they bridge gaps between clusters."""
         mass = gtm.summarise(self._model, rows, self._parameters()).mass
         return float(mass[self.folds_.folded].sum() / mass.sum())
+
+
+def _is_real(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype.kind == "f"

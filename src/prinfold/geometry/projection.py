@@ -55,7 +55,7 @@ def project_to_surface(
     domain: Domain,
     starts: FloatArray,
     *,
-    max_iter: int = 100,
+    max_iter: int = 200,
     tol: float = 1e-12,
 ) -> Projection:
     """Minimise ½‖x − y(z)‖² for each row from each of its starts (n, S, Q), and keep the best.
@@ -210,8 +210,7 @@ def surface_starts(X: FloatArray, mesh: Mesh, domain: Domain, n_starts: int) -> 
     """(n, n_starts, Q) places to start from: the exact foot on the mesh, then other basins that may be deeper.
 
     These are vertices no farther than all their mesh neighbours, nearest first, so that each fold has its say.
-    A vertex whose faces cannot reach as near as the foot is no rival, and the corners of the foot's own
-    face lead where the foot leads. Rows with fewer rivals repeat the foot.
+    A vertex whose faces cannot reach as near as the foot is no rival. Rows with fewer rivals repeat the foot.
     """
     if n_starts < 1:
         raise InvalidParameterError(f"n_starts must be at least 1, got {n_starts}.")
@@ -230,7 +229,7 @@ def surface_starts(X: FloatArray, mesh: Mesh, domain: Domain, n_starts: int) -> 
         part = slice(i, i + size)
         squared = _pairs_squared(X[part] - centre, vertices - centre)
         limit = (np.sqrt(foot.squared_distance[part])[:, None] + reach) ** 2
-        row, rank, vertex = _rivals(squared, limit, neighbours, faces[foot.face[part]], n_starts - 1)
+        row, rank, vertex = _rivals(squared, limit, neighbours, n_starts - 1)
         starts[i + row, 1 + rank] = latent[vertex]
     return starts
 
@@ -264,14 +263,13 @@ def _pairs_squared(X: FloatArray, vertices: FloatArray) -> FloatArray:
 
 
 def _rivals(
-    squared: FloatArray, limit: FloatArray, neighbours: IntArray, own: IntArray, wanted: int
+    squared: FloatArray, limit: FloatArray, neighbours: IntArray, wanted: int
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Rows, ranks and vertices of the local minima below ``limit`` that are no corners of a row's ``own`` face."""
+    """Rows, ranks and vertices of the local minima below ``limit``, nearest first."""
     row, vertex = np.nonzero(squared < limit)
     value = squared[row, vertex]
     lowest = (squared[row[:, None], neighbours[vertex]] >= value[:, None]).all(axis=1)
-    keep = lowest & (own[row] != vertex[:, None]).all(axis=1)
-    row, vertex, value = row[keep], vertex[keep], value[keep]
+    row, vertex, value = row[lowest], vertex[lowest], value[lowest]
     order = np.lexsort((vertex, value, row))
     row, vertex = row[order], vertex[order]
     rank = np.arange(len(row)) - np.searchsorted(row, row)
