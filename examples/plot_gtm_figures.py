@@ -34,8 +34,8 @@ for ax, steps in zip(panels.flat, (0, 1, 2, 4, 8, 15), strict=True):
 # A map of pipe flow, before and after (figure 3.6)
 # -------------------------------------------------
 # Twelve measurements on each of 1000 flows, laid out in two dimensions: on the principal plane, and after training.
-# Below, lines join the posterior mean and mode of 100 rows, a long one warning that a row has several likely places; and the
-# surface is shaded by its magnification factor, dark where it is stretched over few rows.
+# Below, lines join the posterior mean and mode of 100 rows, a long one warning that a row has several likely places;
+# and the surface is shaded by its magnification factor, dark where it is stretched over few rows.
 
 pipe = datasets.make_pipe_flow(1000, rng=0)
 flow = pipe.names

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+
+# Read when scipy is first imported; without it scikit-learn leaves out its check of array-API input.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
 from collections.abc import Iterator
 from pathlib import Path
 
