@@ -36,8 +36,9 @@ class Axes(NamedTuple):
 
 def weighted_mean(table: FloatArray, weight: FloatArray | None) -> FloatArray:
     """(D,) mean row in float64, read in blocks."""
-    # Summing deviations from the first row keeps all digits when the data sit far from the origin.
-    anchor = dense(table[:1])[0].astype(np.float64)
+    # Summing deviations from a row of the data keeps all digits when the data sit far from the origin.
+    heaviest = 0 if weight is None else int(np.argmax(weight))
+    anchor = dense(table[heaviest : heaviest + 1])[0].astype(np.float64)
     rows = as_rows(table, anchor, weight)
 
     def total(part: slice) -> FloatArray:

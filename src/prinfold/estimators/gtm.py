@@ -253,6 +253,8 @@ class GTM(GTMFamily):
         table = check_table(self, X, reset=True, min_rows=2, accept_sparse=self._accept_sparse)
         weight = check_weight(sample_weight, table)
         kept = weighty_rows(weight, min_rows=2)
+        if isinstance(table, np.memmap):  # picking rows would read them all into memory
+            kept = None
         job = self._assemble(table, weight) if kept is None else self._assemble(table[kept], np.asarray(weight)[kept])
         start = warmed_up(self._start(job, table.shape[0], kept))(job.model, job.rows, as_generator(self.random_state))
         self._keep(job, self._train(job, start))
