@@ -149,13 +149,13 @@ def test_an_axis_without_length_has_one_centre(coordinates):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: GaussianBasis(0), "GaussianBasis: shape=0 is not a whole number of at least 1"),
+        (lambda: GaussianBasis(0), "GaussianBasis: shape must be a whole number of at least 1.*got 0"),
         (lambda: GaussianBasis(()), "shape=\\(\\)"),
         (lambda: GaussianBasis((3, 2.5)), "shape=\\(3, 2.5\\)"),
         (lambda: GaussianBasis("3"), "shape='3'"),
-        (lambda: GaussianBasis(3, width=0), "width=0 is not a finite number above 0"),
+        (lambda: GaussianBasis(3, width=0), "width must be a finite number above 0, got 0"),
         (lambda: GaussianBasis(3, width=float("nan")), "width=nan"),
-        (lambda: GaussianBasis(3, linear="no"), "linear='no' is not True or False"),
+        (lambda: GaussianBasis(3, linear="no"), "linear must be True or False, got 'no'"),
         (lambda: GaussianBasis(3, scale=float("inf")), "scale=inf"),
         (lambda: GaussianBasis(3, penalise_bias=1), "penalise_bias=1"),
         (lambda: GaussianBasis(10**9), "basis functions, more than"),

@@ -219,7 +219,7 @@ def _check(basis: object, **constraints: Constraint) -> None:
     for name, constraint in constraints.items():
         value = getattr(basis, name)
         if not constraint.test(value):
-            raise InvalidParameterError(f"{type(basis).__name__}: {name}={value!r} is not {constraint.words}")
+            raise InvalidParameterError(f"{type(basis).__name__}: {constraint.refusal(name, value)}")
 
 
 def _refuse_too_many(basis: object, count: int) -> None:

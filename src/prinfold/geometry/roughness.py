@@ -109,7 +109,7 @@ def map_turning(jacobian: Jacobian, Z: FloatArray, closed: bool = False) -> floa
 
 
 def angle_sum(tangents: FloatArray, *, degrees: bool = True) -> float:
-    """Roughness R of Chang and Ghosh (25): Σ_m arccos(t_m·t_{m+1} / ‖t_m‖‖t_{m+1}‖).
+    """Roughness R of Chang and Ghosh (25): Σ arccos(t·t′ / ‖t‖‖t′‖) over neighbours t, t′.
 
     Nodes with a zero tangent have no direction and are passed over.
 
