@@ -25,7 +25,7 @@ P = TypeVar("P")
 P_contra = TypeVar("P_contra", contravariant=True)
 
 _BLOCK_ENTRIES = 2**18
-"""Entries of one block of derived numbers; about 2 MB in float64, which stays in a core's cache."""
+"""Entries of one block of derived numbers; two megabytes in float64, which stay in a core's cache."""
 
 
 _ENTRIES_PER_THREAD = 2**20

@@ -134,7 +134,7 @@ class IsotropicNodes(NamedTuple):
 
 @dataclass
 class IsotropicSums:
-    """Sums under way: ``products`` (K, D + 1) holds RᵀT with G in its last column."""
+    """Sums under way: ``products`` (D + 1, K) holds TᵀR with G in its last row, the order in which BLAS is fastest."""
 
     products: FloatArray
     square: float = 0.0
@@ -143,8 +143,8 @@ class IsotropicSums:
 
     def statistics(self) -> Statistics:
         """The sums so far."""
-        moment, mass = self.products[:, :-1], self.products[:, -1]
-        return Statistics(mass.copy(), moment.copy(), self.square, self.log_likelihood, self.total)
+        moment, mass = self.products[:-1].T, self.products[-1]
+        return Statistics(mass.copy(), np.ascontiguousarray(moment), self.square, self.log_likelihood, self.total)
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class IsotropicNoise:
 
     def sums(self, n_nodes: int, n_columns: int) -> IsotropicSums:
         """Empty sums."""
-        return IsotropicSums(np.zeros((n_nodes, n_columns + 1)))
+        return IsotropicSums(np.zeros((n_columns + 1, n_nodes)))
 
     def statistics(
         self,
@@ -214,8 +214,8 @@ class IsotropicNoise:
         ones = np.ones(len(loaded)) if weight is None else weight
         largest = float(ones.max())  # a block may be in single precision, which holds no weight of 1e-46
         share = (ones / largest) / posterior.total
-        product = posterior.relative.T @ (loaded * share[:, None].astype(loaded.dtype))
-        sums.products[slice(None) if near is None else near] += largest * product.astype(np.float64)
+        product = (loaded * share[:, None].astype(loaded.dtype)).T @ posterior.relative
+        sums.products[:, slice(None) if near is None else near] += largest * product.astype(np.float64)
         sums.square += float(ones @ _row_squares(loaded))
         sums.log_likelihood += float(ones @ posterior.log_likelihood)
         sums.total += float(ones.sum())
