@@ -715,7 +715,7 @@ def test_words_of_constraints():
     ("settings", "words"),
     [
         ({"nodes": 0}, "GTM: nodes must be None, a whole number of at least 1, .*, got 0$"),
-        ({"latent": "cirlce"}, "latent must be None, 'grid', 'line', .*, got 'cirlce'; did you mean 'circle'"),
+        ({"latent": "circl"}, "latent must be None, 'grid', 'line', .*, got 'circl'; did you mean 'circle'"),
         ({"init": "PCA"}, "init must be 'pca', .*, got 'PCA'; did you mean 'pca'"),
         ({"latent": "banana"}, "got 'banana'$"),
     ],
