@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+_PAUSE = 0.05
+"""Seconds between contestants: threads of BLAS wait busily for a while after a product, at the next one's cost."""
+
 
 class Times(list[float]):
     """Seconds of several repetitions."""
@@ -48,6 +51,7 @@ def take_turns(
     for turn in range(turns):
         for name, once in runs.items():
             if turn < (seldom or {}).get(name, turns):
+                time.sleep(_PAUSE)
                 took = once()
                 seconds[name].extend(took if isinstance(took, Iterable) else [took])
     return seconds
