@@ -76,9 +76,7 @@ def run_fixed_point(
         while True:
             if measures["objective"] >= highest:
                 highest, best = measures["objective"], state
-            # Every listener hears of every iteration, so no short-circuiting here.
-            stop = [listen(Iteration(index, max_iter, state, measures)) for listen in listeners]
-            if any(stop):
+            if _tell(listeners, Iteration(index, max_iter, state, measures)):
                 reason = StopReason.CALLBACK
                 break
             if index and tol > 0 and abs(measures["objective"] - records[-2]["objective"]) < tol:
@@ -94,6 +92,16 @@ def run_fixed_point(
         reason = StopReason.INTERRUPTED
     history = {name: [record[name] for record in records] for name in records[0]}
     return Outcome(best, len(records) - 1, reason, history)
+
+
+def _tell(listeners: Sequence[Listener[S]], iteration: Iteration[S]) -> bool:
+    """Tell every listener of an iteration, and return whether any of them asks to stop."""
+    # A plain loop in a function of its own: from Python 3.12 on an interrupt that strikes within a
+    # comprehension can slip past the handler around it.
+    stop = False
+    for listen in listeners:
+        stop = bool(listen(iteration)) or stop
+    return stop
 
 
 def _record(measures: Mapping[str, float], clock: float) -> dict[str, float]:
