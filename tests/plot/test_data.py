@@ -86,7 +86,8 @@ def test_blocks_change_nothing(models: dict[str, GTM], monkeypatch: pytest.Monke
     Z = models["grid"].latent_.nodes
     whole = data.log_factor(models["grid"], Z)
     monkeypatch.setattr(data, "_BLOCK", 50)
-    np.testing.assert_array_equal(data.log_factor(models["grid"], Z), whole)
+    # To rounding: which kernel BLAS takes depends on the number of rows.
+    np.testing.assert_allclose(data.log_factor(models["grid"], Z), whole, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("space", [latent.grid(4, 3), latent.cylinder(4, 3), latent.torus(4, 3), latent.grid(1, 3)])
