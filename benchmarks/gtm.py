@@ -54,7 +54,7 @@ def bench_dense(full: bool) -> None:
     lines = []
     for label, size in SIZES.items():
         large = size["n"] > 5000
-        turns, at_once = ((8, 4) if full else (3, 3)) if large else ((40, 10) if full else (20, 10))
+        turns, at_once = ((8, 4) if full else (2, 3)) if large else ((40, 10) if full else (20, 10))
         for dtype in (np.float64, np.float32):
             X = sheet(size["n"], size["D"], dtype)
             at = late(X, size["nodes"], size["basis"], 5)
@@ -110,7 +110,7 @@ def bench_planned(full: bool) -> None:
     for label, X in tables.items():
         for threads in sorted({1, CORES}):
             with threadpool_limits(threads):
-                at = late(X, 30, 10, 40 if full else 15)
+                at = late(X, 30, 10, 40 if full else 10)
                 at.renew()
                 # A whole cycle from one renewal of the groups to the next.
                 cycles = [CYCLE // 4] * 4 if full else [8]
@@ -241,7 +241,7 @@ def bench_sparse_out(full: bool) -> None:
 
 
 def bench_sparse_in(full: bool) -> None:
-    n = 20_000 if full else 5000
+    n = 20_000 if full else 2000
     S = fingerprints(n, 2048)
     lines = []
     for name, X in {"CSR": S, "dense": S.toarray()}.items():

@@ -12,13 +12,13 @@ from timing import print_table, take_turns
 
 BASE = {"rows": 12_000, "nodes": 900, "columns": 20}
 AXES = {
-    "rows": (6000, 12_000, 24_000, 48_000),
-    "nodes": (400, 900, 1600, 3600),
+    "rows": (6000, 12_000, 24_000),
+    "nodes": (400, 900, 1600),
     "columns": (5, 10, 20, 40, 80),
 }
 """All large enough to be planned."""
 
-MORE = {"rows": (96_000, 192_000), "nodes": (6400, 10_000), "columns": (160,)}
+MORE = {"rows": (48_000, 96_000, 192_000), "nodes": (3600, 6400, 10_000), "columns": (160,)}
 COLOURS = {"dense": "#b3541e", "planned": "#1f5f8b"}
 NOISE = 0.05
 
