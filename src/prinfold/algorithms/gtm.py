@@ -85,15 +85,17 @@ def e_step(model: GTMModel, rows: Rows, parameters: Parameters, hint: Hint) -> t
     """The sums over all rows, part by part. The full matrix of responsibilities never exists."""
     nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
     parts, hint = plan(model.surface, model.noise, nodes, rows, parameters.weights, hint)
-    workers = work_through(lambda: _Summer(model, rows, nodes), parts, _n_entries(parts, nodes))
-    first, *rest = (worker.sums.statistics() for worker in workers)
-    return sum(rest, first), hint
+    return _sum_parts(model, rows, nodes, parts), hint
 
 
 def summarise(model: GTMModel, rows: Rows, parameters: Parameters) -> Statistics:
     """The sums over all rows with every node: the dense E-step, to which the planned one is held."""
     nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
-    workers = work_through(lambda: _Summer(model, rows, nodes), whole(rows))
+    return _sum_parts(model, rows, nodes, whole(rows))
+
+
+def _sum_parts(model: GTMModel, rows: Rows, nodes: IsotropicNodes, parts: list[Part]) -> Statistics:
+    workers = work_through(lambda: _Summer(model, rows, nodes), parts, _n_entries(parts, nodes))
     first, *rest = (worker.sums.statistics() for worker in workers)
     return sum(rest, first)
 

@@ -387,7 +387,7 @@ class GTM(GTMFamily):
 
     def _share_of_rows_on_folds(self, rows: Rows) -> float:
         """Folds where no row lies are harmless: they bridge gaps between clusters."""
-        mass = gtm.summarise(self._model, rows, self._parameters()).mass
+        mass = gtm.begin(self._model, rows, self._parameters()).statistics.mass
         return float(mass[self.folds_.folded].sum() / mass.sum())
 
 
