@@ -168,7 +168,7 @@ def dense_parts(at: Late, repeats: int) -> dict[str, float]:
                 loaded = noise.load(rows.block(part))
                 marks.append(time.perf_counter())
                 relative = worker.buffer[: len(loaded) * len(nodes.centres)].reshape(len(loaded), -1)
-                own = noise.log_density(loaded, nodes, None, relative)
+                own = noise.log_density(loaded, nodes, None, relative[None])
                 marks.append(time.perf_counter())
                 largest, total = gtm.relative_weights(relative)
                 posterior = gtm.Posterior(relative, total, own + largest + np.log(total))

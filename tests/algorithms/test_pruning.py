@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ def prepared(model, X):
 def test_the_bound_holds_for_every_row_of_a_ball(seed, log_precision, radius, shift):
     rng = np.random.default_rng(seed)
     model = trained(sheet(60), 0, nodes=6, basis=3)
-    parameters = model._parameters()._replace(precision=10.0**log_precision)
+    parameters = replace(model._parameters(), precision=10.0**log_precision)
     noise = model._model.noise
     nodes = noise.prepare(model._model.surface, parameters)
     centre = rng.standard_normal(6) + shift

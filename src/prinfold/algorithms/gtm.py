@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy.sparse import csr_matrix
 from prinfold._arrays import Rows, blas_on_one_thread, work_through
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import IsotropicNodes, IsotropicNoise, Parameters, Penalty, Posterior, Statistics
+from prinfold.algorithms.noise import Nodes, Noise, Parameters, Penalty, Posterior, Statistics
 from prinfold.algorithms.pruning import Hint, Part, plan, whole
 from prinfold.kernels.responsibilities import relative_weights
 from prinfold.latent import LatentSpace
@@ -32,7 +33,7 @@ class GTMModel:
     """What stays fixed during training."""
 
     surface: BasisMap
-    noise: IsotropicNoise
+    noise: Noise
     penalty: Penalty
 
 
@@ -73,11 +74,11 @@ def step(model: GTMModel, rows: Rows, state: State, relaxation: float = 1.0) -> 
 def measure(model: GTMModel, state: State) -> dict[str, float]:
     """Penalised log-likelihood per row, which EM never lowers; the log-likelihood alone; the noise variance."""
     parameters, sums = state.parameters, state.statistics
-    cost = model.penalty.value(parameters.precision, model.surface.roughness(parameters.weights))
+    cost = model.penalty.value(parameters.level, model.surface.roughness(parameters.weights))
     return {
         "objective": (sums.log_likelihood - cost) / sums.total,
         "log_likelihood": sums.log_likelihood / sums.total,
-        "noise": 1.0 / parameters.precision,
+        "noise": 1.0 / parameters.level,
     }
 
 
@@ -94,16 +95,17 @@ def summarise(model: GTMModel, rows: Rows, parameters: Parameters) -> Statistics
     return _sum_parts(model, rows, nodes, whole(rows))
 
 
-def _sum_parts(model: GTMModel, rows: Rows, nodes: IsotropicNodes, parts: list[Part]) -> Statistics:
+def _sum_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: list[Part]) -> Statistics:
     workers = work_through(lambda: _Summer(model, rows, nodes), parts, _n_entries(parts, nodes))
     first, *rest = (worker.sums.statistics() for worker in workers)
-    return sum(rest, first)
+    total: Statistics = sum(rest, first)
+    return total
 
 
 class _Pass:
     """One thread's share of a pass over rows, with buffers of its own: fresh ones would be paged in every time."""
 
-    def __init__(self, model: GTMModel, rows: Rows, nodes: IsotropicNodes) -> None:
+    def __init__(self, model: GTMModel, rows: Rows, nodes: Nodes) -> None:
         self.model, self.rows, self.nodes = model, rows, nodes
         self.buffer = np.empty(0, dtype=rows.table.dtype)
 
@@ -111,22 +113,25 @@ class _Pass:
         """Rows as the noise wants them, and their responsibilities by (3.7), up to the division by the sum."""
         noise = self.model.noise
         loaded = noise.load(self.rows.block(part.rows))
-        n_nodes = self.nodes.loading.shape[1]
-        shape = (len(loaded), n_nodes if part.near is None else len(part.near))
-        if self.buffer.size < shape[0] * shape[1]:
-            self.buffer = np.empty(shape[0] * shape[1], dtype=self.buffer.dtype)
-        relative = self.buffer[: shape[0] * shape[1]].reshape(shape)
-        own = noise.log_density(loaded, self.nodes, part.near, relative)
-        largest, total = relative_weights(relative)
-        return loaded, Posterior(relative, total, own + largest + np.log(total) - np.log(n_nodes))
+        n_nodes = len(self.nodes.centres)
+        work = self._room(noise.n_layers, len(loaded), n_nodes if part.near is None else len(part.near))
+        own = noise.log_density(loaded, self.nodes, part.near, work)
+        largest, total = relative_weights(work[0])
+        return loaded, Posterior(work[0], total, own + largest + np.log(total) - np.log(n_nodes), work[1:])
+
+    def _room(self, *shape: int) -> FloatArray:
+        size = prod(shape)
+        if self.buffer.size < size:
+            self.buffer = np.empty(size, dtype=self.buffer.dtype)
+        return self.buffer[:size].reshape(shape)
 
 
 class _Summer(_Pass):
     """Adds parts to the sums of an E-step."""
 
-    def __init__(self, model: GTMModel, rows: Rows, nodes: IsotropicNodes) -> None:
+    def __init__(self, model: GTMModel, rows: Rows, nodes: Nodes) -> None:
         super().__init__(model, rows, nodes)
-        self.sums = model.noise.sums(len(nodes.centres), rows.n_columns)
+        self.sums = model.noise.sums(nodes)
 
     def add(self, part: Part) -> None:
         loaded, posterior = self.posterior(part)
@@ -136,9 +141,7 @@ class _Summer(_Pass):
 class _Writer(_Pass):
     """Writes what ``reduce_part`` makes of each part into the rows of an output."""
 
-    def __init__(
-        self, model: GTMModel, rows: Rows, nodes: IsotropicNodes, out: FloatArray, reduce_part: Reduction
-    ) -> None:
+    def __init__(self, model: GTMModel, rows: Rows, nodes: Nodes, out: FloatArray, reduce_part: Reduction) -> None:
         super().__init__(model, rows, nodes)
         self.out, self.reduce_part = out, reduce_part
 
@@ -234,8 +237,7 @@ def _mode(latent: LatentSpace, posterior: Posterior, near: IntArray | None) -> F
 def sample(model: GTMModel, parameters: Parameters, n: int, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
     """n rows drawn from the density, about the data's centre, with the node each came from."""
     node = rng.integers(model.surface.latent.n_nodes, size=n)
-    centres = model.surface.nodes(parameters.weights)[node]
-    return centres + rng.standard_normal(centres.shape) / np.sqrt(parameters.precision), node
+    return model.noise.draw(model.surface, parameters, node, rng), node
 
 
 def _per_row(
@@ -248,11 +250,11 @@ def _per_row(
     return out
 
 
-def _prepared(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[IsotropicNodes, list[Part]]:
+def _prepared(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[Nodes, list[Part]]:
     nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
     return nodes, plan(model.surface, model.noise, nodes, rows, parameters.weights, Hint())[0]
 
 
-def _n_entries(parts: list[Part], nodes: IsotropicNodes) -> int:
+def _n_entries(parts: list[Part], nodes: Nodes) -> int:
     """About how many responsibilities a pass computes."""
     return sum(part.n_rows * (len(nodes.centres) if part.near is None else len(part.near)) for part in parts)

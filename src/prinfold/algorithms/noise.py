@@ -2,14 +2,14 @@
 
 A noise model has a handful of verbs. ``prepare`` turns parameters into what the rows of a block need of the
 nodes; ``log_density`` gives log p(t | node) for a block; ``statistics`` adds it to the ``sums`` that the
-M-step needs; ``m_step`` turns sums into parameters. One that also has ``bound`` can leave out nodes that do not
-matter. A new noise is a new class: nothing else changes.
+M-step needs; ``m_step`` turns sums into parameters; ``draw`` makes rows. One that also has ``bound`` can leave out
+nodes that do not matter. A new noise is a new class: nothing else changes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,19 +21,26 @@ class Posterior(NamedTuple):
     """What an E-step finds of a block.
 
     ``relative`` (n, K) are weights relative to each row's largest, ``total`` (n,) their sums, and
-    ``log_likelihood`` (n,) is log p(t).
+    ``log_likelihood`` (n,) is log p(t). ``layers`` holds what else the noise computed on the way, if anything.
     """
 
     relative: FloatArray
     total: FloatArray
     log_likelihood: FloatArray
+    layers: FloatArray | None = None
 
 
-class Parameters(NamedTuple):
+@dataclass(frozen=True)
+class Parameters:
     """What training changes: weights (M, D) of the map about the data's centre, and noise precision β."""
 
     weights: FloatArray
-    precision: float
+    precision: Any
+
+    @property
+    def level(self) -> float:
+        """One number for the precision, where nodes have precisions of their own too."""
+        return float(self.precision)
 
 
 @dataclass(frozen=True)
@@ -119,6 +126,72 @@ class PriorPenalty:
         return _ratio(n_values, error)
 
 
+class Nodes(Protocol):
+    """Nodes as some noise wants them; to everybody else they are only as many."""
+
+    @property
+    def centres(self) -> FloatArray:
+        """(K, D) images of the nodes."""
+
+
+class Sums(Protocol):
+    """Sums under way, in whatever form a noise adds up fastest."""
+
+    def statistics(self) -> Any:
+        """The sums so far."""
+
+
+class Noise(Protocol):
+    """The verbs of a noise model; see the head of this file."""
+
+    @property
+    def floor(self) -> float:
+        """Smallest variance allowed."""
+
+    @property
+    def n_layers(self) -> int:
+        """Numbers per row and node that ``log_density`` needs room for."""
+
+    def first(self, weights: FloatArray, precision: float) -> Parameters:
+        """Parameters to begin with, of a surface and an overall noise level."""
+
+    def pooled(self, parameters: Any) -> Parameters:
+        """The same with one noise for all nodes, so that it fits any number of them."""
+
+    def prepare(self, surface: BasisMap, parameters: Any, dtype: type) -> Any:
+        """What a pass over the rows needs of the nodes."""
+
+    def load(self, block: FloatArray) -> FloatArray:
+        """A block as ``log_density`` and ``statistics`` want it."""
+
+    def log_density(self, loaded: FloatArray, nodes: Any, near: IntArray | None, work: FloatArray) -> FloatArray:
+        """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest."""
+
+    def sums(self, nodes: Any) -> Any:
+        """Empty sums."""
+
+    def statistics(
+        self, sums: Any, loaded: FloatArray, weight: FloatArray | None, posterior: Posterior, near: IntArray | None
+    ) -> None:
+        """Add a block to the sums."""
+
+    def m_step(self, surface: BasisMap, sums: Any, penalty: Penalty, parameters: Any) -> Any:
+        """New parameters from the sums of all rows."""
+
+    def stretched(self, old: Any, new: Any, factor: float) -> Any:
+        """The step from ``old`` to ``new``, ``factor`` times as far."""
+
+    def draw(self, surface: BasisMap, parameters: Any, node: IntArray, rng: np.random.Generator) -> FloatArray:
+        """(n, D) one row from each node named."""
+
+
+class BoundedNoise(Noise, Protocol):
+    """A noise that can tell which nodes do not matter to a ball of rows."""
+
+    def bound(self, nodes: Any, centre: FloatArray, radius: FloatArray) -> FloatArray:
+        """(G, K) bounds on the log responsibility of each node for any row of each ball."""
+
+
 class IsotropicNodes(NamedTuple):
     """Nodes as the E-step wants them, in its precision and, for bounds, in full.
 
@@ -156,6 +229,16 @@ class IsotropicNoise:
 
     floor: float
 
+    @property
+    def n_layers(self) -> int:
+        return 1
+
+    def first(self, weights: FloatArray, precision: float) -> Parameters:
+        return Parameters(weights, precision)
+
+    def pooled(self, parameters: Parameters) -> Parameters:
+        return parameters
+
     def prepare(self, surface: BasisMap, parameters: Parameters, dtype: type = np.float64) -> IsotropicNodes:
         """Centres and constants for a pass over the rows."""
         centres = surface.nodes(parameters.weights)
@@ -170,13 +253,13 @@ class IsotropicNoise:
         return np.concatenate([block, np.ones((len(block), 1), dtype=block.dtype)], axis=1)
 
     def log_density(
-        self, loaded: FloatArray, nodes: IsotropicNodes, near: IntArray | None, out: FloatArray
+        self, loaded: FloatArray, nodes: IsotropicNodes, near: IntArray | None, work: FloatArray
     ) -> FloatArray:
-        """log p(t | node) split in two: into ``out`` (n, K) what differs between nodes; returns (n,) the rest.
+        """log p(t | node) split in two: into ``work[0]`` (n, K) what differs between nodes; returns (n,) the rest.
 
         −½β‖t − y‖² = β t·y − ½β‖y‖² − ½β‖t‖²; the last term is the row's own. With ``near``, only those nodes.
         """
-        np.dot(loaded, nodes.loading if near is None else nodes.loading[:, near], out=out)
+        np.dot(loaded, nodes.loading if near is None else nodes.loading[:, near], out=work[0])
         return nodes.log_normaliser - 0.5 * nodes.precision * _row_squares(loaded)
 
     def bound(self, nodes: IsotropicNodes, centre: FloatArray, radius: FloatArray) -> FloatArray:
@@ -198,9 +281,9 @@ class IsotropicNoise:
         at_best = at_centre[np.arange(len(centre)), best][:, None]
         return np.asarray(beta * (at_centre - at_best + radius[:, None] * np.sqrt(apart)))
 
-    def sums(self, n_nodes: int, n_columns: int) -> IsotropicSums:
+    def sums(self, nodes: IsotropicNodes) -> IsotropicSums:
         """Empty sums."""
-        return IsotropicSums(np.zeros((n_columns + 1, n_nodes)))
+        return IsotropicSums(np.zeros(nodes.loading.shape))
 
     def statistics(
         self,
@@ -238,6 +321,11 @@ class IsotropicNoise:
         weights = old.weights + factor * (new.weights - old.weights)
         precision = old.precision * (new.precision / old.precision) ** factor
         return Parameters(weights, min(precision, 1.0 / self.floor))
+
+    def draw(self, surface: BasisMap, parameters: Parameters, node: IntArray, rng: np.random.Generator) -> FloatArray:
+        """(n, D) one row from each node named."""
+        centres = surface.nodes(parameters.weights)[node]
+        return np.asarray(centres + rng.standard_normal(centres.shape) / np.sqrt(parameters.precision))
 
 
 def _row_squares(loaded: FloatArray) -> FloatArray:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from prinfold._arrays import Rows, Selection, for_each_block
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import IsotropicNodes, IsotropicNoise
+from prinfold.algorithms.noise import BoundedNoise, Nodes, Noise
 
 LOST = 1e-9
 """Largest share of a row's likelihood that the nodes left out may hold; so is the loss in nats."""
@@ -69,7 +69,7 @@ def whole(rows: Rows) -> list[Part]:
 
 
 def plan(
-    surface: BasisMap, noise: IsotropicNoise, nodes: IsotropicNodes, rows: Rows, weights: FloatArray, hint: Hint
+    surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray, hint: Hint
 ) -> tuple[list[Part], Hint]:
     """The parts of a pass, and what to remember.
 
@@ -85,7 +85,7 @@ def plan(
     after = Hint(groups, hint.age + 1)
     if groups is None:
         return whole(rows), after
-    near = near_nodes(noise, nodes, groups)
+    near = near_nodes(cast(BoundedNoise, noise), nodes, groups)
     pairs = np.diff(groups.starts) @ np.array([len(each) for each in near])
     if pairs > _USEFUL_SHARE * n_pairs:
         # Dense for now; not even a bound is computed again before the groups are renewed.
@@ -124,7 +124,7 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray) -> Groups:
     return Groups(order, starts, centre, radius)
 
 
-def near_nodes(noise: IsotropicNoise, nodes: IsotropicNodes, groups: Groups) -> list[IntArray]:
+def near_nodes(noise: BoundedNoise, nodes: Nodes, groups: Groups) -> list[IntArray]:
     """For each group, the nodes that may hold more than their share of ``LOST`` of some row's likelihood.
 
     A node left out has log r_k(t) below log(LOST / K) for every row of the group, so all that are left out

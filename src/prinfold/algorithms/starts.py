@@ -59,7 +59,7 @@ def pca_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Paramete
     targets = principal_nodes(latent, axes)
     weights = model.surface.fit(latent.nodes, targets, _RIDGE * latent.n_nodes)
     off_plane = float(axes.variances[n_embedded]) if len(axes.variances) > n_embedded else 0.0
-    return Parameters(weights, _first_precision(model, weights, off_plane))
+    return model.noise.first(weights, _first_precision(model, weights, off_plane))
 
 
 def random_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
@@ -68,13 +68,13 @@ def random_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Param
     variance = principal_axes(rows, 1).column_variance
     # With equal responsibilities (3.12) is the mean squared distance over all pairs.
     spread = float(np.mean(np.square(model.surface.nodes(weights))))
-    return Parameters(weights, 1.0 / max(variance + spread, model.noise.floor))
+    return model.noise.first(weights, 1.0 / max(variance + spread, model.noise.floor))
 
 
 def semi_random_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
     """The principal plane with a little randomness in every weight."""
     plane = pca_start(model, rows, rng)
-    return Parameters(plane.weights + _SEMI_RANDOM * _random_weights(model, rows, rng), plane.precision)
+    return replace(plane, weights=plane.weights + _SEMI_RANDOM * _random_weights(model, rows, rng))
 
 
 def spectral_start(embedder: Embedder, model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
@@ -108,7 +108,7 @@ def placed_start(model: GTMModel, placed: Placed) -> Fit:
     residual = placed.rows - model.surface.point(placed.latent, weights)
     square = placed.weight @ np.einsum("nd,nd->n", residual, residual)
     error = float(square / (placed.weight.sum() * residual.shape[1]))
-    return Fit(Parameters(weights, _first_precision(model, weights, error)), error)
+    return Fit(model.noise.first(weights, _first_precision(model, weights, error)), error)
 
 
 def _best_of(fits: list[Fit]) -> Parameters:
