@@ -11,6 +11,7 @@ _PUBLIC = {
     "GTM": "estimators.gtm",
     "GaussianBasis": "algorithms.basis",
     "HarmonicBasis": "algorithms.basis",
+    "PPS": "estimators.pps",
     "load": "files",
     "save": "files",
 }
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
     from prinfold import datasets, exceptions, latent, metrics, plot
     from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
     from prinfold.estimators.gtm import GTM
+    from prinfold.estimators.pps import PPS
     from prinfold.files import load, save
 
 __all__ = [
     "GTM",
+    "PPS",
     "GaussianBasis",
     "HarmonicBasis",
     "__version__",

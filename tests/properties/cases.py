@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from prinfold import GTM, HarmonicBasis
+from prinfold import GTM, PPS, HarmonicBasis
 from prinfold.latent import Points
 
 
@@ -47,6 +47,10 @@ def _gtm(**settings: Any) -> Callable[..., GTM]:
     return lambda **more: GTM(**{**_QUICK, **settings, **more})
 
 
+def _pps(**settings: Any) -> Callable[..., PPS]:
+    return lambda **more: PPS(**{**_QUICK, **settings, **more})
+
+
 CASES = [
     Case("GTM", _gtm(nodes=8, basis=4), _GTM | {"open"}, 2, 2),
     Case("GTM-defaults", _gtm(), _GTM | {"open"}, 2, 2),
@@ -67,6 +71,26 @@ CASES = [
     Case("GTM-torus", _gtm(nodes=6, basis=4, latent="torus"), _GTM, 2, 2),
     Case("GTM-sphere", _gtm(nodes=60, basis=12, latent="sphere"), _GTM - {"mirror"}, 3, 2),
     Case("GTM-points", _gtm(nodes=_points().nodes, basis=3), (_GTM - {"mirror"}) | {"open"}, 2, 2),
+    Case("PPS", _pps(nodes=8, basis=4), _GTM | {"open"}, 2, 2),
+    Case("PPS-gtm-steps", _pps(nodes=8, basis=4, trainer="gtm"), _GTM | {"open"}, 2, 2),
+    Case("PPS-along", _pps(nodes=8, basis=4, clamping=1.5), _GTM, 2, 2),
+    Case("PPS-early", _pps(nodes=8, basis=4, clamping=0.5, amplification=1.0), _GTM, 2, 2),
+    Case("PPS-learn", _pps(nodes=8, basis=4, clamping="learn"), _GTM, 2, 2),
+    Case("PPS-node", _pps(nodes=8, basis=4, clamping="learn-per-node"), _GTM, 2, 2),
+    Case("PPS-node-clamping", _pps(nodes=8, basis=4, clamping="learn-per-node-clamping"), _GTM, 2, 2),
+    Case(
+        "PPS-prior",
+        _pps(nodes=8, basis=4, prior_precision=0.3),
+        _GTM,
+        2,
+        2,
+        lambda scale: {"prior_precision": 0.3 / scale**2},
+    ),
+    Case("PPS-line", _pps(n_components=1, nodes=16, basis=5, latent="line"), _GTM | {"open"}, 1, 1),
+    Case("PPS-circle", _pps(n_components=1, nodes=16, basis=6, latent="circle"), _GTM, 1, 1),
+    Case("PPS-torus", _pps(nodes=6, basis=4, latent="torus"), _GTM, 2, 2),
+    Case("PPS-sphere", _pps(nodes=60, basis=12, latent="sphere"), _GTM - {"mirror"}, 3, 2),
+    Case("PPS-points", _pps(nodes=_points().nodes, basis=3), (_GTM - {"mirror"}) | {"open"}, 2, 2),
 ]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -35,6 +35,18 @@ class GTMModel:
     surface: BasisMap
     noise: Noise
     penalty: Penalty
+
+    def begin(self, rows: Rows, parameters: Any) -> Any:
+        """State after a first look at the rows."""
+        return begin(self, rows, parameters)
+
+    def step(self, rows: Rows, state: Any, relaxation: float = 1.0) -> Any:
+        """State after one more iteration of training."""
+        return step(self, rows, state, relaxation)
+
+    def measure(self, state: Any) -> dict[str, float]:
+        """What the history records of a state."""
+        return measure(self, state)
 
 
 class State(NamedTuple):
@@ -71,7 +83,16 @@ def step(model: GTMModel, rows: Rows, state: State, relaxation: float = 1.0) -> 
     return State(proposed, *e_step(model, rows, proposed, state.hint), growing)
 
 
-def measure(model: GTMModel, state: State) -> dict[str, float]:
+class Fitted(Protocol):
+    """Parameters with the statistics of the data under them."""
+
+    @property
+    def parameters(self) -> Parameters: ...
+    @property
+    def statistics(self) -> Any: ...
+
+
+def measure(model: GTMModel, state: Fitted) -> dict[str, float]:
     """Penalised log-likelihood per row, which EM never lowers; the log-likelihood alone; the noise variance."""
     parameters, sums = state.parameters, state.statistics
     cost = model.penalty.value(parameters.level, model.surface.roughness(parameters.weights))

@@ -39,6 +39,16 @@ class BasisMap:
         """(M,) 1 where a weight is penalised, 0 where it is free."""
         return self.basis.penalised.astype(float)
 
+    @cached_property
+    def node_gradients(self) -> FloatArray:
+        """(K, M, q) derivatives of the basis functions at the nodes, in orthonormal latent directions."""
+        nodes = self.latent.nodes
+        return np.asarray(self.basis.gradient(nodes) @ self.latent.domain.frame(nodes))
+
+    def node_jacobian(self, weights: FloatArray) -> FloatArray:
+        """(K, D, q) derivatives of the map at the nodes, in orthonormal latent directions."""
+        return np.moveaxis(np.tensordot(self.node_gradients, weights, axes=(1, 0)), 1, 2)
+
     def nodes(self, weights: FloatArray) -> FloatArray:
         """(K, D) images of the nodes, Y = Φ W (3.10)."""
         return self.node_features @ weights

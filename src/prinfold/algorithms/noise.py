@@ -86,6 +86,9 @@ class Penalty(Protocol):
     def value(self, precision: float, roughness: float) -> float:
         """What is taken off the log-likelihood."""
 
+    def tie(self, roughness: float) -> float:
+        """What the penalty multiplies β/2 by; nil where it does not depend on β."""
+
     def precision(self, n_values: float, error: float, roughness: float) -> float:
         """β that maximises ½ n ln β − ½ β error − value."""
 
@@ -106,6 +109,9 @@ class ConstantPenalty:
     def value(self, precision: float, roughness: float) -> float:
         return 0.5 * self.regularization * precision * roughness
 
+    def tie(self, roughness: float) -> float:
+        return self.regularization * roughness
+
     def precision(self, n_values: float, error: float, roughness: float) -> float:
         return _ratio(n_values, error + self.regularization * roughness)
 
@@ -121,6 +127,9 @@ class PriorPenalty:
 
     def value(self, precision: float, roughness: float) -> float:
         return 0.5 * self.prior_precision * roughness
+
+    def tie(self, roughness: float) -> float:
+        return 0.0
 
     def precision(self, n_values: float, error: float, roughness: float) -> float:
         return _ratio(n_values, error)

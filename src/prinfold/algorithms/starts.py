@@ -14,7 +14,7 @@ import numpy as np
 
 from prinfold._arrays import Rows
 from prinfold._typing import FloatArray
-from prinfold.algorithms.gtm import GTMModel, begin, measure, step
+from prinfold.algorithms.gtm import GTMModel
 from prinfold.algorithms.noise import Parameters
 from prinfold.initialise import (
     EMBEDDERS,
@@ -136,15 +136,15 @@ def warmed_up(start: Start) -> Start:
             return parameters
         coarse = replace(model, surface=replace(model.surface, latent=model.surface.latent.thinned()))
         outcome = run_fixed_point(
-            lambda: begin(coarse, rows, parameters),
-            lambda state: step(coarse, rows, state, _WARM_UP_RELAXATION),
-            lambda state: measure(coarse, state),
+            lambda: coarse.begin(rows, parameters),
+            lambda state: coarse.step(rows, state, _WARM_UP_RELAXATION),
+            coarse.measure,
             max_iter=_WARM_UP_ITERATIONS,
             tol=_WARM_UP_TOL,
         )
         if outcome.reason is StopReason.INTERRUPTED:  # there is no model yet that could be kept
             raise KeyboardInterrupt
-        return outcome.state.parameters
+        return model.noise.pooled(outcome.state.parameters)
 
     return warm_start
 

@@ -1,5 +1,6 @@
 """scikit-learn faces of the methods: settings, docs, tags; almost no maths."""
 
 from prinfold.estimators.gtm import GTM
+from prinfold.estimators.pps import PPS
 
-__all__ = ["GTM"]
+__all__ = ["GTM", "PPS"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.linalg import cho_solve, eigh, lapack
 
@@ -34,3 +36,36 @@ def _solve_truncated(A: FloatArray, B: FloatArray) -> FloatArray:
 def _rounding(A: FloatArray) -> float:
     """Size, relative to the largest, of eigenvalues that rounding alone can make."""
     return float(10 * len(A) * np.finfo(float).eps)
+
+
+def pseudo_inverse(A: FloatArray) -> FloatArray:
+    """A⁺ of a symmetric positive semi-definite A, on the eigenvectors above rounding level."""
+    return _solve_truncated(A, np.eye(len(A)))
+
+
+def conjugate_gradients(
+    apply: Callable[[FloatArray], FloatArray],
+    right: FloatArray,
+    precondition: Callable[[FloatArray], FloatArray],
+    max_iter: int,
+    tol: float,
+) -> FloatArray:
+    """X with A X = ``right`` for a symmetric positive semi-definite operator, from zero.
+
+    Stops when the preconditioned residual has fallen by ``tol``. Each iterate minimises the quadratic on a growing
+    subspace, so that any of them has a positive product with ``right``.
+    """
+    X, residual = np.zeros_like(right), right.copy()
+    direction = step = precondition(residual)
+    fit = first = float(np.vdot(residual, step))
+    for _ in range(max_iter):
+        image = apply(direction)
+        curvature = float(np.vdot(direction, image))
+        if fit <= tol**2 * first or curvature <= 0:
+            break
+        X += (fit / curvature) * direction
+        residual -= (fit / curvature) * image
+        step = precondition(residual)
+        fit, before = float(np.vdot(residual, step)), fit
+        direction = step + (fit / before) * direction
+    return X

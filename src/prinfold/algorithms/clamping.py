@@ -1,0 +1,264 @@
+"""How much noise lies along a surface and how much across it.
+
+The variance is S = s/β along the surface and B = b/β across it, over D columns and Q dimensions. In the unified
+model (17) s is the clamping α and b = (D − αQ)/(D − Q), so that the variance of all columns together is D/β whatever α
+is. In the earlier one (16) s = α and b = α + γ.
+
+A clamping has four verbs: ``first`` gives (s, b) to begin with, ``across`` the b that belongs to an s, ``update`` the
+noise that maximises the expected log-likelihood for given weighted squares of the residuals, and ``stretched`` a longer
+step of the same kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+
+_BISECTIONS = 60
+_ALTERNATIONS = 10
+_BORROWED_ROWS = 5.0
+"""Rows' worth of the common noise that a node with noise of its own sees besides its own rows."""
+
+_EDGE = 1e-12
+"""Learned shares αQ/D keep this far from 0 and 1."""
+
+
+class Moments(NamedTuple):
+    """Per node: Σ r, tangents, Σ r‖d‖² and Σ r‖Eᵀd‖²; and the number of columns."""
+
+    mass: FloatArray
+    rank: FloatArray
+    square: FloatArray
+    tangential: FloatArray
+    n_columns: int
+
+
+class Shape(NamedTuple):
+    """Precision β and the factors (s, b); numbers, or arrays over the nodes."""
+
+    precision: Any
+    along: Any
+    across: Any
+
+
+class Clamping(Protocol):
+    """The verbs of a clamping; see the head of this file."""
+
+    def first(self) -> tuple[float, float]:
+        """(s, b) to begin with."""
+
+    def across(self, along: Any) -> Any:
+        """b that belongs to s."""
+
+    def update(self, moments: Moments, tie: float, floor: float, old: Any) -> Shape:
+        """The best noise; ``tie`` is what the weight penalty multiplies β/2 by, ``old`` the noise before."""
+
+    def stretched(self, old: tuple[Any, Any], new: tuple[Any, Any], factor: float) -> tuple[Any, Any]:
+        """(s, b) ``factor`` times as far from ``old`` as ``new``."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Factors given once and for all; only β is learned, by (33)."""
+
+    s: float
+    b: float
+
+    def first(self) -> tuple[float, float]:
+        return self.s, self.b
+
+    def across(self, along: Any) -> Any:
+        return self.b
+
+    def update(self, moments: Moments, tie: float, floor: float, old: Any) -> Shape:
+        """1/β = (Σ r‖d‖²/b + (1/s − 1/b) Σ r‖Eᵀd‖²)/(N D), with the penalty's share added."""
+        whole, tangential = float(moments.square.sum()), float(moments.tangential.sum())
+        error = whole / self.b + (1 / self.s - 1 / self.b) * tangential
+        n_values = float(moments.mass.sum()) * moments.n_columns
+        return Shape(_precision(n_values, error + tie, floor), self.s, self.b)
+
+    def stretched(self, old: tuple[Any, Any], new: tuple[Any, Any], factor: float) -> tuple[Any, Any]:
+        return new
+
+
+def unified(clamping: float, n_columns: int, dimension: int) -> Fixed:
+    """The unified covariance (17) for a clamping α in (0, D/Q)."""
+    return Fixed(clamping, _across(clamping, n_columns, dimension))
+
+
+def early(clamping: float, amplification: float) -> Fixed:
+    """The earlier covariance (16): α I plus γ in the directions across the surface."""
+    return Fixed(clamping, clamping + amplification)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Clamping and noise both maximise the expected log-likelihood, together, for all nodes or for each.
+
+    ``pooling`` says what the nodes have in common: one of the three functions below.
+    """
+
+    n_columns: int
+    dimension: int
+    pooling: Callable[[Learned, Moments, float, float, Any], Shape]
+
+    def first(self) -> tuple[float, float]:
+        return 1.0, 1.0
+
+    def update(self, moments: Moments, tie: float, floor: float, old: Any) -> Shape:
+        return self.pooling(self, moments, tie, floor, old)
+
+    def stretched(self, old: tuple[Any, Any], new: tuple[Any, Any], factor: float) -> tuple[Any, Any]:
+        """The share αQ/D of the variance that lies along the surface, by its log odds."""
+        before, after = (self._log_odds(along) for along in (old[0], new[0]))
+        share = 1.0 / (1.0 + np.exp(-(before + factor * (after - before))))
+        along = np.clip(share, _EDGE, 1 - _EDGE) * self.n_columns / self.dimension
+        return _plain(along), _plain(self.across(along))
+
+    def across(self, along: Any) -> Any:
+        return _across(along, self.n_columns, self.dimension)
+
+    def _log_odds(self, along: Any) -> Any:
+        share = np.clip(np.asarray(along) * self.dimension / self.n_columns, _EDGE, 1 - _EDGE)
+        return np.log(share) - np.log1p(-share)
+
+
+def share_both(learned: Learned, moments: Moments, tie: float, floor: float, old: Any) -> Shape:
+    """One α and one β for all nodes: 1/β = V₁/(N D), α = D V₂/(Q V₁) where no penalty is tied to β."""
+    freedom = _freedom(moments)
+    n_along, n_across = (part.sum(keepdims=True) for part in freedom)
+    tangential, whole = moments.tangential.sum(keepdims=True), moments.square.sum(keepdims=True)
+    found = _joint(learned, n_along, n_across, tangential, whole - tangential, np.array([tie]), floor)
+    return Shape(*(float(part[0]) for part in found))
+
+
+def share_neither(learned: Learned, moments: Moments, tie: float, floor: float, old: Any) -> Shape:
+    """α and β of each node's own, by the same closed form.
+
+    A node without rows has nothing to learn from, and one with a single row would close in on it, so that all see a
+    few rows' worth of the noise that is common.
+    """
+    freedom, squares = _with_borrowed(moments)
+    ties = np.full(len(moments.mass), tie / len(moments.mass))
+    return _joint(learned, *freedom, *squares, ties, floor)
+
+
+def share_noise(learned: Learned, moments: Moments, tie: float, floor: float, old: Any) -> Shape:
+    """α of each node's own and one β: the corrected cubic (34) and (33) in turn, each the best for the other."""
+    freedom, (tangential, normal) = _with_borrowed(moments)
+    n_values = float(sum(part.sum() for part in freedom))
+    precision = float(np.mean(old.precision))
+    along: FloatArray = np.ones(len(moments.mass))
+    for _ in range(_ALTERNATIONS):
+        before = precision
+        along = _cubic(learned, *freedom, tangential, normal, precision)
+        error = float((tangential / along + normal / learned.across(along)).sum())
+        precision = _precision(n_values, error + tie, floor)
+        if abs(precision - before) <= 1e-10 * before:  # the next EM step goes on from here in any case
+            break
+    return Shape(precision, along, learned.across(along))
+
+
+def _freedom(moments: Moments) -> tuple[FloatArray, FloatArray]:
+    """(K,) squared residuals counted along and across: g r and g (D − r), r being the rank of the tangents."""
+    along = moments.mass * moments.rank
+    return along, moments.mass * moments.n_columns - along
+
+
+def _with_borrowed(moments: Moments) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+    """Degrees of freedom and squares along and across, with the borrowed rows added."""
+    freedom = _freedom(moments)
+    squares = (moments.tangential, moments.square - moments.tangential)
+    common = [
+        square.sum() / max(count.sum(), np.finfo(float).tiny) for square, count in zip(squares, freedom, strict=True)
+    ]
+    extra = (_BORROWED_ROWS * moments.rank, _BORROWED_ROWS * (moments.n_columns - moments.rank))
+    counts = (freedom[0] + extra[0], freedom[1] + extra[1])
+    return counts, (squares[0] + common[0] * extra[0], squares[1] + common[1] * extra[1])
+
+
+def _joint(
+    learned: Learned,
+    n_along: FloatArray,
+    n_across: FloatArray,
+    tangential: FloatArray,
+    normal: FloatArray,
+    tie: FloatArray,
+    floor: float,
+) -> Shape:
+    """α and β that maximise, for each entry, what the expected log-likelihood and the penalty have of them.
+
+        −½ n_S ln S − ½ n_B ln B − V₂/2S − V₋/2B − ½ tie β,      D/β = Q S + (D − Q) B.
+
+    Without a tie S = V₂/n_S and B = V₋/n_B. With one, β is in closed form for any α and α is found by bisection of
+    the derivative of what is left, which falls through zero once.
+    """
+    D, Q = learned.n_columns, learned.dimension
+    tangential, normal = np.maximum(tangential, floor * n_along), np.maximum(normal, floor * n_across)
+    if not tie.any():
+        S, B = _ratio(tangential, n_along, floor), _ratio(normal, n_across, floor)
+        variance = (Q * S + (D - Q) * B) / D
+        along = np.clip(S / variance, _EDGE * D / Q, (1 - _EDGE) * D / Q)
+        return Shape(1.0 / variance, along, learned.across(along))
+
+    def slope(along: FloatArray) -> FloatArray:
+        across = learned.across(along)
+        error = tangential / along + normal / across + tie
+        change = -tangential / along**2 + normal * Q / ((D - Q) * across**2)
+        own = -n_along / along + n_across * Q / ((D - Q) * across)
+        return np.asarray(own - (n_along + n_across) * change / error)
+
+    found = _bisect(slope, learned, len(tie))
+    error = tangential / found + normal / learned.across(found) + tie
+    return Shape(np.minimum((n_along + n_across) / error, 1.0 / floor), found, learned.across(found))
+
+
+def _cubic(
+    learned: Learned, n_along: FloatArray, n_across: FloatArray, tangential: FloatArray, normal: FloatArray, beta: float
+) -> FloatArray:
+    """The admissible root α of (34), with the sign of V₁ put right, for a given β.
+
+    In V₁ = V₂ + V₋ and for full rank it reads N Q D α(1−α)(D−αQ) = −α²βQ(D−Q)V₁ + βD(D−2αQ+α²Q)V₂; here as the
+    derivative that it is the numerator of.
+    """
+    D, Q = learned.n_columns, learned.dimension
+
+    def slope(along: FloatArray) -> FloatArray:
+        across = learned.across(along)
+        own = -n_along / along + n_across * Q / ((D - Q) * across)
+        return np.asarray(own + beta * (tangential / along**2 - normal * Q / ((D - Q) * across**2)))
+
+    return _bisect(slope, learned, len(n_along))
+
+
+def _bisect(slope: Callable[[FloatArray], FloatArray], learned: Learned, n: int) -> FloatArray:
+    """Where ``slope`` falls through zero, by bisection of the log odds of αQ/D."""
+    edge = np.log(1 / _EDGE)
+    low, high = np.full(n, -edge), np.full(n, edge)
+    largest = learned.n_columns / learned.dimension
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        rising = slope(largest / (1 + np.exp(-middle))) > 0
+        low, high = np.where(rising, middle, low), np.where(rising, high, middle)
+    return np.asarray(largest / (1 + np.exp(-0.5 * (low + high))))
+
+
+def _across(along: Any, n_columns: int, dimension: int) -> Any:
+    return (n_columns - along * dimension) / (n_columns - dimension)
+
+
+def _precision(n_values: float, error: float, floor: float) -> float:
+    return min(n_values / error, 1.0 / floor) if error > 0 else 1.0 / floor
+
+
+def _ratio(square: FloatArray, count: FloatArray, floor: float) -> FloatArray:
+    return np.maximum(square / np.where(count > 0, count, 1.0), floor)
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if np.ndim(value) == 0 else value

@@ -1,0 +1,401 @@
+"""Oriented noise: one variance along the surface, another across it (Chang & Ghosh, 17).
+
+With E the orthonormal tangents of a node, S the variance along and B the variance across,
+
+    Σ = B I + (S − B) E Eᵀ,   |Σ| = S^Q B^(D−Q),   Σ⁻¹ = I/B − c E Eᵀ,   c = 1/B − 1/S         (22)–(24)
+
+so that no D×D matrix is ever needed: −½ dᵀΣ⁻¹d = −‖d‖²/2B + ½ c ‖Eᵀd‖² is one product with the centres and
+one with each tangent. How S and B follow from the data is up to a *clamping*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.algorithms.clamping import Clamping, Moments
+from prinfold.algorithms.maps import BasisMap
+from prinfold.algorithms.noise import Parameters, Penalty, Posterior
+
+_SMALLEST_TANGENT = 1e-7
+"""Singular values of the Jacobian below this share of the largest of all nodes name no direction."""
+
+
+@dataclass(frozen=True)
+class OrientedParameters(Parameters):
+    """Weights, and the noise: its variance is ``along``/β in tangents and ``across``/β in normals.
+
+    All three are numbers where the nodes share them, (K,) arrays where each has its own.
+    """
+
+    along: Any
+    across: Any
+
+    @property
+    def level(self) -> float:
+        return float(np.mean(self.precision))
+
+
+class Tangents(NamedTuple):
+    """Orthonormal tangents E at the nodes, from the singular value decomposition J = E diag(s) Vᵀ.
+
+    ``frame`` (Q, K, D) holds E, with zeros for directions in which the map stands still; ``rank`` (K,) counts the
+    others; ``pullback`` (K, Q, Q) is diag(1/s) Vᵀ, so that J⁺ = pullbackᵀ Eᵀ.
+    """
+
+    frame: FloatArray
+    rank: FloatArray
+    pullback: FloatArray
+
+
+def tangents(surface: BasisMap, weights: FloatArray) -> Tangents:
+    """Tangents of the surface at its nodes, with a rank test."""
+    left, size, right = np.linalg.svd(surface.node_jacobian(weights), full_matrices=False)
+    n_missing = right.shape[1] - size.shape[1]  # more tangents than columns
+    if n_missing:
+        left = np.pad(left, ((0, 0), (0, 0), (0, n_missing)))
+        size = np.pad(size, ((0, 0), (0, n_missing)))
+    real = size > _SMALLEST_TANGENT * size.max(initial=np.finfo(float).tiny)
+    inverse = np.where(real, 1.0 / np.where(real, size, 1.0), 0.0)
+    frame = np.ascontiguousarray(np.moveaxis(left * real[:, None, :], 2, 0))
+    return Tangents(frame, real.sum(axis=1).astype(float), inverse[:, :, None] * right)
+
+
+class OrientedNodes(NamedTuple):
+    """Nodes as the E-step wants them.
+
+    [t, 1, ‖t‖²] · ``loading`` (1 + Q, D + 2, K) is, first, log p(t | node) without the tangential term and without
+    −½ ``shared`` ‖t‖², which all nodes have in common; then κ Eᵀ(t − y), scaled by κ = √(|c|/2) so that its square is
+    the tangential term, to be added with ``sign`` (a number, or (K,)). ``scale`` (K,) is κ.
+    """
+
+    loading: FloatArray
+    centres: FloatArray
+    tangents: Tangents
+    sign: Any
+    scale: FloatArray
+    inverse_across: FloatArray
+    inverse_along: FloatArray
+    shared: float
+
+
+@dataclass(frozen=True)
+class OrientedStatistics:
+    """Sums over rows that one step needs; they form a vector space while the tangents stay the same.
+
+    ``mass`` (K,), ``moment`` (K, D) and ``square`` (K,) are Σ r, Σ r t and Σ r‖t‖²; ``tangential`` (K,) is
+    Σ r‖Eᵀd‖² and ``cross`` (K, D, Q), if it was asked for, Σ r d (Eᵀd)ᵀ with d = t − y.
+    """
+
+    mass: FloatArray
+    moment: FloatArray
+    square: FloatArray
+    tangential: FloatArray
+    cross: FloatArray | None
+    log_likelihood: float
+    total: float
+
+    def __add__(self, other: OrientedStatistics) -> OrientedStatistics:
+        return OrientedStatistics(
+            self.mass + other.mass,
+            self.moment + other.moment,
+            self.square + other.square,
+            self.tangential + other.tangential,
+            None if self.cross is None or other.cross is None else self.cross + other.cross,
+            self.log_likelihood + other.log_likelihood,
+            self.total + other.total,
+        )
+
+    def scale(self, factor: float) -> OrientedStatistics:
+        """All sums times ``factor``."""
+        return OrientedStatistics(
+            factor * self.mass,
+            factor * self.moment,
+            factor * self.square,
+            factor * self.tangential,
+            None if self.cross is None else factor * self.cross,
+            factor * self.log_likelihood,
+            factor * self.total,
+        )
+
+
+@dataclass
+class OrientedSums:
+    """Sums under way.
+
+    ``products`` (D + 2, K) is [T, 1, ‖t‖²]ᵀR, ``crossed`` (Q, D + 2, K) the same with R κEᵀd in place of R, and
+    ``tangential`` (K,) is Σ r κ²‖Eᵀd‖².
+    """
+
+    nodes: OrientedNodes
+    products: FloatArray
+    tangential: FloatArray
+    crossed: FloatArray | None
+    log_likelihood: float = 0.0
+    total: float = 0.0
+
+    def statistics(self) -> OrientedStatistics:
+        """The sums so far, rid of the scale κ."""
+        moment, mass, square = self.products[:-2].T, self.products[-2], self.products[-1]
+        tangential, cross = self.tangential / self.nodes.scale**2, None
+        if self.crossed is not None:
+            crossed = self.crossed / self.nodes.scale  # (Q, D + 2, K): Σ r t u and, in row D, Σ r u
+            cross = (
+                np.transpose(crossed[:, :-2], (2, 1, 0)) - self.nodes.centres[:, :, None] * crossed[:, -2].T[:, None]
+            )
+            tangential = np.einsum("qkd,kdq->k", self.nodes.tangents.frame, cross)
+        return OrientedStatistics(
+            mass.copy(),
+            np.ascontiguousarray(moment),
+            square.copy(),
+            np.maximum(tangential, 0.0),
+            cross,
+            self.log_likelihood,
+            self.total,
+        )
+
+
+@dataclass(frozen=True)
+class OrientedNoise:
+    """Gaussian noise whose variance differs along and across the surface.
+
+    ``floor`` is the smallest variance allowed; ``clamping`` decides on the two variances; with ``crossed`` the
+    statistics hold what the gradient needs too, at the price of Q more products in a pass.
+    """
+
+    floor: float
+    clamping: Clamping
+    dimension: int
+    crossed: bool = False
+
+    @property
+    def n_layers(self) -> int:
+        return 1 + self.dimension + self.crossed
+
+    def first(self, weights: FloatArray, precision: float) -> OrientedParameters:
+        along, across = self.clamping.first()
+        return OrientedParameters(weights, precision, along, across)
+
+    def pooled(self, parameters: OrientedParameters) -> OrientedParameters:
+        """One noise for all nodes, by the means of the variances."""
+        if np.ndim(parameters.precision) == 0 and np.ndim(parameters.along) == 0:
+            return parameters
+        variance = np.broadcast_to(1.0 / np.asarray(parameters.precision), np.shape(parameters.along))
+        mean = float(variance.mean())
+        along = float(np.mean(variance * parameters.along)) / mean
+        across = float(np.mean(variance * parameters.across)) / mean
+        return OrientedParameters(parameters.weights, 1.0 / mean, along, across)
+
+    def prepare(self, surface: BasisMap, parameters: OrientedParameters, dtype: type = np.float64) -> OrientedNodes:
+        """Centres, tangents and constants for a pass over the rows."""
+        centres = surface.nodes(parameters.weights)
+        frame = tangents(surface, parameters.weights)
+        K, D = centres.shape
+        inverse_along = np.broadcast_to(parameters.precision / np.asarray(parameters.along, dtype=float), K)
+        inverse_across = np.broadcast_to(parameters.precision / np.asarray(parameters.across, dtype=float), K)
+        contrast = inverse_across - inverse_along
+        scale = np.sqrt(0.5 * np.where(contrast == 0, inverse_across, np.abs(contrast)))
+        shared = float(inverse_across.min())
+        loading = np.zeros((1 + self.dimension, D + 2, K))
+        loading[0, :D] = (inverse_across[:, None] * centres).T
+        loading[0, D] = -0.5 * inverse_across * np.einsum("kd,kd->k", centres, centres)
+        loading[0, D] += 0.5 * (frame.rank * np.log(inverse_along) + (D - frame.rank) * np.log(inverse_across))
+        loading[0, D] -= 0.5 * D * np.log(2 * np.pi)
+        loading[0, D + 1] = -0.5 * (inverse_across - shared)
+        loading[1:, :D] = np.swapaxes(scale[:, None] * frame.frame, 1, 2)
+        loading[1:, D] = -scale * np.einsum("qkd,kd->qk", frame.frame, centres)
+        sign = np.sign(contrast)
+        same = bool((sign == sign[0]).all())
+        return OrientedNodes(
+            loading.astype(dtype),
+            centres,
+            frame,
+            float(sign[0]) if same else sign.astype(dtype),
+            scale,
+            inverse_across,
+            inverse_along,
+            shared,
+        )
+
+    def load(self, block: FloatArray) -> FloatArray:
+        """A block with a column of ones and one of squares."""
+        ones = np.ones((len(block), 1), dtype=block.dtype)
+        return np.concatenate([block, ones, _squares(block).astype(block.dtype)[:, None]], axis=1)
+
+    def log_density(
+        self, loaded: FloatArray, nodes: OrientedNodes, near: IntArray | None, work: FloatArray
+    ) -> FloatArray:
+        """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest.
+
+        ``work[1]`` and on are left with κEᵀd, or with its squares, as the statistics want them.
+        """
+        loading = nodes.loading if near is None else nodes.loading[:, :, near]
+        sign = nodes.sign if near is None or np.ndim(nodes.sign) == 0 else nodes.sign[near]
+        np.matmul(loaded, loading, out=work[: len(loading)])
+        for coordinate in work[1 : len(loading)]:
+            square = np.multiply(coordinate, coordinate, out=work[-1] if self.crossed else coordinate)
+            _add_signed(work[0], square, sign, keep=not self.crossed)
+        return np.asarray(-0.5 * nodes.shared * _squares(loaded[:, :-2]))
+
+    def bound(self, nodes: OrientedNodes, centre: FloatArray, radius: FloatArray) -> FloatArray:
+        """(G, K) bounds on log r_k(t), the log responsibility of node k for any row t of a ball of rows.
+
+        Let f_k(t) = log p(t | k), Λ_k = Σ_k⁻¹, and let j be the likeliest node at the centre x of a ball of radius ρ.
+        With t = x + δ, ‖δ‖ ≤ ρ and h_k = Λ_k(x − y_k), Taylor's formula is exact to second order:
+
+            f_k(t) − f_j(t) = f_k(x) − f_j(x) − δ·(h_k − h_j) + ½ δᵀ(Λ_j − Λ_k)δ
+                            ≤ f_k(x) − f_j(x) + ρ‖h_k − h_j‖ + ½ρ² λmax(Λ_j − Λ_k).
+
+        The sum over all nodes is at least its term j, so that log r_k(t) is below it. For one noise for all nodes
+        Λ_j − Λ_k = c(P_k − P_j) with P = EEᵀ, and a difference of projections of equal rank has eigenvalues in pairs ±,
+        so the largest is at most ‖P_k − P_j‖_F/√2 and never above 1; otherwise λmax(Λ_j) − λmin(Λ_k) will do.
+        """
+        D = centre.shape[1]
+        frame, inverse, contrast = (
+            nodes.tangents.frame,
+            nodes.inverse_across,
+            nodes.inverse_across - nodes.inverse_along,
+        )
+        half_square = 0.5 * np.einsum("kd,kd->k", nodes.centres, nodes.centres)
+        squared = np.einsum("gd,gd->g", centre, centre)[:, None] + 2 * (half_square - centre @ nodes.centres.T)
+        inside = np.einsum("qkd,kd->qk", frame, nodes.centres)
+        coordinate = centre @ np.swapaxes(frame, 1, 2) - inside[:, None]
+        tangential = np.einsum("qgk,qgk->gk", coordinate, coordinate)
+        log_density = nodes.loading[0, D] + inverse * (half_square - 0.5 * squared) + 0.5 * contrast * tangential
+        best = log_density.argmax(axis=1)
+        gather = np.arange(len(centre))
+        force = inverse[best][:, None] * (centre - nodes.centres[best])
+        force -= contrast[best][:, None] * np.einsum("qg,qgd->gd", coordinate[:, gather, best], frame[:, best])
+        along_force = force @ np.swapaxes(frame, 1, 2)
+        aligned = inverse * (np.einsum("gd,gd->g", force, centre)[:, None] - force @ nodes.centres.T)
+        aligned -= contrast * np.einsum("qgk,qgk->gk", along_force, coordinate)
+        own = inverse**2 * squared + (contrast**2 - 2 * contrast * inverse) * tangential
+        apart = own + np.einsum("gd,gd->g", force, force)[:, None] - 2 * aligned
+        rise = log_density - log_density[gather, best][:, None]
+        turn = 0.5 * radius[:, None] ** 2 * _largest_turn(nodes, best)
+        return np.asarray(rise + radius[:, None] * np.sqrt(np.maximum(apart, 0.0)) + turn)
+
+    def sums(self, nodes: OrientedNodes) -> OrientedSums:
+        """Empty sums."""
+        _, n_loaded, K = nodes.loading.shape
+        crossed = np.zeros((self.dimension, n_loaded, K)) if self.crossed else None
+        return OrientedSums(nodes, np.zeros((n_loaded, K)), np.zeros(K), crossed)
+
+    def statistics(
+        self,
+        sums: OrientedSums,
+        loaded: FloatArray,
+        weight: FloatArray | None,
+        posterior: Posterior,
+        near: IntArray | None,
+    ) -> None:
+        """Add a block to the sums. Rows are divided by the sums of their relative weights, not the weights."""
+        assert posterior.layers is not None
+        ones = np.ones(len(loaded)) if weight is None else weight
+        largest = float(ones.max())  # a block may be in single precision, which holds no weight of 1e-46
+        share = ((ones / largest) / posterior.total).astype(loaded.dtype)
+        weighted = (loaded * share[:, None]).T
+        chosen = slice(None) if near is None else near
+        sums.products[:, chosen] += largest * (weighted @ posterior.relative).astype(np.float64)
+        layers = posterior.layers[: self.dimension]
+        layers *= posterior.relative
+        if sums.crossed is None:
+            tangential = sum(share @ layer for layer in layers)
+            sums.tangential[chosen] += largest * np.asarray(tangential, dtype=np.float64)
+        else:
+            sums.crossed[:, :, chosen] += largest * np.matmul(weighted, layers).astype(np.float64)
+        sums.log_likelihood += float(ones @ posterior.log_likelihood)
+        sums.total += float(ones.sum())
+
+    def m_step(
+        self, surface: BasisMap, sums: OrientedStatistics, penalty: Penalty, parameters: OrientedParameters
+    ) -> OrientedParameters:
+        """The GTM's weights, as if the noise were isotropic, then the noise with those weights.
+
+        This is the approximation of the paper's experiments: it can lower the objective.
+        """
+        relative = np.broadcast_to(np.asarray(parameters.precision) / parameters.level, len(sums.mass))
+        strength = penalty.strength(parameters.level)
+        weights = surface.solve(relative * sums.mass, relative[:, None] * sums.moment, strength, parameters.weights)
+        return self.with_noise(surface, sums, penalty, replace(parameters, weights=weights), parameters)
+
+    def with_noise(
+        self,
+        surface: BasisMap,
+        sums: OrientedStatistics,
+        penalty: Penalty,
+        new: OrientedParameters,
+        old: OrientedParameters,
+    ) -> OrientedParameters:
+        """``new`` with the noise that is best for its weights, were the tangents still those of ``old``."""
+        moments = self.moments(surface, sums, new.weights, old.weights)
+        tie = penalty.tie(surface.roughness(new.weights))
+        precision, along, across = self.clamping.update(moments, tie, self.floor, old)
+        return OrientedParameters(new.weights, precision, along, across)
+
+    def moments(self, surface: BasisMap, sums: OrientedStatistics, new: FloatArray, old: FloatArray) -> Moments:
+        """Weighted squares of the residuals from new centres, in all and along the old tangents, node by node.
+
+        With δ the way from the old centres to the new, ‖Eᵀ(d − δ)‖² sums to Σ r‖Eᵀd‖² − 2 Eᵀδ·Σ r Eᵀd + g‖Eᵀδ‖².
+        """
+        frame = tangents(surface, old)
+        before, centres = surface.nodes(old), surface.nodes(new)
+        length = np.einsum("kd,kd->k", centres, centres)
+        whole = sums.square - 2 * np.einsum("kd,kd->k", centres, sums.moment) + sums.mass * length
+        moved = np.einsum("qkd,kd->qk", frame.frame, centres - before)
+        pull = np.einsum("qkd,kd->qk", frame.frame, sums.moment - sums.mass[:, None] * before)
+        tangential = sums.tangential - 2 * np.einsum("qk,qk->k", moved, pull)
+        tangential += sums.mass * np.einsum("qk,qk->k", moved, moved)
+        whole = np.maximum(whole, 0.0)
+        return Moments(sums.mass, frame.rank, whole, np.clip(tangential, 0.0, whole), centres.shape[1])
+
+    def stretched(self, old: OrientedParameters, new: OrientedParameters, factor: float) -> OrientedParameters:
+        """The step from ``old`` to ``new``, ``factor`` times as far; the noise by logarithms."""
+        weights = old.weights + factor * (new.weights - old.weights)
+        precision = np.minimum(old.precision * (new.precision / old.precision) ** factor, 1.0 / self.floor)
+        along, across = self.clamping.stretched((old.along, old.across), (new.along, new.across), factor)
+        return OrientedParameters(weights, precision if np.ndim(precision) else float(precision), along, across)
+
+    def draw(
+        self, surface: BasisMap, parameters: OrientedParameters, node: IntArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """(n, D) one row from each node named."""
+        nodes = self.prepare(surface, parameters)
+        frame = nodes.tangents.frame[:, node]
+        plain = rng.standard_normal((len(node), nodes.centres.shape[1]))
+        coordinate = np.einsum("qnd,nd->qn", frame, plain)
+        across, along = nodes.inverse_across[node] ** -0.5, nodes.inverse_along[node] ** -0.5
+        inside = np.einsum("qn,qnd->nd", coordinate, frame)
+        return np.asarray(nodes.centres[node] + across[:, None] * plain + (along - across)[:, None] * inside)
+
+
+def _add_signed(total: FloatArray, square: FloatArray, sign: Any, keep: bool) -> None:
+    """total += sign · square, in place; with ``keep`` the squares must survive."""
+    if np.ndim(sign):
+        total += square * sign if keep else np.multiply(square, sign, out=square)
+    elif sign > 0:
+        total += square
+    elif sign < 0:
+        total -= square
+
+
+def _largest_turn(nodes: OrientedNodes, best: IntArray) -> FloatArray:
+    """(G, K) upper bounds on the largest eigenvalue of Λ_j − Λ_k, j being the best node of each group."""
+    high = np.maximum(nodes.inverse_along, nodes.inverse_across)
+    low = np.minimum(nodes.inverse_along, nodes.inverse_across)
+    crude = np.maximum(high[best][:, None] - low, 0.0)
+    if np.ptp(nodes.inverse_along) or np.ptp(nodes.inverse_across):
+        return np.asarray(crude)
+    frame, rank = nodes.tangents.frame, nodes.tangents.rank
+    seen, where = np.unique(best, return_inverse=True)
+    overlap = sum(np.square(one @ other.T) for one in frame[:, seen] for other in frame)
+    sine = np.sqrt(np.clip(rank[seen][:, None] - overlap, 0.0, 1.0))
+    sine = np.where(rank[seen][:, None] == rank, sine, 1.0)
+    return np.asarray(abs(high[0] - low[0]) * sine[where])
+
+
+def _squares(block: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("nd,nd->n", block, block, dtype=np.float64))

@@ -1,0 +1,246 @@
+"""Probabilistic principal surfaces: the GTM with noise that is oriented along or across the surface."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from prinfold._arrays import Rows
+from prinfold._typing import RandomState
+from prinfold._validate import Constraint, nothing, one_of, real
+from prinfold.algorithms import clamping as clampings
+from prinfold.algorithms import gtm, pps
+from prinfold.algorithms.maps import BasisMap
+from prinfold.algorithms.noise import IsotropicNoise, Parameters
+from prinfold.algorithms.oriented import OrientedNoise, OrientedParameters
+from prinfold.estimators.training import Job, TrainedFamily
+from prinfold.exceptions import DegenerateWarning, InvalidParameterError
+from prinfold.files import storable
+
+LEARNED = {
+    "learn": clampings.share_both,
+    "learn-per-node": clampings.share_neither,
+    "learn-per-node-clamping": clampings.share_noise,
+}
+"""Names of learned clampings, and what the nodes then have in common."""
+
+TRAINERS = {"gem": False, "gtm": True}
+"""Name → whether training begins with the GTM's steps."""
+
+
+@storable
+class PPS(TrainedFamily):
+    """Probabilistic principal surface: a smooth surface with noise that is oriented along it or across it.
+
+    A grid of latent nodes is mapped by a smooth function into data space. Each node carries Gaussian noise with one
+    variance in the tangents of the surface and another across it. With little along the surface, a row is drawn to
+    the nodes onto which it projects, as principal curves and surfaces want it.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the surface, where the latent space leaves it open: a grid or a torus. The others, and
+        nodes given as an array, have a dimension of their own.
+    clamping : float or str, default=0.5
+        Variance along the surface relative to the mean over all columns, above 0 and below D/Q. At 1 the noise is
+        the same in every direction and the model is the GTM; below 1 it lies across the surface, above 1 along it.
+        ``"learn"`` fits one clamping and one noise by maximum likelihood, ``"learn-per-node"`` both for each node, and
+        ``"learn-per-node-clamping"`` a clamping for each node with one noise.
+    amplification : float, default=None
+        Variance across the surface over and above ``clamping``, γ of the earlier covariance (16), which any clamping
+        above 0 suits; None is the unified covariance (17), whose variance over all columns does not depend on the
+        clamping.
+    nodes : int, tuple of int, array of shape (K, Q) or latent space, default=None
+        Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows.
+    basis : int, tuple of int, or basis object, default=None
+        Basis functions along each axis, or a :class:`~prinfold.GaussianBasis` or
+        :class:`~prinfold.HarmonicBasis`; None takes a third as many as nodes, at most 9.
+    width : float, default=1.0
+        Standard deviation of a basis function in units of their spacing; larger is stiffer. Not used
+        with a basis object.
+    latent : str or latent space, default=None
+        ``"grid"``, ``"line"``, ``"circle"``, ``"cylinder"``, ``"torus"`` or ``"sphere"``; None is a grid.
+    regularization : float, default=None
+        Constant weight penalty λ; larger is smoother. None is 0.1, unless ``prior_precision`` is given.
+    prior_precision : float, default=None
+        Precision α of a Gaussian prior on the weights, so that λ = α/β follows the noise; it has
+        the units of the data to the power −2.
+    penalise_bias : bool, default=False
+        Whether the penalty holds down the bias too. Not used with a basis object.
+    noise_floor : float, default=1e-6
+        Smallest noise variance, relative to the mean variance of a column.
+    init : str or array of shape (n, Q), default="pca"
+        ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, or latent
+        coordinates of the rows.
+    trainer : {"gem", "gtm"}, default="gem"
+        ``"gem"`` is generalised EM with the true gradient. ``"gtm"`` begins with the GTM's M-step, which takes the
+        noise for isotropic, and changes over once that step would lower the objective.
+    max_iter : int, default=200
+        Most iterations.
+    tol : float, default=1e-4
+        Training stops when the objective per row changes by less; 0 never stops early.
+    relaxation : float, default=1.8
+        How far an EM step may be stretched while the objective keeps rising; 1 is plain EM, and from 2 on what
+        EM settles at once may swing back and forth.
+    random_state : int, RandomState or Generator, default=None
+        Seed of random starts and of the rows that a spectral start sees.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal, 2 a line for each iteration.
+
+    Attributes
+    ----------
+    latent_ : latent space
+        Nodes, topology and chart.
+    basis_ : basis object
+        The basis functions in use.
+    weights_ : ndarray of shape (M, D)
+        Weights of the basis functions, about ``offset_``.
+    offset_ : ndarray of shape (D,)
+        Mean of the training rows.
+    noise_variance_ : float or ndarray of shape (K,)
+        Variance 1/β of the noise, on average over the columns; one for each node where it was learned so.
+    clamping_ : float or ndarray of shape (K,)
+        Variance along the surface over ``noise_variance_``.
+    folds_ : Folds
+        Fold and warp diagnostics at the nodes.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether the objective settled.
+    stop_reason_ : StopReason
+        Why training ended; its value is a sentence.
+    history_ : dict of list
+        ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise``,
+        ``clamping`` and ``seconds``, the first entry being the start.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    References
+    ----------
+    Chang & Ghosh (2001), A unified model for probabilistic principal surfaces, IEEE Transactions on Pattern Analysis
+    and Machine Intelligence 23.
+
+    Examples
+    --------
+    >>> from prinfold import PPS, datasets
+    >>> data = datasets.make_pipe_flow(300, rng=0)
+    >>> model = PPS(clamping=0.5, random_state=0).fit(data.X)
+    >>> model.transform(data.X).shape
+    (300, 2)
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = (*TrainedFamily._stored, "clamping_")
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        **TrainedFamily._constraints,
+        "clamping": real(0, above=True) | one_of(LEARNED),
+        "amplification": nothing | real(0),
+        "trainer": one_of(TRAINERS),
+    }
+    clamping_: Any
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        clamping: float | str = 0.5,
+        amplification: float | None = None,
+        nodes: Any = None,
+        basis: Any = None,
+        width: float = 1.0,
+        latent: Any = None,
+        regularization: float | None = None,
+        prior_precision: float | None = None,
+        penalise_bias: bool = False,
+        noise_floor: float = 1e-6,
+        init: Any = "pca",
+        trainer: str = "gem",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        relaxation: float = 1.8,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.clamping = clamping
+        self.amplification = amplification
+        self.nodes = nodes
+        self.basis = basis
+        self.width = width
+        self.latent = latent
+        self.regularization = regularization
+        self.prior_precision = prior_precision
+        self.penalise_bias = penalise_bias
+        self.noise_floor = noise_floor
+        self.init = init
+        self.trainer = trainer
+        self.max_iter = max_iter
+        self.tol = tol
+        self.relaxation = relaxation
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _make_model(self, surface: BasisMap, floor: float, n_columns: int) -> gtm.GTMModel:
+        if self._is_round(n_columns, surface.latent.dimension):
+            return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())
+        dimension = surface.latent.dimension
+        noise = OrientedNoise(floor, self._shape(n_columns, dimension), dimension)
+        return pps.PPSModel(surface, noise, self._penalty(), TRAINERS[self.trainer])
+
+    def _is_round(self, n_columns: int, dimension: int) -> bool:
+        """Whether the noise is the same in every direction: then the model is the GTM, bit for bit."""
+        return n_columns <= dimension or (self.clamping == 1 and self.amplification is None)
+
+    def _shape(self, n_columns: int, dimension: int) -> clampings.Clamping:
+        """How variance is split between along and across."""
+        if isinstance(self.clamping, str):
+            if self.amplification is not None:
+                words = "amplification belongs to a clamping that is given"
+                raise InvalidParameterError(f"{words}, got clamping={self.clamping!r}; leave amplification at None")
+            return clampings.Learned(n_columns, dimension, LEARNED[self.clamping])
+        if self.amplification is not None:
+            return clampings.early(float(self.clamping), float(self.amplification))
+        if self.clamping >= n_columns / dimension:
+            raise InvalidParameterError(
+                f"clamping={self.clamping!r} leaves no noise across a surface of {dimension} dimension(s) in "
+                f"{n_columns} columns; it must lie above 0 and below {n_columns}/{dimension} = "
+                f"{n_columns / dimension:g}, or amplification be given"
+            )
+        return clampings.unified(float(self.clamping), n_columns, dimension)
+
+    def _attributes(self, job: Job, parameters: Parameters) -> dict[str, Any]:
+        return super()._attributes(job, parameters) | {"clamping_": getattr(parameters, "along", 1.0)}
+
+    def _parameters(self) -> Parameters:
+        precision = 1.0 / self.noise_variance_
+        noise = self._model.noise
+        if not isinstance(noise, OrientedNoise):
+            return Parameters(self.weights_, precision)
+        return OrientedParameters(self.weights_, precision, self.clamping_, noise.clamping.across(self.clamping_))
+
+    def _sound_noise(self) -> dict[str, bool]:
+        shapes = ((), (self.latent_.n_nodes,))
+        largest = np.inf if self.amplification is not None else max(self.n_features_in_ / self.latent_.dimension, 1.0)
+        return {
+            "finite noise variances above zero": _lies_within(self.noise_variance_, shapes, np.inf),
+            "clampings above zero and below D/Q": _lies_within(self.clamping_, shapes, largest + 1e-9),
+        }
+
+    def _warn(self, rows: Rows) -> None:
+        n_columns, dimension = self.n_features_in_, self.latent_.dimension
+        if n_columns == dimension and self.clamping != 1:
+            words = f"a surface of {dimension} dimensions in {n_columns} columns has no directions across it"
+            self._say(
+                f"{words}, so that its noise is isotropic; set clamping=1 or a lower n_components", DegenerateWarning
+            )
+        super()._warn(rows)
+
+
+def _lies_within(value: Any, shapes: tuple[tuple[int, ...], ...], largest: float) -> bool:
+    """Whether a number or array read from a file is finite, above zero and below ``largest``."""
+    array = np.asarray(value)
+    if array.dtype.kind != "f" or array.shape not in shapes:
+        return False
+    return bool(np.isfinite(array).all() and (array > 0).all() and (array < largest).all())
