@@ -20,7 +20,7 @@ from prinfold.algorithms.clamping import Clamping, Moments
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters, Penalty, Posterior
 
-_SMALLEST_TANGENT = 1e-7
+_SMALLEST_TANGENT = 1e-4
 """Singular values of the Jacobian below this share of the largest of all nodes name no direction."""
 
 

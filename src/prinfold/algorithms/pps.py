@@ -20,6 +20,7 @@ import numpy as np
 from prinfold._arrays import Rows, blas_on_one_thread
 from prinfold._typing import FloatArray
 from prinfold.algorithms import gtm
+from prinfold.algorithms.clamping import Moments
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Penalty
 from prinfold.algorithms.oriented import (
@@ -39,8 +40,9 @@ _GROWTH = 1.1
 """Factor by which steps are stretched further after each that went well."""
 
 _CG_STEPS = 40
-_CG_TOL = 1e-3
-"""A direction need not be exact: every iterate of conjugate gradients goes uphill."""
+_CG_TOL = 0.1
+"""A direction need not be exact: every iterate of conjugate gradients goes uphill. Ten times closer takes three times
+the products and gained nothing, and what rounding does to a long run of them can be seen in the result."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,9 @@ def _scoring_step(model: PPSModel, state: State) -> OrientedParameters:
     surface, now = model.surface, state.parameters
     nodes = model.noise.prepare(surface, now)
     slope = weight_gradient(surface, nodes, state.statistics, model.penalty, now)
-    metric = FisherMetric(surface, nodes, state.statistics.mass, model.penalty.strength(now.level) * now.level)
+    stiffness = turning_stiffness(nodes, model.noise.moments(surface, state.statistics, now.weights, now.weights))
+    decay = model.penalty.strength(now.level) * now.level
+    metric = FisherMetric(surface, nodes, state.statistics.mass, stiffness, decay)
     change = conjugate_gradients(metric.apply, slope, metric.solve_roughly, _CG_STEPS, _CG_TOL)
     moved = replace(now, weights=now.weights + change)
     return model.noise.with_noise(surface, state.statistics, model.penalty, moved, now)
@@ -163,13 +167,14 @@ def weight_gradient(
 class FisherMetric:
     """Fisher information of rows whose node is known, as an operator on changes X (M, D) of the weights.
 
-    A change moves centres by ΦX and Jacobians by δJ; the information is Σ g [(ΦX)ᵀΣ⁻¹(ΦX) + f‖(I − P) δJ J⁺‖²] with
-    f = (S − B)²/(SB) from turning the noise, plus the penalty.
+    A change moves centres by ΦX and Jacobians by δJ; the information is Σ [g (ΦX)ᵀΣ⁻¹(ΦX) + f‖(I − P) δJ J⁺‖²] plus the
+    penalty, f being the ``stiffness`` against turning the noise.
     """
 
     surface: BasisMap
     nodes: OrientedNodes
     mass: FloatArray
+    stiffness: FloatArray
     decay: float
 
     def apply(self, X: FloatArray) -> FloatArray:
@@ -178,10 +183,9 @@ class FisherMetric:
         contrast = nodes.inverse_across - nodes.inverse_along
         moved = self.surface.nodes(X)
         on_centre = nodes.inverse_across[:, None] * moved - contrast[:, None] * _along(tangents.frame, moved)
-        stiffness = self.mass * contrast**2 / (nodes.inverse_across * nodes.inverse_along)
         turned = _off(tangents.frame, self.surface.node_jacobian(X))
         metric = np.swapaxes(tangents.pullback, 1, 2) @ tangents.pullback
-        turning = stiffness[:, None, None] * (turned @ metric)
+        turning = self.stiffness[:, None, None] * (turned @ metric)
         held = (self.decay * self.surface.penalty_mask)[:, None] * X
         return _pulled_back(self.surface, self.mass[:, None] * on_centre, turning) + held
 
@@ -195,8 +199,27 @@ class FisherMetric:
         n_columns, rank = nodes.centres.shape[1], nodes.tangents.rank
         mean = (rank * nodes.inverse_along + (n_columns - rank) * nodes.inverse_across) / n_columns
         gram = Phi.T @ ((self.mass * mean)[:, None] * Phi)
+        # Turning is resisted in all normals, which are most directions: on average over them it is a Gram matrix too.
+        pulled = self.surface.node_gradients @ np.swapaxes(nodes.tangents.pullback, 1, 2)
+        share = self.stiffness * (n_columns - rank) / n_columns
+        gram += np.tensordot(share[:, None, None] * pulled, pulled, axes=((0, 2), (0, 2)))
         gram[np.diag_indices_from(gram)] += self.decay * self.surface.penalty_mask
         return pseudo_inverse(gram)
+
+
+def turning_stiffness(nodes: OrientedNodes, moments: Moments) -> FloatArray:
+    """(K,) curvature against turning the tangents of each node towards its normals, expected or observed.
+
+    Expected is g (S − B)²/(SB). Rows may scatter more than S along the surface, or more than B across it, at a node
+    where the noise is the same for all; that makes the likelihood as much stiffer, and a step that ignores it would
+    overshoot, however small the error it sets out to mend.
+    """
+    contrast = nodes.inverse_across - nodes.inverse_along
+    expected = moments.mass * contrast**2 / (nodes.inverse_across * nodes.inverse_along)
+    n_normals = np.maximum(moments.n_columns - moments.rank, 1.0)
+    normal = 2.0 * (moments.square - moments.tangential) / n_normals  # scatter is seldom the same in all normals
+    observed = np.abs(contrast) * np.where(contrast > 0, moments.tangential, normal)
+    return np.asarray(np.maximum(expected, observed))
 
 
 def _along(frame: FloatArray, vectors: FloatArray) -> FloatArray:

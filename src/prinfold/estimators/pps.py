@@ -73,9 +73,10 @@ class PPS(TrainedFamily):
     init : str or array of shape (n, Q), default="pca"
         ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, or latent
         coordinates of the rows.
-    trainer : {"gem", "gtm"}, default="gem"
-        ``"gem"`` is generalised EM with the true gradient. ``"gtm"`` begins with the GTM's M-step, which takes the
-        noise for isotropic, and changes over once that step would lower the objective.
+    trainer : {"gtm", "gem"}, default="gtm"
+        ``"gtm"`` begins with the GTM's M-step, which takes the noise for isotropic, and changes over to ``"gem"``
+        once that step would lower the objective; ``"gem"`` is generalised EM with the true gradient throughout. Both
+        never lower the objective.
     max_iter : int, default=200
         Most iterations.
     tol : float, default=1e-4
@@ -156,7 +157,7 @@ class PPS(TrainedFamily):
         penalise_bias: bool = False,
         noise_floor: float = 1e-6,
         init: Any = "pca",
-        trainer: str = "gem",
+        trainer: str = "gtm",
         max_iter: int = 200,
         tol: float = 1e-4,
         relaxation: float = 1.8,
