@@ -104,4 +104,25 @@ for label, name in enumerate(data.class_names):
 right.set(xlabel="first component", ylabel="second component")
 right.legend()
 
+# %%
+# Bodies in all their poses
+# -------------------------
+# A body of revolution is seen by a camera that stands still. Its pose is the direction of its axis: aside, aslant
+# towards the camera, straight at it, aslant away from it, straight away. Light fades with distance, so that towards
+# and away differ. The last column has noise of 0.1.
+
+poses = np.array([[1.0, 0, 0], [0, 1, 0], [0.7, 0, 0.7], [0, 0, 1], [0.7, 0, -0.7], [0, 0, -1]])
+poses /= np.linalg.norm(poses, axis=1, keepdims=True)
+bodies = ("bottle", "mushroom", "shuttlecock")
+fig, axes = plt.subplots(3, 7, figsize=(9, 4.2), layout="constrained")
+for row, body in zip(axes, bodies, strict=True):
+    data = datasets.make_poses(1, body=body, rng=0)
+    for ax, picture in zip(row, [*data.surface.point(poses), data.X], strict=True):
+        ax.imshow(picture.reshape(12, 12), cmap="inferno", vmin=0, vmax=2)
+        ax.set_xticks([])
+        ax.set_yticks([])
+    row[0].set_ylabel(body)
+for ax, words in zip(axes[0], ("right", "up", "towards", "at us", "away", "from us", "any, noisy"), strict=True):
+    ax.set_title(words, fontsize=9)
+
 plt.show()

@@ -28,6 +28,7 @@ SIMULATORS = {
     "semi-linear sheet": lambda **k: datasets.make_semilinear_sheet(sampling="parameter", **k),
     "sphere": lambda **k: datasets.make_sphere(radius=3.0, **k),
     "sphere in 6-D": lambda **k: datasets.make_sphere(n_features=6, **k),
+    "poses": lambda **k: datasets.make_poses(n_pixels=6, **k),
     "ring torus": datasets.make_torus,
     "flat torus": lambda **k: datasets.make_torus(kind="flat", **k),
     "flat torus in 7-D": lambda **k: datasets.make_torus(kind="flat", n_features=7, **k),

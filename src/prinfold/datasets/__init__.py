@@ -24,6 +24,7 @@ from prinfold.datasets.loaders import (
     load_usps_twos,
 )
 from prinfold.datasets.pipe import Beams, Densitometer, make_pipe_flow, path_lengths
+from prinfold.datasets.poses import make_poses
 from prinfold.datasets.surface import TrueSurface, polyline
 from prinfold.datasets.surfaces import (
     make_corkscrew,
@@ -50,6 +51,7 @@ __all__ = [
     "make_epitrochoid",
     "make_half_circle",
     "make_pipe_flow",
+    "make_poses",
     "make_ridge",
     "make_semilinear_sheet",
     "make_sphere",
