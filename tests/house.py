@@ -36,6 +36,13 @@ def public_estimators() -> dict[str, type]:
     }
 
 
+def public_manifolds() -> dict[str, type]:
+    """The estimators among them that fit one surface and owe the whole contract; the others are made of these."""
+    from prinfold.estimators.base import PrincipalManifold
+
+    return {name: each for name, each in public_estimators().items() if issubclass(each, PrincipalManifold)}
+
+
 def public_functions() -> dict[str, Callable[..., Any]]:
     """Every public function, by full name."""
     return {name: thing for name, thing in public_objects() if inspect.isroutine(thing)}

@@ -11,6 +11,7 @@ _PUBLIC = {
     "GTM": "estimators.gtm",
     "GaussianBasis": "algorithms.basis",
     "HarmonicBasis": "algorithms.basis",
+    "NearestSurfaceClassifier": "estimators.nearest",
     "PPS": "estimators.pps",
     "load": "files",
     "save": "files",
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from prinfold import datasets, exceptions, latent, metrics, plot
     from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
     from prinfold.estimators.gtm import GTM
+    from prinfold.estimators.nearest import NearestSurfaceClassifier
     from prinfold.estimators.pps import PPS
     from prinfold.files import load, save
 
@@ -29,6 +31,7 @@ __all__ = [
     "PPS",
     "GaussianBasis",
     "HarmonicBasis",
+    "NearestSurfaceClassifier",
     "__version__",
     "datasets",
     "exceptions",

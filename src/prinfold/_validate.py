@@ -16,7 +16,9 @@ from typing import Any, cast
 import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d, validate_data
 
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
@@ -213,6 +215,21 @@ def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
     if not total > 0:
         raise InvalidDataError("all sample weights are zero; at least one row must have a positive weight")
     return np.asarray(weight)
+
+
+def check_labels(estimator: Any, y: Any, table: FloatArray) -> Any:
+    """(n,) the class of each row, as numbers or text."""
+    if y is None:
+        name = type(estimator).__name__
+        raise InvalidDataError(f"{name} requires y to be passed, but the target y is None; give the class of each row")
+    try:
+        labels = column_or_1d(y, warn=True)
+        assert_all_finite(labels, input_name="y")
+        check_consistent_length(table, labels)
+        check_classification_targets(labels)
+    except ValueError as error:
+        raise InvalidDataError(str(error)) from error
+    return labels
 
 
 def weighty_rows(weight: FloatArray | None, min_rows: int) -> IntArray | None:

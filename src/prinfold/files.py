@@ -14,6 +14,7 @@ import math
 import os
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -117,6 +118,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise CorruptModelFileError(f"{path} does not describe a model: {error}") from error
     if not _is_model(model):
         raise CorruptModelFileError(f"{path} does not describe a model, but a {type(model).__name__}")
+    if not _is_fitted(model):
+        raise CorruptModelFileError(f"{path} does not describe a fitted model, but one that is not fitted")
     return model
 
 
@@ -125,6 +128,13 @@ def _is_model(value: Any) -> bool:
     if _is_pipeline(value):
         return bool(value.steps) and _is_model(value.steps[-1][1])
     return hasattr(type(value), "_stored") and _classes.get(type(value).__name__) is type(value)
+
+
+def _is_fitted(model: Any) -> bool:
+    """Whether a model, or the last step of a pipeline, has all that a fit leaves behind."""
+    if _is_pipeline(model):
+        return _is_fitted(model.steps[-1][1])
+    return all(hasattr(model, attribute) for attribute in model._stored)
 
 
 def _is_pipeline(value: Any) -> bool:
@@ -175,8 +185,24 @@ def _encode_array(value: FloatArray, where: str, arrays: dict[str, FloatArray]) 
     return {"$array": where, "transposed": True} if transposed else {"$array": where}
 
 
+@dataclass(frozen=True)
+class _Recipe:
+    """An estimator among the parameters of another, which clones it: what it may be fitted to is of no account."""
+
+    estimator: Any
+
+
+def _arguments(estimator: Any) -> dict[str, Any]:
+    """What the constructor of an estimator was given."""
+    given = estimator.get_params(deep=False).items()
+    return {name: _Recipe(value) if hasattr(type(value), "_stored") else value for name, value in given}
+
+
 def _encode_object(value: Any, where: str, arrays: dict[str, FloatArray]) -> Any:
     name = type(value).__name__
+    if isinstance(value, _Recipe):
+        name, arguments = type(value.estimator).__name__, _arguments(value.estimator)
+        return {"$recipe": name, "init": _encode(arguments, where, arrays)}
     if isinstance(value, enum.Enum) and _classes.get(name) is type(value):
         return {"$enum": name, "member": value.name}
     if _is_pipeline(value):
@@ -196,7 +222,7 @@ def _fields_of(value: Any, where: str) -> dict[str, dict[str, Any]]:
             raise NotStorableError(f"{where} is not fitted ({missing[0]} is missing); call fit before save")
         fitted = {attribute: getattr(value, attribute) for attribute in value._stored}
         fitted |= {k: getattr(value, k) for k in _OF_TABLE if hasattr(value, k)}
-        return {"init": value.get_params(deep=False), "fitted": fitted}
+        return {"init": _arguments(value), "fitted": fitted}
     if name in _STEPS and type(value).__module__.startswith("sklearn."):
         fitted = {k: v for k, v in vars(value).items() if _is_fitted_name(k) or k in _INNER.get(name, ())}
         if not fitted:
@@ -287,6 +313,13 @@ def _decode_object(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> A
     return made
 
 
+def _decode_recipe(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> Any:
+    cls: Any = _classes.get(value["$recipe"])
+    if not hasattr(cls, "_stored"):
+        raise UnknownModelError(f"the file holds a {value['$recipe']!r}, which this version of prinfold does not know")
+    return cls(**_decode(value["init"], arrays))
+
+
 def _check_names(name: str, found: set[str], stored: tuple[str, ...] | None) -> None:
     """A file sets the fitted attributes of a class, all of them, and nothing else."""
     if stored is None:
@@ -332,6 +365,7 @@ _DECODERS: dict[str, Callable[[dict[str, Any], Mapping[str, FloatArray]], Any]] 
     "$enum": _decode_enum,
     "$pipeline": _decode_pipeline,
     "$object": _decode_object,
+    "$recipe": _decode_recipe,
 }
 
 

@@ -17,7 +17,7 @@ from prinfold import load
 from prinfold._typing import Mesh, Stretch
 from prinfold.exceptions import OutOfDomainError
 from prinfold.loops import StopReason
-from tests.house import public_estimators
+from tests.house import public_manifolds
 from tests.properties.cases import CASES, Case, cases, cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
@@ -50,9 +50,9 @@ def fitted(case: Case):
     return case.make().fit(X), X
 
 
-def test_every_public_estimator_has_a_case():
+def test_every_public_manifold_has_a_case():
     tried = {type(case.make()).__name__ for case in CASES}
-    assert tried == set(public_estimators())
+    assert tried == set(public_manifolds())
 
 
 @cases()

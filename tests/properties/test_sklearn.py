@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from prinfold import GTM
+from prinfold import GTM, NearestSurfaceClassifier
 
 # pandas and polars decide which checks run: without them the frames' checks would pass unseen.
 pytest.importorskip("pandas")
@@ -25,13 +25,15 @@ pytestmark = [
         GTM(latent="sphere"),
         GTM(latent="torus", prior_precision=0.1),
         GTM(init="random", random_state=0),
+        NearestSurfaceClassifier(),
+        NearestSurfaceClassifier(GTM(latent="sphere"), by="likelihood"),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", [GTM()])
+@pytest.mark.parametrize("estimator", [GTM(), NearestSurfaceClassifier()])
 def test_no_tag_excuses_anything(estimator):
     tags = estimator.__sklearn_tags__()
     assert not tags.non_deterministic

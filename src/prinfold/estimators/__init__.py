@@ -1,6 +1,7 @@
 """scikit-learn faces of the methods: settings, docs, tags; almost no maths."""
 
 from prinfold.estimators.gtm import GTM
+from prinfold.estimators.nearest import NearestSurfaceClassifier
 from prinfold.estimators.pps import PPS
 
-__all__ = ["GTM", "PPS"]
+__all__ = ["GTM", "PPS", "NearestSurfaceClassifier"]

@@ -1,0 +1,30 @@
+"""What decides between several surfaces: distances, shares and posteriors of classes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+
+
+def squared_gaps(X: FloatArray, feet: FloatArray) -> FloatArray:
+    """(n,) ‖x − y‖² of rows and their feet, in float64."""
+    gap = np.asarray(X, dtype=np.float64) - np.asarray(feet, dtype=np.float64)
+    return np.asarray(np.einsum("nd,nd->n", gap, gap))
+
+
+def class_shares(codes: IntArray, weight: FloatArray | None, n_classes: int) -> FloatArray:
+    """(C,) share of the weight that each class has: P(c)."""
+    total = np.bincount(codes, weights=weight, minlength=n_classes)
+    return np.asarray(total / total.sum())
+
+
+def posterior(log_joint: FloatArray) -> FloatArray:
+    """(n, C) P(c | x) ∝ exp(ln p(x | c) + ln P(c)); a row far from everything still gets shares that sum to 1."""
+    share = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
+    return np.asarray(share / share.sum(axis=1, keepdims=True))
+
+
+def decision(scores: FloatArray) -> FloatArray:
+    """Scores as scikit-learn wants them: of two classes, by how much the second is ahead."""
+    return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
