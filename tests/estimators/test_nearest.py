@@ -297,7 +297,7 @@ def test_held_out_rows_give_distances_a_noise():
     [
         ({"estimator": GTM}, "estimator must be None or an estimator with fit, transform and project"),
         ({"estimator": PCA()}, r"estimator must be .*, such as GTM\(\), got PCA\(\)"),
-        ({"by": "likelyhood"}, "did you mean 'likelihood'"),
+        ({"by": "likelihod"}, "did you mean 'likelihood'"),
         ({"estimator": Flat(), "by": "likelihood"}, "Flat has none .no score_samples.; use by='distance'"),
     ],
 )
