@@ -249,9 +249,7 @@ class OrientedNoise:
             f_k(t) − f_j(t) = f_k(x) − f_j(x) − δ·(h_k − h_j) + ½ δᵀ(Λ_j − Λ_k)δ
                             ≤ f_k(x) − f_j(x) + ρ‖h_k − h_j‖ + ½ρ² λmax(Λ_j − Λ_k).
 
-        The sum over all nodes is at least its term j, so that log r_k(t) is below it. For one noise for all nodes
-        Λ_j − Λ_k = c(P_k − P_j) with P = EEᵀ, and a difference of projections of equal rank has eigenvalues in pairs ±,
-        so the largest is at most ‖P_k − P_j‖_F/√2 and never above 1; otherwise λmax(Λ_j) − λmin(Λ_k) will do.
+        The sum over all nodes is at least its term j, so that log r_k(t) is below it.
         """
         D = centre.shape[1]
         frame, inverse, contrast = (
@@ -383,18 +381,22 @@ def _add_signed(total: FloatArray, square: FloatArray, sign: Any, keep: bool) ->
 
 
 def _largest_turn(nodes: OrientedNodes, best: IntArray) -> FloatArray:
-    """(G, K) upper bounds on the largest eigenvalue of Λ_j − Λ_k, j being the best node of each group."""
-    high = np.maximum(nodes.inverse_along, nodes.inverse_across)
-    low = np.minimum(nodes.inverse_along, nodes.inverse_across)
-    crude = np.maximum(high[best][:, None] - low, 0.0)
-    if np.ptp(nodes.inverse_along) or np.ptp(nodes.inverse_across):
-        return np.asarray(crude)
+    """(G, K) upper bounds on the largest eigenvalue of Λ_j − Λ_k, j being the best node of each group.
+
+    Λ_j − Λ_k = (1/B_j − 1/B_k) I + c_k(P_k − P_j) + (c_k − c_j) P_j, the parts of which have no eigenvalue above
+    1/B_j − 1/B_k, |c_k|‖P_k − P_j‖ and max(c_k − c_j, 0).
+    """
+    inverse, contrast = nodes.inverse_across, nodes.inverse_across - nodes.inverse_along
     frame, rank = nodes.tangents.frame, nodes.tangents.rank
     seen, where = np.unique(best, return_inverse=True)
     overlap = sum(np.square(one @ other.T) for one in frame[:, seen] for other in frame)
+    # Differences of projections of equal rank have eigenvalues in pairs ±, sines of angles: the largest is at most
+    # the root of half the sum of their squares, and never above 1.
     sine = np.sqrt(np.clip(rank[seen][:, None] - overlap, 0.0, 1.0))
     sine = np.where(rank[seen][:, None] == rank, sine, 1.0)
-    return np.asarray(abs(high[0] - low[0]) * sine[where])
+    turn = inverse[seen][:, None] - inverse + np.abs(contrast) * sine
+    turn += np.maximum(contrast - contrast[seen][:, None], 0.0)
+    return np.asarray(np.maximum(turn, 0.0)[where])
 
 
 def _squares(block: FloatArray) -> FloatArray:

@@ -232,10 +232,9 @@ class PPS(TrainedFamily):
     def _warn(self, rows: Rows) -> None:
         n_columns, dimension = self.n_features_in_, self.latent_.dimension
         if n_columns == dimension and self.clamping != 1:
-            words = f"a surface of {dimension} dimensions in {n_columns} columns has no directions across it"
-            self._say(
-                f"{words}, so that its noise is isotropic; set clamping=1 or a lower n_components", DegenerateWarning
-            )
+            words = f"a surface of {dimension} dimension(s) in {n_columns} column(s) has no directions across it"
+            words += ", so that its noise is isotropic"
+            self._say(f"{words}; lower n_components, or set clamping=1", DegenerateWarning)
         super()._warn(rows)
 
 
