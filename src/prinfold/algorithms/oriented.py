@@ -230,14 +230,19 @@ class OrientedNoise:
     ) -> FloatArray:
         """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest.
 
-        ``work[1]`` and on are left with κEᵀd, or with its squares, as the statistics want them.
+        As the statistics want them, ``work[1]`` and on are left with κEᵀd, or ``work[1]`` with κ²‖Eᵀd‖².
         """
         loading = nodes.loading if near is None else nodes.loading[:, :, near]
         sign = nodes.sign if near is None or np.ndim(nodes.sign) == 0 else nodes.sign[near]
         np.matmul(loaded, loading, out=work[: len(loading)])
         for coordinate in work[1 : len(loading)]:
-            square = np.multiply(coordinate, coordinate, out=work[-1] if self.crossed else coordinate)
-            _add_signed(work[0], square, sign, keep=not self.crossed)
+            np.multiply(coordinate, coordinate, out=work[-1] if self.crossed else coordinate)
+            if self.crossed:
+                _add_signed(work[0], work[-1], sign)
+        if not self.crossed:
+            for square in work[2:]:
+                work[1] += square
+            _add_signed(work[0], work[1], sign)
         return np.asarray(-0.5 * nodes.shared * _squares(loaded[:, :-2]))
 
     def bound(self, nodes: OrientedNodes, centre: FloatArray, radius: FloatArray) -> FloatArray:
@@ -298,11 +303,10 @@ class OrientedNoise:
         weighted = (loaded * share[:, None]).T
         chosen = slice(None) if near is None else near
         sums.products[:, chosen] += largest * (weighted @ posterior.relative).astype(np.float64)
-        layers = posterior.layers[: self.dimension]
+        layers = posterior.layers[: self.dimension if self.crossed else 1]
         layers *= posterior.relative
         if sums.crossed is None:
-            tangential = sum(share @ layer for layer in layers)
-            sums.tangential[chosen] += largest * np.asarray(tangential, dtype=np.float64)
+            sums.tangential[chosen] += largest * (share @ layers[0]).astype(np.float64)
         else:
             sums.crossed[:, :, chosen] += largest * np.matmul(weighted, layers).astype(np.float64)
         sums.log_likelihood += float(ones @ posterior.log_likelihood)
@@ -370,10 +374,10 @@ class OrientedNoise:
         return np.asarray(nodes.centres[node] + across[:, None] * plain + (along - across)[:, None] * inside)
 
 
-def _add_signed(total: FloatArray, square: FloatArray, sign: Any, keep: bool) -> None:
-    """total += sign · square, in place; with ``keep`` the squares must survive."""
+def _add_signed(total: FloatArray, square: FloatArray, sign: Any) -> None:
+    """total += sign · square, in place."""
     if np.ndim(sign):
-        total += square * sign if keep else np.multiply(square, sign, out=square)
+        total += square * sign
     elif sign > 0:
         total += square
     elif sign < 0:
