@@ -43,6 +43,7 @@ from prinfold.exceptions import (
     NewerModelFileError,
     NotStorableError,
 )
+from prinfold.files.steps import STEPS
 from prinfold.latent import Points, Sphere, cylinder, grid, torus
 from prinfold.loops import StopReason
 
@@ -217,7 +218,7 @@ def test_gaps_are_filled_as_before(strategy, tmp_path):
 
 
 def test_the_steps_that_a_file_may_hold_are_those_it_says():
-    for name in files._STEPS:
+    for name in STEPS:
         assert name in files.save.__doc__
         assert name in (Path(__file__).parents[1] / "docs/guide/gtm.md").read_text(encoding="utf-8")
 

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.properties.cases import random_rotation
 from tests.test_files import dismantle, forge
 
-from prinfold import GTM, NearestSurfaceClassifier, datasets, load, save
+from prinfold import GTM, PPS, NearestSurfaceClassifier, datasets, load, save
 from prinfold.exceptions import (
     CorruptModelFileError,
     InvalidDataError,
@@ -366,6 +366,22 @@ def test_files_and_pickles_give_the_same_model(by, names, tmp_path):
         assert not hasattr(back.estimator, "latent_")
     again = clone(load(tmp_path / "model.prinfold"))
     assert again.get_params()["estimator__max_iter"] == 20
+
+
+@pytest.mark.parametrize("by", ["distance", "likelihood"])
+def test_oriented_noise_serves_as_well(by, tmp_path):
+    """At clamping 1 a probabilistic principal surface is the GTM, and so is what it decides."""
+    seen = datasets.make_poses(120, body=("bottle", "mushroom"), n_pixels=6, rng=0)
+    settings = {"latent": "sphere", "nodes": 60, "basis": 12, "max_iter": 15, "tol": 0}
+    scores = []
+    for recipe in (GTM(**settings), PPS(clamping=1.0, trainer="gtm", **settings), PPS(clamping=0.5, **settings)):
+        model = NearestSurfaceClassifier(recipe, by=by).fit(seen.X, seen.names)
+        scores.append(model.decision_function(seen.X))
+        model.save(tmp_path / "model.prinfold")
+        assert_array_equal(load(tmp_path / "model.prinfold").decision_function(seen.X), scores[-1])
+        assert model.locate(seen.X).latent.shape == (120, 3)
+    assert_allclose(scores[1], scores[0], rtol=1e-6, atol=1e-6)
+    assert not np.allclose(scores[2], scores[0], rtol=1e-3)
 
 
 def test_of_a_fitted_recipe_the_file_keeps_the_recipe_only(tmp_path):

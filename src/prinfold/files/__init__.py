@@ -30,6 +30,7 @@ from prinfold.exceptions import (
     NotStorableError,
     UnknownModelError,
 )
+from prinfold.files.steps import INNER, REVIVE, STEPS
 from prinfold.latent import Lattice, Points, Sphere
 
 FORMAT = 1
@@ -223,15 +224,15 @@ def _fields_of(value: Any, where: str) -> dict[str, dict[str, Any]]:
         fitted = {attribute: getattr(value, attribute) for attribute in value._stored}
         fitted |= {k: getattr(value, k) for k in _OF_TABLE if hasattr(value, k)}
         return {"init": _arguments(value), "fitted": fitted}
-    if name in _STEPS and type(value).__module__.startswith("sklearn."):
-        fitted = {k: v for k, v in vars(value).items() if _is_fitted_name(k) or k in _INNER.get(name, ())}
+    if name in STEPS and type(value).__module__.startswith("sklearn."):
+        fitted = {k: v for k, v in vars(value).items() if _is_fitted_name(k) or k in INNER.get(name, ())}
         if not fitted:
             raise NotStorableError(f"{where} is not fitted; call fit before save")
         return {"init": value.get_params(deep=False), "fitted": fitted}
     if "." in where and hasattr(value, "fit") and not isinstance(value, type):
         raise NotStorableError(
             f"{where} is a {name}, which a model file cannot hold; beside prinfold's estimators it holds the steps "
-            f"{', '.join(_STEPS)}. Use pickle, or apply that step yourself"
+            f"{', '.join(STEPS)}. Use pickle, or apply that step yourself"
         )
     what = "a function" if callable(value) else f"an object of type {name}"
     raise NotStorableError(
@@ -239,40 +240,6 @@ def _fields_of(value: Any, where: str) -> dict[str, dict[str, Any]]:
         "set that parameter to a plain value before saving, or use pickle"
     )
 
-
-def _step(module: str, name: str) -> Callable[[], type]:
-    def find() -> type:
-        from importlib import import_module
-
-        return getattr(import_module(module), name)  # type: ignore[no-any-return]
-
-    return find
-
-
-_STEPS: dict[str, Callable[[], type]] = {
-    "StandardScaler": _step("sklearn.preprocessing", "StandardScaler"),
-    "RobustScaler": _step("sklearn.preprocessing", "RobustScaler"),
-    "MinMaxScaler": _step("sklearn.preprocessing", "MinMaxScaler"),
-    "MaxAbsScaler": _step("sklearn.preprocessing", "MaxAbsScaler"),
-    "Normalizer": _step("sklearn.preprocessing", "Normalizer"),
-    "PowerTransformer": _step("sklearn.preprocessing", "PowerTransformer"),
-    "QuantileTransformer": _step("sklearn.preprocessing", "QuantileTransformer"),
-    "SimpleImputer": _step("sklearn.impute", "SimpleImputer"),
-    "PCA": _step("sklearn.decomposition", "PCA"),
-}
-"""Steps of a pipeline that a file may hold beside our estimators; a fixed list, never a path."""
-
-_INNER = {"PowerTransformer": ("_scaler",)}
-"""Fitted attributes of steps that do not look it."""
-
-
-def _revive_imputer(imputer: Any) -> None:
-    # It remembers the kind of number that it was fitted to, which is that of what it fills in.
-    imputer._fit_dtype = imputer._fill_dtype = imputer.statistics_.dtype
-
-
-_REVIVE: dict[str, Callable[[Any], None]] = {"SimpleImputer": _revive_imputer}
-"""What a step needs beyond its fitted attributes."""
 
 _OF_TABLE = ("n_features_in_", "feature_names_in_")
 """What scikit-learn keeps of the training table."""
@@ -298,7 +265,7 @@ def _decode(value: Any, arrays: Mapping[str, FloatArray]) -> Any:
 
 def _decode_object(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> Any:
     name = value["$object"]
-    cls = _classes.get(name) or _STEPS.get(name, lambda: None)()
+    cls = _classes.get(name) or STEPS.get(name, lambda: None)()
     if cls is None or issubclass(cls, enum.Enum):
         raise UnknownModelError(f"the file holds a {name!r}, which this version of prinfold does not know")
     made = cls(**_decode(value["init"], arrays))
@@ -309,7 +276,7 @@ def _decode_object(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> A
     for attribute, content in fitted.items():
         setattr(made, attribute, content)
     getattr(made, "_restore", lambda: None)()
-    _REVIVE.get(name, lambda _: None)(made)
+    REVIVE.get(name, lambda _: None)(made)
     return made
 
 
@@ -323,7 +290,7 @@ def _decode_recipe(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> A
 def _check_names(name: str, found: set[str], stored: tuple[str, ...] | None) -> None:
     """A file sets the fitted attributes of a class, all of them, and nothing else."""
     if stored is None:
-        inner = _INNER.get(name, ())
+        inner = INNER.get(name, ())
         wrong = sorted(attribute for attribute in found if not _is_fitted_name(attribute) and attribute not in inner)
     else:
         wrong = sorted(found.symmetric_difference(stored) - set(_OF_TABLE))
