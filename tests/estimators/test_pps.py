@@ -107,6 +107,21 @@ def test_noise_of_each_nodes_own_follows_noise_that_varies(clamping):
     assert noisy > 4 * quiet
 
 
+@pytest.mark.parametrize("clamping", [0.2, 1, 2.0, "learn-per-node"])
+def test_the_covariance_of_a_node_is_the_papers(clamping):
+    """(17): α/β in the tangents, (D − αQ)/(β(D − Q)) in the normals, so that all columns together have D/β."""
+    model = PPS(clamping=clamping, **SMALL, max_iter=5).fit(cloud())
+    Sigma = model.noise_covariance()
+    E = np.linalg.qr(model.jacobian(model.latent_.nodes))[0]
+    alpha, variance = (np.broadcast_to(value, 64) for value in (model.clamping_, model.noise_variance_))
+    assert_allclose(Sigma @ E, (alpha * variance)[:, None, None] * E, atol=1e-10)
+    assert_allclose(np.trace(Sigma, axis1=1, axis2=2), 5 * variance)
+    axes = np.random.default_rng(0).standard_normal((5, 2))
+    assert_allclose(model.noise_covariance(axes), axes.T @ Sigma @ axes, atol=1e-10)
+    with pytest.raises(InvalidParameterError, match=r"axes must be finite and of shape \(5, a\)"):
+        model.noise_covariance(np.eye(4))
+
+
 # ------------------------------------------------------------------------------------ starts and spaces
 
 

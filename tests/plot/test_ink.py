@@ -19,7 +19,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from prinfold import GTM, plot
+from prinfold import GTM, PPS, plot
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, MissingExtraError
 from prinfold.plot import data, ink, layouts
 
@@ -330,6 +330,21 @@ def test_a_curve_among_its_data(models: Models, rows: Tables) -> None:
     (line,) = the(LineCollection, ax).get_segments()
     np.testing.assert_allclose(line, models["line"].mesh().vertices)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("column 1", "column 2")
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+@pytest.mark.parametrize(("clamping", "longer"), [(0.2, "across"), (1.7, "along")])
+def test_oriented_noise_is_drawn_as_ellipses(rows: Tables, clamping: float, longer: str) -> None:
+    model = PPS(1, nodes=15, basis=5, clamping=clamping, max_iter=20, tol=0).fit(rows["line"])
+    discs = the(EllipseCollection, plot.surface(model, rows["line"], noise=True))
+    s, b = np.sqrt([clamping, 2 - clamping]) * 4 * model.noise_variance_**0.5
+    np.testing.assert_allclose(discs.get_widths(), max(s, b))
+    np.testing.assert_allclose(discs.get_heights(), min(s, b))
+    tangent = model.jacobian(model.latent_.nodes)[:, :, 0]
+    tangent /= np.linalg.norm(tangent, axis=1, keepdims=True)
+    angle = np.radians(discs.get_angles())
+    inside = np.abs(np.cos(angle) * tangent[:, 0] + np.sin(angle) * tangent[:, 1])
+    np.testing.assert_allclose(inside, 1.0 if longer == "along" else 0.0, atol=1e-6)
 
 
 def test_noise_discs_need_a_curve_in_two_columns(models: Models, rows: Tables) -> None:

@@ -193,6 +193,9 @@ class Noise(Protocol):
     def draw(self, surface: BasisMap, parameters: Any, node: IntArray, rng: np.random.Generator) -> FloatArray:
         """(n, D) one row from each node named."""
 
+    def covariance(self, surface: BasisMap, parameters: Any, axes: FloatArray) -> FloatArray:
+        """(K, a, a) covariance of the noise at each node, seen along axes (D, a)."""
+
 
 class BoundedNoise(Noise, Protocol):
     """A noise that can tell which nodes do not matter to a ball of rows."""
@@ -335,6 +338,11 @@ class IsotropicNoise:
         """(n, D) one row from each node named."""
         centres = surface.nodes(parameters.weights)[node]
         return np.asarray(centres + rng.standard_normal(centres.shape) / np.sqrt(parameters.precision))
+
+    def covariance(self, surface: BasisMap, parameters: Parameters, axes: FloatArray) -> FloatArray:
+        """(K, a, a) covariance of the noise at each node, seen along axes (D, a)."""
+        seen = axes.T @ axes / parameters.precision
+        return np.tile(seen, (surface.latent.n_nodes, 1, 1))
 
 
 def _row_squares(loaded: FloatArray) -> FloatArray:

@@ -373,6 +373,15 @@ class OrientedNoise:
         inside = np.einsum("qn,qnd->nd", coordinate, frame)
         return np.asarray(nodes.centres[node] + across[:, None] * plain + (along - across)[:, None] * inside)
 
+    def covariance(self, surface: BasisMap, parameters: OrientedParameters, axes: FloatArray) -> FloatArray:
+        """(K, a, a) covariance of the noise at each node, seen along axes (D, a)."""
+        K = surface.latent.n_nodes
+        along = np.broadcast_to(np.asarray(parameters.along) / parameters.precision, K)
+        across = np.broadcast_to(np.asarray(parameters.across) / parameters.precision, K)
+        inside = tangents(surface, parameters.weights).frame @ axes
+        turned = np.einsum("qka,qkb->kab", inside, inside)
+        return np.asarray(across[:, None, None] * (axes.T @ axes) + (along - across)[:, None, None] * turned)
+
 
 def _add_signed(total: FloatArray, square: FloatArray, sign: Any) -> None:
     """total += sign · square, in place."""

@@ -161,6 +161,28 @@ class GTMFamily(PrincipalManifold):
         rows, _ = gtm.sample(model, self._parameters(), n, as_generator(random_state))
         return rows + self.offset_
 
+    def noise_covariance(self, axes: Any = None) -> FloatArray:
+        """Covariance of the noise at each node.
+
+        Parameters
+        ----------
+        axes : array-like of shape (D, a), default=None
+            Directions along which to see it, as columns; None is all columns of the data, which takes D² numbers
+            for each node.
+
+        Returns
+        -------
+        ndarray of shape (K, a, a)
+        """
+        check_is_fitted(self)
+        seen = np.eye(self.n_features_in_) if axes is None else np.asarray(axes, dtype=np.float64)
+        if seen.ndim != 2 or len(seen) != self.n_features_in_ or not np.isfinite(seen).all():
+            raise InvalidParameterError(
+                f"axes must be finite and of shape ({self.n_features_in_}, a), one row for each column of the data; "
+                f"got shape {seen.shape}"
+            )
+        return self._model.noise.covariance(self._model.surface, self._parameters(), seen)
+
     @property
     def folds_(self) -> Folds:
         """Fold and warp diagnostics at the nodes."""

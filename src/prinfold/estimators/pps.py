@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from prinfold._arrays import Rows
 from prinfold._typing import RandomState
 from prinfold._validate import Constraint, nothing, one_of, real
 from prinfold.algorithms import clamping as clampings
@@ -15,7 +14,7 @@ from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import IsotropicNoise, Parameters
 from prinfold.algorithms.oriented import OrientedNoise, OrientedParameters
 from prinfold.estimators.training import Job, TrainedFamily
-from prinfold.exceptions import DegenerateWarning, InvalidParameterError
+from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 
 LEARNED = {
@@ -229,13 +228,12 @@ class PPS(TrainedFamily):
             "clampings above zero and below D/Q": _lies_within(self.clamping_, shapes, largest + 1e-9),
         }
 
-    def _warn(self, rows: Rows) -> None:
+    def _cautions(self) -> list[str]:
         n_columns, dimension = self.n_features_in_, self.latent_.dimension
-        if n_columns == dimension and self.clamping != 1:
-            words = f"a surface of {dimension} dimension(s) in {n_columns} column(s) has no directions across it"
-            words += ", so that its noise is isotropic"
-            self._say(f"{words}; lower n_components, or set clamping=1", DegenerateWarning)
-        super()._warn(rows)
+        if n_columns != dimension or self.clamping == 1:
+            return []
+        words = f"a surface of {dimension} dimension(s) in {n_columns} column(s) has no directions across it"
+        return [f"{words}, so that its noise is isotropic; lower n_components, or set clamping=1"]
 
 
 def _lies_within(value: Any, shapes: tuple[tuple[int, ...], ...], largest: float) -> bool:

@@ -233,6 +233,8 @@ class TrainedFamily(GTMFamily):
             self._say(words, ConvergenceWarning)
         if np.min(self.noise_variance_) <= self._model.noise.floor:
             self._warn_of_the_floor(rows)
+        for words in self._cautions():
+            self._say(words, DegenerateWarning)
         dimension, n_columns = self.latent_.dimension, self.n_features_in_
         if n_columns < dimension:
             words = f"a surface of {dimension} dimensions in {n_columns} column(s) is not determined"
@@ -252,6 +254,10 @@ class TrainedFamily(GTMFamily):
                 "before trusting their coordinates, use posterior_mode for them, or try another init or fewer nodes.",
                 MultimodalWarning,
             )
+
+    def _cautions(self) -> list[str]:
+        """What a member of the family has to say of its noise besides."""
+        return []
 
     def _warn_of_the_floor(self, rows: Rows) -> None:
         """The noise has run into its floor: the nodes sit on the rows, or there is nothing to explain."""

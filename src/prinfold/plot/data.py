@@ -340,6 +340,13 @@ def surface_mesh(fitted: Fitted, resolution: int = 40) -> Mesh:
 # -------------------------------------------------------------------------------------------------- training
 
 
+def noise_ellipses(covariance: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Widths, heights and angles in degrees of ellipses of two standard deviations, from covariances (K, 2, 2)."""
+    variance, axes = np.linalg.eigh(covariance)
+    width, height = 4.0 * np.sqrt(np.maximum(variance[:, ::-1], 0.0)).T
+    return width, height, np.degrees(np.arctan2(axes[:, 1, 1], axes[:, 0, 1]))
+
+
 class Curve(NamedTuple):
     """The way of training: values by iteration, the first being the start, and a sentence on how it ended."""
 

@@ -11,7 +11,7 @@ from prinfold._typing import FloatArray
 from prinfold._validate import refuse_containers, refuse_dates, refuse_non_finite, refuse_text
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import ink
-from prinfold.plot.data import View, choose_view, surface_mesh, training, wires
+from prinfold.plot.data import View, choose_view, noise_ellipses, surface_mesh, training, wires
 from prinfold.plot.maps import latent_map
 from prinfold.plot.subject import Fitted, check_values, group
 
@@ -50,7 +50,7 @@ def surface(
     dims : sequence of int or str, default=None
         Two or three columns to show, by position or name.
     noise : bool, default=False
-        Whether each node of a curve in two columns gets a disc of two standard deviations of the noise.
+        Whether each node of a curve in two columns gets the ellipse of two standard deviations of its noise.
     show_nodes : bool, default=False
         Whether the images of the nodes are marked.
     value_name : str, default="value"
@@ -204,17 +204,17 @@ def _draw_sheet(ax: Any, fitted: Fitted, view: View) -> None:
 
 
 def _draw_noise(ax: Any, fitted: Fitted, view: View) -> None:
-    if fitted.latent.dimension != 1 or len(view.labels) != 2 or not hasattr(fitted.model, "noise_variance_"):
-        raise InvalidParameterError("noise discs are drawn for curves in two columns of a model with isotropic noise")
+    if fitted.latent.dimension != 1 or len(view.labels) != 2 or not hasattr(fitted.model, "noise_covariance"):
+        raise InvalidParameterError("noise discs are drawn for curves in two columns of a model with Gaussian noise")
     if fitted.before is not None:
-        raise InvalidParameterError("noise discs are round only in the units of the model; draw pipeline[-1] instead")
+        raise InvalidParameterError("noise discs are true only in the units of the model; draw pipeline[-1] instead")
     from matplotlib.collections import EllipseCollection
 
     centre = view(fitted.points(fitted.latent.nodes))
-    across = np.full(len(centre), 4.0 * np.sqrt(fitted.model.noise_variance_))
+    ellipses = noise_ellipses(fitted.model.noise_covariance(view.axes))
     # One flat tint without edges, so that overlapping discs read as the tube that they make up.
     discs = EllipseCollection(
-        across, across, np.zeros(len(centre)), units="xy", offsets=centre, offset_transform=ax.transData,
+        *ellipses, units="xy", offsets=centre, offset_transform=ax.transData,
         facecolors="#e6edf4", edgecolors="none", zorder=0.5,
     )  # fmt: skip
     discs.set_in_layout(False)  # their size is unknown until they are drawn
