@@ -24,8 +24,8 @@ from prinfold._typing import FloatArray, IntArray
 P = TypeVar("P")
 P_contra = TypeVar("P_contra", contravariant=True)
 
-_BLOCK_ENTRIES = 2**18
-"""Entries of one block of derived numbers; two megabytes in float64, which stay in a core's cache."""
+_BLOCK_BYTES = 2**21
+"""Size of one block of derived numbers, which stays in a core's cache."""
 
 
 _ENTRIES_PER_THREAD = 2**20
@@ -102,7 +102,7 @@ def as_rows(
 ) -> Rows:
     """Cut a table into blocks whose derived numbers have ``width`` columns."""
     if block_rows is None:
-        block_rows = int(np.clip(_BLOCK_ENTRIES // max(width, 1), 64, 1024))
+        block_rows = int(np.clip(_BLOCK_BYTES // (table.dtype.itemsize * max(width, 1)), 64, 1024))
     zero = np.zeros(table.shape[1]) if offset is None else offset
     return Rows(table, zero, weight, block_rows)
 

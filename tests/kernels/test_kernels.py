@@ -15,7 +15,11 @@ from prinfold.kernels.basis import (
 )
 from prinfold.kernels.distances import nearest_squared_distance, squared_distances, squared_distances_reference
 from prinfold.kernels.linalg import solve_symmetric
-from prinfold.kernels.responsibilities import normalise_log_weights, normalise_log_weights_reference
+from prinfold.kernels.responsibilities import (
+    levelled_weights,
+    normalise_log_weights,
+    normalise_log_weights_reference,
+)
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -135,3 +139,23 @@ def test_gradient_of_harmonics():
 def test_harmonics_are_orthogonal_round_the_circle():
     Phi = harmonic_features(2 * np.pi * np.arange(24) / 24, 5)
     np.testing.assert_allclose(Phi.T @ Phi, 12 * np.eye(10), atol=1e-12)
+
+
+@given(seed=SEEDS, spread=st.sampled_from([1.0, 30.0, 300.0]), shift=st.floats(-800, 800), k=st.integers(1, 9))
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_levelled_weights_are_right_or_say_that_they_are_not(seed, spread, shift, k, dtype):
+    log_weight = (np.random.default_rng(seed).normal(size=(20, k)) * spread + shift).astype(dtype)
+    expected, expected_sum = normalise_log_weights_reference(log_weight.astype(np.float64))
+    total, far = levelled_weights(log_weight)
+    sound = np.setdiff1d(np.arange(20), far)
+    digits = 1e-12 if dtype is np.float64 else 2e-5
+    np.testing.assert_allclose(np.log(total[sound], dtype=float), expected_sum[sound], rtol=digits, atol=digits)
+    np.testing.assert_allclose(log_weight[sound] / total[sound, None], expected[sound], atol=digits)
+    assert (log_weight >= np.finfo(dtype).tiny).all(), "subnormal numbers are slow"
+    within = np.abs(expected_sum) < (500 if dtype is np.float64 else 40)
+    assert not within[far].any(), "rows near enough to zero are not computed twice"
+
+
+def test_what_is_not_a_number_is_never_sound():
+    log_weight = np.array([[0.0, np.nan], [0.0, 0.0], [np.inf, 0.0], [-np.inf, -np.inf]])
+    np.testing.assert_array_equal(levelled_weights(log_weight)[1], [0, 2, 3])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -19,9 +19,9 @@ from scipy.sparse import csr_matrix
 from prinfold._arrays import Rows, blas_on_one_thread, work_through
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import Nodes, Noise, Parameters, Penalty, Posterior, Statistics
+from prinfold.algorithms.noise import LevelledNoise, Nodes, Noise, Parameters, Penalty, Posterior, Statistics
 from prinfold.algorithms.pruning import Hint, Part, plan, whole
-from prinfold.kernels.responsibilities import relative_weights
+from prinfold.kernels.responsibilities import levelled_weights, relative_weights
 from prinfold.latent import LatentSpace
 
 _GROWTH = 1.1
@@ -132,19 +132,35 @@ class _Pass:
 
     def posterior(self, part: Part) -> tuple[FloatArray, Posterior]:
         """Rows as the noise wants them, and their responsibilities by (3.7), up to the division by the sum."""
-        noise = self.model.noise
-        loaded = noise.load(self.rows.block(part.rows))
+        loaded = self.model.noise.load(self.rows.block(part.rows))
         n_nodes = len(self.nodes.centres)
-        work = self._room(noise.n_layers, len(loaded), n_nodes if part.near is None else len(part.near))
-        own = noise.log_density(loaded, self.nodes, part.near, work)
-        largest, total = relative_weights(work[0])
-        return loaded, Posterior(work[0], total, own + largest + np.log(total) - np.log(n_nodes), work[1:])
+        work = self._room(self.model.noise.n_layers, len(loaded), n_nodes if part.near is None else len(part.near))
+        total, log_sum = self._weigh(loaded, part.near, work)
+        return loaded, Posterior(work[0], total, log_sum - np.log(n_nodes), work[1:])
 
     def _room(self, *shape: int) -> FloatArray:
         size = prod(shape)
         if self.buffer.size < size:
             self.buffer = np.empty(size, dtype=self.buffer.dtype)
         return self.buffer[:size].reshape(shape)
+
+    def _weigh(self, loaded: FloatArray, near: IntArray | None, work: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Fill ``work[0]`` with weights; returns their sums and log Σ p(t | node), (n,) each."""
+        if not hasattr(self.model.noise, "levelled_log_density"):
+            own = self.model.noise.log_density(loaded, self.nodes, near, work)
+            largest, total = relative_weights(work[0])
+            return total, own + largest + np.log(total)
+        noise = cast(LevelledNoise, self.model.noise)
+        constant = noise.levelled_log_density(loaded, self.nodes, near, work)
+        total, far = levelled_weights(work[0])
+        log_sum = constant + np.log(total, dtype=np.float64)
+        if len(far):  # rows far from every node, or much nearer to one than the noise would have them
+            again = np.empty((len(work), len(far), work.shape[2]), dtype=work.dtype)
+            own = noise.log_density(loaded[far], self.nodes, near, again)
+            largest, total[far] = relative_weights(again[0])
+            log_sum[far] = own + largest + np.log(total[far])
+            work[:, far] = again
+        return total, log_sum
 
 
 class _Summer(_Pass):

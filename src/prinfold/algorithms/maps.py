@@ -72,7 +72,9 @@ class BasisMap:
         residual = (
             Phi.T @ (moment - mass[:, None] * (Phi @ weights)) - (strength * self.penalty_mask)[:, None] * weights
         )
-        return weights + self._normal_equations(Phi.T @ (mass[:, None] * Phi), residual, strength)
+        # A matrix times its own transpose: BLAS computes one half of it only.
+        rooted = np.sqrt(np.maximum(mass, 0.0))[:, None] * Phi
+        return weights + self._normal_equations(rooted.T @ rooted, residual, strength)
 
     def fit(self, Z: FloatArray, target: FloatArray, strength: float, weight: FloatArray | None = None) -> FloatArray:
         """Ridge regression of ``target`` (n, D) on the basis functions at Z."""
@@ -86,7 +88,7 @@ class BasisMap:
 
     def _normal_equations(self, gram: FloatArray, right: FloatArray, strength: float) -> FloatArray:
         gram = np.array(gram, dtype=np.float64)
-        gram[np.diag_indices_from(gram)] += strength * self.penalty_mask
+        gram.flat[:: len(gram) + 1] += strength * self.penalty_mask
         # C order, so that a model read back from a file computes the same bits.
         return np.ascontiguousarray(solve_symmetric(gram, np.asarray(right, dtype=np.float64)))
 

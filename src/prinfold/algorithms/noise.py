@@ -3,7 +3,8 @@
 A noise model has a handful of verbs. ``prepare`` turns parameters into what the rows of a block need of the
 nodes; ``log_density`` gives log p(t | node) for a block; ``statistics`` adds it to the ``sums`` that the
 M-step needs; ``m_step`` turns sums into parameters; ``draw`` makes rows. One that also has ``bound`` can leave out
-nodes that do not matter. A new noise is a new class: nothing else changes.
+nodes that do not matter; one that has ``levelled_log_density`` saves the search for each row's largest weight. A new
+noise is a new class: nothing else changes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from prinfold.algorithms.maps import BasisMap
 class Posterior(NamedTuple):
     """What an E-step finds of a block.
 
-    ``relative`` (n, K) are weights relative to each row's largest, ``total`` (n,) their sums, and
+    ``relative`` (n, K) are weights up to a factor of each row's own, ``total`` (n,) their sums, and
     ``log_likelihood`` (n,) is log p(t). ``layers`` holds what else the noise computed on the way, if anything.
     """
 
@@ -204,11 +205,19 @@ class BoundedNoise(Noise, Protocol):
         """(G, K) bounds on the log responsibility of each node for any row of each ball."""
 
 
+class LevelledNoise(Noise, Protocol):
+    """A noise whose log densities need no search for each row's largest: they lie near zero by themselves."""
+
+    def levelled_log_density(self, loaded: FloatArray, nodes: Any, near: IntArray | None, work: FloatArray) -> float:
+        """log p(t | node): into ``work[0]`` all but a constant, which is returned."""
+
+
 class IsotropicNodes(NamedTuple):
     """Nodes as the E-step wants them, in its precision and, for bounds, in full.
 
-    ``loading`` (D + 1, K) has β y above −½β‖y‖², so that [t, 1] · loading is the part of log p(t | node) that
-    differs between nodes. ``centres`` (K, D) are the y themselves.
+    ``loading`` (D + 2, K) has β, β y and −½β‖y‖² + ½D, so that [−½‖t‖², t, 1] · loading is −½β‖t − y‖² + ½D,
+    which is near zero for the nodes that a row belongs to; without its first row it is the part of
+    log p(t | node) that differs between nodes. ``centres`` (K, D) are the y themselves.
     """
 
     loading: FloatArray
@@ -256,13 +265,22 @@ class IsotropicNoise:
         centres = surface.nodes(parameters.weights)
         beta = parameters.precision
         half_square = 0.5 * np.einsum("kd,kd->k", centres, centres)
-        loading = beta * np.concatenate([centres.T, -half_square[None]])
-        log_normaliser = 0.5 * centres.shape[1] * np.log(beta / (2 * np.pi))
-        return IsotropicNodes(loading.astype(dtype), centres, beta, float(log_normaliser))
+        n_nodes, n_columns = centres.shape
+        loading = np.empty((n_columns + 2, n_nodes), dtype=dtype)
+        loading[0] = beta
+        np.multiply(centres.T, beta, out=loading[1:-1], casting="same_kind")
+        loading[-1] = 0.5 * n_columns - beta * half_square
+        log_normaliser = 0.5 * n_columns * (np.log(beta / (2 * np.pi)) - 1.0)
+        return IsotropicNodes(loading, centres, beta, float(log_normaliser))
 
     def load(self, block: FloatArray) -> FloatArray:
-        """A block as ``log_density`` and ``statistics`` want it: with a column of ones."""
-        return np.concatenate([block, np.ones((len(block), 1), dtype=block.dtype)], axis=1)
+        """A block as the other verbs want it: between a column of −½‖t‖² and one of ones."""
+        loaded = np.empty((len(block), block.shape[1] + 2), dtype=block.dtype)
+        loaded[:, 0] = np.einsum("nd,nd->n", block, block, dtype=np.float64)
+        loaded[:, 0] *= -0.5
+        loaded[:, 1:-1] = block
+        loaded[:, -1] = 1.0
+        return loaded
 
     def log_density(
         self, loaded: FloatArray, nodes: IsotropicNodes, near: IntArray | None, work: FloatArray
@@ -271,8 +289,20 @@ class IsotropicNoise:
 
         −½β‖t − y‖² = β t·y − ½β‖y‖² − ½β‖t‖²; the last term is the row's own. With ``near``, only those nodes.
         """
-        np.dot(loaded, nodes.loading if near is None else nodes.loading[:, near], out=work[0])
+        loading = nodes.loading if near is None else nodes.loading[:, near]
+        np.dot(loaded[:, 1:], loading[1:], out=work[0])
         return nodes.log_normaliser - 0.5 * nodes.precision * _row_squares(loaded)
+
+    def levelled_log_density(
+        self, loaded: FloatArray, nodes: IsotropicNodes, near: IntArray | None, work: FloatArray
+    ) -> float:
+        """log p(t | node) split in two: into ``work[0]`` (n, K) all but a constant, which is returned.
+
+        For a row that the model explains ½β‖t − y‖² is about ½D, half a χ² of as many degrees of freedom, at the
+        nodes that matter; with ½D added it is near zero there, and can be given to ``exp`` as it is.
+        """
+        np.dot(loaded, nodes.loading if near is None else nodes.loading[:, near], out=work[0])
+        return nodes.log_normaliser
 
     def bound(self, nodes: IsotropicNodes, centre: FloatArray, radius: FloatArray) -> FloatArray:
         """(G, K) bounds on log r_k(t), the log responsibility of node k for any row t of a ball of rows.
@@ -295,7 +325,8 @@ class IsotropicNoise:
 
     def sums(self, nodes: IsotropicNodes) -> IsotropicSums:
         """Empty sums."""
-        return IsotropicSums(np.zeros(nodes.loading.shape))
+        n_nodes, n_columns = nodes.centres.shape
+        return IsotropicSums(np.zeros((n_columns + 1, n_nodes)))
 
     def statistics(
         self,
@@ -306,14 +337,20 @@ class IsotropicNoise:
         near: IntArray | None,
     ) -> None:
         """Add a block to the sums. Rows are divided by the sums of their relative weights, not the weights."""
-        ones = np.ones(len(loaded)) if weight is None else weight
-        largest = float(ones.max())  # a block may be in single precision, which holds no weight of 1e-46
-        share = (ones / largest) / posterior.total
-        product = (loaded * share[:, None].astype(loaded.dtype)).T @ posterior.relative
-        sums.products[:, slice(None) if near is None else near] += largest * product.astype(np.float64)
-        sums.square += float(ones @ _row_squares(loaded))
-        sums.log_likelihood += float(ones @ posterior.log_likelihood)
-        sums.total += float(ones.sum())
+        square = _row_squares(loaded)
+        if weight is None:
+            largest, share = 1.0, 1.0 / posterior.total
+            sums.square += float(square.sum())
+            sums.log_likelihood += float(posterior.log_likelihood.sum())
+            sums.total += len(loaded)
+        else:
+            largest = float(weight.max())  # a block may be in single precision, which holds no weight of 1e-46
+            share = ((weight / largest) / posterior.total).astype(loaded.dtype)
+            sums.square += float(weight @ square)
+            sums.log_likelihood += float(weight @ posterior.log_likelihood)
+            sums.total += float(weight.sum())
+        product = (loaded[:, 1:] * share[:, None]).T @ posterior.relative
+        sums.products[:, slice(None) if near is None else near] += largest * product.astype(np.float64, copy=False)
 
     def m_step(self, surface: BasisMap, sums: Statistics, penalty: Penalty, parameters: Parameters) -> Parameters:
         """New weights (3.15), then the new noise with those weights (3.12).
@@ -346,9 +383,8 @@ class IsotropicNoise:
 
 
 def _row_squares(loaded: FloatArray) -> FloatArray:
-    """(n,) ‖t‖² of rows that carry a column of ones."""
-    block = loaded[:, :-1]
-    return np.asarray(np.einsum("nd,nd->n", block, block, dtype=np.float64))
+    """(n,) ‖t‖² of a loaded block, in double precision; tables whose squares would overflow are not let in."""
+    return np.asarray(-2.0 * loaded[:, 0].astype(np.float64, copy=False))
 
 
 def _ratio(numerator: float, denominator: float) -> float:

@@ -5,11 +5,19 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from prinfold._typing import FloatArray
+from prinfold._typing import FloatArray, IntArray
 
 _SMALLEST_EXPONENT = -60.0
 """Weights below e⁻⁶⁰ of a row's largest are held there: they change no sum, and letting them run on
 into the subnormal numbers makes ``exp`` and the products that follow several times slower."""
+
+_SPAN = {np.dtype(np.float64): 600.0, np.dtype(np.float32): 80.0}
+"""Exponents that ``exp`` is given as they are reach from minus to plus this: far enough from the subnormal and
+from the largest numbers to leave room for sums over nodes and for products with rows and their weights."""
+
+_ROOM = {np.dtype(np.float64): 60.0, np.dtype(np.float32): 35.0}
+"""A row's sum stays this far from either end, or it is computed anew: what was held at the lower end is then
+below e⁻⁶⁰ (e⁻³⁵) of it, which double (single) precision does not see."""
 
 
 def relative_weights(log_weight: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -21,9 +29,30 @@ def relative_weights(log_weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     largest = log_weight.max(axis=1)
     log_weight -= largest[:, None]
-    np.maximum(log_weight, _SMALLEST_EXPONENT, out=log_weight)
+    np.clip(log_weight, _SMALLEST_EXPONENT, 0.0, out=log_weight)  # twice as fast as ``maximum`` with a number
     np.exp(log_weight, out=log_weight)
-    return largest, log_weight.sum(axis=1)
+    return largest, _row_sums(log_weight)
+
+
+def levelled_weights(log_weight: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Turn log weights (n, K) that are already near zero for the best component into weights, **in place**.
+
+    Returns (n,) their sums, and the rows that were not near enough to zero: what stands in those is no good, and
+    :func:`relative_weights` has to be given their log weights anew. For all others this is the same
+    up to a factor of the row, without looking for its largest weight and subtracting it.
+    """
+    span, room = _SPAN[log_weight.dtype], _ROOM[log_weight.dtype]
+    np.clip(log_weight, -span, span, out=log_weight)
+    np.exp(log_weight, out=log_weight)
+    total = _row_sums(log_weight)
+    # One too small or too large was held at an end; one that is not a number is not within either.
+    sound = (total > np.exp(room - span)) & (total < np.exp(span - room))
+    return total, np.flatnonzero(~sound)
+
+
+def _row_sums(weight: FloatArray) -> FloatArray:
+    # As a product, which adds several numbers at once.
+    return np.asarray(weight @ np.ones(weight.shape[1], dtype=weight.dtype))
 
 
 def normalise_log_weights(log_weight: FloatArray) -> FloatArray:
