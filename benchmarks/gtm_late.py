@@ -100,7 +100,7 @@ def kept_by(at: Late) -> float:
     """Share of row–node pairs that the plan of a pass keeps."""
     model, rows, parameters = at.model, at.rows, at.state.parameters
     nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
-    plan, _ = pruning.plan(model.surface, model.noise, nodes, rows, parameters.weights, pruning.Hint())
+    plan, _ = pruning.plan(model.surface, model.noise, nodes, rows, parameters.weights, pruning.Hint(age=CYCLE))
     return gtm._n_entries(plan, nodes) / (rows.n_rows * len(nodes.centres))
 
 
@@ -120,10 +120,12 @@ def parts_of(at: Late, repeats: int) -> Parts:
     """What a planned iteration is made of, each part on its own; grouping shared by the passes of a cycle."""
     model, rows, parameters = at.model, at.rows, at.state.parameters
     nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
-    groups = pruning.make_groups(model.surface, rows, parameters.weights)
-    plan, _ = pruning.plan(model.surface, model.noise, nodes, rows, parameters.weights, pruning.Hint())
+    late_hint = pruning.Hint(age=CYCLE)
+    plan, after = pruning.plan(model.surface, model.noise, nodes, rows, parameters.weights, late_hint)
+    fine = isinstance(plan[0], pruning.Batch)
+    groups = after.groups or pruning.make_groups(model.surface, rows, parameters.weights)
     n_entries = gtm._n_entries(plan, nodes)
-    planned, _ = gtm.e_step(model, rows, parameters, pruning.Hint())
+    planned, _ = gtm.e_step(model, rows, parameters, late_hint)
     dense = gtm.summarise(model, rows, parameters)
 
     def m_step() -> None:
@@ -131,7 +133,7 @@ def parts_of(at: Late, repeats: int) -> Parts:
         model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
 
     work = {
-        "grouping": lambda: pruning.make_groups(model.surface, rows, parameters.weights),
+        "grouping": lambda: pruning.make_groups(model.surface, rows, parameters.weights, fine),
         "bound": lambda: pruning.near_nodes(model.noise, nodes, groups),
         "sums": lambda: work_through(lambda: gtm._Summer(model, rows, nodes), plan, n_entries),
         "m_step": m_step,

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
+from threadpoolctl import threadpool_limits
 
 from prinfold import GTM
 from prinfold._arrays import as_rows
@@ -25,6 +26,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWar
 def always(monkeypatch):
     """Plan even the smallest pass."""
     monkeypatch.setattr(pruning, "_WORTH_IT", 0)
+
+
+@pytest.fixture
+def swept(always, monkeypatch):
+    """… and sweep compiled groups from the first pass on."""
+    monkeypatch.setattr(pruning, "_SWEEP_FROM", 0)
+    monkeypatch.setattr(pruning, "_SWEEP_AFTER", 0)
 
 
 def sheet(n=1500, seed=0, noise=0.02):
@@ -85,6 +93,96 @@ def test_a_planned_pass_loses_less_than_it_may(always, settings, weighted):
     assert planned.square == pytest.approx(dense.square)
 
 
+def planned_and_dense(model, X, weight=None):
+    rows = as_rows(X, model.offset_, weight, width=model.latent_.n_nodes)
+    nodes = model._model.noise.prepare(model._model.surface, model._parameters(), X.dtype.type)
+    parts, _ = pruning.plan(model._model.surface, model._model.noise, nodes, rows, model.weights_, pruning.Hint())
+    assert all(isinstance(part, pruning.Batch) for part in parts), "nothing was swept"
+    planned, _ = gtm.e_step(model._model, rows, model._parameters(), pruning.Hint())
+    return parts, planned, gtm.summarise(model._model, rows, model._parameters())
+
+
+WEIGHTS = {
+    "none": None,
+    "some zero": lambda rng, n: rng.integers(0, 3, n).astype(float),
+    "tiny": lambda rng, n: 1e-46 * rng.uniform(0.5, 2, n),
+    "huge": lambda rng, n: 1e46 * rng.uniform(0.5, 2, n),
+    "one row counts": lambda rng, n: np.where(np.arange(n) == 7, 1.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("table", ["plain", "far row", "duplicates", "sparse"])
+def test_a_sweep_loses_less_than_it_may(swept, weights, dtype, table):
+    X = sheet()
+    if table == "duplicates":
+        X = np.concatenate([X[:500]] * 3)
+    model = trained(X.astype(dtype))
+    if table == "far row":
+        X[7] += 1e6
+    X = X.astype(dtype)
+    weight = WEIGHTS[weights] and WEIGHTS[weights](np.random.default_rng(1), len(X))
+    parts, planned, dense = planned_and_dense(model, scipy.sparse.csr_matrix(X) if table == "sparse" else X, weight)
+    assert sum(part.n_entries(256) for part in parts) < 0.4 * len(X) * 256
+    lost = (dense.log_likelihood - planned.log_likelihood) / dense.total
+    size = abs(dense.log_likelihood / dense.total) + 1
+    rounding = 1e-12 * size if dtype is np.float64 else 1e-5 * size
+    assert -rounding <= lost <= pruning.LOST + rounding
+    digits = 2e-9 if dtype is np.float64 else 1e-4
+    assert_allclose(planned.mass, dense.mass, atol=digits * dense.total)
+    assert_allclose(planned.moment, dense.moment, atol=digits * dense.total * float(np.abs(X).max()))
+    assert planned.total == pytest.approx(dense.total)
+    assert planned.square == pytest.approx(dense.square)
+
+
+def test_batches_hold_every_row_once_with_the_nodes_of_its_group(swept, monkeypatch):
+    monkeypatch.setattr(pruning, "_ROWS_PER_BATCH", 100)
+    X = sheet()
+    model = trained(X)
+    batches, _, _ = planned_and_dense(model, X)
+    assert len(batches) > 5
+    assert_array_equal(np.sort(np.concatenate([batch.rows for batch in batches])), np.arange(len(X)))
+    weight = model.responsibilities(X)
+    for batch in batches:
+        assert batch.cuts[0] == batch.near_cuts[0] == 0
+        assert (batch.cuts[-1], batch.near_cuts[-1]) == (len(batch.rows), len(batch.near))
+        for g in range(len(batch.cuts) - 1):
+            of_group = weight[batch.rows[batch.cuts[g] : batch.cuts[g + 1]]]
+            near = batch.near[batch.near_cuts[g] : batch.near_cuts[g + 1]]
+            assert (np.delete(of_group, near, axis=1).sum(axis=1) < pruning.LOST).all()
+
+
+def test_threads_change_a_sweep_by_rounding_alone(swept, monkeypatch):
+    monkeypatch.setattr("prinfold._arrays._ENTRIES_PER_THREAD", 1)
+    monkeypatch.setattr(pruning, "_ROWS_PER_BATCH", 100)
+    X = sheet()
+    model = trained(X)
+    found = []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads, user_api="blas"), pytest.MonkeyPatch.context() as patch:
+            patch.setattr("joblib.cpu_count", lambda n=threads: n)
+            found.append(planned_and_dense(model, X)[1])
+    for other in found[1:]:
+        assert_allclose(other.mass, found[0].mass, rtol=1e-12, atol=1e-12)
+        assert_allclose(other.moment, found[0].moment, rtol=1e-12, atol=1e-11)
+        assert other.log_likelihood == pytest.approx(found[0].log_likelihood, rel=1e-13)
+
+
+def test_sweeps_wait_until_a_job_has_shown_to_be_long(always, monkeypatch):
+    monkeypatch.setattr(pruning, "_SWEEP_FROM", 0)
+    model = trained(sheet())
+    rows, nodes = prepared(model, sheet())
+    kinds, hint = [], pruning.Hint()
+    for _ in range(6):
+        parts, hint = pruning.plan(model._model.surface, model._model.noise, nodes, rows, model.weights_, hint)
+        kinds.append(type(parts[0]))
+    assert kinds == [pruning.Part] * 4 + [pruning.Batch] * 2
+    monkeypatch.setattr(pruning, "_SWEEP_FROM", 10**9)
+    parts, _ = pruning.plan(model._model.surface, model._model.noise, nodes, rows, model.weights_, pruning.Hint(age=8))
+    assert isinstance(parts[0], pruning.Part)
+
+
 def test_rows_are_grouped_once_each_into_balls_that_hold_them():
     X = sheet()
     X[17] += 30.0
@@ -97,6 +195,10 @@ def test_rows_are_grouped_once_each_into_balls_that_hold_them():
     for g, (centre, radius) in enumerate(zip(groups.centre, groups.radius, strict=True)):
         distance = np.linalg.norm(X[groups.rows(g)] - model.offset_ - centre, axis=1)
         assert distance.max() <= radius * (1 + 1e-12) + 1e-12
+        offset = X[groups.rows(g)] - model.offset_ - centre
+        inside = offset @ groups.frame @ groups.frame.T
+        assert np.linalg.norm(inside, axis=1).max() <= groups.within[g] * (1 + 1e-12) + 1e-12
+        assert np.linalg.norm(offset - inside, axis=1).max() <= groups.beside[g] * (1 + 1e-12) + 1e-12
     # One outlier swells one ball, not the median one.
     assert np.median(groups.radius) < 1.0
 
@@ -114,10 +216,12 @@ def test_every_verb_is_the_dense_one(monkeypatch, verb, dtype):
     assert_allclose(getattr(model, verb)(X), dense, atol=1e-6 if dtype is np.float64 else 2e-2)
 
 
-def test_training_by_plan_ends_where_dense_training_does(monkeypatch):
+@pytest.mark.parametrize("sweep_from", [0, 10**12])
+def test_training_by_plan_ends_where_dense_training_does(monkeypatch, sweep_from):
     X = sheet(4000)
     dense = trained(X, 40)
     monkeypatch.setattr(pruning, "_WORTH_IT", 0)
+    monkeypatch.setattr(pruning, "_SWEEP_FROM", sweep_from)
     planned = trained(X, 40)
     assert_allclose(planned.history_["objective"], dense.history_["objective"], rtol=1e-7)
     assert_allclose(planned.weights_, dense.weights_, atol=1e-5)

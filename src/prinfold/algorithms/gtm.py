@@ -8,7 +8,7 @@ penalty. Here is what remains: the E-step in blocks of rows, the EM step, and wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple, Protocol, cast
@@ -19,8 +19,17 @@ from scipy.sparse import csr_matrix
 from prinfold._arrays import Rows, blas_on_one_thread, work_through
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import LevelledNoise, Nodes, Noise, Parameters, Penalty, Posterior, Statistics
-from prinfold.algorithms.pruning import Hint, Part, plan, whole
+from prinfold.algorithms.noise import (
+    LevelledNoise,
+    Nodes,
+    Noise,
+    Parameters,
+    Penalty,
+    Posterior,
+    Statistics,
+    SweepingNoise,
+)
+from prinfold.algorithms.pruning import Batch, Hint, Part, plan, whole
 from prinfold.kernels.responsibilities import levelled_weights, relative_weights
 from prinfold.latent import LatentSpace
 
@@ -116,7 +125,7 @@ def summarise(model: GTMModel, rows: Rows, parameters: Parameters) -> Statistics
     return _sum_parts(model, rows, nodes, whole(rows))
 
 
-def _sum_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: list[Part]) -> Statistics:
+def _sum_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: Sequence[Part | Batch]) -> Statistics:
     workers = work_through(lambda: _Summer(model, rows, nodes), parts, _n_entries(parts, nodes))
     first, *rest = (worker.sums.statistics() for worker in workers)
     total: Statistics = sum(rest, first)
@@ -170,7 +179,12 @@ class _Summer(_Pass):
         super().__init__(model, rows, nodes)
         self.sums = model.noise.sums(nodes)
 
-    def add(self, part: Part) -> None:
+    def add(self, part: Part | Batch) -> None:
+        if isinstance(part, Batch):
+            loaded, weight = self.model.noise.load(self.rows.block(part.rows)), self.rows.block_weight(part.rows)
+            groups = part.cuts, part.near, part.near_cuts
+            cast(SweepingNoise, self.model.noise).sweep(self.sums, loaded, weight, self.nodes, groups)
+            return
         loaded, posterior = self.posterior(part)
         self.model.noise.statistics(self.sums, loaded, self.rows.block_weight(part.rows), posterior, part.near)
 
@@ -289,9 +303,10 @@ def _per_row(
 
 def _prepared(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[Nodes, list[Part]]:
     nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
-    return nodes, plan(model.surface, model.noise, nodes, rows, parameters.weights, Hint())[0]
+    # One pass is not worth a compiler, so that its plan has no batches.
+    return nodes, cast(list[Part], plan(model.surface, model.noise, nodes, rows, parameters.weights, Hint())[0])
 
 
-def _n_entries(parts: list[Part], nodes: Nodes) -> int:
+def _n_entries(parts: Sequence[Part | Batch], nodes: Nodes) -> int:
     """About how many responsibilities a pass computes."""
-    return sum(part.n_rows * (len(nodes.centres) if part.near is None else len(part.near)) for part in parts)
+    return sum(part.n_entries(len(nodes.centres)) for part in parts)

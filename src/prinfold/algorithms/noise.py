@@ -16,6 +16,8 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
+from prinfold.kernels.balls import rise_bounds
+from prinfold.kernels.responsibilities import sound_sums
 
 
 class Posterior(NamedTuple):
@@ -212,6 +214,20 @@ class LevelledNoise(Noise, Protocol):
         """log p(t | node): into ``work[0]`` all but a constant, which is returned."""
 
 
+class SweepingNoise(Noise, Protocol):
+    """A noise that takes many groups of rows, each with its own nodes, in one compiled call."""
+
+    def sweep(
+        self,
+        sums: Any,
+        loaded: FloatArray,
+        weight: FloatArray | None,
+        nodes: Any,
+        groups: tuple[IntArray, IntArray, IntArray],
+    ) -> None:
+        """Add all groups to the sums."""
+
+
 class IsotropicNodes(NamedTuple):
     """Nodes as the E-step wants them, in its precision and, for bounds, in full.
 
@@ -226,18 +242,27 @@ class IsotropicNodes(NamedTuple):
     log_normaliser: float
 
 
+class Swept(NamedTuple):
+    """What sweeps read and add to, node by node: ``loading`` (K, D + 2) and ``products`` Rᵀ[−½‖t‖², T, 1]."""
+
+    loading: FloatArray
+    products: FloatArray
+
+
 @dataclass
 class IsotropicSums:
     """Sums under way: ``products`` (D + 1, K) holds TᵀR with G in its last row, the order in which BLAS is fastest."""
 
     products: FloatArray
+    swept: Swept | None = None
     square: float = 0.0
     log_likelihood: float = 0.0
     total: float = 0.0
 
     def statistics(self) -> Statistics:
         """The sums so far."""
-        moment, mass = self.products[:-1].T, self.products[-1]
+        products = self.products if self.swept is None else self.products + self.swept.products[:, 1:].T
+        moment, mass = products[:-1].T, products[-1]
         return Statistics(mass.copy(), np.ascontiguousarray(moment), self.square, self.log_likelihood, self.total)
 
 
@@ -307,21 +332,45 @@ class IsotropicNoise:
     def bound(self, nodes: IsotropicNodes, centre: FloatArray, radius: FloatArray) -> FloatArray:
         """(G, K) bounds on log r_k(t), the log responsibility of node k for any row t of a ball of rows.
 
-        Let a ball have centre c and radius ρ, and let j be the node nearest to c. Up to a constant of the
-        row, log p(t | k) = β(t·y_k − ½‖y_k‖²) is linear in t, so with t = c + δ and ‖δ‖ ≤ ρ
-
-            log p(t | k) − log p(t | j) = [the same at c] + β δ·(y_k − y_j) ≤ [the same at c] + βρ‖y_k − y_j‖
-
-        by Cauchy and Schwarz. The sum over all nodes is at least its term j, so log r_k(t) is below
-        that bound. Off the surface δ may be long, but only its part along y_k − y_j counts.
+        Up to a constant of the row log p(t | k) is β(t·y_k − ½‖y_k‖²). The sum over all nodes is at least its largest
+        term, so log r_k(t) is below log p(t | k) − max_i log p(t | i), which :func:`rise_bounds` bounds.
         """
-        beta, Y = nodes.precision, nodes.centres
-        half_square = 0.5 * np.einsum("kd,kd->k", Y, Y)
-        at_centre = centre @ Y.T - half_square
-        best = at_centre.argmax(axis=1)
-        apart = np.maximum(2 * (half_square[best][:, None] + half_square - Y[best] @ Y.T), 0.0)
-        at_best = at_centre[np.arange(len(centre)), best][:, None]
-        return np.asarray(beta * (at_centre - at_best + radius[:, None] * np.sqrt(apart)))
+        return nodes.precision * rise_bounds(nodes.centres, centre, radius)
+
+    def framed_bound(
+        self,
+        nodes: IsotropicNodes,
+        centre: FloatArray,
+        frame: FloatArray,
+        radius: FloatArray,
+        within: FloatArray,
+        beside: FloatArray,
+    ) -> FloatArray:
+        """The same of balls whose radii along and across some axes are known, and never larger."""
+        return nodes.precision * rise_bounds(nodes.centres, centre, radius, frame, within, beside)
+
+    def sweep(
+        self,
+        sums: IsotropicSums,
+        loaded: FloatArray,
+        weight: FloatArray | None,
+        nodes: IsotropicNodes,
+        groups: tuple[IntArray, IntArray, IntArray],
+    ) -> None:
+        """Log densities, weights and sums of many groups of rows, compiled. ``loaded`` is written over.
+
+        ``groups`` are where the rows of each group end, the nodes near each, and where those end.
+        """
+        from prinfold.kernels.sweeps import sweep  # loads numba, which small jobs never need
+
+        if sums.swept is None:
+            sums.swept = Swept(np.ascontiguousarray(nodes.loading.T), np.zeros(nodes.loading.T.shape))
+        ones = np.ones(len(loaded)) if weight is None else weight
+        largest, log_sum = _largest(ones), np.empty(len(loaded))
+        sums.square += float(ones @ _row_squares(loaded))
+        sweep(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *sums.swept, log_sum)
+        sums.log_likelihood += float(ones @ (log_sum + (nodes.log_normaliser - np.log(len(nodes.centres)))))
+        sums.total += float(ones.sum())
 
     def sums(self, nodes: IsotropicNodes) -> IsotropicSums:
         """Empty sums."""
@@ -344,7 +393,7 @@ class IsotropicNoise:
             sums.log_likelihood += float(posterior.log_likelihood.sum())
             sums.total += len(loaded)
         else:
-            largest = float(weight.max())  # a block may be in single precision, which holds no weight of 1e-46
+            largest = _largest(weight)
             share = ((weight / largest) / posterior.total).astype(loaded.dtype)
             sums.square += float(weight @ square)
             sums.log_likelihood += float(weight @ posterior.log_likelihood)
@@ -385,6 +434,11 @@ class IsotropicNoise:
 def _row_squares(loaded: FloatArray) -> FloatArray:
     """(n,) ‖t‖² of a loaded block, in double precision; tables whose squares would overflow are not let in."""
     return np.asarray(-2.0 * loaded[:, 0].astype(np.float64, copy=False))
+
+
+def _largest(weight: FloatArray) -> float:
+    """By which weights are divided meanwhile: a block may be in single precision, which holds none of 1e-46."""
+    return float(weight.max()) or 1.0
 
 
 def _ratio(numerator: float, denominator: float) -> float:

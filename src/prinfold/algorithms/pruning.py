@@ -4,10 +4,14 @@ Once a map has unfolded, a row has a dozen nodes with any responsibility to spea
 into groups that lie close together in data space, and a noise with a ``bound`` tells for each group which nodes
 can matter to any of its rows; the rest are left out. Groups are balls of rows, so they stay valid whatever
 the parameters do: only how tight they are depends on when they were made.
+
+Small groups need fewer nodes but cost more calls. A noise with a ``sweep`` takes many groups in one compiled
+call; groups are then made smaller, in jobs that are large enough to wait for the compiler.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, cast
@@ -18,6 +22,7 @@ from prinfold._arrays import Rows, Selection, for_each_block
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import BoundedNoise, Nodes, Noise
+from prinfold.kernels.balls import leading_axes, split_radii
 
 LOST = 1e-9
 """Largest share of a row's likelihood that the nodes left out may hold; so is the loss in nats."""
@@ -25,9 +30,20 @@ LOST = 1e-9
 _WORTH_IT = 2**22
 """Rows × nodes from which a pass is worth planning."""
 
-_NODES_PER_ANCHOR = 9
-_ROWS_PER_GROUP = 32
+_SWEEP_FROM = 2**24
+_SWEEP_AFTER = 4
+"""Rows × nodes, and passes, from which compiled sweeps pay: loading the compiler takes as long as a few passes."""
+
+_NODES_PER_ANCHOR = {False: 9, True: 2}
+_ROWS_PER_GROUP = {False: 32, True: 40}
+"""Of groups that are computed one by one, and of groups for sweeps."""
+
 _MOST_ROWS = 512
+_ROWS_PER_BATCH = 1024
+_BESIDE = 0.005
+_MOST_AXES = 16
+"""Axes within which the nodes lie but for this share of their scatter; more of them would not tighten a bound."""
+
 _USEFUL_SHARE = 0.5
 """Share of row–node pairs left from which pruning no longer pays for its smaller products."""
 
@@ -42,18 +58,50 @@ class Part(NamedTuple):
     def n_rows(self) -> int:
         return self.rows.stop - self.rows.start if isinstance(self.rows, slice) else len(self.rows)
 
+    def n_entries(self, n_nodes: int) -> int:
+        """How many responsibilities it takes."""
+        return self.n_rows * (n_nodes if self.near is None else len(self.near))
+
+
+class Batch(NamedTuple):
+    """Groups for one sweep: ``rows[cuts[g]:cuts[g + 1]]`` with nodes ``near[near_cuts[g]:near_cuts[g + 1]]``."""
+
+    rows: IntArray
+    cuts: IntArray
+    near: IntArray
+    near_cuts: IntArray
+
+    def n_entries(self, n_nodes: int) -> int:
+        """How many responsibilities it takes."""
+        return int(np.diff(self.cuts) @ np.diff(self.near_cuts))
+
 
 @dataclass(frozen=True)
 class Groups:
-    """Rows in balls: group g holds rows ``order[starts[g]:starts[g + 1]]``, within ``radius[g]`` of ``centre[g]``."""
+    """Rows in balls: group g holds rows ``order[starts[g]:starts[g + 1]]``, within ``radius[g]`` of ``centre[g]``.
+
+    They are within ``within[g]`` of it along the axes of ``frame`` (D, q) and within ``beside[g]`` across them.
+    ``fine`` groups are for sweeps.
+    """
 
     order: IntArray
     starts: IntArray
     centre: FloatArray
     radius: FloatArray
+    frame: FloatArray
+    within: FloatArray
+    beside: FloatArray
+    fine: bool = False
 
     def rows(self, g: int) -> IntArray:
         return self.order[self.starts[g] : self.starts[g + 1]]
+
+
+class Near(NamedTuple):
+    """Nodes that matter to each group: ``nodes[cuts[g]:cuts[g + 1]]``."""
+
+    nodes: IntArray
+    cuts: IntArray
 
 
 class Hint(NamedTuple):
@@ -70,8 +118,8 @@ def whole(rows: Rows) -> list[Part]:
 
 def plan(
     surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray, hint: Hint
-) -> tuple[list[Part], Hint]:
-    """The parts of a pass, and what to remember.
+) -> tuple[Sequence[Part | Batch], Hint]:
+    """The parts of a pass, and what to remember. The first passes are in parts, later ones may be in batches.
 
     Groups are made anew at passes 1, 2, 4, 8, …: early on the surface still moves through the data, later it
     hardly does, and making them costs about a tenth of a pass.
@@ -81,24 +129,41 @@ def plan(
         return whole(rows), hint
     groups = hint.groups
     if hint.age & (hint.age - 1) == 0:  # zero or a power of two
-        groups = make_groups(surface, rows, weights)
+        fine = n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER and hasattr(noise, "sweep")
+        groups = make_groups(surface, rows, weights, fine)
     after = Hint(groups, hint.age + 1)
     if groups is None:
         return whole(rows), after
     near = near_nodes(cast(BoundedNoise, noise), nodes, groups)
-    pairs = np.diff(groups.starts) @ np.array([len(each) for each in near])
-    if pairs > _USEFUL_SHARE * n_pairs:
+    if np.diff(groups.starts) @ np.diff(near.cuts) > _USEFUL_SHARE * n_pairs:
         # Dense for now; not even a bound is computed again before the groups are renewed.
         return whole(rows), Hint(None, hint.age + 1)
-    return [Part(groups.rows(g), each) for g, each in enumerate(near)], after
+    return _batches(groups, near) if groups.fine else _parts(groups, near), after
 
 
-def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray) -> Groups:
+def _parts(groups: Groups, near: Near) -> list[Part]:
+    return [Part(groups.rows(g), near.nodes[a:b]) for g, (a, b) in enumerate(pairwise(near.cuts))]
+
+
+def _batches(groups: Groups, near: Near) -> list[Batch]:
+    """Groups that follow each other, about as many rows at a time as a block has."""
+    n_batches = max(1, int(np.ceil(len(groups.order) / _ROWS_PER_BATCH)))
+    wanted = np.linspace(0, len(groups.order), n_batches + 1)
+    edges = np.unique(np.searchsorted(groups.starts, wanted))
+    found = []
+    for a, b in pairwise(edges):
+        starts, cuts = groups.starts[a : b + 1], near.cuts[a : b + 1]
+        rows, nodes = groups.order[starts[0] : starts[-1]], near.nodes[cuts[0] : cuts[-1]]
+        found.append(Batch(rows, starts - starts[0], nodes, cuts - cuts[0]))
+    return found
+
+
+def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool = False) -> Groups:
     """Gather rows by the nearest of a few anchors on the surface, and within those by distance from it.
 
     Sorting by distance puts outliers into balls of their own, where they do not swell those of others.
     """
-    anchors = _anchors(surface, weights, rows.n_rows)
+    anchors = _anchors(surface, weights, rows.n_rows, fine)
     half_square = 0.5 * np.einsum("kd,kd->k", anchors, anchors)
     # Single precision for what only sorts rows: these are the only arrays as long as the table.
     label, distance = np.empty(rows.n_rows, dtype=np.int32), np.empty(rows.n_rows, dtype=np.float32)
@@ -112,36 +177,50 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray) -> Groups:
     for_each_block(one_block, rows.slices)
     order: IntArray = np.asarray(np.lexsort((distance, label)), dtype=np.int32 if rows.n_rows < 2**31 else np.int64)
     starts = _cut(label[order])
-    centre, radius = np.empty((len(starts) - 1, rows.n_columns)), np.empty(len(starts) - 1)
+    n_groups, frame = len(starts) - 1, _axes_of(anchors)
+    centre, radii = np.empty((n_groups, rows.n_columns)), np.empty((3, n_groups))
 
     def one_group(g: int) -> None:
         block = rows.block(order[starts[g] : starts[g + 1]]).astype(np.float64, copy=False)
         centre[g] = block.mean(axis=0)
-        delta = block - centre[g]
-        radius[g] = np.sqrt(np.einsum("nd,nd->n", delta, delta).max())
+        radii[:, g] = split_radii(block - centre[g], frame)
 
-    for_each_block(one_group, range(len(radius)))
-    return Groups(order, starts, centre, radius)
+    for_each_block(one_group, range(n_groups))
+    return Groups(order, starts, centre, radii[0], frame, radii[1], radii[2], fine)
 
 
-def near_nodes(noise: BoundedNoise, nodes: Nodes, groups: Groups) -> list[IntArray]:
+def near_nodes(noise: BoundedNoise, nodes: Nodes, groups: Groups) -> Near:
     """For each group, the nodes that may hold more than their share of ``LOST`` of some row's likelihood.
 
     A node left out has log r_k(t) below log(LOST / K) for every row of the group, so all that are left out
     hold less than LOST together, and the log-likelihood loses less than −log(1 − LOST) of it.
     """
     n_nodes = len(nodes.centres)
-    at_once = max(1, 2**20 // n_nodes)
-    near: list[IntArray] = []
+    at_once = max(1, 2**18 // n_nodes)
+    framed = getattr(noise, "framed_bound", None)
+    found, counts = [], []
     for i in range(0, len(groups.radius), at_once):
-        bound = noise.bound(nodes, groups.centre[i : i + at_once], groups.radius[i : i + at_once])
-        near += [np.flatnonzero(row) for row in bound > np.log(LOST / n_nodes)]
-    return near
+        some = slice(i, i + at_once)
+        if framed is None:
+            bound = noise.bound(nodes, groups.centre[some], groups.radius[some])
+        else:
+            radii = groups.radius[some], groups.within[some], groups.beside[some]
+            bound = framed(nodes, groups.centre[some], groups.frame, *radii)
+        of_group, node = np.nonzero(bound > np.log(LOST / n_nodes))
+        found.append(node)
+        counts.append(np.bincount(of_group, minlength=len(bound)))
+    return Near(np.concatenate(found), np.append(0, np.cumsum(np.concatenate(counts))))
 
 
-def _anchors(surface: BasisMap, weights: FloatArray, n_rows: int) -> FloatArray:
+def _axes_of(points: FloatArray) -> FloatArray:
+    """The few axes along which a surface extends; none where it takes half of all columns or more."""
+    some = points[:: max(1, len(points) // 256)]
+    return leading_axes(some, _BESIDE, min(_MOST_AXES, points.shape[1] // 2))
+
+
+def _anchors(surface: BasisMap, weights: FloatArray, n_rows: int, fine: bool) -> FloatArray:
     """Images of a coarse lattice over the latent space, fewer than nodes and than groups of rows."""
-    wanted = min(surface.latent.n_nodes // _NODES_PER_ANCHOR, n_rows // _ROWS_PER_GROUP)
+    wanted = min(surface.latent.n_nodes // _NODES_PER_ANCHOR[fine], n_rows // _ROWS_PER_GROUP[fine])
     per_axis = int(np.ceil(max(wanted, 1) ** (1 / surface.latent.dimension)))
     return surface.point(surface.latent.refined(max(per_axis, 2)).nodes, weights)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.special import logsumexp
 
@@ -41,13 +43,19 @@ def levelled_weights(log_weight: FloatArray) -> tuple[FloatArray, IntArray]:
     :func:`relative_weights` has to be given their log weights anew. For all others this is the same
     up to a factor of the row, without looking for its largest weight and subtracting it.
     """
-    span, room = _SPAN[log_weight.dtype], _ROOM[log_weight.dtype]
+    span = _SPAN[log_weight.dtype]
     np.clip(log_weight, -span, span, out=log_weight)
     np.exp(log_weight, out=log_weight)
     total = _row_sums(log_weight)
     # One too small or too large was held at an end; one that is not a number is not within either.
-    sound = (total > np.exp(room - span)) & (total < np.exp(span - room))
-    return total, np.flatnonzero(~sound)
+    low, high = sound_sums(log_weight.dtype)
+    return total, np.flatnonzero(~((total > low) & (total < high)))
+
+
+def sound_sums(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Between which sums of levelled weights are as good as any."""
+    reach = _SPAN[dtype] - _ROOM[dtype]
+    return float(np.exp(-reach)), float(np.exp(reach))
 
 
 def _row_sums(weight: FloatArray) -> FloatArray:

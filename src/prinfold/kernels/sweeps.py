@@ -1,0 +1,182 @@
+"""Weights and sums of many small groups of rows, each with its own few components, in one compiled call.
+
+Called one by one from Python such groups cost more in calls than in arithmetic, and threads would wait for each other
+at every call. This module imports numba, which takes as long as a small fit: import it only where there is
+much to sweep.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload, register_jitable
+
+from prinfold._typing import FloatArray, IntArray
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def compiled(function: F) -> F:
+    """Compile on first call, without the interpreter's lock; kept on disk where a folder can be written to."""
+    # Options are literal, and kernels stand in the file of what they call: the cache sees no other changes.
+    try:
+        return cast(F, njit(nogil=True, cache=True)(function))
+    except RuntimeError:  # "no locator available": nowhere to keep it
+        return cast(F, njit(nogil=True)(function))
+
+
+def _exp64(x: Any) -> Any:
+    """eˣ for |x| ≤ 700 to 1e-14, in a form that becomes vector instructions; ``math.exp`` would be a call."""
+    n = np.floor(x * 1.4426950408889634 + 0.5)
+    r = (x - n * 0.693145751953125) - n * 1.4286068203094173e-06
+    p = 1.0 / 479001600.0
+    p = p * r + 1.0 / 39916800.0
+    p = p * r + 1.0 / 3628800.0
+    p = p * r + 1.0 / 362880.0
+    p = p * r + 1.0 / 40320.0
+    p = p * r + 1.0 / 5040.0
+    p = p * r + 1.0 / 720.0
+    p = p * r + 1.0 / 120.0
+    p = p * r + 1.0 / 24.0
+    p = p * r + 1.0 / 6.0
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    return p * np.int64((np.int64(n) + np.int64(1023)) << np.int64(52)).view(np.float64)
+
+
+def _exp32(x: Any) -> Any:
+    """The same in single precision, for |x| ≤ 86, to 1e-7."""
+    n = np.floor(x * np.float32(1.4426950408889634) + np.float32(0.5))
+    r = (x - n * np.float32(0.693359375)) - n * np.float32(-2.12194440e-4)
+    p = np.float32(1.0 / 5040.0)
+    p = p * r + np.float32(1.0 / 720.0)
+    p = p * r + np.float32(1.0 / 120.0)
+    p = p * r + np.float32(1.0 / 24.0)
+    p = p * r + np.float32(1.0 / 6.0)
+    p = p * r + np.float32(0.5)
+    p = p * r + np.float32(1.0)
+    p = p * r + np.float32(1.0)
+    return p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+exp64, exp32 = register_jitable(_exp64), register_jitable(_exp32)
+
+
+def _weigh(row: FloatArray) -> float:
+    """Turn a row of log weights into weights in place; returns their sum. Exponents are held within ± the span."""
+    raise NotImplementedError
+
+
+def _weigh_in(row: Any) -> Callable[[Any], Any]:
+    """``_weigh`` for the type of a row; see kernels/responsibilities.py for the spans."""
+
+    def double(row: Any) -> Any:
+        total = 0.0
+        for k in range(row.shape[0]):
+            weight = exp64(min(max(row[k], -600.0), 600.0))
+            row[k] = weight
+            total += weight
+        return total
+
+    def single(row: Any) -> Any:
+        total = np.float32(0.0)
+        for k in range(row.shape[0]):
+            weight = exp32(min(max(row[k], np.float32(-80.0)), np.float32(80.0)))
+            row[k] = weight
+            total += weight
+        return np.float64(total)
+
+    return single if row.dtype is types.float32 else double
+
+
+# Sums in any order and fused products; nothing that would assume away rounding, infinities or what is no number.
+overload(_weigh, jit_options={"fastmath": {"reassoc", "contract"}})(_weigh_in)
+
+
+def _weigh_far(row: FloatArray, loaded: FloatArray, loading: FloatArray) -> tuple[float, float]:
+    """The same for a row whose exponents leave the span: relative to its largest, which is returned with the sum.
+
+    The first column is left out of the product: it is the same for all components, and would drown the rest.
+    """
+    largest = -np.inf
+    for k in range(row.shape[0]):
+        exponent = 0.0
+        for c in range(1, loaded.shape[0]):
+            exponent += np.float64(loaded[c]) * np.float64(loading[k, c])
+        row[k] = exponent
+        largest = max(largest, np.float64(row[k]))
+    total = 0.0
+    for k in range(row.shape[0]):
+        row[k] = math.exp(max(row[k] - largest, -60.0))
+        total += row[k]
+    return total, largest + np.float64(loaded[0]) * np.float64(loading[0, 0])
+
+
+weigh_far = register_jitable(_weigh_far)
+
+
+@compiled
+def sweep(
+    loaded: FloatArray,
+    share: FloatArray,
+    cuts: IntArray,
+    near: IntArray,
+    near_cuts: IntArray,
+    scale: float,
+    sound: tuple[float, float],
+    loading: FloatArray,
+    products: FloatArray,
+    log_sum: FloatArray,
+) -> None:
+    """Add groups of rows to the sums of their components.
+
+    Group g holds rows ``cuts[g]:cuts[g + 1]`` of ``loaded`` (n, C), which are written over, and components
+    ``near[near_cuts[g]:near_cuts[g + 1]]``. Log weights are ``loaded`` · ``loading``ᵀ, where the first column of
+    ``loading`` (K, C) is the same for all components. ``products`` (K, C) gains scale Σ share · r · loaded, and
+    ``log_sum`` (n,) is set to the log of each row's sum of weights. A sum that is not ``sound`` is computed anew.
+    """
+    C = loaded.shape[1]
+    n_most, k_most = 0, 0
+    for g in range(len(cuts) - 1):
+        n_most, k_most = max(n_most, cuts[g + 1] - cuts[g]), max(k_most, near_cuts[g + 1] - near_cuts[g])
+    gathered, weights = np.empty(k_most * C, loaded.dtype), np.empty(n_most * k_most, loaded.dtype)
+    for g in range(len(cuts) - 1):  # loops, because expressions of whole arrays take seconds to compile
+        rows, nodes = loaded[cuts[g] : cuts[g + 1]], near[near_cuts[g] : near_cuts[g + 1]]
+        n, k = len(rows), len(nodes)
+        local, weight = gathered[: k * C].reshape(k, C), weights[: n * k].reshape(n, k)
+        for j in range(k):
+            for c in range(C):
+                local[j, c] = loading[nodes[j], c]
+        np.dot(rows, local.T, weight)
+        for i in range(n):
+            total, level = _weigh(weight[i]), 0.0
+            if not sound[0] < total < sound[1]:
+                total, level = weigh_far(weight[i], rows[i], local)
+            log_sum[cuts[g] + i] = level + math.log(total)
+            factor = share[cuts[g] + i] / total
+            for c in range(C):
+                rows[i, c] *= factor
+        np.dot(weight.T, rows, local)
+        for j in range(k):
+            for c in range(C):
+                products[nodes[j], c] += scale * local[j, c]
+
+
+def sweep_reference(
+    loaded: FloatArray, share: FloatArray, groups: list[tuple[slice, IntArray]], loading: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The same by the definition, out of place: products and log sums."""
+    products, log_sum = np.zeros(loading.shape), np.empty(len(loaded))
+    for rows, nodes in groups:
+        block = loaded[rows].astype(np.float64)
+        exponent = block[:, 1:] @ loading[nodes, 1:].T.astype(np.float64)
+        total = np.logaddexp.reduce(exponent, axis=1)
+        log_sum[rows] = block[:, 0] * float(loading[0, 0]) + total
+        weight = np.exp(exponent - total[:, None])
+        products[nodes] += weight.T @ (share[rows, None] * block)
+    return products, log_sum

@@ -1,0 +1,71 @@
+"""Bounds that hold for every row of a ball, whatever the axes along which its radius is split."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from prinfold.kernels.balls import leading_axes, rise_bounds, split_radii
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@given(
+    seed=SEEDS,
+    D=st.integers(1, 8),
+    q=st.integers(0, 8),
+    spread=st.sampled_from([0.0, 0.1, 3.0]),
+    shift=st.floats(-9, 9),
+)
+def test_no_row_of_a_ball_rises_above_the_bound(seed, D, q, spread, shift):
+    rng = np.random.default_rng(seed)
+    Y = rng.normal(size=(12, D)) * rng.uniform(0.01, 2, D)
+    frame = np.linalg.qr(rng.normal(size=(D, D)))[0][:, : min(q, D)]
+    centre = rng.normal(size=D) + shift
+    delta = rng.normal(size=(40, D)) * spread * rng.uniform(0, 1, D)
+    radius, within, beside = (np.array([each]) for each in split_radii(delta, frame))
+    f = (centre + delta) @ Y.T - 0.5 * np.square(Y).sum(axis=1)
+    rise = (f - f.max(axis=1, keepdims=True)).max(axis=0)
+    rounding = 1e-12 * (1 + np.abs(f).max())
+    plain = rise_bounds(Y, centre[None], radius)[0]
+    framed = rise_bounds(Y, centre[None], radius, frame, within, beside)[0]
+    assert (rise <= plain + rounding).all()
+    assert (rise <= framed + rounding).all()
+    assert (framed <= plain + rounding).all()
+    if spread == 0.0:
+        assert_allclose(framed, rise, atol=1e-6, err_msg="a ball of one point leaves nothing open")
+
+
+@given(seed=SEEDS, q=st.integers(0, 5))
+def test_radii_are_those_of_the_parts(seed, q):
+    rng = np.random.default_rng(seed)
+    delta, frame = rng.normal(size=(9, 5)), np.linalg.qr(rng.normal(size=(5, 5)))[0][:, :q]
+    inside = delta @ frame @ frame.T
+    expected = [np.linalg.norm(each, axis=1).max() for each in (delta, inside, delta - inside)]
+    assert_allclose(split_radii(delta, frame), expected, atol=1e-6)
+
+
+def test_a_split_pays_where_rows_scatter_beside_the_components():
+    rng = np.random.default_rng(0)
+    Y = np.zeros((50, 30))
+    Y[:, :2] = rng.uniform(-1, 1, (50, 2))
+    delta = 0.1 * rng.normal(size=(20, 30))
+    frame = leading_axes(Y, 0.005, 15)
+    assert frame.shape == (30, 2)
+    radius, within, beside = (np.array([each]) for each in split_radii(delta, frame))
+    plain = rise_bounds(Y, np.zeros((1, 30)), radius)
+    framed = rise_bounds(Y, np.zeros((1, 30)), radius, frame, within, beside)
+    assert (framed < -0.05).sum() > 1.2 * (plain < -0.05).sum()
+
+
+def test_axes_hold_all_but_the_remainder_or_there_are_none():
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(200, 4)) * [5, 1, 0.01, 0.01]
+    axes = leading_axes(points, 0.005, 2)
+    assert_allclose(axes.T @ axes, np.eye(2), atol=1e-12)
+    centred = points - points.mean(axis=0)
+    assert np.square(centred - centred @ axes @ axes.T).sum() < 0.005 * np.square(centred).sum()
+    assert leading_axes(rng.normal(size=(200, 4)), 0.005, 2).shape == (4, 0)
+    assert leading_axes(np.zeros((3, 4)), 0.005, 2).shape[0] == 4

@@ -1,0 +1,104 @@
+"""The compiled sweep over groups of rows against its definition, and what it takes to have it compiled."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from prinfold.kernels import sweeps
+from prinfold.kernels.responsibilities import sound_sums
+
+
+def job(seed, sizes, n_near, C, dtype, away=0.0, steep=1.0):
+    """Random rows in groups, each with its own components; row 0 may lie far from all of them."""
+    rng = np.random.default_rng(seed)
+    K, n = 30, sum(sizes)
+    T, Y = rng.normal(size=(n, C - 2)), rng.normal(size=(K, C - 2))
+    T[0] += away
+    loaded = np.column_stack([-0.5 * np.square(T).sum(axis=1), T, np.ones(n)]).astype(dtype)
+    loading = steep * np.column_stack([np.ones(K), Y, -0.5 * np.square(Y).sum(axis=1)])
+    near = [np.sort(rng.choice(K, size=n_near, replace=False)) for _ in sizes]
+    return loaded, loading.astype(dtype), near, np.append(0, np.cumsum(sizes)), rng.uniform(0, 2, n)
+
+
+def swept(loaded, loading, near, cuts, share, scale=1.0):
+    products, log_sum = np.zeros(loading.shape), np.empty(len(loaded))
+    near_cuts = np.append(0, np.cumsum([len(each) for each in near]))
+    groups = cuts, np.concatenate(near), near_cuts
+    sweeps.sweep(loaded.copy(), share, *groups, scale, sound_sums(loaded.dtype), loading, products, log_sum)
+    return products, log_sum
+
+
+def defined(loaded, loading, near, cuts, share):
+    groups = [(slice(a, b), nodes) for a, b, nodes in zip(cuts[:-1], cuts[1:], near, strict=True)]
+    return sweeps.sweep_reference(loaded, share, groups, loading)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    n_near=st.integers(1, 30),
+    C=st.integers(3, 9),
+    away=st.sampled_from([0.0, 10.0, 1e3, 1e6]),
+    steep=st.sampled_from([1e-3, 1.0, 100.0]),
+)
+def test_a_sweep_is_what_it_is_defined_to_be(dtype, seed, sizes, n_near, C, away, steep):
+    given_job = job(seed, sizes, n_near, C, dtype, away, steep)
+    products, log_sum = swept(*given_job)
+    expected, expected_sum = defined(*given_job)
+    eps = float(np.finfo(dtype).eps)
+    # Exponents are as large as the row is far, and rounded so.
+    rounding = 50 * eps * (1 + steep * (10 + away) * 10)
+    assert_allclose(log_sum, expected_sum, rtol=50 * eps, atol=rounding + 50 * eps * steep * 100)
+    largest = np.abs(given_job[0]).max(axis=0)
+    if rounding < 1:
+        assert_allclose(products / largest, expected / largest, rtol=0, atol=sum(sizes) * 2 * rounding)
+    assert np.isfinite(products).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_weights_scale_the_sums(dtype):
+    loaded, loading, near, cuts, share = job(0, [5, 3], 7, 5, dtype)
+    once, _ = swept(loaded, loading, near, cuts, share)
+    twice, _ = swept(loaded, loading, near, cuts, share, 2.0)
+    assert_array_equal(twice, 2.0 * once)
+    none, _ = swept(loaded, loading, near, cuts, np.zeros_like(share))
+    assert_array_equal(none, 0.0)
+
+
+def test_its_exponentials_are_right_to_rounding(rng):
+    x = rng.uniform(-600, 600, 5000)
+    assert_allclose([sweeps._exp64(each) for each in x], np.exp(x), rtol=1e-13)
+    x = rng.uniform(-80, 80, 5000).astype(np.float32)
+    assert_allclose([sweeps._exp32(each) for each in x], np.exp(x.astype(float)), rtol=4e-7)
+
+
+def test_it_is_compiled_even_where_nothing_can_be_kept(monkeypatch):
+    asked = []
+
+    def no_folder(**options):
+        asked.append(options)
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: function
+
+    monkeypatch.setattr(sweeps, "njit", no_folder)
+    assert sweeps.compiled(len) is len
+    assert [each.get("cache", False) for each in asked] == [True, False]
+    assert all(each["nogil"] for each in asked)
+
+
+def test_small_fits_never_load_the_compiler():
+    program = (
+        "import sys, warnings; warnings.simplefilter('ignore'); import numpy as np; from prinfold import GTM; "
+        "X = np.random.default_rng(0).normal(size=(300, 5)); GTM(max_iter=20).fit(X).transform(X); "
+        "sys.exit('numba' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
