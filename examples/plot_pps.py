@@ -36,8 +36,8 @@ for ax, clamping in zip(axes.flat, (0.1, 0.5, 1.0, 1.8), strict=True):
 # Nearer to the projection
 # ------------------------
 #
-# ``reconstruct`` takes each row to the posterior mean of its place and back to the curve; ``project`` takes it to the nearest
-# point. With round noise the two differ, because rows far off a bend have weight on both of its arms. As the clamping
+# ``reconstruct`` takes each row to the posterior mean of its place and back to the curve; ``project`` takes it to the
+# nearest point. With round noise the two differ, because rows far off a bend have weight on both of its arms. As the clamping
 # falls, they come together: the curve becomes self-consistent.
 
 figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
@@ -60,7 +60,7 @@ ax.spines[["top", "right"]].set_visible(False)
 # squares on those places, make a start from which it can.
 
 roll = datasets.make_swiss_roll(1000, rng=0)
-figure = plt.figure(figsize=(9, 4), layout="constrained")
+figure = plt.figure(figsize=(9, 4.6), layout="constrained")
 for column, init in enumerate(("pca", "isomap"), start=1):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrinfoldWarning)  # the first is meant to fail
@@ -74,11 +74,11 @@ for column, init in enumerate(("pca", "isomap"), start=1):
 # A sphere of poses
 # -----------------
 #
-# Pictures of a body in all its poses lie near a closed surface without an edge. A spherical PPS for each of three bodies
-# tells new pictures apart by the nearest surface, and says from where each was taken.
+# Pictures of a body in all its poses lie near a closed surface without an edge. A spherical PPS for each of three
+# bodies tells new pictures apart by the nearest surface, and says from where each was taken.
 
 bodies = ("bottle", "mushroom", "shuttlecock")
-seen, new = (datasets.make_poses(600, noise=0.1, body=bodies, rng=seed) for seed in (0, 1))
+seen, new = (datasets.make_poses(300, noise=0.1, body=bodies, rng=seed) for seed in (0, 1))
 surfaces = PPS(clamping=0.8, latent="sphere", max_iter=300, tol=1e-3, random_state=0)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", PrinfoldWarning)  # some poses look alike through the noise, and it says so
