@@ -37,8 +37,8 @@ for ax, clamping in zip(axes.flat, (0.1, 0.5, 1.0, 1.8), strict=True):
 # ------------------------
 #
 # ``reconstruct`` takes each row to the posterior mean of its place and back to the curve; ``project`` takes it to the
-# nearest point. With round noise the two differ, because rows far off a bend have weight on both of its arms. As the clamping
-# falls, they come together: the curve becomes self-consistent.
+# nearest point. With round noise the two differ, because rows far off a bend have weight on both of its arms. As the
+# clamping falls, they come together: the curve becomes self-consistent.
 
 figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 clampings = [1.0, 0.7, 0.5, 0.35, 0.25, 0.18]

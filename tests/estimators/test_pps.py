@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.properties.cases import cloud
 
 from prinfold import GTM, PPS, datasets, load
-from prinfold.algorithms.oriented import tangents
+from prinfold.algorithms.tangents import tangents
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidParameterError
 from prinfold.files import save
 

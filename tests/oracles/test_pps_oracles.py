@@ -24,8 +24,9 @@ from prinfold.algorithms import clamping, gtm, pps
 from prinfold.algorithms.clamping import Learned, Moments
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import ConstantPenalty, IsotropicNoise, Penalty, PriorPenalty
-from prinfold.algorithms.oriented import OrientedNoise, OrientedParameters, tangents
+from prinfold.algorithms.oriented import OrientedNoise, OrientedParameters
 from prinfold.algorithms.pruning import Hint
+from prinfold.algorithms.tangents import tangents
 from prinfold.latent import Sphere, circle, grid, line, torus
 
 D = 4

@@ -19,9 +19,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.clamping import Clamping, Moments
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters, Penalty, Posterior
-
-_SMALLEST_TANGENT = 1e-4
-"""Singular values of the Jacobian below this share of the largest of all nodes name no direction."""
+from prinfold.algorithms.tangents import Tangents, tangents
 
 
 @dataclass(frozen=True)
@@ -39,37 +37,13 @@ class OrientedParameters(Parameters):
         return float(np.mean(self.precision))
 
 
-class Tangents(NamedTuple):
-    """Orthonormal tangents E at the nodes, from the singular value decomposition J = E diag(s) Vᵀ.
-
-    ``frame`` (Q, K, D) holds E, with zeros for directions in which the map stands still; ``rank`` (K,) counts the
-    others; ``pullback`` (K, Q, Q) is diag(1/s) Vᵀ, so that J⁺ = pullbackᵀ Eᵀ.
-    """
-
-    frame: FloatArray
-    rank: FloatArray
-    pullback: FloatArray
-
-
-def tangents(surface: BasisMap, weights: FloatArray) -> Tangents:
-    """Tangents of the surface at its nodes, with a rank test."""
-    left, size, right = np.linalg.svd(surface.node_jacobian(weights), full_matrices=False)
-    n_missing = right.shape[1] - size.shape[1]  # more tangents than columns
-    if n_missing:
-        left = np.pad(left, ((0, 0), (0, 0), (0, n_missing)))
-        size = np.pad(size, ((0, 0), (0, n_missing)))
-    real = size > _SMALLEST_TANGENT * size.max(initial=np.finfo(float).tiny)
-    inverse = np.where(real, 1.0 / np.where(real, size, 1.0), 0.0)
-    frame = np.ascontiguousarray(np.moveaxis(left * real[:, None, :], 2, 0))
-    return Tangents(frame, real.sum(axis=1).astype(float), inverse[:, :, None] * right)
-
-
 class OrientedNodes(NamedTuple):
     """Nodes as the E-step wants them.
 
-    [t, 1, ‖t‖²] · ``loading`` (1 + Q, D + 2, K) is, first, log p(t | node) without the tangential term and without
-    −½ ``shared`` ‖t‖², which all nodes have in common; then κ Eᵀ(t − y), scaled by κ = √(|c|/2) so that its square is
-    the tangential term, to be added with ``sign`` (a number, or (K,)). ``scale`` (K,) is κ.
+    [t, 1, ‖t‖²] · ``loading`` (1 + Q, D + 2, K) is, first, log p(t | node) without the tangential term and less
+    ``constant``, which leaves about zero where a row belongs; then κ Eᵀ(t − y), scaled by κ = √(|c|/2) so that its
+    square is the tangential term, to be added with ``sign`` (a number, or (K,)). ``scale`` (K,) is κ. The rest is in
+    full precision: ``inverse_across`` and ``inverse_along`` (K,) are 1/B and 1/S, ``log_normaliser`` (K,) −½ log|2πΣ|.
     """
 
     loading: FloatArray
@@ -79,7 +53,8 @@ class OrientedNodes(NamedTuple):
     scale: FloatArray
     inverse_across: FloatArray
     inverse_along: FloatArray
-    shared: float
+    log_normaliser: FloatArray
+    constant: float
 
 
 @dataclass(frozen=True)
@@ -198,26 +173,21 @@ class OrientedNoise:
         inverse_across = np.broadcast_to(parameters.precision / np.asarray(parameters.across, dtype=float), K)
         contrast = inverse_across - inverse_along
         scale = np.sqrt(0.5 * np.where(contrast == 0, inverse_across, np.abs(contrast)))
-        shared = float(inverse_across.min())
+        log_normaliser = frame.rank * np.log(inverse_along) + (D - frame.rank) * np.log(inverse_across)
+        log_normaliser = 0.5 * (log_normaliser - D * np.log(2 * np.pi))
+        # For a row that the model explains dᵀΣ⁻¹d is about D at the nodes that matter, so that this leaves about zero.
+        constant = float(log_normaliser.mean()) - 0.5 * D
         loading = np.zeros((1 + self.dimension, D + 2, K))
         loading[0, :D] = (inverse_across[:, None] * centres).T
-        loading[0, D] = -0.5 * inverse_across * np.einsum("kd,kd->k", centres, centres)
-        loading[0, D] += 0.5 * (frame.rank * np.log(inverse_along) + (D - frame.rank) * np.log(inverse_across))
-        loading[0, D] -= 0.5 * D * np.log(2 * np.pi)
-        loading[0, D + 1] = -0.5 * (inverse_across - shared)
+        loading[0, D] = -0.5 * inverse_across * np.einsum("kd,kd->k", centres, centres) + log_normaliser - constant
+        loading[0, D + 1] = -0.5 * inverse_across
         loading[1:, :D] = np.swapaxes(scale[:, None] * frame.frame, 1, 2)
         loading[1:, D] = -scale * np.einsum("qkd,kd->qk", frame.frame, centres)
         sign = np.sign(contrast)
-        same = bool((sign == sign[0]).all())
+        sign = float(sign[0]) if (sign == sign[0]).all() else sign.astype(dtype)
+        ready: FloatArray = loading.astype(dtype)
         return OrientedNodes(
-            loading.astype(dtype),
-            centres,
-            frame,
-            float(sign[0]) if same else sign.astype(dtype),
-            scale,
-            inverse_across,
-            inverse_along,
-            shared,
+            ready, centres, frame, sign, scale, inverse_across, inverse_along, log_normaliser, constant
         )
 
     def load(self, block: FloatArray) -> FloatArray:
@@ -225,14 +195,32 @@ class OrientedNoise:
         ones = np.ones((len(block), 1), dtype=block.dtype)
         return np.concatenate([block, ones, _squares(block).astype(block.dtype)[:, None]], axis=1)
 
-    def log_density(
+    def levelled_log_density(
         self, loaded: FloatArray, nodes: OrientedNodes, near: IntArray | None, work: FloatArray
-    ) -> FloatArray:
-        """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest.
+    ) -> float:
+        """log p(t | node): into ``work[0]`` all but a constant, which is returned.
 
         As the statistics want them, ``work[1]`` and on are left with κEᵀd, or ``work[1]`` with κ²‖Eᵀd‖².
         """
-        loading = nodes.loading if near is None else nodes.loading[:, :, near]
+        self._fill(loaded, nodes.loading if near is None else nodes.loading[:, :, near], nodes, near, work)
+        return nodes.constant
+
+    def log_density(
+        self, loaded: FloatArray, nodes: OrientedNodes, near: IntArray | None, work: FloatArray
+    ) -> FloatArray:
+        """The same for rows far away: into ``work[0]`` what differs between nodes; returns (n,) the rest.
+
+        −½‖t‖² times what all nodes have of 1/B in common is the row's own, and in the product it would drown the rest.
+        """
+        loading = np.array(nodes.loading if near is None else nodes.loading[:, :, near])
+        shared = float(loading[0, -1].max())
+        loading[0, -1] -= loading.dtype.type(shared)
+        self._fill(loaded, loading, nodes, near, work)
+        return np.asarray(nodes.constant + shared * _squares(loaded[:, :-2]))
+
+    def _fill(
+        self, loaded: FloatArray, loading: FloatArray, nodes: OrientedNodes, near: IntArray | None, work: FloatArray
+    ) -> None:
         sign = nodes.sign if near is None or np.ndim(nodes.sign) == 0 else nodes.sign[near]
         np.matmul(loaded, loading, out=work[: len(loading)])
         for coordinate in work[1 : len(loading)]:
@@ -243,7 +231,6 @@ class OrientedNoise:
             for square in work[2:]:
                 work[1] += square
             _add_signed(work[0], work[1], sign)
-        return np.asarray(-0.5 * nodes.shared * _squares(loaded[:, :-2]))
 
     def bound(self, nodes: OrientedNodes, centre: FloatArray, radius: FloatArray) -> FloatArray:
         """(G, K) bounds on log r_k(t), the log responsibility of node k for any row t of a ball of rows.
@@ -256,7 +243,6 @@ class OrientedNoise:
 
         The sum over all nodes is at least its term j, so that log r_k(t) is below it.
         """
-        D = centre.shape[1]
         frame, inverse, contrast = (
             nodes.tangents.frame,
             nodes.inverse_across,
@@ -267,7 +253,7 @@ class OrientedNoise:
         inside = np.einsum("qkd,kd->qk", frame, nodes.centres)
         coordinate = centre @ np.swapaxes(frame, 1, 2) - inside[:, None]
         tangential = np.einsum("qgk,qgk->gk", coordinate, coordinate)
-        log_density = nodes.loading[0, D] + inverse * (half_square - 0.5 * squared) + 0.5 * contrast * tangential
+        log_density = nodes.log_normaliser - 0.5 * inverse * squared + 0.5 * contrast * tangential
         best = log_density.argmax(axis=1)
         gather = np.arange(len(centre))
         force = inverse[best][:, None] * (centre - nodes.centres[best])

@@ -30,6 +30,7 @@ from prinfold.algorithms.oriented import (
     OrientedStatistics,
 )
 from prinfold.algorithms.pruning import Hint
+from prinfold.algorithms.tangents import along, off
 from prinfold.kernels.linalg import conjugate_gradients, pseudo_inverse
 
 _HALVINGS = 6
@@ -157,8 +158,8 @@ def weight_gradient(
     frame, inverse = nodes.tangents.frame, nodes.inverse_across
     contrast = inverse - nodes.inverse_along
     residual = sums.moment - sums.mass[:, None] * nodes.centres
-    on_centre = inverse[:, None] * residual - contrast[:, None] * _along(frame, residual)
-    turning = contrast[:, None, None] * _off(frame, sums.cross) @ nodes.tangents.pullback
+    on_centre = inverse[:, None] * residual - contrast[:, None] * along(frame, residual)
+    turning = contrast[:, None, None] * off(frame, sums.cross) @ nodes.tangents.pullback
     decay = penalty.strength(parameters.level) * parameters.level * surface.penalty_mask
     return _pulled_back(surface, on_centre, turning) - decay[:, None] * parameters.weights
 
@@ -182,8 +183,8 @@ class FisherMetric:
         nodes, tangents = self.nodes, self.nodes.tangents
         contrast = nodes.inverse_across - nodes.inverse_along
         moved = self.surface.nodes(X)
-        on_centre = nodes.inverse_across[:, None] * moved - contrast[:, None] * _along(tangents.frame, moved)
-        turned = _off(tangents.frame, self.surface.node_jacobian(X))
+        on_centre = nodes.inverse_across[:, None] * moved - contrast[:, None] * along(tangents.frame, moved)
+        turned = off(tangents.frame, self.surface.node_jacobian(X))
         metric = np.swapaxes(tangents.pullback, 1, 2) @ tangents.pullback
         turning = self.stiffness[:, None, None] * (turned @ metric)
         held = (self.decay * self.surface.penalty_mask)[:, None] * X
@@ -220,17 +221,6 @@ def turning_stiffness(nodes: OrientedNodes, moments: Moments) -> FloatArray:
     normal = 2.0 * (moments.square - moments.tangential) / n_normals  # scatter is seldom the same in all normals
     observed = np.abs(contrast) * np.where(contrast > 0, moments.tangential, normal)
     return np.asarray(np.maximum(expected, observed))
-
-
-def _along(frame: FloatArray, vectors: FloatArray) -> FloatArray:
-    """(K, D) the parts of vectors (K, D) that lie in the tangents."""
-    return np.asarray(np.einsum("qk,qkd->kd", np.einsum("qkd,kd->qk", frame, vectors), frame))
-
-
-def _off(frame: FloatArray, columns: FloatArray) -> FloatArray:
-    """(K, D, Q) columns rid of what lies in the tangents."""
-    inside = np.einsum("pkd,kdq->kpq", frame, columns)
-    return np.asarray(columns - np.einsum("kpq,pkd->kdq", inside, frame))
 
 
 def _pulled_back(surface: BasisMap, on_centre: FloatArray, on_jacobian: FloatArray) -> FloatArray:
