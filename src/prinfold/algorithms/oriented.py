@@ -285,10 +285,10 @@ class OrientedNoise:
         assert posterior.layers is not None
         ones = np.ones(len(loaded)) if weight is None else weight
         largest = float(ones.max())  # a block may be in single precision, which holds no weight of 1e-46
-        share = ((ones / largest) / posterior.total).astype(loaded.dtype)
+        share = ((ones / largest) / posterior.total).astype(loaded.dtype, copy=False)
         weighted = (loaded * share[:, None]).T
         chosen = slice(None) if near is None else near
-        sums.products[:, chosen] += largest * (weighted @ posterior.relative).astype(np.float64)
+        sums.products[:, chosen] += largest * (weighted @ posterior.relative).astype(np.float64, copy=False)
         layers = posterior.layers[: self.dimension if self.crossed else 1]
         layers *= posterior.relative
         if sums.crossed is None:
