@@ -102,3 +102,32 @@ def test_small_fits_never_load_the_compiler():
         "sys.exit('numba' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@given(seed=st.integers(0, 2**32 - 1), K=st.integers(1, 40), spread=st.sampled_from([1.0, 10.0, 100.0]))
+def test_what_is_left_out_cannot_hold_more_than_may_be_lost(seed, K, spread):
+    rng = np.random.default_rng(seed)
+    lost = 1e-9
+    bound = np.log(lost) + spread * rng.normal(size=(5, K))
+    kept, counts = sweeps.keep_near(bound, lost)
+    ends = np.cumsum(counts)
+    for row, end, count in zip(bound, ends, counts, strict=True):
+        mine = kept[end - count : end]
+        assert (np.diff(mine) > 0).all()
+        others = np.setdiff1d(np.arange(K), mine)
+        assert np.exp(np.minimum(row[others], 0.0)).sum() <= lost * (1 + 1e-12)
+        assert (row[mine] >= np.log(lost / (2 * K))).all(), "nothing is kept that could not matter"
+        if len(others) and count:
+            assert row[others].max() <= row[mine].min()
+        # One bin more would have been too much, by half of what may be lost at most.
+        if count:
+            bin_width = np.log(2 * K) / 64
+            next_bin = row[mine] <= row[mine].min() + bin_width
+            above = np.exp(np.minimum(row[others][row[others] >= np.log(lost / (2 * K))], 0.0)).sum()
+            assert above + np.exp(np.minimum(row[mine][next_bin], 0.0)).sum() > 0.5 * lost
+
+
+def test_a_bound_that_is_no_number_leaves_nothing_out_that_matters():
+    kept, counts = sweeps.keep_near(np.array([[0.0, np.inf, -np.inf, -1e300]]), 1e-9)
+    assert_array_equal(kept, [0, 1])
+    assert_array_equal(counts, [2])

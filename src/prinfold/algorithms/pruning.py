@@ -34,8 +34,8 @@ _SWEEP_FROM = 2**24
 _SWEEP_AFTER = 4
 """Rows × nodes, and passes, from which compiled sweeps pay: loading the compiler takes as long as a few passes."""
 
-_NODES_PER_ANCHOR = {False: 9, True: 2}
-_ROWS_PER_GROUP = {False: 32, True: 40}
+_NODES_PER_ANCHOR = {False: 9, True: 4}
+_ROWS_PER_GROUP = {False: 32, True: 80}
 """Of groups that are computed one by one, and of groups for sweeps."""
 
 _MOST_ROWS = 512
@@ -192,24 +192,36 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
 def near_nodes(noise: BoundedNoise, nodes: Nodes, groups: Groups) -> Near:
     """For each group, the nodes that may hold more than their share of ``LOST`` of some row's likelihood.
 
-    A node left out has log r_k(t) below log(LOST / K) for every row of the group, so all that are left out
-    hold less than LOST together, and the log-likelihood loses less than −log(1 − LOST) of it.
+    A node left out has log r_k(t) below its bound for every row of the group. Those left out have bounds below
+    log(LOST / K) each, or bounds whose exponentials sum to less than LOST, so that they hold less than LOST
+    together, and the log-likelihood loses less than −log(1 − LOST) of it.
     """
-    n_nodes = len(nodes.centres)
-    at_once = max(1, 2**18 // n_nodes)
+    at_once = max(1, 2**16 // len(nodes.centres))  # a chunk of bounds stays in a core's cache
+    chunks = [slice(i, i + at_once) for i in range(0, len(groups.radius), at_once)]
+    found: dict[int, tuple[IntArray, IntArray]] = {}
     framed = getattr(noise, "framed_bound", None)
-    found, counts = [], []
-    for i in range(0, len(groups.radius), at_once):
-        some = slice(i, i + at_once)
+
+    def one_chunk(some: slice) -> None:
         if framed is None:
             bound = noise.bound(nodes, groups.centre[some], groups.radius[some])
         else:
             radii = groups.radius[some], groups.within[some], groups.beside[some]
             bound = framed(nodes, groups.centre[some], groups.frame, *radii)
-        of_group, node = np.nonzero(bound > np.log(LOST / n_nodes))
-        found.append(node)
-        counts.append(np.bincount(of_group, minlength=len(bound)))
-    return Near(np.concatenate(found), np.append(0, np.cumsum(np.concatenate(counts))))
+        found[some.start] = _keep(bound, groups.fine)
+
+    for_each_block(one_chunk, chunks)
+    near, counts = zip(*(found[some.start] for some in chunks), strict=True)
+    return Near(np.concatenate(near), np.append(0, np.cumsum(np.concatenate(counts))))
+
+
+def _keep(bound: FloatArray, fine: bool) -> tuple[IntArray, IntArray]:
+    """Nodes that groups keep, given bounds (G, K) on their log shares, and how many each keeps."""
+    if fine:
+        from prinfold.kernels.sweeps import keep_near  # compiled, as the sweep that follows will be
+
+        return keep_near(bound, LOST)
+    of_group, node = np.nonzero(bound > np.log(LOST / bound.shape[1]))
+    return node, np.bincount(of_group, minlength=len(bound))
 
 
 def _axes_of(points: FloatArray) -> FloatArray:

@@ -167,6 +167,52 @@ def sweep(
                 products[nodes[j], c] += scale * local[j, c]
 
 
+_BINS = 64
+
+
+def _bin_of(bound: float, lowest: float, width: float) -> int:
+    """Bin 0 is all below ``lowest``, bin 1 begins there, and the last is all that holds more than may be lost."""
+    return int(min(max(math.floor((bound - lowest) / width) + 1.0, 0.0), _BINS + 1.0))
+
+
+bin_of = register_jitable(_bin_of)
+
+
+@compiled
+def keep_near(bound: FloatArray, lost: float) -> tuple[IntArray, IntArray]:
+    """Which components each group keeps, one group after the other, and (G,) how many those are.
+
+    ``bound`` (G, K) holds bounds on the log of each component's share. Of each group the components with the least
+    bounds are left out, in bins of bounds, for as long as all that are left out cannot hold more than ``lost``:
+
+        Σ exp(bound) ≤ K · lost / 2K  over bin 0, below log(lost / 2K),  +  lost / 2  over the bins above it.
+    """
+    n_groups, K = bound.shape
+    lowest = math.log(lost / (2 * K))
+    width = (math.log(lost) - lowest) / _BINS
+    first_kept, counts, held = np.empty(n_groups, np.int64), np.zeros(n_groups, np.int64), np.empty(_BINS + 2)
+    for g in range(n_groups):
+        for i in range(_BINS + 2):
+            held[i] = 0.0
+        for k in range(K):
+            if bound[g, k] >= lowest:
+                held[bin_of(bound[g, k], lowest, width)] += math.exp(min(bound[g, k], 0.0))
+        first_kept[g], left = 1, 0.5 * lost
+        while first_kept[g] <= _BINS and held[first_kept[g]] <= left:
+            left -= held[first_kept[g]]
+            first_kept[g] += 1
+        for k in range(K):
+            if bound[g, k] >= lowest and bin_of(bound[g, k], lowest, width) >= first_kept[g]:
+                counts[g] += 1
+    kept, at = np.empty(counts.sum(), np.int64), 0
+    for g in range(n_groups):
+        for k in range(K):
+            if bound[g, k] >= lowest and bin_of(bound[g, k], lowest, width) >= first_kept[g]:
+                kept[at] = k
+                at += 1
+    return kept, counts
+
+
 def sweep_reference(
     loaded: FloatArray, share: FloatArray, groups: list[tuple[slice, IntArray]], loading: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
