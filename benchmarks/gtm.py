@@ -126,7 +126,7 @@ def bench_planned(full: bool) -> None:
                 parts = parts_of(at, 5 if full else 3)
             lines.append(
                 (label, threads, 1e3 * products, took["dense"].median / products, ratio)
-                + (planned.least / took["floor"].least, parts.kept, parts.lost, verdict(ratio, 0.3))
+                + (planned.least / took["floor"].least, parts.kept, parts.lost, parts.path, verdict(ratio, 0.3))
             )
             shares = (parts.grouping, parts.bound, parts.sums, parts.m_step)
             anatomy.append((label, threads, *(each / products for each in shares)))
@@ -139,6 +139,7 @@ def bench_planned(full: bool) -> None:
         "of minima",
         "share kept",
         "lost nats/row",
+        "path",
         "wanted",
     )
     print_table(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -104,9 +104,17 @@ def kept_by(at: Late) -> float:
     return gtm._n_entries(plan, nodes) / (rows.n_rows * len(nodes.centres))
 
 
+def path_of(plan: Sequence[pruning.Part | pruning.Batch]) -> str:
+    """Which way a pass goes: compiled sweeps over groups, groups one by one, or every row with every node."""
+    first = plan[0]
+    if isinstance(first, pruning.Batch):
+        return "compiled"
+    return "dense" if first.near is None else "NumPy"
+
+
 @dataclass
 class Parts:
-    """Seconds of the parts of one planned iteration, and what the plan keeps and loses."""
+    """Seconds of the parts of one planned iteration, what the plan keeps and loses, and which way it goes."""
 
     grouping: float
     bound: float
@@ -114,6 +122,7 @@ class Parts:
     m_step: float
     kept: float
     lost: float
+    path: str
 
 
 def parts_of(at: Late, repeats: int) -> Parts:
@@ -147,6 +156,7 @@ def parts_of(at: Late, repeats: int) -> Parts:
         m_step=took["m_step"].median,
         kept=n_entries / (rows.n_rows * len(nodes.centres)),
         lost=(dense.log_likelihood - planned.log_likelihood) / dense.total,
+        path=path_of(plan),
     )
 
 
