@@ -85,10 +85,6 @@ class Rows:
         centred = np.subtract(dense(chosen), self.offset, dtype=np.float64, order="C")
         return centred.astype(self.table.dtype, copy=False)
 
-    def cut(self, width: int) -> Rows:
-        """The same rows in blocks whose derived numbers have ``width`` columns."""
-        return as_rows(self.table, self.offset, self.weight, width)
-
     def block_weight(self, part: Selection) -> FloatArray | None:
         return None if self.weight is None else self.weight[part]
 

@@ -78,7 +78,11 @@ def test_the_bound_holds_for_every_row_of_a_ball(seed, clamping, log_precision, 
     ids=["across", "along", "per node", "sphere"],
 )
 @pytest.mark.parametrize("crossed", [False, True])
-def test_a_planned_pass_loses_less_than_it_may(always, settings, crossed):
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_planned_pass_loses_less_than_it_may(always, monkeypatch, settings, crossed, compiled):
+    if compiled:
+        monkeypatch.setattr(pruning, "_SWEEP_FROM", 0)
+        monkeypatch.setattr(pruning, "_SWEEP_AFTER", 0)
     X, per_node = sheet(3000, noise=0.01), settings.get("per_node", False)
     model = trained(X, **{"nodes": 24, **{k: v for k, v in settings.items() if k != "per_node"}})
     wanted = replace(model._model, noise=replace(model._model.noise, crossed=crossed))
@@ -91,7 +95,8 @@ def test_a_planned_pass_loses_less_than_it_may(always, settings, crossed):
     nodes = wanted.noise.prepare(wanted.surface, p)
     parts, hint = pruning.plan(wanted.surface, wanted.noise, nodes, rows, p.weights, pruning.Hint())
     assert hint.groups is not None
-    pairs = sum(part.n_rows * len(part.near) for part in parts)
+    assert isinstance(parts[0], pruning.Batch) == compiled
+    pairs = sum(part.n_entries(K) for part in parts)
     assert pairs < 0.5 * len(X) * K, "nothing was pruned: the comparison would say nothing"
     planned, _ = gtm.e_step(wanted, rows, p, pruning.Hint())
     dense = gtm.summarise(wanted, rows, p)
@@ -108,3 +113,23 @@ def test_a_fit_with_plans_is_the_fit_without(always, monkeypatch):
     without = trained(X, 15)
     assert_allclose(with_plans.history_["objective"], without.history_["objective"], rtol=1e-8)
     assert_allclose(with_plans.transform(X), without.transform(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_compiled_dense_pass_is_the_plain_one(monkeypatch, crossed, weighted, dtype):
+    X = sheet(700, noise=0.05).astype(dtype)
+    X[3] += 1e3  # one row far from every node
+    model = trained(X, 4, nodes=8, basis=4)
+    wanted, p = replace(model._model, noise=replace(model._model.noise, crossed=crossed)), model._parameters()
+    weight = np.random.default_rng(0).integers(0, 4, len(X)).astype(float) if weighted else None
+    rows = as_rows(X, model.offset_, weight, width=64, block_rows=100)
+    nodes = wanted.noise.prepare(wanted.surface, p, dtype)
+    batches = pruning._dense(wanted.noise, nodes, rows, True)
+    assert isinstance(batches[0], pruning.Batch)
+    found, expected = gtm._sum_parts(wanted, rows, nodes, batches), gtm.summarise(wanted, rows, p)
+    eps = 1e-11 if dtype is np.float64 else 1e-4
+    for name in ("mass", "moment", "square", "tangential", "log_likelihood", "total", *(["cross"] if crossed else [])):
+        value = np.asarray(getattr(expected, name))
+        assert_allclose(getattr(found, name), value, rtol=0, atol=eps * max(1.0, np.abs(value).max()))

@@ -131,3 +131,58 @@ def test_a_bound_that_is_no_number_leaves_nothing_out_that_matters():
     kept, counts = sweeps.keep_near(np.array([[0.0, np.inf, -np.inf, -1e300]]), 1e-9)
     assert_array_equal(kept, [0, 1])
     assert_array_equal(counts, [2])
+
+
+# ------------------------------------------------------------------------------------- noise that turns
+
+
+def turned_job(seed, sizes, n_near, Q, C, dtype, away=0.0, own=False):
+    """As :func:`job`, with tangents; ‖t‖² is in the last column, which components share unless they are ``own``."""
+    rng = np.random.default_rng(seed)
+    K, n = 30, sum(sizes)
+    T, Y, E = rng.normal(size=(n, C - 2)), rng.normal(size=(K, C - 2)), rng.normal(size=(Q, K, C - 2))
+    T[0] += away
+    inverse = rng.uniform(0.5, 2, K) if own else np.ones(K)
+    loaded = np.column_stack([T, np.ones(n), np.square(T).sum(axis=1)]).astype(dtype)
+    first = np.column_stack([inverse[:, None] * Y, -0.5 * inverse * np.square(Y).sum(axis=1), -0.5 * inverse])
+    E *= np.sqrt(0.4 * inverse.min() / np.square(E).sum(axis=(0, 2)).max())  # so that nothing runs off to infinity
+    others = np.concatenate([E, -np.einsum("qkd,kd->qk", E, Y)[:, :, None], np.zeros((Q, K, 1))], axis=2)
+    near = [np.sort(rng.choice(K, size=n_near, replace=False)) for _ in sizes]
+    signs = np.where(rng.uniform(size=K) < 0.5, -1.0, 1.0) if own else np.full(K, rng.choice([-1.0, 1.0]))
+    loading = np.concatenate([first[None], others]).astype(dtype)
+    return loaded, loading, signs.astype(dtype), near, np.append(0, np.cumsum(sizes)), rng.uniform(0, 2, n)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("crossed", [False, True])
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    n_near=st.integers(1, 30),
+    Q=st.integers(1, 3),
+    C=st.integers(4, 9),
+    away=st.sampled_from([0.0, 10.0, 1e3]),
+    own=st.booleans(),
+)
+def test_a_sweep_of_turning_noise_is_what_it_is_defined_to_be(dtype, crossed, seed, sizes, n_near, Q, C, away, own):
+    loaded, loading, signs, near, cuts, share = turned_job(seed, sizes, n_near, Q, C, dtype, away, own)
+    near_cuts = np.append(0, np.cumsum([len(each) for each in near]))
+    products, tangential = np.zeros(loading.shape[1:]), np.zeros(30)
+    cross, log_sum = np.zeros((Q if crossed else 0, *loading.shape[1:])), np.empty(len(loaded))
+    groups = cuts, np.concatenate(near), near_cuts
+    sound = sound_sums(loaded.dtype)
+    sweeps.sweep_turned(loaded.copy(), share, *groups, 2.0, sound, loading, signs, products, tangential, cross, log_sum)
+    pairs = [(slice(a, b), nodes) for a, b, nodes in zip(cuts[:-1], cuts[1:], near, strict=True)]
+    expected = sweeps.sweep_turned_reference(loaded, share, pairs, loading, signs)
+    eps = float(np.finfo(dtype).eps)
+    rounding = 100 * eps * (10 + away) ** 2  # exponents are as large as the squares of the rows
+    assert_allclose(log_sum, expected[3], rtol=50 * eps, atol=rounding)
+    assert np.isfinite(products).all()
+    if rounding < 0.1:
+        largest = np.abs(loaded).max(axis=0)
+        tolerance = {"rtol": 0, "atol": 4 * sum(sizes) * rounding}
+        assert_allclose(products / largest, 2 * expected[0] / largest, **tolerance)
+        reach = (10 + away) ** 2
+        assert_allclose(tangential / reach, 2 * expected[1] / reach, **tolerance)
+        if crossed:
+            assert_allclose(cross / largest / reach, 2 * expected[2] / largest / reach, **tolerance)

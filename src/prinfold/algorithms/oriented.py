@@ -11,7 +11,7 @@ one with each tangent. How S and B follow from the data is up to a *clamping*.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.clamping import Clamping, Moments
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters, Penalty, Posterior
-from prinfold.algorithms.tangents import Tangents, tangents
+from prinfold.algorithms.oriented_sums import OrientedNodes, OrientedStatistics, OrientedSums
+from prinfold.algorithms.tangents import tangents
+from prinfold.kernels.responsibilities import sound_sums
 
 
 @dataclass(frozen=True)
@@ -37,102 +39,6 @@ class OrientedParameters(Parameters):
         return float(np.mean(self.precision))
 
 
-class OrientedNodes(NamedTuple):
-    """Nodes as the E-step wants them.
-
-    [t, 1, ‖t‖²] · ``loading`` (1 + Q, D + 2, K) is, first, log p(t | node) without the tangential term and less
-    ``constant``, which leaves about zero where a row belongs; then κ Eᵀ(t − y), scaled by κ = √(|c|/2) so that its
-    square is the tangential term, to be added with ``sign`` (a number, or (K,)). ``scale`` (K,) is κ. The rest is in
-    full precision: ``inverse_across`` and ``inverse_along`` (K,) are 1/B and 1/S, ``log_normaliser`` (K,) −½ log|2πΣ|.
-    """
-
-    loading: FloatArray
-    centres: FloatArray
-    tangents: Tangents
-    sign: Any
-    scale: FloatArray
-    inverse_across: FloatArray
-    inverse_along: FloatArray
-    log_normaliser: FloatArray
-    constant: float
-
-
-@dataclass(frozen=True)
-class OrientedStatistics:
-    """Sums over rows that one step needs; they form a vector space while the tangents stay the same.
-
-    ``mass`` (K,), ``moment`` (K, D) and ``square`` (K,) are Σ r, Σ r t and Σ r‖t‖²; ``tangential`` (K,) is
-    Σ r‖Eᵀd‖² and ``cross`` (K, D, Q), if it was asked for, Σ r d (Eᵀd)ᵀ with d = t − y.
-    """
-
-    mass: FloatArray
-    moment: FloatArray
-    square: FloatArray
-    tangential: FloatArray
-    cross: FloatArray | None
-    log_likelihood: float
-    total: float
-
-    def __add__(self, other: OrientedStatistics) -> OrientedStatistics:
-        return OrientedStatistics(
-            self.mass + other.mass,
-            self.moment + other.moment,
-            self.square + other.square,
-            self.tangential + other.tangential,
-            None if self.cross is None or other.cross is None else self.cross + other.cross,
-            self.log_likelihood + other.log_likelihood,
-            self.total + other.total,
-        )
-
-    def scale(self, factor: float) -> OrientedStatistics:
-        """All sums times ``factor``."""
-        return OrientedStatistics(
-            factor * self.mass,
-            factor * self.moment,
-            factor * self.square,
-            factor * self.tangential,
-            None if self.cross is None else factor * self.cross,
-            factor * self.log_likelihood,
-            factor * self.total,
-        )
-
-
-@dataclass
-class OrientedSums:
-    """Sums under way.
-
-    ``products`` (D + 2, K) is [T, 1, ‖t‖²]ᵀR, ``crossed`` (Q, D + 2, K) the same with R κEᵀd in place of R, and
-    ``tangential`` (K,) is Σ r κ²‖Eᵀd‖².
-    """
-
-    nodes: OrientedNodes
-    products: FloatArray
-    tangential: FloatArray
-    crossed: FloatArray | None
-    log_likelihood: float = 0.0
-    total: float = 0.0
-
-    def statistics(self) -> OrientedStatistics:
-        """The sums so far, rid of the scale κ."""
-        moment, mass, square = self.products[:-2].T, self.products[-2], self.products[-1]
-        tangential, cross = self.tangential / self.nodes.scale**2, None
-        if self.crossed is not None:
-            crossed = self.crossed / self.nodes.scale  # (Q, D + 2, K): Σ r t u and, in row D, Σ r u
-            cross = (
-                np.transpose(crossed[:, :-2], (2, 1, 0)) - self.nodes.centres[:, :, None] * crossed[:, -2].T[:, None]
-            )
-            tangential = np.einsum("qkd,kdq->k", self.nodes.tangents.frame, cross)
-        return OrientedStatistics(
-            mass.copy(),
-            np.ascontiguousarray(moment),
-            square.copy(),
-            np.maximum(tangential, 0.0),
-            cross,
-            self.log_likelihood,
-            self.total,
-        )
-
-
 @dataclass(frozen=True)
 class OrientedNoise:
     """Gaussian noise whose variance differs along and across the surface.
@@ -145,6 +51,7 @@ class OrientedNoise:
     clamping: Clamping
     dimension: int
     crossed: bool = False
+    sweeps_all: ClassVar[bool] = True  # several sweeps over a block become one, so that dense passes gain too
 
     @property
     def n_layers(self) -> int:
@@ -296,6 +203,23 @@ class OrientedNoise:
         else:
             sums.crossed[:, :, chosen] += largest * np.matmul(weighted, layers).astype(np.float64)
         sums.log_likelihood += float(ones @ posterior.log_likelihood)
+        sums.total += float(ones.sum())
+
+    def sweep(
+        self,
+        sums: OrientedSums,
+        loaded: FloatArray,
+        weight: FloatArray | None,
+        nodes: OrientedNodes,
+        groups: tuple[IntArray, IntArray, IntArray],
+    ) -> None:
+        """Log densities, weights and sums of many groups of rows, compiled. ``loaded`` is written over."""
+        from prinfold.kernels.sweeps import sweep_turned  # loads numba, which small jobs never need
+
+        ones = np.ones(len(loaded)) if weight is None else weight
+        largest, log_sum = float(ones.max()) or 1.0, np.empty(len(loaded))
+        sweep_turned(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *sums.sweeping(), log_sum)
+        sums.log_likelihood += float(ones @ (log_sum + (nodes.constant - np.log(len(nodes.centres)))))
         sums.total += float(ones.sum())
 
     def m_step(

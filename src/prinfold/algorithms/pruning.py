@@ -66,7 +66,7 @@ class Part(NamedTuple):
 class Batch(NamedTuple):
     """Groups for one sweep: ``rows[cuts[g]:cuts[g + 1]]`` with nodes ``near[near_cuts[g]:near_cuts[g + 1]]``."""
 
-    rows: IntArray
+    rows: Selection
     cuts: IntArray
     near: IntArray
     near_cuts: IntArray
@@ -127,18 +127,27 @@ def plan(
     n_pairs = rows.n_rows * surface.latent.n_nodes
     if n_pairs < _WORTH_IT or not hasattr(noise, "bound") or isinstance(rows.table, np.memmap):
         return whole(rows), hint
+    compiled = n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER and hasattr(noise, "sweep")
     groups = hint.groups
     if hint.age & (hint.age - 1) == 0:  # zero or a power of two
-        fine = n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER and hasattr(noise, "sweep")
-        groups = make_groups(surface, rows, weights, fine)
+        groups = make_groups(surface, rows, weights, compiled)
     after = Hint(groups, hint.age + 1)
     if groups is None:
-        return whole(rows), after
+        return _dense(noise, nodes, rows, compiled), after
     near = near_nodes(cast(BoundedNoise, noise), nodes, groups)
     if np.diff(groups.starts) @ np.diff(near.cuts) > _USEFUL_SHARE * n_pairs:
         # Dense for now; not even a bound is computed again before the groups are renewed.
-        return whole(rows), Hint(None, hint.age + 1)
+        return _dense(noise, nodes, rows, compiled), Hint(None, hint.age + 1)
     return _batches(groups, near) if groups.fine else _parts(groups, near), after
+
+
+def _dense(noise: Noise, nodes: Nodes, rows: Rows, compiled: bool) -> Sequence[Part | Batch]:
+    """Every row with every node, compiled where the noise gains by that."""
+    if not (compiled and getattr(noise, "sweeps_all", False)):
+        return whole(rows)
+    every = np.arange(len(nodes.centres))
+    cuts = np.array([0, len(every)])
+    return [Batch(part, np.array([0, part.stop - part.start]), every, cuts) for part in rows.slices]
 
 
 def _parts(groups: Groups, near: Near) -> list[Part]:

@@ -213,4 +213,4 @@ class GTMFamily(PrincipalManifold):
         return Parameters(self.weights_, 1.0 / self.noise_variance_)
 
     def _rows(self, table: FloatArray) -> Rows:
-        return as_rows(table, self.offset_, None, width=self._model.noise.n_layers * self.latent_.n_nodes)
+        return as_rows(table, self.offset_, None, width=self.latent_.n_nodes)

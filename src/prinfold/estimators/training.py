@@ -136,8 +136,7 @@ class TrainedFamily(GTMFamily):
         basis = make_basis(self.basis, self.width, self.penalise_bias, latent)
         rows = as_rows(table, offset, weight, width=latent.n_nodes)
         floor = smallest_noise(rows, self.noise_floor)
-        model = self._make_model(BasisMap(latent, basis.bind(latent)), floor, rows.n_columns)
-        return Job(model, rows.cut(model.noise.n_layers * latent.n_nodes), basis)
+        return Job(self._make_model(BasisMap(latent, basis.bind(latent)), floor, rows.n_columns), rows, basis)
 
     @abstractmethod
     def _make_model(self, surface: BasisMap, floor: float, n_columns: int) -> gtm.GTMModel:

@@ -226,3 +226,127 @@ def sweep_reference(
         weight = np.exp(exponent - total[:, None])
         products[nodes] += weight.T @ (share[rows, None] * block)
     return products, log_sum
+
+
+def _weigh_turned_far(
+    row: FloatArray, squares: FloatArray, loaded: FloatArray, loading: FloatArray, sign: FloatArray
+) -> tuple[float, float]:
+    """:func:`_weigh_far` with a tangential term; the last column is left out as far as components have it in common."""
+    last = loaded.shape[0] - 1
+    shared, largest = -np.inf, -np.inf
+    for k in range(row.shape[0]):
+        shared = max(shared, np.float64(loading[k, last]))
+    for k in range(row.shape[0]):
+        exponent = (np.float64(loading[k, last]) - shared) * np.float64(loaded[last])
+        for c in range(last):
+            exponent += np.float64(loaded[c]) * np.float64(loading[k, c])
+        row[k] = exponent + np.float64(sign[k]) * np.float64(squares[k])
+        largest = max(largest, np.float64(row[k]))
+    total = 0.0
+    for k in range(row.shape[0]):
+        row[k] = math.exp(max(row[k] - largest, -60.0))
+        total += row[k]
+    return total, largest + shared * np.float64(loaded[last])
+
+
+weigh_turned_far = register_jitable(_weigh_turned_far)
+
+
+@compiled
+def sweep_turned(
+    loaded: FloatArray,
+    share: FloatArray,
+    cuts: IntArray,
+    near: IntArray,
+    near_cuts: IntArray,
+    scale: float,
+    sound: tuple[float, float],
+    loading: FloatArray,
+    signs: FloatArray,
+    products: FloatArray,
+    tangential: FloatArray,
+    crossed: FloatArray,
+    log_sum: FloatArray,
+) -> None:
+    """The same for noise that turns with its component: 1 + Q products, the squares of Q of them with a sign.
+
+    Log weights are ``loaded`` · ``loading[0]``ᵀ plus ``signs`` times the sum of squares of the ``loaded`` ·
+    ``loading[q]``ᵀ, ``loading`` (1 + Q, K, C) having in its last column what belongs to ‖t‖². ``tangential`` (K,) gains
+    the weighted sums of squares, and ``crossed`` (Q, K, C), if it is not empty, what ``products`` gains with each of
+    the Q products as a further factor.
+    """
+    n_layers, C, Q = loading.shape[0], loaded.shape[1], len(crossed)
+    n_most, k_most = 0, 0
+    for g in range(len(cuts) - 1):
+        n_most, k_most = max(n_most, cuts[g + 1] - cuts[g]), max(k_most, near_cuts[g + 1] - near_cuts[g])
+    gathered = np.empty(n_layers * k_most * C, loaded.dtype)
+    room = np.empty(n_layers * n_most * k_most, loaded.dtype)
+    squares, sign = np.empty(k_most, loaded.dtype), np.empty(k_most, loaded.dtype)
+    inside = np.empty(k_most, np.float64)
+    for g in range(len(cuts) - 1):
+        rows, nodes = loaded[cuts[g] : cuts[g + 1]], near[near_cuts[g] : near_cuts[g + 1]]
+        n, k = len(rows), len(nodes)
+        local = gathered[: n_layers * k * C].reshape(n_layers, k, C)
+        weight = room[: n_layers * n * k].reshape(n_layers, n, k)
+        for layer in range(n_layers):
+            for j in range(k):
+                for c in range(C):
+                    local[layer, j, c] = loading[layer, nodes[j], c]
+            np.dot(rows, local[layer].T, weight[layer])
+        for j in range(k):
+            sign[j], inside[j] = signs[nodes[j]], 0.0
+        for i in range(n):
+            row = weight[0, i]
+            for j in range(k):
+                squares[j] = weight[1, i, j] * weight[1, i, j]
+            for layer in range(2, n_layers):
+                for j in range(k):
+                    squares[j] += weight[layer, i, j] * weight[layer, i, j]
+            for j in range(k):
+                row[j] += sign[j] * squares[j]
+            total, level = _weigh(row), 0.0
+            if not sound[0] < total < sound[1]:
+                total, level = weigh_turned_far(row, squares[:k], rows[i], local[0], sign[:k])
+            log_sum[cuts[g] + i] = level + math.log(total)
+            factor = share[cuts[g] + i] / total
+            for j in range(k):
+                inside[j] += factor * row[j] * squares[j]
+            for layer in range(1, Q + 1):
+                for j in range(k):
+                    weight[layer, i, j] *= row[j]
+            for c in range(C):
+                rows[i, c] *= factor
+        np.dot(weight[0].T, rows, local[0])
+        for j in range(k):
+            tangential[nodes[j]] += scale * inside[j]
+            for c in range(C):
+                products[nodes[j], c] += scale * local[0, j, c]
+        for q in range(Q):
+            np.dot(weight[q + 1].T, rows, local[q + 1])
+            for j in range(k):
+                for c in range(C):
+                    crossed[q, nodes[j], c] += scale * local[q + 1, j, c]
+
+
+def sweep_turned_reference(
+    loaded: FloatArray,
+    share: FloatArray,
+    groups: list[tuple[slice, IntArray]],
+    loading: FloatArray,
+    signs: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """The same by the definition, out of place: products, tangential, crossed and log sums."""
+    n_layers, K, C = loading.shape
+    products, tangential, crossed = np.zeros((K, C)), np.zeros(K), np.zeros((n_layers - 1, K, C))
+    log_sum = np.empty(len(loaded))
+    for rows, nodes in groups:
+        block = loaded[rows].astype(np.float64)
+        layers = block @ np.swapaxes(loading[:, nodes].astype(np.float64), 1, 2)
+        squares = np.square(layers[1:]).sum(axis=0)
+        exponent = layers[0] + signs[nodes] * squares
+        log_sum[rows] = np.logaddexp.reduce(exponent, axis=1)
+        weight = share[rows, None] * np.exp(exponent - log_sum[rows][:, None])
+        products[nodes] += weight.T @ block
+        tangential[nodes] += (weight * squares).sum(axis=0)
+        crossed[:, nodes] += np.swapaxes(weight * layers[1:], 1, 2) @ block
+    return products, tangential, crossed, log_sum
