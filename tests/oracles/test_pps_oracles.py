@@ -23,8 +23,9 @@ from prinfold._arrays import Rows, as_rows
 from prinfold.algorithms import clamping, gtm, pps
 from prinfold.algorithms.clamping import Learned, Moments
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import ConstantPenalty, IsotropicNoise, Penalty, PriorPenalty
+from prinfold.algorithms.noise import IsotropicNoise
 from prinfold.algorithms.oriented import OrientedNoise, OrientedParameters
+from prinfold.algorithms.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.algorithms.pruning import Hint
 from prinfold.algorithms.tangents import tangents
 from prinfold.latent import Sphere, circle, grid, line, torus

@@ -19,16 +19,8 @@ from scipy.sparse import csr_matrix
 from prinfold._arrays import Rows, blas_on_one_thread, work_through
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import (
-    LevelledNoise,
-    Nodes,
-    Noise,
-    Parameters,
-    Penalty,
-    Posterior,
-    Statistics,
-    SweepingNoise,
-)
+from prinfold.algorithms.noise import LevelledNoise, Nodes, Noise, Parameters, Posterior, Statistics, SweepingNoise
+from prinfold.algorithms.penalties import Penalty
 from prinfold.algorithms.pruning import Batch, Hint, Part, plan, whole
 from prinfold.kernels.responsibilities import levelled_weights, relative_weights
 from prinfold.latent import LatentSpace

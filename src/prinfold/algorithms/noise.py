@@ -16,6 +16,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
+from prinfold.algorithms.penalties import Penalty
 from prinfold.kernels.balls import rise_bounds
 from prinfold.kernels.responsibilities import sound_sums
 
@@ -78,64 +79,6 @@ class Statistics:
             factor * self.log_likelihood,
             factor * self.total,
         )
-
-
-class Penalty(Protocol):
-    """A weight penalty: how strong it is at a given β, what it costs, and which β is then best."""
-
-    def strength(self, precision: float) -> float:
-        """λ in the weight solve (3.15)."""
-
-    def value(self, precision: float, roughness: float) -> float:
-        """What is taken off the log-likelihood."""
-
-    def tie(self, roughness: float) -> float:
-        """What the penalty multiplies β/2 by; nil where it does not depend on β."""
-
-    def precision(self, n_values: float, error: float, roughness: float) -> float:
-        """β that maximises ½ n ln β − ½ β error − value."""
-
-
-@dataclass(frozen=True)
-class ConstantPenalty:
-    """½ λβ‖W‖² with λ constant, so that the prior tightens with the noise.
-
-    The printed noise update (3.12) ignores that the penalty depends on β and can then lower the
-    penalised objective; β = ND / (E + λ‖W‖²) maximises it.
-    """
-
-    regularization: float
-
-    def strength(self, precision: float) -> float:
-        return self.regularization
-
-    def value(self, precision: float, roughness: float) -> float:
-        return 0.5 * self.regularization * precision * roughness
-
-    def tie(self, roughness: float) -> float:
-        return self.regularization * roughness
-
-    def precision(self, n_values: float, error: float, roughness: float) -> float:
-        return _ratio(n_values, error + self.regularization * roughness)
-
-
-@dataclass(frozen=True)
-class PriorPenalty:
-    """½ α‖W‖²: a Gaussian prior of precision α on the weights (3.16), so that λ = α/β."""
-
-    prior_precision: float
-
-    def strength(self, precision: float) -> float:
-        return self.prior_precision / precision
-
-    def value(self, precision: float, roughness: float) -> float:
-        return 0.5 * self.prior_precision * roughness
-
-    def tie(self, roughness: float) -> float:
-        return 0.0
-
-    def precision(self, n_values: float, error: float, roughness: float) -> float:
-        return _ratio(n_values, error)
 
 
 class Nodes(Protocol):
@@ -439,7 +382,3 @@ def _row_squares(loaded: FloatArray) -> FloatArray:
 def _largest(weight: FloatArray) -> float:
     """By which weights are divided meanwhile: a block may be in single precision, which holds none of 1e-46."""
     return float(weight.max()) or 1.0
-
-
-def _ratio(numerator: float, denominator: float) -> float:
-    return numerator / denominator if denominator > 0 else np.inf

@@ -18,8 +18,9 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.clamping import Clamping, Moments
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import Parameters, Penalty, Posterior
+from prinfold.algorithms.noise import Parameters, Posterior
 from prinfold.algorithms.oriented_sums import OrientedNodes, OrientedStatistics, OrientedSums
+from prinfold.algorithms.penalties import Penalty
 from prinfold.algorithms.tangents import tangents
 from prinfold.kernels.responsibilities import sound_sums
 

@@ -22,9 +22,9 @@ from prinfold._typing import FloatArray
 from prinfold.algorithms import gtm
 from prinfold.algorithms.clamping import Moments
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import Penalty
 from prinfold.algorithms.oriented import OrientedNoise, OrientedParameters
 from prinfold.algorithms.oriented_sums import OrientedNodes, OrientedStatistics
+from prinfold.algorithms.penalties import Penalty
 from prinfold.algorithms.pruning import Hint
 from prinfold.algorithms.tangents import along, off
 from prinfold.kernels.linalg import conjugate_gradients, pseudo_inverse

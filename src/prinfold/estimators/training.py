@@ -32,7 +32,8 @@ from prinfold._validate import (
 from prinfold.algorithms import gtm
 from prinfold.algorithms.basis import Basis
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import ConstantPenalty, Parameters, PriorPenalty
+from prinfold.algorithms.noise import Parameters
+from prinfold.algorithms.penalties import ConstantPenalty, PriorPenalty
 from prinfold.algorithms.sizes import LATENTS, make_basis, make_latent
 from prinfold.algorithms.starts import STARTS, Start, given_start, warmed_up
 from prinfold.estimators.callbacks import forward_to_callbacks, with_callbacks
