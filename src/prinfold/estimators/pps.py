@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from prinfold._typing import RandomState
-from prinfold._validate import Constraint, nothing, one_of, real
+from prinfold._typing import FloatArray, IntArray, RandomState
+from prinfold._validate import Constraint, as_generator, nothing, one_of, real
 from prinfold.algorithms import clamping as clampings
 from prinfold.algorithms import gtm, pps
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import IsotropicNoise, Parameters
 from prinfold.algorithms.oriented import OrientedNoise, OrientedParameters
+from prinfold.estimators.selection import Selection, candidates, compare, path, split
 from prinfold.estimators.training import Job, TrainedFamily
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
@@ -45,7 +46,9 @@ class PPS(TrainedFamily):
         Variance along the surface relative to the mean over all columns, above 0 and below D/Q. At 1 the noise is
         the same in every direction and the model is the GTM; below 1 it lies across the surface, above 1 along it.
         ``"learn"`` fits one clamping and one noise by maximum likelihood, ``"learn-per-node"`` both for each node, and
-        ``"learn-per-node-clamping"`` a clamping for each node with one noise.
+        ``"learn-per-node-clamping"`` a clamping for each node with one noise. ``"select"`` tries several on rows held
+        out and takes the one with the lowest error among surfaces that are no rougher than the GTM's; see
+        ``selection_``. It fits the model more than a hundred times.
     amplification : float, default=None
         Variance across the surface over and above ``clamping``, γ of the earlier covariance (16), which any clamping
         above 0 suits; None is the unified covariance (17), whose variance over all columns does not depend on the
@@ -102,6 +105,10 @@ class PPS(TrainedFamily):
         Variance 1/β of the noise, on average over the columns; one for each node where it was learned so.
     clamping_ : float or ndarray of shape (K,)
         Variance along the surface over ``noise_variance_``.
+    selection_ : Selection or None
+        With ``clamping="select"`` what was compared: ``print`` it, or draw it by :func:`prinfold.plot.selection`.
+        Surface and noise are then what ``clamping=selection_.clamping`` and ``selection_.strength`` as the
+        regularisation give. None where there was nothing to select.
     folds_ : Folds
         Fold and warp diagnostics at the nodes.
     n_iter_ : int
@@ -132,14 +139,15 @@ class PPS(TrainedFamily):
     (300, 2)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (*TrainedFamily._stored, "clamping_")
+    _stored: ClassVar[tuple[str, ...]] = (*TrainedFamily._stored, "clamping_", "selection_")
     _constraints: ClassVar[dict[str, Constraint]] = {
         **TrainedFamily._constraints,
-        "clamping": real(0, above=True) | one_of(LEARNED),
+        "clamping": real(0, above=True) | one_of((*LEARNED, "select")),
         "amplification": nothing | real(0),
         "trainer": one_of(TRAINERS),
     }
     clamping_: Any
+    selection_: Selection | None
 
     def __init__(
         self,
@@ -182,6 +190,41 @@ class PPS(TrainedFamily):
         self.random_state = random_state
         self.verbose = verbose
 
+    def _assemble(self, table: FloatArray, weight: FloatArray | None, places: FloatArray | None) -> Job:
+        if self.clamping != "select":
+            return super()._assemble(table, weight, places)
+        self._refuse_amplification()
+        job = self._twin(clamping=1.0)._assemble(table, weight, places)
+        if job.rows.n_columns <= job.model.surface.latent.dimension:
+            return job
+        found = self._select(job, places)
+        chosen = self._twin(found.clamping, found.strength)
+        return chosen._assemble(table, weight, places)._replace(selection=found)
+
+    def _select(self, job: Job, places: FloatArray | None) -> Selection:
+        """Compare clampings on the rows of a job, with its nodes and its basis."""
+        rng = as_generator(0 if self.random_state is None else self.random_state)
+        latent, seed = job.model.surface.latent, int(rng.integers(2**31))
+        fixed = {"nodes": latent, "latent": None, "basis": job.basis, "random_state": seed, "verbose": 0}
+
+        def learn(clamping: float, strength: float, rows: IntArray) -> PPS:
+            model = self._twin(clamping, strength, **fixed)
+            weight = None if job.rows.weight is None else job.rows.weight[rows]
+            model._learn(job.rows.table[rows], weight, None if places is None else places[rows])
+            return model
+
+        strengths, own = path(self._penalty().strength(1.0))
+        clampings = candidates(job.rows.n_columns, latent.dimension)
+        return compare(learn, job.rows, split(job.rows, rng), clampings, strengths, own)
+
+    def _twin(self, clamping: float, strength: float | None = None, **changes: Any) -> Self:
+        """The same settings with a clamping and a regularisation given."""
+        if strength is not None and self.prior_precision:
+            changes["prior_precision"] = strength
+        elif strength is not None:  # a prior of no precision is no regularisation
+            changes |= {"regularization": strength, "prior_precision": None}
+        return type(self)(**(self.get_params(deep=False) | {"clamping": clamping} | changes))
+
     def _make_model(self, surface: BasisMap, floor: float, n_columns: int) -> gtm.GTMModel:
         if self._is_round(n_columns, surface.latent.dimension):
             return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())
@@ -191,27 +234,37 @@ class PPS(TrainedFamily):
 
     def _is_round(self, n_columns: int, dimension: int) -> bool:
         """Whether the noise is the same in every direction: then the model is the GTM, bit for bit."""
-        return n_columns <= dimension or (self.clamping == 1 and self.amplification is None)
+        return n_columns <= dimension or (self._given() == 1 and self.amplification is None)
+
+    def _given(self) -> float | str:
+        """The clamping asked for, or the one that was selected; a model in training is given one."""
+        selected: float | str = self.clamping_ if self.clamping == "select" else self.clamping
+        return selected
+
+    def _refuse_amplification(self) -> None:
+        if self.amplification is not None:
+            words = "amplification belongs to a clamping that is given"
+            raise InvalidParameterError(f"{words}, got clamping={self.clamping!r}; leave amplification at None")
 
     def _shape(self, n_columns: int, dimension: int) -> clampings.Clamping:
         """How variance is split between along and across."""
-        if isinstance(self.clamping, str):
-            if self.amplification is not None:
-                words = "amplification belongs to a clamping that is given"
-                raise InvalidParameterError(f"{words}, got clamping={self.clamping!r}; leave amplification at None")
-            return clampings.Learned(n_columns, dimension, LEARNED[self.clamping])
+        clamping = self._given()
+        if isinstance(clamping, str):
+            self._refuse_amplification()
+            return clampings.Learned(n_columns, dimension, LEARNED[clamping])
         if self.amplification is not None:
-            return clampings.early(float(self.clamping), float(self.amplification))
-        if self.clamping >= n_columns / dimension:
+            return clampings.early(float(clamping), float(self.amplification))
+        if clamping >= n_columns / dimension:
             raise InvalidParameterError(
-                f"clamping={self.clamping!r} leaves no noise across a surface of {dimension} dimension(s) in "
+                f"clamping={clamping!r} leaves no noise across a surface of {dimension} dimension(s) in "
                 f"{n_columns} columns; it must lie above 0 and below {n_columns}/{dimension} = "
                 f"{n_columns / dimension:g}, or amplification be given"
             )
-        return clampings.unified(float(self.clamping), n_columns, dimension)
+        return clampings.unified(float(clamping), n_columns, dimension)
 
     def _attributes(self, job: Job, parameters: Parameters) -> dict[str, Any]:
-        return super()._attributes(job, parameters) | {"clamping_": getattr(parameters, "along", 1.0)}
+        found = {"clamping_": getattr(parameters, "along", 1.0), "selection_": job.selection}
+        return super()._attributes(job, parameters) | found
 
     def _parameters(self) -> Parameters:
         precision = 1.0 / self.noise_variance_

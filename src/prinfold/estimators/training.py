@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from prinfold._arrays import Rows, as_rows, blas_on_one_thread
-from prinfold._typing import FloatArray, IntArray
+from prinfold._typing import FloatArray
 from prinfold._validate import (
     Constraint,
     as_generator,
@@ -69,11 +69,12 @@ _MANY_ON_FOLDS = 0.1
 
 
 class Job(NamedTuple):
-    """A training job: the model that stays fixed, the rows, and the recipe of its basis."""
+    """A training job: the model that stays fixed, the rows, the recipe of its basis, and what was found beforehand."""
 
     model: gtm.GTMModel
     rows: Rows
     basis: Basis
+    selection: Any = None
 
 
 class TrainedFamily(GTMFamily):
@@ -120,16 +121,22 @@ class TrainedFamily(GTMFamily):
         self._forget()
         table = check_table(self, X, reset=True, min_rows=2, accept_sparse=self._accept_sparse)
         weight = check_weight(sample_weight, table)
+        places = self._places(table.shape[0])
         kept = weighty_rows(weight, min_rows=2)
-        if isinstance(table, np.memmap):  # picking rows would read them all into memory
-            kept = None
-        job = self._assemble(table, weight) if kept is None else self._assemble(table[kept], np.asarray(weight)[kept])
-        start = warmed_up(self._start(job, table.shape[0], kept))(job.model, job.rows, as_generator(self.random_state))
-        self._keep(job, self._train(job, start))
-        self._warn(job.rows)
+        if kept is not None and not isinstance(table, np.memmap):  # picking rows of a map would read them all
+            table, weight = table[kept], np.asarray(weight)[kept]
+            places = None if places is None else places[kept]
+        self._warn(self._learn(table, weight, places))
         return self
 
-    def _assemble(self, table: FloatArray, weight: FloatArray | None) -> Job:
+    def _learn(self, table: FloatArray, weight: FloatArray | None, places: FloatArray | None) -> Rows:
+        """Train on rows that have been checked; ``places`` are their latent coordinates to begin with, if given."""
+        job = self._assemble(table, weight, places)
+        start = warmed_up(self._start(job, places))(job.model, job.rows, as_generator(self.random_state))
+        self._keep(job, self._train(job, start))
+        return job.rows
+
+    def _assemble(self, table: FloatArray, weight: FloatArray | None, places: FloatArray | None) -> Job:
         """What stays fixed while the surface is trained: rows, map, noise and penalty."""
         offset = weighted_mean(table, weight)
         total = table.shape[0] if weight is None else float(weight.sum())
@@ -162,14 +169,20 @@ class TrainedFamily(GTMFamily):
             raise InvalidParameterError("give either regularization (constant λ) or prior_precision (α), not both")
         return PriorPenalty(float(self.prior_precision))
 
-    def _start(self, job: Job, n_rows: int, kept: IntArray | None) -> Start:
+    def _places(self, n_rows: int) -> FloatArray | None:
+        """Latent coordinates that were given for the rows to begin with."""
         if isinstance(self.init, str):
+            return None
+        if np.shape(self.init)[:1] != (n_rows,):
+            n = len(self.init) if np.ndim(self.init) else 1
+            raise InvalidDataError(f"init has {n} latent coordinates for {n_rows} rows; give one per row")
+        return np.asarray(self.init)
+
+    def _start(self, job: Job, places: FloatArray | None) -> Start:
+        if places is None:
             return STARTS[self.init]
         latent = job.model.surface.latent
-        Z = check_latent(self.init, latent.n_columns)
-        if len(Z) != n_rows:
-            raise InvalidDataError(f"init has {len(Z)} latent coordinates for {n_rows} rows; give one per row")
-        return partial(given_start, latent.domain.retract(Z if kept is None else Z[kept]))
+        return partial(given_start, latent.domain.retract(check_latent(places, latent.n_columns)))
 
     def _train(self, job: Job, start: Parameters) -> Outcome[Any]:
         model, rows = job.model, job.rows
