@@ -2,9 +2,11 @@
 
 Held-out error alone favours rough surfaces: one that wanders through the cloud passes near rows that it has not seen,
 too. Chang and Ghosh (figures 10 and 13) therefore compare clampings at one roughness. Here that level is the
-roughness of the GTM, which is the clamping 1, at the user's own regularisation. Every other clamping is tried along a
-path of regularisations, and the best of its surfaces that is no rougher than the level stands for it; as a rule
-that is where its path crosses the level. All of it happens fold by fold, so that differences are paired.
+roughness of the GTM, which is the clamping 1, at the user's own regularisation. Every clamping is tried along a path
+of regularisations, and the best of its surfaces that are no rougher than the level stands for it; as a rule that is
+where its path crosses the level. All of it happens fold by fold, so that differences are paired. What is within one
+standard error of the lowest is called a tie, and a tie goes to the GTM as it was asked for, or else to the clamping
+nearest to 1.
 
 :func:`split` makes folds, :func:`compare` fits and measures, :class:`Selection` says what follows.
 """
@@ -82,6 +84,11 @@ class Selection:
     roughnesses: FloatArray
     weights: FloatArray
 
+    def __post_init__(self) -> None:
+        shape = (len(self.weights), len(self.clampings), len(self.strengths))
+        if not self.errors.shape == self.roughnesses.shape == shape or 1.0 not in self.clampings:
+            raise ValueError(f"the parts of a selection do not fit together: {shape}, {self.errors.shape}")
+
     @property
     def error(self) -> FloatArray:
         """(A, L) held-out error over all folds."""
@@ -104,7 +111,7 @@ class Selection:
 
     @property
     def matched_errors(self) -> FloatArray:
-        """(F, A) held-out error of each candidate at the level of the fold; NaN where it is always rougher."""
+        """(F, A) lowest held-out error of each candidate within the level of the fold; NaN if it is always rougher."""
         return self._matched[1]
 
     @property
@@ -114,13 +121,13 @@ class Selection:
 
     @property
     def matched_strength(self) -> FloatArray:
-        """(A,) regularisation that matches the roughness, the geometric mean over the folds."""
+        """(A,) regularisation that goes with it, the geometric mean over the folds."""
         position = np.average(self._matched[0], axis=0, weights=self.weights)
         return np.array([_strength_at(self.strengths, each) for each in position])
 
     @property
     def comparable(self) -> BoolArray:
-        """(A,) whether a candidate can be brought to the level in every fold."""
+        """(A,) whether a candidate can be brought within the level in every fold."""
         return np.isfinite(self.matched_error)
 
     @property
@@ -129,10 +136,16 @@ class Selection:
         return ties(self.matched_errors, self.weights)
 
     @property
+    def kept(self) -> bool:
+        """Whether the GTM as it was asked for is tied with the lowest, so that nothing is changed."""
+        own = self.errors[:, self._gtm, self.own]
+        return bool(ties(np.column_stack([self.matched_errors, own]), self.weights)[-1])
+
+    @property
     def chosen(self) -> int:
         """Which candidate was chosen: of those that are tied, the one nearest to 1."""
         distance = np.where(self.tied, np.abs(np.log(self.clampings)), np.inf)
-        return int(distance.argmin())
+        return self._gtm if self.kept else int(distance.argmin())
 
     @property
     def clamping(self) -> float:
@@ -141,8 +154,8 @@ class Selection:
 
     @property
     def strength(self) -> float:
-        """The regularisation that goes with it."""
-        return float(self.matched_strength[self.chosen])
+        """The regularisation that goes with it: the user's, if nothing is changed."""
+        return float(self.strengths[self.own] if self.kept else self.matched_strength[self.chosen])
 
     @property
     def _gtm(self) -> int:
@@ -156,21 +169,21 @@ class Selection:
             level = roughnesses[self._gtm, self.own]
             for a in range(len(self.clampings)):
                 found[:, f, a] = best_within(roughnesses[a], errors[a], level, self.own)
-            found[:, f, self._gtm] = self.own, errors[self._gtm, self.own]
         return found[0], found[1]
 
     def __str__(self) -> str:
+        how = "the GTM as it was asked for" if self.kept else "chosen"
         lines = [
-            f"clamping {self.clamping:g} with {self.strength:.3g} for the regularisation, of {len(self.clampings)} "
-            f"clampings compared at a roughness of {self.level:.4g} over {len(self.weights)} folds:",
+            f"clamping {self.clamping:g} and regularisation {self.strength:.4g}, {how};",
+            f"errors of {len(self.weights)} folds held out, by surfaces no rougher than {self.level:.4g}:",
             "  clamping  regularisation  held-out error",
         ]
         for a, clamping in enumerate(self.clampings):
-            words = "" if self.comparable[a] else "rougher whatever the regularisation"
-            words = "tied with the lowest" if self.tied[a] else words
-            words = "chosen" if a == self.chosen else words
             numbers = f"{self.matched_strength[a]:14.4g}  {self.matched_error[a]:14.6g}"
-            lines.append(f"  {clamping:8.3g}  {numbers}  {words}".rstrip())
+            if not self.comparable[a]:
+                numbers = f"{'—':>14}  {'—':>14}  rougher whatever the regularisation"
+            words = "  tied with the lowest" if self.tied[a] else ""
+            lines.append(f"  {clamping:8.3g}  {numbers}{words}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -310,7 +323,7 @@ def compare(
                 squared = model._nearest(rows.table[held]).squared_distance
                 errors[f, a, i] = np.average(squared, weights=weight[held])
                 roughnesses[f, a, i] = model_roughness(model)
-    weights = np.bincount(folds.fold, weights=weight[folds.rows])
+    weights: FloatArray = np.bincount(folds.fold, weights=weight[folds.rows]).astype(float)
     return Selection(clampings, strengths, own, errors, roughnesses, weights)
 
 
@@ -326,4 +339,4 @@ def model_roughness(model: Any) -> float:
     else:
         mesh = model.mesh(None if latent.dimension == 1 else _MESH)
         rough = roughness(mesh, model._jacobian, latent.domain).total
-    return rough if rough < _ROUGHEST else _ROUGHEST
+    return min(_ROUGHEST, rough)  # in this order it is the first of them where the other is not a number
