@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from prinfold.plot.maps import folds, latent_map, magnification, posterior
-    from prinfold.plot.scenes import learning_curve, model, surface
+    from prinfold.plot.scenes import learning_curve, model, selection, surface
 
-__all__ = ["folds", "latent_map", "learning_curve", "magnification", "model", "posterior", "surface"]
+__all__ = ["folds", "latent_map", "learning_curve", "magnification", "model", "posterior", "selection", "surface"]
 
 _HOMES = {
     "folds": "maps",
@@ -22,6 +22,7 @@ _HOMES = {
     "posterior": "maps",
     "learning_curve": "scenes",
     "model": "scenes",
+    "selection": "scenes",
     "surface": "scenes",
 }
 

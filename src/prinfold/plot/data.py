@@ -369,3 +369,25 @@ def training(model: Any) -> Curve:
     likelihood = np.asarray(history["log_likelihood"], dtype=float) if "log_likelihood" in history else None
     noise = np.sqrt(np.asarray(history["noise"], dtype=float)) if "noise" in history else None
     return Curve(objective, likelihood, noise, ending)
+
+
+class Comparison(NamedTuple):
+    """How a clamping was chosen: roughness and error of each (A, L), the level, and the ``place`` (2,) chosen."""
+
+    labels: tuple[str, ...]
+    roughness: FloatArray
+    error: FloatArray
+    level: float
+    chosen: int
+    place: FloatArray
+
+
+def comparison(model: Any) -> Comparison:
+    """What :func:`selection` shows, from a fitted model or from its ``selection_``."""
+    table = model if hasattr(model, "matched_error") else getattr(Fitted.of(model).model, "selection_", None)
+    if table is None:
+        raise InvalidParameterError("the model has selected nothing; fit a PPS with clamping='select'")
+    notes = np.where(table.comparable, "", ", always rougher")
+    labels = tuple(f"{clamping:.2g}{note}" for clamping, note in zip(table.clampings, notes, strict=True))
+    error = table.error[table.chosen, table.own] if table.kept else table.matched_error[table.chosen]
+    return Comparison(labels, table.roughness, table.error, table.level, table.chosen, np.array([table.level, error]))

@@ -11,7 +11,7 @@ from prinfold._typing import FloatArray
 from prinfold._validate import refuse_containers, refuse_dates, refuse_non_finite, refuse_text
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import ink
-from prinfold.plot.data import View, choose_view, noise_ellipses, surface_mesh, training, wires
+from prinfold.plot.data import View, choose_view, comparison, noise_ellipses, surface_mesh, training, wires
 from prinfold.plot.maps import latent_map
 from prinfold.plot.subject import Fitted, check_values, group
 
@@ -141,6 +141,38 @@ def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
     if curve.ending:
         unit = "iteration" if len(iteration) == 2 else "iterations"
         ink.title(on, f"{curve.ending.rstrip('.')}; {len(iteration) - 1} {unit}")
+    return ink.done(on, settle=ax is None)
+
+
+def selection(model: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw how a clamping was chosen: error against roughness, one line for each, by way of the regularisation.
+
+    Surfaces right of the dashed level are rougher than the GTM and out of the running. Points are averages over
+    the folds, while the choice was made fold by fold.
+
+    Parameters
+    ----------
+    model : fitted estimator, pipeline, or Selection
+        A PPS with ``clamping="select"``, or its ``selection_``.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    shown = comparison(model)
+    on = ink.axes_for(ax, 2, (6.4, 4.4))
+    for i, label in enumerate(shown.labels):
+        pen = {"lw": 2.2, "zorder": 4} if i == shown.chosen else {"lw": 1.1, "alpha": 0.85, "zorder": 3}
+        marker, colour = ink.MARKERS[i % len(ink.MARKERS)], ink.PALETTE[i % len(ink.PALETTE)]
+        on.plot(shown.roughness[i], shown.error[i], color=colour, marker=marker, ms=4.0, label=label, **pen)
+    on.axvline(shown.level, color=ink.SOFT, lw=1.0, ls=(0, (3, 2)), zorder=2)
+    on.plot(*shown.place, marker="o", ms=11, mfc="none", mec=ink.INK, mew=1.4, ls="none", label="chosen", zorder=5)
+    on.set(xlabel="roughness of the surface", ylabel="held-out squared distance", yscale="log")
+    if shown.roughness.min() > 0:
+        on.set_xscale("log")
+    ink.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title="clamping", title_fontsize=9)
     return ink.done(on, settle=ax is None)
 
 
