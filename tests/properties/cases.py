@@ -89,6 +89,7 @@ CASES = [
     ),
     Case("PPS-line", _pps(n_components=1, nodes=16, basis=5, latent="line"), _GTM | {"open"}, 1, 1),
     Case("PPS-learn-gtm", _pps(nodes=8, basis=4, clamping="learn"), _GTM, 2, 2),
+    Case("PPS-select", _pps(n_components=1, nodes=16, basis=5, clamping="select"), _GTM, 1, 1),
     Case("PPS-circle", _pps(n_components=1, nodes=16, basis=6, latent="circle"), _GTM, 1, 1),
     Case("PPS-torus", _pps(nodes=6, basis=4, latent="torus"), _GTM, 2, 2),
     Case("PPS-sphere", _pps(nodes=60, basis=12, latent="sphere"), _GTM - {"mirror"}, 3, 2),

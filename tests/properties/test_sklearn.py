@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from prinfold import GTM, NearestSurfaceClassifier
+from prinfold import GTM, PPS, NearestSurfaceClassifier
 
 # pandas and polars decide which checks run: without them the frames' checks would pass unseen.
 pytest.importorskip("pandas")
@@ -25,6 +25,7 @@ pytestmark = [
         GTM(latent="sphere"),
         GTM(latent="torus", prior_precision=0.1),
         GTM(init="random", random_state=0),
+        PPS(1, clamping="select", nodes=12, basis=4, max_iter=20),
         NearestSurfaceClassifier(),
         NearestSurfaceClassifier(GTM(latent="sphere"), by="likelihood"),
     ]

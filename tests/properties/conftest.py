@@ -1,0 +1,15 @@
+"""Settings for the theorems."""
+
+from __future__ import annotations
+
+import pytest
+
+from prinfold.estimators import selection
+
+
+@pytest.fixture(autouse=True)
+def _small_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve fits instead of a hundred to select a clamping: what holds for a few holds for many."""
+    monkeypatch.setattr(selection, "_CLAMPINGS", (0.5, 1.0))
+    monkeypatch.setattr(selection, "_FACTORS", (0.3, 1.0))
+    monkeypatch.setattr(selection, "_FOLDS", 2)
