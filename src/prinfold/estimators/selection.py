@@ -45,7 +45,7 @@ _FROM_ZERO = (0.0, 1e-3, 1e-2, 1e-1)
 """Regularisations tried where the user's is 0."""
 
 _FOLDS = 5
-_ROWS_PER_FOLD = 3
+_ROWS_PER_FOLD = 2
 _MOST_ROWS = 2000
 """Different rows that a comparison looks at; more would take long and say little more about one number."""
 
