@@ -24,8 +24,9 @@ from prinfold._typing import FloatArray, IntArray
 P = TypeVar("P")
 P_contra = TypeVar("P_contra", contravariant=True)
 
-_BLOCK_BYTES = 2**21
-"""Size of one block of derived numbers, which stays in a core's cache."""
+_BLOCK_BYTES = 2**22
+"""Size of one block of derived numbers: small enough for a core's cache, and large enough for many threads not to wait
+for each other between the few calls that each block takes."""
 
 
 _ENTRIES_PER_THREAD = 2**20

@@ -16,6 +16,7 @@ from prinfold import PPS
 from prinfold._arrays import as_rows
 from prinfold.algorithms import gtm, pruning
 from prinfold.algorithms.oriented import OrientedParameters
+from prinfold.kernels.balls import split_radii
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
@@ -70,6 +71,11 @@ def test_the_bound_holds_for_every_row_of_a_ball(seed, clamping, log_precision, 
     rounding = 1e-10 * (1 + np.abs(log_weight).max())
     log_weight -= logsumexp(log_weight, axis=1, keepdims=True)
     assert (log_weight <= bound + rounding).all()
+    frame = np.linalg.qr(rng.standard_normal((6, int(rng.integers(1, 5)))))[0]
+    radii = np.array(split_radii(inside, frame))[:, None]
+    framed = noise.framed_bound(nodes, centre[None], frame, *radii)[0]
+    assert (log_weight <= framed + rounding).all()
+    assert (framed <= noise.bound(nodes, centre[None], radii[0])[0] + rounding).all()
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.clamping import Clamping, Moments
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters, Posterior
+from prinfold.algorithms.oriented_bounds import Framed, turned_bounds
 from prinfold.algorithms.oriented_sums import OrientedNodes, OrientedStatistics, OrientedSums
 from prinfold.algorithms.penalties import Penalty
 from prinfold.algorithms.tangents import tangents
@@ -141,39 +142,20 @@ class OrientedNoise:
             _add_signed(work[0], work[1], sign)
 
     def bound(self, nodes: OrientedNodes, centre: FloatArray, radius: FloatArray) -> FloatArray:
-        """(G, K) bounds on log r_k(t), the log responsibility of node k for any row t of a ball of rows.
+        """(G, K) bounds on log r_k(t), the log responsibility of node k for any row t of a ball of rows."""
+        return turned_bounds(nodes, centre, radius)
 
-        Let f_k(t) = log p(t | k), Λ_k = Σ_k⁻¹, and let j be the likeliest node at the centre x of a ball of radius ρ.
-        With t = x + δ, ‖δ‖ ≤ ρ and h_k = Λ_k(x − y_k), Taylor's formula is exact to second order:
-
-            f_k(t) − f_j(t) = f_k(x) − f_j(x) − δ·(h_k − h_j) + ½ δᵀ(Λ_j − Λ_k)δ
-                            ≤ f_k(x) − f_j(x) + ρ‖h_k − h_j‖ + ½ρ² λmax(Λ_j − Λ_k).
-
-        The sum over all nodes is at least its term j, so that log r_k(t) is below it.
-        """
-        frame, inverse, contrast = (
-            nodes.tangents.frame,
-            nodes.inverse_across,
-            nodes.inverse_across - nodes.inverse_along,
-        )
-        half_square = 0.5 * np.einsum("kd,kd->k", nodes.centres, nodes.centres)
-        squared = np.einsum("gd,gd->g", centre, centre)[:, None] + 2 * (half_square - centre @ nodes.centres.T)
-        inside = np.einsum("qkd,kd->qk", frame, nodes.centres)
-        coordinate = centre @ np.swapaxes(frame, 1, 2) - inside[:, None]
-        tangential = np.einsum("qgk,qgk->gk", coordinate, coordinate)
-        log_density = nodes.log_normaliser - 0.5 * inverse * squared + 0.5 * contrast * tangential
-        best = log_density.argmax(axis=1)
-        gather = np.arange(len(centre))
-        force = inverse[best][:, None] * (centre - nodes.centres[best])
-        force -= contrast[best][:, None] * np.einsum("qg,qgd->gd", coordinate[:, gather, best], frame[:, best])
-        along_force = force @ np.swapaxes(frame, 1, 2)
-        aligned = inverse * (np.einsum("gd,gd->g", force, centre)[:, None] - force @ nodes.centres.T)
-        aligned -= contrast * np.einsum("qgk,qgk->gk", along_force, coordinate)
-        own = inverse**2 * squared + (contrast**2 - 2 * contrast * inverse) * tangential
-        apart = own + np.einsum("gd,gd->g", force, force)[:, None] - 2 * aligned
-        rise = log_density - log_density[gather, best][:, None]
-        turn = 0.5 * radius[:, None] ** 2 * _largest_turn(nodes, best)
-        return np.asarray(rise + radius[:, None] * np.sqrt(np.maximum(apart, 0.0)) + turn)
+    def framed_bound(
+        self,
+        nodes: OrientedNodes,
+        centre: FloatArray,
+        frame: FloatArray,
+        radius: FloatArray,
+        within: FloatArray,
+        beside: FloatArray,
+    ) -> FloatArray:
+        """The same of balls whose radii along and across some axes are known, and never larger."""
+        return turned_bounds(nodes, centre, radius, Framed(frame, within, beside))
 
     def sums(self, nodes: OrientedNodes) -> OrientedSums:
         """Empty sums."""
@@ -302,25 +284,6 @@ def _add_signed(total: FloatArray, square: FloatArray, sign: Any) -> None:
         total += square
     elif sign < 0:
         total -= square
-
-
-def _largest_turn(nodes: OrientedNodes, best: IntArray) -> FloatArray:
-    """(G, K) upper bounds on the largest eigenvalue of Λ_j − Λ_k, j being the best node of each group.
-
-    Λ_j − Λ_k = (1/B_j − 1/B_k) I + c_k(P_k − P_j) + (c_k − c_j) P_j, the parts of which have no eigenvalue above
-    1/B_j − 1/B_k, |c_k|‖P_k − P_j‖ and max(c_k − c_j, 0).
-    """
-    inverse, contrast = nodes.inverse_across, nodes.inverse_across - nodes.inverse_along
-    frame, rank = nodes.tangents.frame, nodes.tangents.rank
-    seen, where = np.unique(best, return_inverse=True)
-    overlap = sum(np.square(one @ other.T) for one in frame[:, seen] for other in frame)
-    # Differences of projections of equal rank have eigenvalues in pairs ±, sines of angles: the largest is at most
-    # the root of half the sum of their squares, and never above 1.
-    sine = np.sqrt(np.clip(rank[seen][:, None] - overlap, 0.0, 1.0))
-    sine = np.where(rank[seen][:, None] == rank, sine, 1.0)
-    turn = inverse[seen][:, None] - inverse + np.abs(contrast) * sine
-    turn += np.maximum(contrast - contrast[seen][:, None], 0.0)
-    return np.asarray(np.maximum(turn, 0.0)[where])
 
 
 def _squares(block: FloatArray) -> FloatArray:
