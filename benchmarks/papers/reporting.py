@@ -50,10 +50,10 @@ def within(published: float, values: Sequence[float], slack: float = 2.0) -> boo
 
 
 class Figures:
-    """Where figures go."""
+    """Where figures go, and whether they are to be as fine as the published ones."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, full: bool = False) -> None:
+        self.folder, self.full = folder, full
         folder.mkdir(parents=True, exist_ok=True)
 
     def save(self, figure: Figure, name: str) -> None:
@@ -65,13 +65,15 @@ class Figures:
 Example = Callable[[Figures], list[Finding]]
 
 
-def run(title: str, examples: Mapping[str, Example], default_out: str) -> None:
-    """Run the examples asked for and print one table of what they found."""
+def run(title: str, examples: Mapping[str, Example], default_out: str, full: str = "") -> None:
+    """Run the examples asked for and print one table of what they found; ``full`` says what ``--full`` adds, if any."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--out", type=Path, default=Path(default_out), help="folder for figures")
     parser.add_argument("--only", choices=sorted(examples), nargs="+", help="run only these")
+    if full:
+        parser.add_argument("--full", action="store_true", help=full)
     options = parser.parse_args()
-    figures, findings = Figures(options.out), []
+    figures, findings = Figures(options.out, getattr(options, "full", False)), []
     for name, example in examples.items():
         if options.only and name not in options.only:
             continue
