@@ -36,7 +36,8 @@ class Extent:
 def extent(full: bool, Q: int) -> Extent:
     if full:
         return Extent(tuple(np.arange(1, 11) / 10), tuple(np.arange(1, 11) / 10), range(25))
-    return Extent((0.1, 0.2, 0.4, 0.7, 1.0), (0.1, 0.2, 0.4, 0.7, 1.0), range(5 if Q == 1 else 3))
+    shares, splits = ((0.1, 0.2, 0.4, 0.7, 1.0), range(5)) if Q == 1 else ((0.2, 0.5, 1.0), range(3))
+    return Extent(shares, (0.1, 0.2, 0.4, 0.7, 1.0), splits)
 
 
 @dataclass(frozen=True)
@@ -126,13 +127,15 @@ def draw_lines(ax: Axes, surface: Landscape, values: np.ndarray, label: str) -> 
     ax.minorticks_off()
 
 
-def draw_landscapes(surfaces: Sequence[Landscape], title: str, figures: Figures, name: str, of_curves: bool) -> None:
-    label = "mean squared distance, test" if of_curves else "mean distance, test"
-    fig, axes = plt.subplots(2, len(surfaces), figsize=(3.4 * len(surfaces), 6), layout="constrained", squeeze=False)
-    for column, surface in zip(axes.T, surfaces, strict=True):
-        draw_lines(column[0], surface, surface.roughness, "roughness R in degrees")
-        draw_lines(column[1], surface, surface.error, label)
-        column[1].legend(fontsize=7, loc="best")
+def draw_landscapes(panels: Sequence[tuple[Landscape, str]], title: str, figures: Figures, name: str) -> None:
+    """Six panels, each a landscape and which of its values to show."""
+    curves = {"roughness": "roughness R in degrees", "error": "mean squared distance, test"}
+    surfaces = {"roughness": "roughness R in degrees", "error": "mean distance, test"}
+    labels = curves if len({surface.basis for surface, _ in panels}) == 1 else surfaces
+    fig, axes = plt.subplots(2, 3, figsize=(10.5, 6), layout="constrained")
+    for ax, (surface, what) in zip(axes.flat, panels, strict=True):
+        draw_lines(ax, surface, getattr(surface, what), labels[what])
+        ax.legend(fontsize=7, loc="best")
     fig.suptitle(f"{title}; dotted: the GTM; circle: least value")
     figures.save(fig, name)
 
@@ -144,11 +147,11 @@ def draw_matched(ax: Axes, surfaces: Sequence[Landscape], title: str, by_table: 
         ax.plot(LEVELS, change, f"{MARKERS[i]}-", color=COLOURS[i], label=label, mfc="none")
         for level, y, a in zip(LEVELS, change, alpha, strict=True):
             if np.isfinite(y):
-                ax.annotate(f"{a:.2g}", (level, y), (0, 5), textcoords="offset points", fontsize=7, ha="center")
+                above = (0, 5 if i % 2 else -12)  # lines cross: their numbers should not
+                ax.annotate(f"{a:.2g}", (level, y), above, textcoords="offset points", fontsize=7, ha="center")
     ax.axhline(0, color="0.6", lw=0.8)
     ax.set(title=title, xlabel="share of the GTM's range of roughness", xticks=LEVELS)
     ax.margins(y=0.15)
-    ax.legend(fontsize=8)
 
 
 # --------------------------------------------------------------------------------------------- figures 9 and 10
@@ -163,10 +166,12 @@ PUBLISHED_9 = {
 
 def figures_9_and_10(figures: Figures) -> list[Finding]:
     surfaces = landscapes([(table, 4) for table in LOADERS], 1, figures.full)
-    draw_landscapes(surfaces, "Figure 9: curves", figures, "pps-9-curves", True)
+    panels = [(s, what) for what in ("roughness", "error") for s in surfaces]
+    draw_landscapes(panels, "Figure 9: curves", figures, "pps-9-curves")
     fig, ax = plt.subplots(figsize=(5, 3.8), layout="constrained")
     draw_matched(ax, surfaces, "Figure 10: curves at equal roughness; numbers: best α", True)
     ax.set_ylabel("error of the best PPS against the GTM, %")
+    fig.legend(loc="outside lower center", ncols=3)
     figures.save(fig, "pps-10-matched-curves")
     found = [f for s in surfaces for f in minima(s, "fig 9", *PUBLISHED_9[s.table])]
     changes = np.array([matched(s)[0] for s in surfaces])
@@ -196,7 +201,9 @@ def minima(surface: Landscape, figure: str, rough: str, error: str) -> list[Find
 def matched_finding(what: str, published: str, changes: np.ndarray) -> Finding:
     seen = changes[np.isfinite(changes)]
     ours = f"{np.median(seen):+.1f} % at the median, {seen.min():+.1f} to {seen.max():+.1f} %"
-    note = f"{int((seen < 0).sum())} of {len(seen)} levels lower, {changes.size - len(seen)} out of reach of PPS"
+    note = f"lower at {int((seen < 0).sum())} of {len(seen)} levels, by {-seen.min():.1f} % at most"
+    if len(seen) < changes.size:
+        note += f"; PPS does not reach {changes.size - len(seen)} more"
     return Finding(f"{what}: error at the GTM's roughness", published, ours, judge(bool((seen < 0).all()), note, note))
 
 
@@ -216,15 +223,19 @@ PUBLISHED_12 = {
 def figures_11_to_13(figures: Figures) -> list[Finding]:
     surfaces = landscapes([(table, L) for table in LOADERS for L in (4, 9, 16)], 2, figures.full)
     shown = [s for s in surfaces if (s.table, s.basis) in PUBLISHED_12]
-    draw_landscapes(shown, "Figures 11 and 12: surfaces", figures, "pps-11-12-surfaces", False)
-    fig, axes = plt.subplots(1, 3, figsize=(11, 3.8), layout="constrained")
+    by_row = shown[::2] + shown[1::2]
+    title = "Figure 11: roughness of surfaces"
+    draw_landscapes([(s, "roughness") for s in by_row], title, figures, "pps-11-roughness")
+    draw_landscapes([(s, "error") for s in by_row], "Figure 12: error of surfaces", figures, "pps-12-error")
+    fig, axes = plt.subplots(1, 3, figsize=(11, 4), layout="constrained", sharey=True)
     for ax, table in zip(axes, LOADERS, strict=True):
         draw_matched(ax, [s for s in surfaces if s.table == table], table, False)
     axes[0].set_ylabel("error of the best PPS against the GTM, %")
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     fig.suptitle("Figure 13: surfaces at equal roughness; numbers: best α")
     figures.save(fig, "pps-13-matched-surfaces")
     found = [f for s in shown for f in minima(s, "fig 11, 12", *PUBLISHED_12[s.table, s.basis])]
-    published = {4: "7 to 10 % lower", 9: "lower, less than L=4", 16: "lower, less than L=4"}
+    published = {4: "7 to 10 % lower", 9: "lower", 16: "lower"}
     for L, words in published.items():
         changes = np.array([matched(s)[0] for s in surfaces if s.basis == L])
         found.append(matched_finding(f"fig 13: surfaces, L={L}", words, changes))

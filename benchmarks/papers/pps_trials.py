@@ -200,7 +200,12 @@ def roughness(jacobian: np.ndarray, latent: Lattice) -> float:
 
 
 def trial(setting: Setting, split: int, tolerance: float = TOLERANCE) -> Trial:
-    """Train on one half by the paper's rule, measure on the other."""
+    """Train on one half by the paper's rule, measure on the other; BLAS on one thread, as the products are small."""
+    with threadpool_limits(1):
+        return _trial(setting, split, tolerance)
+
+
+def _trial(setting: Setting, split: int, tolerance: float) -> Trial:
     train, test = halves(setting.table, split)
     if setting.reading == "library":
         return as_it_comes(setting, train, test)
@@ -247,15 +252,10 @@ def as_it_comes(setting: Setting, train: np.ndarray, test: np.ndarray) -> Trial:
 
 
 def trials(settings: Iterable[Setting], splits: Sequence[int], **options: Any) -> dict[Setting, list[Trial]]:
-    """Every setting on every split, over processes; BLAS on one thread in each."""
+    """Every setting on every split, over processes."""
     settings = list(dict.fromkeys(settings))
     for table in {setting.table for setting in settings}:
         whitened(table)  # a table that is absent should say so here, once
-    jobs = (delayed(_alone)(setting, split, options) for setting in settings for split in splits)
+    jobs = (delayed(trial)(setting, split, **options) for setting in settings for split in splits)
     found = Parallel(n_jobs=-1)(jobs)
     return {s: found[i * len(splits) : (i + 1) * len(splits)] for i, s in enumerate(settings)}
-
-
-def _alone(setting: Setting, split: int, options: dict[str, Any]) -> Trial:
-    with threadpool_limits(1):
-        return trial(setting, split, **options)

@@ -62,17 +62,10 @@ def test_iris_curve() -> None:
 
 @pytest.mark.slow
 @pytest.mark.data
-@pytest.mark.parametrize(
-    ("basis", "gtm_nodes", "nodes", "clamping", "published"),
-    [(4, 361, 361, 0.1, (2.388, 2.183)), (9, 361, 324, 0.4, (2.092, 2.019)), (16, 361, 361, 0.3, (1.882, 1.820))],
-)
-def test_diabetes_surfaces(
-    basis: int, gtm_nodes: int, nodes: int, clamping: float, published: tuple[float, float]
-) -> None:
-    gtm = errors(Setting("diabetes", 2, basis, gtm_nodes))
-    pps = errors(Setting("diabetes", 2, basis, nodes, clamping, "gtm"))
-    assert (gtm.mean(), pps.mean()) == pytest.approx(published, rel=0.02)
-    assert (pps < gtm).sum() >= 20
+def test_diabetes_surface() -> None:
+    gtm, pps = errors(Setting("diabetes", 2, 4, 361)), errors(Setting("diabetes", 2, 4, 361, 0.1, "gtm"))
+    assert (gtm.mean(), pps.mean()) == pytest.approx((2.388, 2.183), rel=0.02)
+    assert (pps < gtm).all()
 
 
 @pytest.mark.slow
