@@ -146,15 +146,18 @@ def nearer_reading(found: dict[Setting, list[Trial]]) -> Finding:
 
 
 def library(found: dict[Setting, list[Trial]]) -> Finding:
-    """What users get who ask for this clamping: the same objective, climbed to its top."""
-    pairs = {cell.name: paired(found[cell.gtm()], found[cell.pps("library")]) for cell in CELLS if not cell.note}
-    better = [name for name, pair in pairs.items() if not pair.tied and pair.change.mean < 0]
-    worse = [name for name, pair in pairs.items() if not pair.tied and pair.change.mean > 0]
+    """What users get who ask for this clamping: the same objective, climbed as far as it goes."""
+    cells = [cell for cell in CELLS if not cell.note]
+    pairs = [paired(found[cell.gtm()], found[cell.pps("library")]) for cell in cells]
+    better, worse = (sum(not p.tied and sign * p.change.mean > 0 for p in pairs) for sign in (-1, 1))
+    ends = [[np.mean([t.objective for t in found[c.pps(r)]]) for c in cells] for r in ("exact", "library")]
+    higher = int(np.sum(np.greater(ends[1], ends[0])))
     return Finding(
-        "table 4: the same cells by PPS(clamping=α), which never lowers its objective",
+        "table 4: the same cells by PPS(clamping=α), whose objective never falls",
         "not run (appendix C)",
-        f"better than the GTM in {len(better)} of {len(pairs)} cells, worse in {len(worse)}, tied in the others",
-        "ours alone: error is not what the likelihood asks for; see the table written beside the figures",
+        f"better than the GTM in {better} of {len(cells)} cells, worse in {worse}, tied in {len(cells) - better - worse}",
+        f"ours alone: its objective ends higher than after the paper's steps in {higher} of {len(cells)} cells, so that "
+        "lower errors come from the approximate M-step and not from the likelihood",
     )
 
 

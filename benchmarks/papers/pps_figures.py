@@ -299,7 +299,8 @@ def draw_training(
             epoch = WINDOW * np.arange(len(curves[setting]))
             ax.plot(epoch[1:], curves[setting][1:], label=f"α={setting.clamping:g}", **style)
         ax.set(title=f"{table}, L=9, M={M}")
-        ax.legend(fontsize=6.5, ncols=2, loc="upper right")
+    for ax in axes[:, -1]:
+        ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1))
     for ax in axes[-1]:
         ax.set_xlabel("epoch")
     for ax in axes[:, 0]:

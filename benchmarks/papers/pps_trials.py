@@ -52,12 +52,16 @@ class Setting:
 
 
 class Trial(NamedTuple):
-    """Error on the other half in the paper's unit, roughness, epochs, training error at every fifth of them."""
+    """Error on the other half in the paper's unit, roughness, epochs, training error at every fifth of them.
+
+    ``objective`` is the penalised log-likelihood per training row at the end.
+    """
 
     error: float
     roughness: float
     epochs: int
     history: list[float]
+    objective: float
 
 
 # ------------------------------------------------------------------------------------------------------- data
@@ -211,14 +215,15 @@ def _trial(setting: Setting, split: int, tolerance: float) -> Trial:
         return as_it_comes(setting, train, test)
     model, offset = unguarded(setting, train.shape[1]), train.mean(axis=0)
     latent, rows = model.surface.latent, as_rows(train, offset, width=setting.nodes)
-    weights, history = epochs(model, rows, tolerance)
+    state, history = epochs(model, rows, tolerance)
+    weights, objective = state.parameters.weights, model.measure(state)["objective"]
     centres = model.surface.nodes(weights) + offset
     rough = roughness(model.surface.node_jacobian(weights), latent)
-    return Trial(error(test, centres, latent), rough, WINDOW * (len(history) - 1), history)
+    return Trial(error(test, centres, latent), rough, WINDOW * (len(history) - 1), history, objective)
 
 
-def epochs(model: PPSModel, rows: Rows, tolerance: float) -> tuple[np.ndarray, list[float]]:
-    """Weights at the end, and the training error at the end of every window of five epochs, the start included."""
+def epochs(model: PPSModel, rows: Rows, tolerance: float) -> tuple[Any, list[float]]:
+    """State at the end, and the training error at the end of every window of five epochs, the start included."""
     latent, offset, X = model.surface.latent, rows.offset, rows.table
 
     def measured(weights: np.ndarray) -> float:
@@ -233,7 +238,7 @@ def epochs(model: PPSModel, rows: Rows, tolerance: float) -> tuple[np.ndarray, l
         history.append(measured(state.parameters.weights))
         if abs(history[-1] - history[-2]) < tolerance * history[-2]:
             break
-    return state.parameters.weights, history
+    return state, history
 
 
 def as_it_comes(setting: Setting, train: np.ndarray, test: np.ndarray) -> Trial:
@@ -248,7 +253,8 @@ def as_it_comes(setting: Setting, train: np.ndarray, test: np.ndarray) -> Trial:
             prior_precision=REGULARIZATION,
         ).fit(train)
     rough = roughness(model.jacobian(latent.nodes), latent)
-    return Trial(error(test, model.inverse_transform(latent.nodes), latent), rough, model.n_iter_, [])
+    far = error(test, model.inverse_transform(latent.nodes), latent)
+    return Trial(far, rough, model.n_iter_, [], model.history_["objective"][-1])
 
 
 def trials(settings: Iterable[Setting], splits: Sequence[int], **options: Any) -> dict[Setting, list[Trial]]:
