@@ -152,12 +152,13 @@ def library(found: dict[Setting, list[Trial]]) -> Finding:
     better, worse = (sum(not p.tied and sign * p.change.mean > 0 for p in pairs) for sign in (-1, 1))
     ends = [[np.mean([t.objective for t in found[c.pps(r)]]) for c in cells] for r in ("exact", "library")]
     higher = int(np.sum(np.greater(ends[1], ends[0])))
+    n = len(cells)
     return Finding(
         "table 4: the same cells by PPS(clamping=α), whose objective never falls",
         "not run (appendix C)",
-        f"better than the GTM in {better} of {len(cells)} cells, worse in {worse}, tied in {len(cells) - better - worse}",
-        f"ours alone: its objective ends higher than after the paper's steps in {higher} of {len(cells)} cells, so that "
-        "lower errors come from the approximate M-step and not from the likelihood",
+        f"better than the GTM in {better} of {n} cells, worse in {worse}, tied in {n - better - worse}",
+        f"ours alone: its objective ends above that of the paper's steps in {higher} of {n} cells, "
+        "so that lower errors are the work of the approximate M-step, not of the likelihood",
     )
 
 

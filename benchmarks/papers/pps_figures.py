@@ -127,6 +127,12 @@ def draw_lines(ax: Axes, surface: Landscape, values: np.ndarray, label: str) -> 
     ax.minorticks_off()
 
 
+def legend_below(ax: Axes, n_columns: int) -> None:
+    """Lines fill these panels: there is no empty corner for a legend."""
+    style = {"fontsize": 7, "frameon": False, "columnspacing": 1.0, "handlelength": 1.2}
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=n_columns, **style)
+
+
 def draw_landscapes(panels: Sequence[tuple[Landscape, str]], title: str, figures: Figures, name: str) -> None:
     """Six panels, each a landscape and which of its values to show."""
     curves = {"roughness": "roughness R in degrees", "error": "mean squared distance, test"}
@@ -135,7 +141,7 @@ def draw_landscapes(panels: Sequence[tuple[Landscape, str]], title: str, figures
     fig, axes = plt.subplots(2, 3, figsize=(10.5, 6), layout="constrained")
     for ax, (surface, what) in zip(axes.flat, panels, strict=True):
         draw_lines(ax, surface, getattr(surface, what), labels[what])
-        ax.legend(fontsize=7, loc="best")
+        legend_below(ax, 5)
     fig.suptitle(f"{title}; dotted: the GTM; circle: least value")
     figures.save(fig, name)
 
@@ -143,15 +149,12 @@ def draw_landscapes(panels: Sequence[tuple[Landscape, str]], title: str, figures
 def draw_matched(ax: Axes, surfaces: Sequence[Landscape], title: str, by_table: bool) -> None:
     for i, surface in enumerate(surfaces):
         change, alpha = matched(surface)
-        label = surface.table if by_table else f"L={surface.basis}"
+        name = surface.table if by_table else f"L={surface.basis}"
+        label = f"{name}, α {np.nanmin(alpha):.2g} to {np.nanmax(alpha):.2g}"
         ax.plot(LEVELS, change, f"{MARKERS[i]}-", color=COLOURS[i], label=label, mfc="none")
-        for level, y, a in zip(LEVELS, change, alpha, strict=True):
-            if np.isfinite(y):
-                above = (0, 5 if i % 2 else -12)  # lines cross: their numbers should not
-                ax.annotate(f"{a:.2g}", (level, y), above, textcoords="offset points", fontsize=7, ha="center")
     ax.axhline(0, color="0.6", lw=0.8)
     ax.set(title=title, xlabel="share of the GTM's range of roughness", xticks=LEVELS)
-    ax.margins(y=0.15)
+    legend_below(ax, 1)
 
 
 # --------------------------------------------------------------------------------------------- figures 9 and 10
@@ -169,9 +172,8 @@ def figures_9_and_10(figures: Figures) -> list[Finding]:
     panels = [(s, what) for what in ("roughness", "error") for s in surfaces]
     draw_landscapes(panels, "Figure 9: curves", figures, "pps-9-curves")
     fig, ax = plt.subplots(figsize=(5, 3.8), layout="constrained")
-    draw_matched(ax, surfaces, "Figure 10: curves at equal roughness; numbers: best α", True)
+    draw_matched(ax, surfaces, "Figure 10: curves at equal roughness", True)
     ax.set_ylabel("error of the best PPS against the GTM, %")
-    fig.legend(loc="outside lower center", ncols=3)
     figures.save(fig, "pps-10-matched-curves")
     found = [f for s in surfaces for f in minima(s, "fig 9", *PUBLISHED_9[s.table])]
     changes = np.array([matched(s)[0] for s in surfaces])
@@ -231,8 +233,7 @@ def figures_11_to_13(figures: Figures) -> list[Finding]:
     for ax, table in zip(axes, LOADERS, strict=True):
         draw_matched(ax, [s for s in surfaces if s.table == table], table, False)
     axes[0].set_ylabel("error of the best PPS against the GTM, %")
-    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    fig.suptitle("Figure 13: surfaces at equal roughness; numbers: best α")
+    fig.suptitle("Figure 13: surfaces at equal roughness")
     figures.save(fig, "pps-13-matched-surfaces")
     found = [f for s in shown for f in minima(s, "fig 11, 12", *PUBLISHED_12[s.table, s.basis])]
     published = {4: "7 to 10 % lower", 9: "lower", 16: "lower"}

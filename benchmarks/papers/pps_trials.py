@@ -22,8 +22,8 @@ from prinfold import PPS, GaussianBasis, datasets
 from prinfold._arrays import Rows, as_rows
 from prinfold.algorithms.clamping import Fixed, Moments, Shape, unified
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import PriorPenalty
 from prinfold.algorithms.oriented import OrientedNoise
+from prinfold.algorithms.penalties import PriorPenalty
 from prinfold.algorithms.pps import PPSModel
 from prinfold.algorithms.starts import pca_start
 from prinfold.latent import Lattice, grid
