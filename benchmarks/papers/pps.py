@@ -125,8 +125,15 @@ def finding(cell: Cell, found: dict[Setting, list[Trial]]) -> Finding:
         f"{cell.gtm_error:.3f}, {cell.error:.3f} ({100 * (cell.error / cell.gtm_error - 1):+.1f} %); "
         f"R {cell.gtm_roughness:.0f}, {cell.roughness:.0f}",
         f"{ours[0]}, {ours[1]}; pairs {pairs}; R {rough[0]:.0f}, {rough[1]:.0f}",
-        judge(pairs.change.mean < 0 and not pairs.tied, level, level),
+        verdict(pairs, max(map(abs, off)), level),
     )
+
+
+def verdict(pairs: Pairs, off: float, words: str) -> str:
+    """Whether the order of the two comes out, and whether their errors do, to within 3 %."""
+    if pairs.change.mean < 0 and not pairs.tied and off > 3:
+        return f"order reproduced, size of errors not: {words}"
+    return judge(pairs.change.mean < 0 and not pairs.tied, words, words)
 
 
 def nearer_reading(found: dict[Setting, list[Trial]]) -> Finding:
@@ -153,12 +160,12 @@ def library(found: dict[Setting, list[Trial]]) -> Finding:
     ends = [[np.mean([t.objective for t in found[c.pps(r)]]) for c in cells] for r in ("exact", "library")]
     higher = int(np.sum(np.greater(ends[1], ends[0])))
     n = len(cells)
+    why = ": lower errors are then the work of the approximate M-step, not of the likelihood" if higher == n else ""
     return Finding(
         "table 4: the same cells by PPS(clamping=α), whose objective never falls",
         "not run (appendix C)",
         f"better than the GTM in {better} of {n} cells, worse in {worse}, tied in {n - better - worse}",
-        f"ours alone: its objective ends above that of the paper's steps in {higher} of {n} cells, "
-        "so that lower errors are the work of the approximate M-step, not of the likelihood",
+        f"ours alone: its objective ends above that of the paper's steps in {higher} of {n} cells{why}",
     )
 
 
