@@ -59,8 +59,9 @@ def check_table(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1, accep
     if not np.isfinite(high - low):
         refuse_non_finite(table, getattr(estimator, "feature_names_in_", None))
     refuse_scale(table.dtype, low, high, fitting=reset)
-    as_it_is = isinstance(table, np.memmap) or scipy.sparse.issparse(table)
-    return cast(FloatArray, table) if as_it_is else np.asarray(table)
+    if isinstance(X, np.memmap) and np.may_share_memory(table, X):  # the same rows, as an array that hides the file
+        return cast(FloatArray, X)
+    return cast(FloatArray, table) if scipy.sparse.issparse(table) else np.asarray(table)
 
 
 def refuse_containers(X: Any, accept_sparse: bool = False) -> None:

@@ -14,8 +14,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
-from prinfold import GTM
-from prinfold._arrays import as_rows
+from prinfold import GTM, PPS
+from prinfold._arrays import Rows, as_rows
 from prinfold.algorithms import gtm, pruning
 from prinfold.exceptions import InvalidParameterError
 
@@ -212,7 +212,8 @@ def test_every_verb_is_the_dense_one(monkeypatch, verb, dtype):
     X = sheet().astype(dtype)
     model = trained(X)
     dense = getattr(model, verb)(X)
-    monkeypatch.setattr(pruning, "_WORTH_IT", 0)
+    for name in ("_WORTH_IT", "_SWEEP_FROM", "_SWEEP_AFTER"):  # a single pass has no sweeps, however large it is
+        monkeypatch.setattr(pruning, name, 0)
     assert_allclose(getattr(model, verb)(X), dense, atol=1e-6 if dtype is np.float64 else 2e-2)
 
 
@@ -234,13 +235,13 @@ def test_groups_are_renewed_at_powers_of_two(always, monkeypatch):
     monkeypatch.setattr(pruning, "make_groups", lambda *args: made.append(len(passes)) or original(*args))
     passes = []
     original_plan = gtm.plan
-    monkeypatch.setattr(gtm, "plan", lambda *args: passes.append(None) or original_plan(*args))
+    monkeypatch.setattr(gtm, "plan", lambda *args, **how: passes.append(None) or original_plan(*args, **how))
     trained(sheet(), 16)
     renewed = [at - 1 for at in made if at <= 17]
     assert renewed[:6] == [0, 1, 2, 4, 8, 16]
 
 
-def test_what_cannot_be_pruned_is_dense(always, tmp_path):
+def test_what_cannot_be_pruned_is_dense(always):
     X = sheet(300)
     early = trained(X, 0)  # the noise of the first plane reaches every node
     rows, nodes = prepared(early, X)
@@ -253,10 +254,55 @@ def test_what_cannot_be_pruned_is_dense(always, tmp_path):
 
     parts, _ = pruning.plan(surface, Boundless(), nodes, rows, early.weights_, pruning.Hint())  # type: ignore[arg-type]
     assert all(part.near is None for part in parts)
+
+
+@pytest.mark.parametrize("estimator", [GTM, PPS])
+def test_rows_of_a_memory_map_are_read_in_order(swept, monkeypatch, tmp_path, estimator):
+    X = sheet(3000)
     np.save(tmp_path / "x.npy", X)
-    on_disk = early._rows(np.load(tmp_path / "x.npy", mmap_mode="r"))
-    parts, _ = pruning.plan(surface, noise, nodes, on_disk, early.weights_, pruning.Hint())
-    assert all(isinstance(part.rows, slice) for part in parts), "rows of a memory map are read in order"
+    on_disk = np.load(tmp_path / "x.npy", mmap_mode="r")
+    weight = np.ones(len(X))
+    weight[:2048] = 0.0  # more than a block, whose rows must not be picked out either
+    asked = []
+    original = Rows.block
+    monkeypatch.setattr(
+        Rows, "block", lambda self, part: asked.append((type(self.table), part)) or original(self, part)
+    )
+    settings = {"nodes": 16, "basis": 5, "max_iter": 8, "tol": 0.0}
+    model = estimator(**settings).fit(on_disk, sample_weight=weight)
+    model.transform(on_disk)
+    assert all(kind is np.memmap and isinstance(part, slice) for kind, part in asked)
+    monkeypatch.setattr(Rows, "block", original)
+    in_memory = estimator(**settings).fit(X, sample_weight=weight)
+    assert_allclose(model.history_["objective"], in_memory.history_["objective"], rtol=1e-7)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("sweep_from", [0, 10**12])
+@pytest.mark.parametrize("estimator", [GTM, PPS])
+@pytest.mark.parametrize("unit", [0.0, 1e-100, 1e-20, 1e20, 1e100])
+def test_units_of_the_data_change_nothing(swept, monkeypatch, estimator, unit, sweep_from):
+    """A bound works with squares of squares, which must not leave the range of numbers before the data do."""
+    settings = {"nodes": 12, "basis": 4, "max_iter": 5, "tol": 0.0}
+    monkeypatch.setattr(pruning, "_SWEEP_FROM", sweep_from)
+    planned = estimator(**settings).fit(unit * sheet(400))
+    monkeypatch.setattr(pruning, "_WORTH_IT", 10**12)
+    dense = estimator(**settings).fit(unit * sheet(400))
+    assert_allclose(planned.history_["objective"], dense.history_["objective"], rtol=1e-7)
+    assert_allclose(planned.transform(unit * sheet(400)), dense.transform(unit * sheet(400)), atol=1e-6)
+
+
+def test_a_row_out_of_range_of_single_precision_is_sorted_without_a_word(always, recwarn):
+    X = sheet(400)
+    X[7] = 1e30
+    assert np.isfinite(trained(X, 3).score_samples(X)).all()
+    assert not [each for each in recwarn if issubclass(each.category, RuntimeWarning)]
+
+
+def test_a_bound_that_is_no_number_leaves_nothing_out():
+    node, counts = pruning._keep(np.array([[np.nan, -100.0, 0.0], [-100.0, np.inf, -np.inf]]), fine=False)
+    assert_array_equal(node, [0, 2, 1])
+    assert_array_equal(counts, [2, 1])
 
 
 # -------------------------------------------------------------------------------- sparse out, sparse in

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from prinfold.kernels import sweeps
-from prinfold.kernels.responsibilities import sound_sums
+from prinfold.kernels.responsibilities import _SPAN, sound_sums
 
 
 def job(seed, sizes, n_near, C, dtype, away=0.0, steep=1.0):
@@ -91,8 +91,26 @@ def test_it_is_compiled_even_where_nothing_can_be_kept(monkeypatch):
 
     monkeypatch.setattr(sweeps, "njit", no_folder)
     assert sweeps.compiled(len) is len
-    assert [each.get("cache", False) for each in asked] == [True, False]
+    assert sorted(each.get("cache", False) for each in asked) == [False, True]
     assert all(each["nogil"] for each in asked)
+
+
+def test_it_is_compiled_even_where_the_folder_has_filled_up_meanwhile(monkeypatch):
+    def full(*given):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sweeps, "njit", lambda **options: lambda function: full if options.get("cache") else function)
+    assert sweeps.compiled(len)("four") == 4
+
+
+def test_exponents_are_held_within_the_span_that_sums_are_judged_by():
+    for dtype in (np.float64, np.float32):
+        loaded, loading = np.array([[0.0, 1.0]], dtype), np.array([[1.0, -1e3], [1.0, -1e3]], dtype)
+        products, log_sum = np.zeros((2, 2)), np.empty(1)
+        groups = np.array([0, 1]), np.array([0, 1]), np.array([0, 2])
+        # With every sum judged sound, what was held at the end of the span shows.
+        sweeps.sweep(loaded, np.ones(1), *groups, 1.0, (0.0, np.inf), loading, products, log_sum)
+        assert log_sum[0] == pytest.approx(np.log(2) - _SPAN[np.dtype(dtype)])
 
 
 def test_small_fits_never_load_the_compiler():
@@ -128,9 +146,9 @@ def test_what_is_left_out_cannot_hold_more_than_may_be_lost(seed, K, spread):
 
 
 def test_a_bound_that_is_no_number_leaves_nothing_out_that_matters():
-    kept, counts = sweeps.keep_near(np.array([[0.0, np.inf, -np.inf, -1e300]]), 1e-9)
-    assert_array_equal(kept, [0, 1])
-    assert_array_equal(counts, [2])
+    kept, counts = sweeps.keep_near(np.array([[0.0, np.inf, -np.inf, -1e300], [np.nan, 1e300, -1e300, 0.0]]), 1e-9)
+    assert_array_equal(kept, [0, 1, 0, 1, 3])
+    assert_array_equal(counts, [2, 3])
 
 
 # ------------------------------------------------------------------------------------- noise that turns

@@ -227,7 +227,7 @@ def sparse_responsibilities(model: GTMModel, rows: Rows, parameters: Parameters,
         def add(self, part: Part) -> None:
             weight = _weights(self.posterior(part)[1])
             row, column = np.nonzero(weight >= threshold)
-            of_row = np.arange(rows.n_rows)[part.rows][row]
+            of_row = part.rows.start + row if isinstance(part.rows, slice) else part.rows[row]
             self.found.append((of_row, column if part.near is None else part.near[column], weight[row, column]))
 
     workers = work_through(Collector, parts, _n_entries(parts, nodes))
@@ -295,8 +295,9 @@ def _per_row(
 
 def _prepared(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[Nodes, list[Part]]:
     nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
-    # One pass is not worth a compiler, so that its plan has no batches.
-    return nodes, cast(list[Part], plan(model.surface, model.noise, nodes, rows, parameters.weights, Hint())[0])
+    # One pass is not worth a compiler.
+    parts, _ = plan(model.surface, model.noise, nodes, rows, parameters.weights, Hint(), sweeps=False)
+    return nodes, cast(list[Part], parts)
 
 
 def _n_entries(parts: Sequence[Part | Batch], nodes: Nodes) -> int:

@@ -309,7 +309,7 @@ class IsotropicNoise:
         if sums.swept is None:
             sums.swept = Swept(np.ascontiguousarray(nodes.loading.T), np.zeros(nodes.loading.T.shape))
         ones = np.ones(len(loaded)) if weight is None else weight
-        largest, log_sum = _largest(ones), np.empty(len(loaded))
+        largest, log_sum = largest_weight(ones), np.empty(len(loaded))
         sums.square += float(ones @ _row_squares(loaded))
         sweep(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *sums.swept, log_sum)
         sums.log_likelihood += float(ones @ (log_sum + (nodes.log_normaliser - np.log(len(nodes.centres)))))
@@ -336,7 +336,7 @@ class IsotropicNoise:
             sums.log_likelihood += float(posterior.log_likelihood.sum())
             sums.total += len(loaded)
         else:
-            largest = _largest(weight)
+            largest = largest_weight(weight)
             share = ((weight / largest) / posterior.total).astype(loaded.dtype)
             sums.square += float(weight @ square)
             sums.log_likelihood += float(weight @ posterior.log_likelihood)
@@ -379,6 +379,6 @@ def _row_squares(loaded: FloatArray) -> FloatArray:
     return np.asarray(-2.0 * loaded[:, 0].astype(np.float64, copy=False))
 
 
-def _largest(weight: FloatArray) -> float:
+def largest_weight(weight: FloatArray) -> float:
     """By which weights are divided meanwhile: a block may be in single precision, which holds none of 1e-46."""
     return float(weight.max()) or 1.0

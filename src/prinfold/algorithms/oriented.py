@@ -18,7 +18,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.clamping import Clamping, Moments
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import Parameters, Posterior
+from prinfold.algorithms.noise import Parameters, Posterior, largest_weight
 from prinfold.algorithms.oriented_bounds import Framed, turned_bounds
 from prinfold.algorithms.oriented_sums import OrientedNodes, OrientedStatistics, OrientedSums
 from prinfold.algorithms.penalties import Penalty
@@ -174,7 +174,7 @@ class OrientedNoise:
         """Add a block to the sums. Rows are divided by the sums of their relative weights, not the weights."""
         assert posterior.layers is not None
         ones = np.ones(len(loaded)) if weight is None else weight
-        largest = float(ones.max())  # a block may be in single precision, which holds no weight of 1e-46
+        largest = largest_weight(ones)
         share = ((ones / largest) / posterior.total).astype(loaded.dtype, copy=False)
         weighted = (loaded * share[:, None]).T
         chosen = slice(None) if near is None else near
@@ -200,7 +200,7 @@ class OrientedNoise:
         from prinfold.kernels.sweeps import sweep_turned  # loads numba, which small jobs never need
 
         ones = np.ones(len(loaded)) if weight is None else weight
-        largest, log_sum = float(ones.max()) or 1.0, np.empty(len(loaded))
+        largest, log_sum = largest_weight(ones), np.empty(len(loaded))
         sweep_turned(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *sums.sweeping(), log_sum)
         sums.log_likelihood += float(ones @ (log_sum + (nodes.constant - np.log(len(nodes.centres)))))
         sums.total += float(ones.sum())

@@ -48,8 +48,12 @@ class _Pull(NamedTuple):
     frame: FloatArray
 
     def squares_apart(self, nodes: OrientedNodes, coordinate: FloatArray, best: IntArray) -> FloatArray:
-        """(G, K) ‖h_k − h_j‖², never too small; ``coordinate`` (Q, G, K) is u_k = E_kᵀ(x − y_k) in full space."""
-        inverse, contrast = nodes.inverse_across, nodes.inverse_across - nodes.inverse_along
+        """(G, K) ‖h_k − h_j‖² in units of :func:`_unit`, never too small.
+
+        ``coordinate`` (Q, G, K) is u_k = E_kᵀ(x − y_k) in full space.
+        """
+        inverse = nodes.inverse_across / _unit(nodes)
+        contrast = inverse - nodes.inverse_along / _unit(nodes)
         x, Y, E = self
         u = coordinate[:, np.arange(len(x)), best]
         force = inverse[best][:, None] * (x - Y[best])
@@ -66,6 +70,11 @@ class _Pull(NamedTuple):
         return np.asarray(np.maximum(whole - 2 * aligned, 0.0) + _ROUNDING * np.abs(whole))
 
 
+def _unit(nodes: OrientedNodes) -> float:
+    """Largest precision: squares of precisions would leave the range of numbers long before precisions do."""
+    return float(max(nodes.inverse_across.max(), nodes.inverse_along.max()))
+
+
 def turned_bounds(
     nodes: OrientedNodes, centre: FloatArray, radius: FloatArray, framed: Framed | None = None
 ) -> FloatArray:
@@ -79,14 +88,14 @@ def turned_bounds(
     best = log_density.argmax(axis=1)
     apart = _Pull(centre, Y, frame).squares_apart(nodes, coordinate, best)
     sine = _sines(nodes, best)
-    rho = radius[:, None]
-    change = rho * np.sqrt(apart) + 0.5 * rho**2 * _largest_turn(nodes, best, sine)
+    rho, unit = radius[:, None], _unit(nodes)
+    change = unit * rho * np.sqrt(apart) + 0.5 * rho**2 * _largest_turn(nodes, best, sine)
     if framed is not None and framed.axes.shape[1]:
         F = framed.axes
         inside = _Pull(centre @ F, Y @ F, frame @ F).squares_apart(nodes, coordinate, best)
         beside = np.maximum(apart - inside, 0.0) + _ROUNDING * (apart + inside)
         linear = framed.within[:, None] * np.sqrt(inside) + framed.beside[:, None] * np.sqrt(beside)
-        change = np.minimum(change, linear + _framed_turn(nodes, best, sine, radius, framed))
+        change = np.minimum(change, unit * linear + _framed_turn(nodes, best, sine, radius, framed))
     return np.asarray(log_density - log_density[np.arange(len(best)), best][:, None] + change)
 
 

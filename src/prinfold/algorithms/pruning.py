@@ -117,9 +117,9 @@ def whole(rows: Rows) -> list[Part]:
 
 
 def plan(
-    surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray, hint: Hint
+    surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray, hint: Hint, sweeps: bool = True
 ) -> tuple[Sequence[Part | Batch], Hint]:
-    """The parts of a pass, and what to remember. The first passes are in parts, later ones may be in batches.
+    """The parts of a pass, and what to remember. The first are in parts, later ones with ``sweeps`` may be in batches.
 
     Groups are made anew at passes 1, 2, 4, 8, …: early on the surface still moves through the data, later it
     hardly does, and making them costs about a tenth of a pass.
@@ -127,7 +127,7 @@ def plan(
     n_pairs = rows.n_rows * surface.latent.n_nodes
     if n_pairs < _WORTH_IT or not hasattr(noise, "bound") or isinstance(rows.table, np.memmap):
         return whole(rows), hint
-    compiled = n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER and hasattr(noise, "sweep")
+    compiled = sweeps and n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER and hasattr(noise, "sweep")
     groups = hint.groups
     if hint.age & (hint.age - 1) == 0:  # zero or a power of two
         groups = make_groups(surface, rows, weights, compiled)
@@ -181,7 +181,8 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
         block = rows.block(part).astype(np.float64, copy=False)
         closeness = block @ anchors.T - half_square
         label[part] = closeness.argmax(axis=1)
-        distance[part] = np.einsum("nd,nd->n", block, block) - 2 * closeness.max(axis=1)
+        with np.errstate(over="ignore"):  # the farthest may well be infinitely far
+            distance[part] = np.einsum("nd,nd->n", block, block) - 2 * closeness.max(axis=1)
 
     for_each_block(one_block, rows.slices)
     order: IntArray = np.asarray(np.lexsort((distance, label)), dtype=np.int32 if rows.n_rows < 2**31 else np.int64)
@@ -229,7 +230,7 @@ def _keep(bound: FloatArray, fine: bool) -> tuple[IntArray, IntArray]:
         from prinfold.kernels.sweeps import keep_near  # compiled, as the sweep that follows will be
 
         return keep_near(bound, LOST)
-    of_group, node = np.nonzero(bound > np.log(LOST / bound.shape[1]))
+    of_group, node = np.nonzero(~(bound <= np.log(LOST / bound.shape[1])))  # what is no number bounds nothing
     return node, np.bincount(of_group, minlength=len(bound))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -23,10 +24,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 def compiled(function: F) -> F:
     """Compile on first call, without the interpreter's lock; kept on disk where a folder can be written to."""
     # Options are literal, and kernels stand in the file of what they call: the cache sees no other changes.
+    plain = njit(nogil=True)(function)
     try:
-        return cast(F, njit(nogil=True, cache=True)(function))
+        kept = njit(nogil=True, cache=True)(function)
     except RuntimeError:  # "no locator available": nowhere to keep it
-        return cast(F, njit(nogil=True)(function))
+        return cast(F, plain)
+
+    @wraps(function)
+    def call(*given: Any) -> Any:
+        try:
+            return kept(*given)
+        except OSError:  # a folder that is full or gone by now, which shows before anything is computed
+            return plain(*given)
+
+    return cast(F, call)
 
 
 def _exp64(x: Any) -> Any:
@@ -171,7 +182,12 @@ _BINS = 64
 
 
 def _bin_of(bound: float, lowest: float, width: float) -> int:
-    """Bin 0 is all below ``lowest``, bin 1 begins there, and the last is all that holds more than may be lost."""
+    """Bin 0 is all below ``lowest``, bin 1 begins there, and the last is all that holds more than may be lost.
+
+    What is no number bounds nothing, and belongs there too.
+    """
+    if math.isnan(bound):
+        return _BINS + 1
     return int(min(max(math.floor((bound - lowest) / width) + 1.0, 0.0), _BINS + 1.0))
 
 
@@ -195,19 +211,19 @@ def keep_near(bound: FloatArray, lost: float) -> tuple[IntArray, IntArray]:
         for i in range(_BINS + 2):
             held[i] = 0.0
         for k in range(K):
-            if bound[g, k] >= lowest:
+            if not bound[g, k] < lowest:
                 held[bin_of(bound[g, k], lowest, width)] += math.exp(min(bound[g, k], 0.0))
         first_kept[g], left = 1, 0.5 * lost
         while first_kept[g] <= _BINS and held[first_kept[g]] <= left:
             left -= held[first_kept[g]]
             first_kept[g] += 1
         for k in range(K):
-            if bound[g, k] >= lowest and bin_of(bound[g, k], lowest, width) >= first_kept[g]:
+            if not bound[g, k] < lowest and bin_of(bound[g, k], lowest, width) >= first_kept[g]:
                 counts[g] += 1
     kept, at = np.empty(counts.sum(), np.int64), 0
     for g in range(n_groups):
         for k in range(K):
-            if bound[g, k] >= lowest and bin_of(bound[g, k], lowest, width) >= first_kept[g]:
+            if not bound[g, k] < lowest and bin_of(bound[g, k], lowest, width) >= first_kept[g]:
                 kept[at] = k
                 at += 1
     return kept, counts
