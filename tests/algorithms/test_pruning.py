@@ -320,6 +320,21 @@ def test_sparse_responsibilities_are_the_large_ones(monkeypatch, plan_from, thre
     assert found.format == "csr"
     assert_allclose(found.toarray(), np.where(dense >= threshold, dense, 0.0), atol=1e-8)
     assert found.nnz < 0.2 * dense.size
+    assert found.has_sorted_indices
+    assert found.dtype == dense.dtype
+
+
+def test_sparse_responsibilities_take_little_more_than_they_hold(monkeypatch):
+    monkeypatch.setattr("prinfold._arrays._BLOCK_BYTES", 2**16)  # so that blocks do not count
+    X = sheet(6000, noise=0.2)
+    model = trained(X[:500], 3, nodes=20)
+    tracemalloc.start()
+    found = model.responsibilities(X, threshold=1e-6)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    size = found.data.nbytes + found.indices.nbytes + found.indptr.nbytes
+    assert found.nnz > 50 * len(X)
+    assert peak < 2.5 * size, "once in pieces and once as a whole"
 
 
 @pytest.mark.parametrize("threshold", [0, 1, -1e-3, 2])

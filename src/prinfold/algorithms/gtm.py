@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from prinfold._arrays import Rows, blas_on_one_thread, work_through
+from prinfold._arrays import Rows, Selection, blas_on_one_thread, work_through
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import LevelledNoise, Nodes, Noise, Parameters, Posterior, Statistics, SweepingNoise
@@ -222,17 +222,37 @@ def sparse_responsibilities(model: GTMModel, rows: Rows, parameters: Parameters,
     class Collector(_Pass):
         def __init__(self) -> None:
             super().__init__(model, rows, nodes)
-            self.found: list[tuple[IntArray, IntArray, FloatArray]] = []
+            self.found: list[tuple[Selection, IntArray, IntArray, FloatArray]] = []
 
         def add(self, part: Part) -> None:
             weight = _weights(self.posterior(part)[1])
-            row, column = np.nonzero(weight >= threshold)
-            of_row = part.rows.start + row if isinstance(part.rows, slice) else part.rows[row]
-            self.found.append((of_row, column if part.near is None else part.near[column], weight[row, column]))
+            large = weight >= threshold
+            column = np.nonzero(large)[1]
+            column = (column if part.near is None else part.near[column]).astype(np.int32)
+            self.found.append((part.rows, large.sum(axis=1), column, weight[large]))
 
     workers = work_through(Collector, parts, _n_entries(parts, nodes))
-    row, column, weight = (np.concatenate(each) for each in zip(*(f for w in workers for f in w.found), strict=True))
-    return csr_matrix((weight, (row, column)), shape=(rows.n_rows, n_nodes))
+    return _joined([each for worker in workers for each in worker.found], (rows.n_rows, n_nodes), rows.table.dtype)
+
+
+def _joined(
+    found: list[tuple[Selection, IntArray, IntArray, FloatArray]], shape: tuple[int, int], dtype: Any
+) -> csr_matrix:
+    """One sparse matrix of rows, how many entries each has, their columns and values; ``found`` is used up.
+
+    Entries go straight to their places: by way of triplets all of this would take more than twice the memory.
+    """
+    ends = np.zeros(shape[0] + 1, dtype=np.int64)
+    for rows, counts, _, _ in found:
+        ends[1:][rows] = counts
+    np.cumsum(ends, out=ends)
+    index = np.int32 if ends[-1] < 2**31 else np.int64
+    columns, values = np.empty(ends[-1], dtype=index), np.empty(ends[-1], dtype=dtype)
+    while found:
+        rows, counts, column, value = found.pop()
+        at = np.repeat(ends[:-1][rows] - (np.cumsum(counts) - counts), counts) + np.arange(len(column))
+        columns[at], values[at] = column, value
+    return csr_matrix((values, columns, ends.astype(index)), shape=shape)
 
 
 def posterior_mean(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
