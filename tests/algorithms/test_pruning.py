@@ -299,6 +299,16 @@ def test_a_row_out_of_range_of_single_precision_is_sorted_without_a_word(always,
     assert not [each for each in recwarn if issubclass(each.category, RuntimeWarning)]
 
 
+def test_what_is_left_out_of_parts_cannot_hold_more_than_may_be_lost():
+    bound = np.log(pruning.LOST) + np.random.default_rng(0).normal(-3, 6, (50, 40))
+    node, counts = pruning._keep(bound, fine=False)
+    kept = np.zeros(bound.shape, dtype=bool)
+    kept[np.repeat(np.arange(50), counts), node] = True
+    held = np.where(kept, 0.0, np.exp(bound)).sum(axis=1)
+    assert (held <= pruning.LOST).all()
+    assert held.max() > 0.05 * pruning.LOST, "and what is left out is not much less"
+
+
 def test_a_bound_that_is_no_number_leaves_nothing_out():
     node, counts = pruning._keep(np.array([[np.nan, -100.0, 0.0], [-100.0, np.inf, -np.inf]]), fine=False)
     assert_array_equal(node, [0, 2, 1])

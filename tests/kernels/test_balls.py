@@ -38,6 +38,21 @@ def test_no_row_of_a_ball_rises_above_the_bound(seed, D, q, spread, shift):
         assert_allclose(framed, rise, atol=1e-6, err_msg="a ball of one point leaves nothing open")
 
 
+@given(seed=SEEDS)
+def test_components_that_differ_by_little_more_than_rounding_are_not_taken_for_one(seed):
+    rng = np.random.default_rng(seed)
+    Y = 1e6 + 1e-3 * rng.normal(size=(12, 5))
+    delta = 1e6 * rng.normal(size=(40, 5))
+    frame = np.linalg.qr(rng.normal(size=(5, 2)))[0]
+    radius, within, beside = (np.array([each]) for each in split_radii(delta, frame))
+    away = Y - Y[0]  # f about the first component, where nothing cancels
+    centre = Y[:1] + 1e6 * rng.normal(size=(1, 5))
+    f = (centre - Y[0] + delta) @ away.T - 0.5 * np.square(away).sum(axis=1)
+    rise = (f - f.max(axis=1, keepdims=True)).max(axis=0)
+    assert (rise <= rise_bounds(Y, centre, radius)[0] + 1.0).all()
+    assert (rise <= rise_bounds(Y, centre, radius, frame, within, beside)[0] + 1.0).all()
+
+
 @given(seed=SEEDS, q=st.integers(0, 5))
 def test_radii_are_those_of_the_parts(seed, q):
     rng = np.random.default_rng(seed)
