@@ -74,6 +74,7 @@ CASES = [
     # Noise that is oriented on nodes far apart lets the surface tilt between them, so straight data need a finer grid.
     Case("PPS", _pps(nodes=12, basis=4), _GTM | {"open"}, 2, 2),
     Case("PPS-gem", _pps(nodes=12, basis=4, trainer="gem"), _GTM | {"open"}, 2, 2),
+    Case("PPS-paper", _pps(nodes=12, basis=4, trainer="paper"), (_GTM - {"monotone"}) | {"open"}, 2, 2),
     Case("PPS-along", _pps(nodes=8, basis=4, clamping=1.4), _GTM, 2, 2),
     Case("PPS-early", _pps(nodes=8, basis=4, clamping=0.5, amplification=1.0), _GTM, 2, 2),
     Case("PPS-learn", _pps(nodes=8, basis=4, clamping="learn", trainer="gem"), _GTM, 2, 2),

@@ -68,6 +68,8 @@ class Fixed:
 
     s: float
     b: float
+    by_total: bool = False
+    """Whether β is taken from the residuals in all directions alike, as the GTM takes it."""
 
     def first(self) -> tuple[float, float]:
         return self.s, self.b
@@ -78,7 +80,7 @@ class Fixed:
     def update(self, moments: Moments, tie: float, floor: float, old: Any) -> Shape:
         """1/β = (Σ r‖d‖²/b + (1/s − 1/b) Σ r‖Eᵀd‖²)/(N D), with the penalty's share added."""
         whole, tangential = float(moments.square.sum()), float(moments.tangential.sum())
-        error = whole / self.b + (1 / self.s - 1 / self.b) * tangential
+        error = whole if self.by_total else whole / self.b + (1 / self.s - 1 / self.b) * tangential
         n_values = float(moments.mass.sum()) * moments.n_columns
         return Shape(_precision(n_values, error + tie, floor), self.s, self.b)
 
@@ -86,14 +88,14 @@ class Fixed:
         return new
 
 
-def unified(clamping: float, n_columns: int, dimension: int) -> Fixed:
+def unified(clamping: float, n_columns: int, dimension: int, by_total: bool = False) -> Fixed:
     """The unified covariance (17) for a clamping α in (0, D/Q)."""
-    return Fixed(clamping, _across(clamping, n_columns, dimension))
+    return Fixed(clamping, _across(clamping, n_columns, dimension), by_total)
 
 
-def early(clamping: float, amplification: float) -> Fixed:
+def early(clamping: float, amplification: float, by_total: bool = False) -> Fixed:
     """The earlier covariance (16): α I plus γ in the directions across the surface."""
-    return Fixed(clamping, clamping + amplification)
+    return Fixed(clamping, clamping + amplification, by_total)
 
 
 @dataclass(frozen=True)

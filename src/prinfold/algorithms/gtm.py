@@ -37,6 +37,11 @@ class GTMModel:
     noise: Noise
     penalty: Penalty
 
+    @property
+    def monotone(self) -> bool:
+        """Whether training never lowers the objective."""
+        return True
+
     def begin(self, rows: Rows, parameters: Any) -> Any:
         """State after a first look at the rows."""
         return begin(self, rows, parameters)

@@ -44,11 +44,18 @@ the products and gained nothing, and what rounding does to a long run of them ca
 
 @dataclass(frozen=True)
 class PPSModel(gtm.GTMModel):
-    """A GTM whose noise is oriented; ``approximate`` begins with the GTM's steps for as long as they help."""
+    """A GTM whose noise is oriented; ``approximate`` begins with the GTM's steps for as long as they help.
+
+    Unless ``guarded``, they are taken whether they help or not.
+    """
 
     noise: OrientedNoise
     approximate: bool
     guarded: bool = True
+
+    @property
+    def monotone(self) -> bool:
+        return self.guarded
 
     def begin(self, rows: Rows, parameters: Any) -> Any:
         return begin(self, rows, parameters)
@@ -80,10 +87,14 @@ def step(model: PPSModel, rows: Rows, state: State, relaxation: float = 1.0) -> 
     """The first proposal under which the objective does not fall; if there is none, all stays as it is."""
     if state.settled:
         return state
+    if not model.guarded:
+        with blas_on_one_thread():
+            proposed = _gtm_step(model, state)
+        return _after(model, rows, proposed, state.hint, 1.0, True)
     if not state.trusting and state.statistics.cross is None:  # trust was lost: the gradient needs more sums
         state = _after(model, rows, state.parameters, state.hint, 1.0, False)
     before = gtm.measure(model, state)["objective"]
-    lowest = before - _SLACK * abs(before) if model.guarded else -np.inf
+    lowest = before - _SLACK * abs(before)
     for parameters, stretch in _proposals(model, state, relaxation):
         after = _after(model, rows, parameters, state.hint, stretch, state.trusting)
         if gtm.measure(model, after)["objective"] >= lowest:

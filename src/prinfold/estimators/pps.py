@@ -25,8 +25,8 @@ LEARNED = {
 }
 """Names of learned clampings, and what the nodes then have in common."""
 
-TRAINERS = {"gem": False, "gtm": True}
-"""Name → whether training begins with the GTM's steps."""
+TRAINERS = {"gem": (False, True), "gtm": (True, True), "paper": (True, False)}
+"""Name → whether training begins with the GTM's steps, and whether a step has to raise the objective."""
 
 
 @storable
@@ -75,10 +75,11 @@ class PPS(TrainedFamily):
     init : str or array of shape (n, Q), default="pca"
         ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, or latent
         coordinates of the rows.
-    trainer : {"gtm", "gem"}, default="gtm"
+    trainer : {"gtm", "gem", "paper"}, default="gtm"
         ``"gtm"`` begins with the GTM's M-step, which takes the noise for isotropic, and changes over to ``"gem"``
         once that step would lower the objective; ``"gem"`` is generalised EM with the true gradient throughout. Both
-        never lower the objective.
+        never lower the objective. ``"paper"`` takes the GTM's step to the end, as the paper's experiments do: the
+        objective may fall, and the surface is the one that those steps leave where it is.
     max_iter : int, default=200
         Most iterations.
     tol : float, default=1e-4
@@ -230,7 +231,7 @@ class PPS(TrainedFamily):
             return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())
         dimension = surface.latent.dimension
         noise = OrientedNoise(floor, self._shape(n_columns, dimension), dimension)
-        return pps.PPSModel(surface, noise, self._penalty(), TRAINERS[self.trainer])
+        return pps.PPSModel(surface, noise, self._penalty(), *TRAINERS[self.trainer])
 
     def _is_round(self, n_columns: int, dimension: int) -> bool:
         """Whether the noise is the same in every direction: then the model is the GTM, bit for bit."""
@@ -252,15 +253,16 @@ class PPS(TrainedFamily):
         if isinstance(clamping, str):
             self._refuse_amplification()
             return clampings.Learned(n_columns, dimension, LEARNED[clamping])
+        by_total = not TRAINERS[self.trainer][1]  # the GTM's own noise goes with the GTM's own step
         if self.amplification is not None:
-            return clampings.early(float(clamping), float(self.amplification))
+            return clampings.early(float(clamping), float(self.amplification), by_total)
         if clamping >= n_columns / dimension:
             raise InvalidParameterError(
                 f"clamping={clamping!r} leaves no noise across a surface of {dimension} dimension(s) in "
                 f"{n_columns} columns; it must lie above 0 and below {n_columns}/{dimension} = "
                 f"{n_columns / dimension:g}, or amplification be given"
             )
-        return clampings.unified(float(clamping), n_columns, dimension)
+        return clampings.unified(float(clamping), n_columns, dimension, by_total)
 
     def _attributes(self, job: Job, parameters: Parameters) -> dict[str, Any]:
         found = {"clamping_": getattr(parameters, "along", 1.0), "selection_": job.selection}

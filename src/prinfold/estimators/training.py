@@ -196,6 +196,7 @@ class TrainedFamily(GTMFamily):
                 max_iter=self.max_iter,
                 tol=self.tol,
                 listeners=[*progress, *callbacks],
+                keep_last=not model.monotone,
             )
         for listener in (*progress, *callbacks):
             listener.close(str(outcome.reason))

@@ -61,11 +61,13 @@ def run_fixed_point(
     max_iter: int,
     tol: float,
     listeners: Sequence[Listener[S]] = (),
+    keep_last: bool = False,
 ) -> Outcome[S]:
     """Iterate ``step`` from ``begin()`` while ``measure(state)["objective"]`` still rises by ``tol``.
 
-    ``tol=0`` never stops early. A listener that returns True stops the loop. An interrupt from the
-    keyboard stops it too; one that comes before there is any state is passed on.
+    ``tol=0`` never stops early. The best state is returned, or with ``keep_last`` the last, for steps that need not go
+    uphill. A listener that returns True stops the loop. An interrupt from the keyboard stops it too; one that comes
+    before there is any state is passed on.
     """
     clock = perf_counter()
     state = best = begin()
@@ -74,7 +76,7 @@ def run_fixed_point(
     highest, reason, index = -float("inf"), StopReason.MAX_ITER, 0
     try:
         while True:
-            if measures["objective"] >= highest:
+            if keep_last or measures["objective"] >= highest:
                 highest, best = measures["objective"], state
             if _tell(listeners, Iteration(index, max_iter, state, measures)):
                 reason = StopReason.CALLBACK
