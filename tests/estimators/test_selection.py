@@ -96,7 +96,7 @@ def test_a_clamping_that_is_always_rougher_is_marked_and_not_chosen():
     assert table.clamping == 1.0
     assert np.isnan(table.matched_error[1])
     assert np.isnan(table.matched_strength[1])
-    assert "rougher whatever the regularisation" in str(table)
+    assert "rougher in some fold, whatever the regularisation" in str(table)
     assert not table.tied[1]
 
 
@@ -507,5 +507,10 @@ def test_a_flat_surface_can_be_drawn_too():
     table = made_up(lambda a, rough: 5.0 - rough)
     flat = table_of(table.errors, 0.0 * table.roughnesses)
     ax = plot.selection(flat)
-    assert ax.get_xscale() == "linear"
+    assert (ax.get_xscale(), ax.get_yscale()) == ("linear", "linear")
+    wide = table_of(table.errors, table.roughnesses ** np.arange(1, 4) ** 2)
+    wide.roughnesses[:, 1] += 100
+    ax = plot.selection(wide)
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "linear")
+    assert "0.7, not matched" in [text.get_text() for text in ax.get_legend().get_texts()]
     assert list(inspect.signature(plot.selection).parameters) == ["model", "ax"]

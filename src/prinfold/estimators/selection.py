@@ -196,7 +196,7 @@ class Selection:
         for a, clamping in enumerate(self.clampings):
             numbers = f"{self.matched_strength[a]:14.4g}  {self.matched_error[a]:14.6g}"
             if not self.comparable[a]:
-                numbers = f"{'—':>14}  {'—':>14}  rougher whatever the regularisation"
+                numbers = f"{'—':>14}  {'—':>14}  rougher in some fold, whatever the regularisation"
             words = "  tied with the lowest" if self.tied[a] else ""
             lines.append(f"  {clamping:8.3g}  {numbers}{words}")
         return "\n".join(lines)

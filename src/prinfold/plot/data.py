@@ -387,7 +387,7 @@ def comparison(model: Any) -> Comparison:
     table = model if hasattr(model, "matched_error") else getattr(Fitted.of(model).model, "selection_", None)
     if table is None:
         raise InvalidParameterError("the model has selected nothing; fit a PPS with clamping='select'")
-    notes = np.where(table.comparable, "", ", always rougher")
+    notes = np.where(table.comparable, "", ", not matched")
     labels = tuple(f"{clamping:.2g}{note}" for clamping, note in zip(table.clampings, notes, strict=True))
     error = table.error[table.chosen, table.own] if table.kept else table.matched_error[table.chosen]
     return Comparison(labels, table.roughness, table.error, table.level, table.chosen, np.array([table.level, error]))

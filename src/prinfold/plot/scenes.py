@@ -169,9 +169,8 @@ def selection(model: Any, *, ax: Axes | None = None) -> Axes:
         on.plot(shown.roughness[i], shown.error[i], color=colour, marker=marker, ms=4.0, label=label, **pen)
     on.axvline(shown.level, color=ink.SOFT, lw=1.0, ls=(0, (3, 2)), zorder=2)
     on.plot(*shown.place, marker="o", ms=11, mfc="none", mec=ink.INK, mew=1.4, ls="none", label="chosen", zorder=5)
-    on.set(xlabel="roughness of the surface", ylabel="held-out squared distance", yscale="log")
-    if shown.roughness.min() > 0:
-        on.set_xscale("log")
+    on.set(xlabel="roughness of the surface", ylabel="held-out squared distance")
+    on.set(xscale=_scale_of(shown.roughness), yscale=_scale_of(shown.error))
     ink.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title="clamping", title_fontsize=9)
     return ink.done(on, settle=ax is None)
 
@@ -201,6 +200,11 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
 
 
 # ------------------------------------------------------------------------------------------------ how to draw
+
+
+def _scale_of(values: FloatArray) -> str:
+    """A logarithmic scale where values differ by much more than they would on a plain one."""
+    return "log" if 0 < 10.0 * values.min() < values.max() else "linear"
 
 
 def _numbers(X: Any) -> FloatArray:
