@@ -259,6 +259,14 @@ def test_repeats_of_a_row_stay_together():
     assert_array_equal(repeated, np.repeat(fold, weight.astype(int)))
 
 
+def test_rows_without_weight_do_not_count():
+    X, weight = cloud(40), np.ones(40)
+    weight[::3] = 0.0
+    fold, _ = folds_of(X, weight)
+    assert (fold[::3] == -1).all()
+    assert_array_equal(fold[weight > 0], folds_of(X[weight > 0])[0])
+
+
 def test_rows_equally_far_from_the_centre_are_told_apart():
     angle = np.linspace(0, 2 * np.pi, 50, endpoint=False)
     fold, _ = folds_of(np.stack([np.cos(angle), np.sin(angle)], axis=1))

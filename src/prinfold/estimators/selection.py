@@ -279,16 +279,16 @@ def split(rows: Rows, rng: np.random.Generator) -> Folds:
     Rows are ranked by their distance from the centre, and of every few that follow one another each goes to another
     fold, by ``rng``. Repeats of a row share a rank, so that a weight of 2 is the row given twice.
     """
-    ring = _rings(rows)
-    kept: IntArray = np.arange(rows.n_rows)
+    kept: IntArray = np.arange(rows.n_rows) if rows.weight is None else np.flatnonzero(rows.weight)
+    ring = np.unique(_rings(rows)[kept], return_inverse=True)[1].reshape(-1)
     n_rings = int(ring.max()) + 1
     if n_rings > _MOST_ROWS:
         wanted = np.zeros(n_rings, dtype=bool)
         wanted[np.linspace(0, n_rings - 1, _MOST_ROWS).round().astype(int)] = True
-        kept = np.flatnonzero(wanted[ring])
+        kept, ring = kept[wanted[ring]], ring[wanted[ring]]
     _, first, unit = np.unique(dense(rows.table[kept]), axis=0, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=int)
-    rank[np.argsort(ring[kept][first], kind="stable")] = np.arange(len(first))
+    rank[np.argsort(ring[first], kind="stable")] = np.arange(len(first))
     n_folds = min(_FOLDS, len(first) // _ROWS_PER_FOLD)
     if n_folds < 2:
         raise InvalidDataError(
