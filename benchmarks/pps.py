@@ -211,11 +211,8 @@ def bench_trainers(full: bool) -> None:
     print_table("4. Where the trainers end, relative to the GTM on the same rows; means over seeds", heads, lines)
     kept = np.array([table[0] not in APART for table in tables])
     means = np.exp(np.nanmean(np.log(relative[kept]), axis=0))
-    print_table(
-        "   … geometric means over shapes, kinds of noise and sizes",
-        heads[3:7],
-        [(*w, *m) for w, m in zip(ways, means)],
-    )
+    lines = [(*way, *mean) for way, mean in zip(ways, means, strict=True)]
+    print_table("   … geometric means over shapes, kinds of noise and sizes", heads[3:7], lines)
 
 
 def _compared(name: str, kind: str, n: int, seed: int, ways: list[tuple[float, str]]) -> list[tuple[float, ...]]:
