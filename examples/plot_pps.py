@@ -12,7 +12,8 @@ belongs to the place onto which it projects. One number, the clamping, leads fro
 #
 # A noisy half circle, and the same curve with four clampings. The ellipses hold two standard deviations of the noise of
 # each node. Below 1 the noise stands across the curve, at 1 it is round and the model is the GTM, above 1 it lies along
-# the curve. The total noise is the same for all: what is taken from one direction is given to the others.
+# the curve. For a given noise the variance over all columns is the same: what is taken from one direction is given to
+# the others. The noise itself is fitted, and has to be larger where it stands across nodes that are far apart.
 
 import warnings
 
@@ -75,7 +76,7 @@ for column, init in enumerate(("pca", "isomap"), start=1):
 # -----------------
 #
 # Pictures of a body in all its poses lie near a closed surface without an edge. A spherical PPS for each of three
-# bodies tells new pictures apart by the nearest surface, and says from where each was taken.
+# bodies tells new pictures apart by the nearest surface.
 
 bodies = ("bottle", "mushroom", "shuttlecock")
 seen, new = (datasets.make_poses(300, noise=0.1, body=bodies, rng=seed) for seed in (0, 1))

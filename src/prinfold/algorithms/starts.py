@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prinfold._arrays import Rows
+from prinfold._arrays import Rows, blas_on_one_thread
 from prinfold._typing import FloatArray
 from prinfold.algorithms.gtm import GTMModel
 from prinfold.algorithms.noise import Parameters
@@ -83,7 +83,10 @@ def spectral_start(embedder: Embedder, model: GTMModel, rows: Rows, rng: np.rand
     Of several neighbourhood sizes the one whose places explain the rows best is kept: a short cut
     across a fold sends neighbours in latent space to far ends of the data, and the regression shows it.
     """
-    placements = spectral_placements(embedder, rows, model.surface.latent, rng)
+    with (
+        blas_on_one_thread()
+    ):  # on a busy machine the threads of its eigenvalue problems wait for each other for seconds
+        placements = spectral_placements(embedder, rows, model.surface.latent, rng)
     return _best_of([placed_start(model, placed) for placed in placements])
 
 

@@ -103,7 +103,8 @@ class PPS(TrainedFamily):
     offset_ : ndarray of shape (D,)
         Mean of the training rows.
     noise_variance_ : float or ndarray of shape (K,)
-        Variance 1/β of the noise, on average over the columns; one for each node where it was learned so.
+        Variance 1/β of the noise, without ``amplification`` its average over the columns; one for each node where
+        it was learned so.
     clamping_ : float or ndarray of shape (K,)
         Variance along the surface over ``noise_variance_``.
     selection_ : Selection or None

@@ -241,7 +241,10 @@ def _draw_sheet(ax: Any, fitted: Fitted, view: View) -> None:
 
 def _draw_noise(ax: Any, fitted: Fitted, view: View) -> None:
     if fitted.latent.dimension != 1 or len(view.labels) != 2 or not hasattr(fitted.model, "noise_covariance"):
-        raise InvalidParameterError("noise discs are drawn for curves in two columns of a model with Gaussian noise")
+        raise InvalidParameterError(
+            "noise discs are drawn for curves in two columns of a model with Gaussian noise, got "
+            f"{fitted.latent.dimension} dimension(s) in {len(view.labels)} columns; choose two with dims="
+        )
     if fitted.before is not None:
         raise InvalidParameterError("noise discs are true only in the units of the model; draw pipeline[-1] instead")
     from matplotlib.collections import EllipseCollection
