@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
@@ -305,7 +305,8 @@ def best_by_search(moments: Moments, tie: float, n_precisions: int, n_alongs: in
         x = np.clip(x, -30, 30)
         return -expected_log_likelihood(moments, np.exp(x[:n_precisions]), 2 * expit(x[n_precisions:]), tie)
 
-    return -float(minimize(loss, np.zeros(n_precisions + n_alongs), method="BFGS", options={"gtol": 1e-9}).fun)
+    starts = [np.r_[np.zeros(n_precisions), np.full(n_alongs, odds)] for odds in (0.0, -5.0, 5.0)]
+    return -min(float(minimize(loss, start, method="BFGS", options={"gtol": 1e-9}).fun) for start in starts)
 
 
 @given(seed=st.integers(0, 10_000), tie=st.sampled_from([0.0, 0.5, 30.0, 1000.0]))
@@ -340,6 +341,46 @@ def test_noise_of_each_nodes_own_is_the_best_there_is(monkeypatch, pooling, tie)
     n_precisions = len(moments.mass) if pooling is clamping.share_neither else 1
     assert np.size(found.precision) == n_precisions
     assert_allclose(reached, best_by_search(moments, tie, n_precisions, 7), rtol=1e-6, atol=1e-6)
+
+
+_ODDS = np.linspace(-27, 27, 20_001)
+"""Log odds of αQ/D over all that is admissible, close together."""
+
+SCATTERS = st.tuples(st.integers(2, 9), st.integers(1, 8), *(st.floats(-3, 3) for _ in range(3)))
+"""Columns, dimensions, and logarithms of the variance along, the variance across and the tie or precision."""
+
+
+def heights(n_columns: int, Q: int, along: Any, precision: Any, squares: tuple[float, float], tie: float) -> Any:
+    """The part of the expected log-likelihood of 100 rows that depends on the noise, for each α."""
+    across = (n_columns - along * Q) / (n_columns - Q)
+    log_size = Q * np.log(along) + (n_columns - Q) * np.log(across) - n_columns * np.log(precision)
+    return -50 * log_size - 0.5 * precision * (squares[0] / along + squares[1] / across + tie)
+
+
+@given(case=SCATTERS.filter(lambda case: case[1] < case[0]))
+@example(case=(7, 4, 1.0, -2.6, 2.8))
+def test_of_several_maxima_under_a_strong_penalty_the_highest_is_found(case):
+    n_columns, Q, (V2, V3, tie) = *case[:2], 10.0 ** np.array(case[2:])
+    counts, squares = (100.0 * Q, 100.0 * (n_columns - Q)), (V2 * Q, V3 * (n_columns - Q))
+    learned = Learned(n_columns, Q, clamping.share_both)
+    entries = (np.array([each]) for each in (*counts, *squares, tie))
+    found = clamping._joint(learned, *entries, 1e-12)
+    along = n_columns / Q * expit(_ODDS)
+    across = (n_columns - along * Q) / (n_columns - Q)
+    precision = sum(counts) / (squares[0] / along + squares[1] / across + tie)
+    best = heights(n_columns, Q, along, precision, squares, tie).max()
+    assert heights(n_columns, Q, found.along[0], found.precision[0], squares, tie) >= best - 1e-3
+
+
+@given(case=SCATTERS.filter(lambda case: case[1] < case[0]))
+@example(case=(9, 5, 2.4, -2.5, -1.3))
+def test_of_several_roots_of_the_cubic_the_best_is_found(case):
+    n_columns, Q, (V2, V3, beta) = *case[:2], 10.0 ** np.array(case[2:])
+    counts, squares = (100.0 * Q, 100.0 * (n_columns - Q)), (V2 * Q, V3 * (n_columns - Q))
+    entries = (np.array([each]) for each in (*counts, *squares))
+    found = clamping._cubic(Learned(n_columns, Q, clamping.share_noise), *entries, beta)[0]
+    best = heights(n_columns, Q, n_columns / Q * expit(_ODDS), beta, squares, 0.0).max()
+    assert heights(n_columns, Q, found, beta, squares, 0.0) >= best - 1e-3
 
 
 @given(seed=st.integers(0, 10_000), beta=st.floats(0.1, 50))

@@ -20,6 +20,9 @@ import numpy as np
 from prinfold._typing import FloatArray
 
 _BISECTIONS = 60
+_LOOKS = 129
+"""Places, even in the log odds of αQ/D, at which all of the range is looked over for the highest of several maxima."""
+
 _ALTERNATIONS = 10
 _BORROWED_ROWS = 5.0
 """Rows' worth of the common noise that a node with noise of its own sees besides its own rows."""
@@ -197,8 +200,8 @@ def _joint(
 
         −½ n_S ln S − ½ n_B ln B − V₂/2S − V₋/2B − ½ tie β,      D/β = Q S + (D − Q) B.
 
-    Without a tie S = V₂/n_S and B = V₋/n_B. With one, β is in closed form for any α and α is found by bisection of
-    the derivative of what is left, which falls through zero once.
+    Without a tie S = V₂/n_S and B = V₋/n_B. With one, β is in closed form for any α, and what is left of the sum is
+    maximised over α; where the penalty outweighs the residuals it has a maximum at either end.
     """
     D, Q = learned.n_columns, learned.dimension
     tangential, normal = np.maximum(tangential, floor * n_along), np.maximum(normal, floor * n_across)
@@ -208,6 +211,11 @@ def _joint(
         along = np.clip(S / variance, _EDGE * D / Q, (1 - _EDGE) * D / Q)
         return Shape(1.0 / variance, along, learned.across(along))
 
+    def height(along: FloatArray) -> FloatArray:
+        across = learned.across(along)
+        error = tangential / along + normal / across + tie
+        return np.asarray(-n_along * np.log(along) - n_across * np.log(across) - (n_along + n_across) * np.log(error))
+
     def slope(along: FloatArray) -> FloatArray:
         across = learned.across(along)
         error = tangential / along + normal / across + tie
@@ -215,7 +223,7 @@ def _joint(
         own = -n_along / along + n_across * Q / ((D - Q) * across)
         return np.asarray(own - (n_along + n_across) * change / error)
 
-    found = _bisect(slope, learned, len(tie))
+    found = _highest(height, slope, learned)
     error = tangential / found + normal / learned.across(found) + tie
     return Shape(np.minimum((n_along + n_across) / error, 1.0 / floor), found, learned.across(found))
 
@@ -223,26 +231,39 @@ def _joint(
 def _cubic(
     learned: Learned, n_along: FloatArray, n_across: FloatArray, tangential: FloatArray, normal: FloatArray, beta: float
 ) -> FloatArray:
-    """The admissible root α of (34), with the sign of V₁ put right, for a given β.
+    """The best admissible root α of (34), with the sign of V₁ put right, for a given β.
 
     In V₁ = V₂ + V₋ and for full rank it reads N Q D α(1−α)(D−αQ) = −α²βQ(D−Q)V₁ + βD(D−2αQ+α²Q)V₂; here as the
-    derivative that it is the numerator of.
+    derivative that it is the numerator of. At a node whose rows scatter much less than D/β there are three roots, since
+    it is as good as any to have next to no variance along the surface or next to none across.
     """
     D, Q = learned.n_columns, learned.dimension
+
+    def height(along: FloatArray) -> FloatArray:
+        across = learned.across(along)
+        own = n_along * np.log(along) + n_across * np.log(across)
+        return np.asarray(-own - beta * (tangential / along + normal / across))
 
     def slope(along: FloatArray) -> FloatArray:
         across = learned.across(along)
         own = -n_along / along + n_across * Q / ((D - Q) * across)
         return np.asarray(own + beta * (tangential / along**2 - normal * Q / ((D - Q) * across**2)))
 
-    return _bisect(slope, learned, len(n_along))
+    return _highest(height, slope, learned)
 
 
-def _bisect(slope: Callable[[FloatArray], FloatArray], learned: Learned, n: int) -> FloatArray:
-    """Where ``slope`` falls through zero, by bisection of the log odds of αQ/D."""
+def _highest(
+    height: Callable[[FloatArray], FloatArray], slope: Callable[[FloatArray], FloatArray], learned: Learned
+) -> FloatArray:
+    """Where ``height`` is largest, for each entry: by a look at all of the range, then by bisection of its ``slope``.
+
+    Both in the log odds of αQ/D, in which maxima are at least about one wide.
+    """
     edge = np.log(1 / _EDGE)
-    low, high = np.full(n, -edge), np.full(n, edge)
+    odds = np.linspace(-edge, edge, _LOOKS)
     largest = learned.n_columns / learned.dimension
+    best = np.array([height(np.asarray(largest / (1 + np.exp(-each)))) for each in odds]).argmax(axis=0)
+    low, high = odds[np.maximum(best - 1, 0)], odds[np.minimum(best + 1, _LOOKS - 1)]
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
         rising = slope(largest / (1 + np.exp(-middle))) > 0
