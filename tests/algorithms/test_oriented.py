@@ -14,8 +14,10 @@ from tests.algorithms.test_pruning import sheet
 
 from prinfold import PPS
 from prinfold._arrays import as_rows
-from prinfold.algorithms import gtm, pruning
+from prinfold.algorithms import gtm, oriented_bounds, pruning
 from prinfold.algorithms.oriented import OrientedParameters
+from prinfold.algorithms.oriented_sums import OrientedNodes
+from prinfold.algorithms.tangents import Tangents
 from prinfold.kernels.balls import split_radii
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
@@ -76,6 +78,80 @@ def test_the_bound_holds_for_every_row_of_a_ball(seed, clamping, log_precision, 
     framed = noise.framed_bound(nodes, centre[None], frame, *radii)[0]
     assert (log_weight <= framed + rounding).all()
     assert (framed <= noise.bound(nodes, centre[None], radii[0])[0] + rounding).all()
+
+
+def hand_made(rng, K, D, Q):
+    """Nodes of any noise, with tangents of any rank that lie together or apart; and axes of which some hold them."""
+    close = 10.0 ** rng.uniform(-3, 1)
+    E = np.linalg.qr(rng.standard_normal((D, Q)) + close * rng.standard_normal((K, D, Q)))[0]
+    rank = np.where(rng.random(K) < 0.3, rng.integers(0, Q + 1, K), Q)
+    E *= np.arange(Q) < rank[:, None, None]
+    inverse_across, inverse_along = 10.0 ** rng.uniform(-1, 1, (2, K))
+    if rng.random() < 0.5:
+        inverse_across, inverse_along = np.full(K, inverse_across[0]), np.full(K, inverse_along[0])
+    tangents = Tangents(np.moveaxis(E, 2, 0), rank.astype(float), np.zeros((K, Q, Q)))
+    normaliser = 0.5 * (rank * np.log(inverse_along) + (D - rank) * np.log(inverse_across))
+    nothing = np.zeros(0)
+    nodes = OrientedNodes(
+        nothing, rng.standard_normal((K, D)), tangents, 1.0, nothing, inverse_across, inverse_along, normaliser, 0.0
+    )
+    blurred = E[0] + 10.0 ** rng.uniform(-6, 1) * rng.standard_normal((D, Q))
+    return nodes, np.linalg.qr(blurred)[0]
+
+
+@given(seed=st.integers(0, 100_000))
+def test_what_turning_adds_is_bounded_whatever_the_tangents_and_the_axes(seed):
+    """The second-order terms by themselves: beside those of first order, which are larger, an error would not show."""
+    rng = np.random.default_rng(seed)
+    K, D, Q = 4, int(rng.integers(2, 5)), 1 if rng.random() < 0.7 else 2
+    if D == Q:
+        return
+    nodes, F = hand_made(rng, K, D, Q)
+    E, contrast = nodes.tangents.frame, nodes.inverse_across - nodes.inverse_along
+    precision = nodes.inverse_across[:, None, None] * np.eye(D)
+    precision -= contrast[:, None, None] * np.einsum("qkd,qke->kde", E, E)
+    within, beside = 10.0 ** rng.uniform(-2, 0, (2, 1))
+    steps = rng.standard_normal((2000, D))
+    inside = steps @ F @ F.T
+    outside = steps - inside
+    inside *= within / np.linalg.norm(inside, axis=1, keepdims=True)
+    outside *= beside / np.maximum(np.linalg.norm(outside, axis=1, keepdims=True), 1e-300)
+    delta, best, radius = inside + outside, np.zeros(1, dtype=int), np.hypot(within, beside)
+    sine = oriented_bounds._sines(nodes, best)
+    added = 0.5 * np.einsum("nd,kde,ne->nk", delta, precision[0] - precision, delta).max(axis=0)
+    framed = oriented_bounds._framed_turn(nodes, best, sine, radius, oriented_bounds.Framed(F, within, beside))
+    largest = np.linalg.eigvalsh(precision[0] - precision)[:, -1]
+    assert (added <= framed[0] * (1 + 1e-9) + 1e-9).all()
+    assert (largest <= oriented_bounds._largest_turn(nodes, best, sine)[0] * (1 + 1e-9) + 1e-9).all()
+
+
+@given(seed=st.integers(0, 100_000))
+def test_what_moving_adds_is_bounded_whatever_the_tangents_and_the_axes(seed):
+    """A step so short that the terms of second order vanish, in the direction that favours each node most."""
+    rng = np.random.default_rng(seed)
+    K, D, Q = 4, int(rng.integers(3, 6)), int(rng.integers(1, 3))
+    nodes, F = hand_made(rng, K, D, Q)
+    E, contrast = nodes.tangents.frame, nodes.inverse_across - nodes.inverse_along
+    x, step = rng.standard_normal(D), 1e-4
+
+    def log_density(t):
+        d = t[:, None] - nodes.centres
+        inside = np.square(np.einsum("qkd,nkd->qnk", E, d)).sum(axis=0)
+        return nodes.log_normaliser - 0.5 * (nodes.inverse_across * np.square(d).sum(axis=2) - contrast * inside)
+
+    best = log_density(x[None])[0].argmax()
+    d = x - nodes.centres
+    pull = nodes.inverse_across[:, None] * d
+    pull -= contrast[:, None] * np.einsum("qkd,qk->kd", E, np.einsum("qkd,kd->qk", E, d))
+    towards = pull[best] - pull
+    inside = towards @ F @ F.T
+    outside = towards - inside
+    unit = [part / np.maximum(np.linalg.norm(part, axis=1, keepdims=True), 1e-300) for part in (inside, outside)]
+    rows = x + step * unit[0] + 2 * step * unit[1]
+    reached = np.diagonal(log_density(rows)) - log_density(rows)[:, best]
+    framed = oriented_bounds.Framed(F, np.array([step]), np.array([2 * step]))
+    bound = oriented_bounds.turned_bounds(nodes, x[None], np.array([np.sqrt(5) * step]), framed)[0]
+    assert (reached <= bound + 1e-9 * (1 + np.abs(bound))).all()
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,14 @@ class OrientedNoise:
     sweeps_all: ClassVar[bool] = True  # several sweeps over a block become one, so that dense passes gain too
 
     @property
+    def unit(self) -> float:
+        """Of squared lengths, about a column's variance: as they are they may leave the range of single precision.
+
+        A power of 2, so that no digit changes.
+        """
+        return float(2.0 ** (round(np.log2(self.floor)) + 20))
+
+    @property
     def n_layers(self) -> int:
         return 1 + self.dimension + self.crossed
 
@@ -89,7 +97,7 @@ class OrientedNoise:
         loading = np.zeros((1 + self.dimension, D + 2, K))
         loading[0, :D] = (inverse_across[:, None] * centres).T
         loading[0, D] = -0.5 * inverse_across * np.einsum("kd,kd->k", centres, centres) + log_normaliser - constant
-        loading[0, D + 1] = -0.5 * inverse_across
+        loading[0, D + 1] = -0.5 * self.unit * inverse_across
         loading[1:, :D] = np.swapaxes(scale[:, None] * frame.frame, 1, 2)
         loading[1:, D] = -scale * np.einsum("qkd,kd->qk", frame.frame, centres)
         sign = np.sign(contrast)
@@ -102,7 +110,8 @@ class OrientedNoise:
     def load(self, block: FloatArray) -> FloatArray:
         """A block with a column of ones and one of squares."""
         ones = np.ones((len(block), 1), dtype=block.dtype)
-        return np.concatenate([block, ones, _squares(block).astype(block.dtype)[:, None]], axis=1)
+        squares = np.minimum(_squares(block) / self.unit, 0.5 * float(np.finfo(block.dtype).max))
+        return np.concatenate([block, ones, squares.astype(block.dtype)[:, None]], axis=1)
 
     def levelled_log_density(
         self, loaded: FloatArray, nodes: OrientedNodes, near: IntArray | None, work: FloatArray
@@ -125,7 +134,7 @@ class OrientedNoise:
         shared = float(loading[0, -1].max())
         loading[0, -1] -= loading.dtype.type(shared)
         self._fill(loaded, loading, nodes, near, work)
-        return np.asarray(nodes.constant + shared * _squares(loaded[:, :-2]))
+        return np.asarray(nodes.constant + shared * (_squares(loaded[:, :-2]) / self.unit))
 
     def _fill(
         self, loaded: FloatArray, loading: FloatArray, nodes: OrientedNodes, near: IntArray | None, work: FloatArray
@@ -161,7 +170,7 @@ class OrientedNoise:
         """Empty sums."""
         _, n_loaded, K = nodes.loading.shape
         crossed = np.zeros((self.dimension, n_loaded, K)) if self.crossed else None
-        return OrientedSums(nodes, np.zeros((n_loaded, K)), np.zeros(K), crossed)
+        return OrientedSums(nodes, np.zeros((n_loaded, K)), np.zeros(K), crossed, self.unit)
 
     def statistics(
         self,

@@ -14,7 +14,7 @@ from prinfold.algorithms.tangents import Tangents
 class OrientedNodes(NamedTuple):
     """Nodes as the E-step wants them.
 
-    [t, 1, ‖t‖²] · ``loading`` (1 + Q, D + 2, K) is, first, log p(t | node) without the tangential term and less
+    [t, 1, ‖t‖²/unit] · ``loading`` (1 + Q, D + 2, K) is, first, log p(t | node) without the tangential term and less
     ``constant``, which leaves about zero where a row belongs; then κ Eᵀ(t − y), scaled by κ = √(|c|/2) so that its
     square is the tangential term, to be added with ``sign`` (a number, or (K,)). ``scale`` (K,) is κ. The rest is in
     full precision: ``inverse_across`` and ``inverse_along`` (K,) are 1/B and 1/S, ``log_normaliser`` (K,) −½ log|2πΣ|.
@@ -86,13 +86,14 @@ class OrientedSums:
     """Sums under way.
 
     ``products`` (D + 2, K) is [T, 1, ‖t‖²]ᵀR, ``crossed`` (Q, D + 2, K) the same with R κEᵀd in place of R, and
-    ``tangential`` (K,) is Σ r κ²‖Eᵀd‖².
+    ``tangential`` (K,) is Σ r κ²‖Eᵀd‖²; ‖t‖² is in units of ``unit``.
     """
 
     nodes: OrientedNodes
     products: FloatArray
     tangential: FloatArray
     crossed: FloatArray | None
+    unit: float
     swept: Swept | None = None
     log_likelihood: float = 0.0
     total: float = 0.0
@@ -120,7 +121,7 @@ class OrientedSums:
     def statistics(self) -> OrientedStatistics:
         """The sums so far, rid of the scale κ."""
         self._take_in()
-        moment, mass, square = self.products[:-2].T, self.products[-2], self.products[-1]
+        moment, mass, square = self.products[:-2].T, self.products[-2], self.unit * self.products[-1]
         tangential, cross = self.tangential / self.nodes.scale**2, None
         if self.crossed is not None:
             crossed = self.crossed / self.nodes.scale  # (Q, D + 2, K): Σ r t u and, in row D, Σ r u
@@ -131,7 +132,7 @@ class OrientedSums:
         return OrientedStatistics(
             mass.copy(),
             np.ascontiguousarray(moment),
-            square.copy(),
+            square,
             np.maximum(tangential, 0.0),
             cross,
             self.log_likelihood,

@@ -223,7 +223,7 @@ def turning_stiffness(nodes: OrientedNodes, moments: Moments) -> FloatArray:
     overshoot, however small the error it sets out to mend.
     """
     contrast = nodes.inverse_across - nodes.inverse_along
-    expected = moments.mass * contrast**2 / (nodes.inverse_across * nodes.inverse_along)
+    expected = moments.mass * (contrast / nodes.inverse_across) * (contrast / nodes.inverse_along)  # no overflow
     n_normals = np.maximum(moments.n_columns - moments.rank, 1.0)
     normal = 2.0 * (moments.square - moments.tangential) / n_normals  # scatter is seldom the same in all normals
     observed = np.abs(contrast) * np.where(contrast > 0, moments.tangential, normal)
