@@ -214,6 +214,25 @@ def test_a_surface_that_fills_the_columns_has_round_noise_and_says_so():
     assert model.clamping_ == 1.0
 
 
+@pytest.mark.parametrize("trainer", ["gtm", "gem"])
+@pytest.mark.parametrize("clamping", [0.5, "learn", "learn-per-node", "learn-per-node-clamping"])
+@pytest.mark.parametrize("scale", [2.0**46, 2.0**-38])
+def test_single_precision_knows_no_scale(clamping, trainer, scale):
+    """Squares of such numbers over the small sums of rows far out would leave its range."""
+    X = cloud().astype(np.float32)
+    X[0] *= 20
+    settings = {"clamping": clamping, "trainer": trainer, "prior_precision": 0.0, **SMALL, "max_iter": 4}
+    plain, scaled = (PPS(**settings).fit(X * np.float32(factor)) for factor in (1.0, scale))
+    assert np.isfinite(scaled.history_["objective"]).all()
+    assert_allclose(scaled.projection_error(X * np.float32(scale)), scale**2 * plain.projection_error(X), rtol=1e-2)
+
+
+@pytest.mark.parametrize("trainer", ["gtm", "gem"])
+def test_a_clamping_of_next_to_nothing_is_trained(trainer):
+    model = PPS(clamping=1e-300, trainer=trainer, **SMALL, max_iter=4).fit(cloud())
+    assert np.isfinite(model.history_["objective"]).all()
+
+
 # --------------------------------------------------------------------------------------------- files
 
 
@@ -232,8 +251,10 @@ def test_a_model_read_back_says_the_same(tmp_path, clamping):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("clamping_", 2.6),
+        ("clamping_", np.inf),
         ("clamping_", -0.1),
+        ("across_", 0.0),
+        ("across_", np.full(64, 0.5)),
         ("clamping_", np.full(63, 0.5)),
         ("noise_variance_", np.nan),
         ("noise_variance_", np.zeros(64)),
@@ -244,6 +265,27 @@ def test_noise_that_cannot_be_is_refused_on_reading(tmp_path, name, value):
     setattr(model, name, value)
     with pytest.raises((CorruptModelFileError, ValueError), match=r"does not fit together|finite"):
         _through_a_file(model, tmp_path / "m.prinfold")
+
+
+@pytest.mark.parametrize(
+    ("fitted", "later"),
+    [
+        ({"clamping": 0.3}, {"clamping": 1.0}),
+        ({"clamping": 0.3}, {"clamping": 0.9}),
+        ({"clamping": 0.3}, {"amplification": 1.0}),
+        ({"clamping": 1.0}, {"clamping": 0.5}),
+        ({"clamping": 0.3, "amplification": 2.0}, {"amplification": None}),
+        ({"clamping": "learn-per-node"}, {"clamping": 1.0}),
+        ({"clamping": 0.3}, {"clamping": 50.0}),
+    ],
+)
+def test_a_file_holds_what_was_fitted_whatever_was_set_since(tmp_path, fitted, later):
+    X = cloud()
+    model = PPS(**fitted, **SMALL, max_iter=4).fit(X)
+    before = model.score_samples(X)
+    model.set_params(**later)
+    assert_array_equal(model.score_samples(X), before)
+    assert_array_equal(_through_a_file(model, tmp_path / "m.prinfold").score_samples(X), before)
 
 
 def _through_a_file(model: PPS, path: Path) -> PPS:

@@ -107,6 +107,8 @@ class PPS(TrainedFamily):
         it was learned so.
     clamping_ : float or ndarray of shape (K,)
         Variance along the surface over ``noise_variance_``.
+    across_ : float or ndarray of shape (K,)
+        Variance across the surface over ``noise_variance_``.
     selection_ : Selection or None
         With ``clamping="select"`` what was compared: ``print`` it, or draw it by :func:`prinfold.plot.selection`.
         Surface and noise are then what ``clamping=selection_.clamping`` and ``selection_.strength`` as the
@@ -141,7 +143,7 @@ class PPS(TrainedFamily):
     (300, 2)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (*TrainedFamily._stored, "clamping_", "selection_")
+    _stored: ClassVar[tuple[str, ...]] = (*TrainedFamily._stored, "clamping_", "across_", "selection_")
     _constraints: ClassVar[dict[str, Constraint]] = {
         **TrainedFamily._constraints,
         "clamping": real(0, above=True) | one_of((*LEARNED, "select")),
@@ -149,6 +151,7 @@ class PPS(TrainedFamily):
         "trainer": one_of(TRAINERS),
     }
     clamping_: Any
+    across_: Any
     selection_: Selection | None
 
     def __init__(
@@ -228,20 +231,20 @@ class PPS(TrainedFamily):
         return type(self)(**(self.get_params(deep=False) | {"clamping": clamping} | changes))
 
     def _make_model(self, surface: BasisMap, floor: float, n_columns: int) -> gtm.GTMModel:
-        if self._is_round(n_columns, surface.latent.dimension):
-            return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())
         dimension = surface.latent.dimension
-        noise = OrientedNoise(floor, self._shape(n_columns, dimension), dimension)
+        if n_columns <= dimension or (self.clamping == 1 and self.amplification is None):
+            return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())  # round: the GTM, bit for bit
+        return self._oriented(surface, floor, self._shape(n_columns, dimension))
+
+    def _remake_model(self, surface: BasisMap, floor: float, n_columns: int) -> gtm.GTMModel:
+        """By what was fitted: parameters may have been set to something else since."""
+        if np.ndim(self.clamping_) == 0 and self.clamping_ == self.across_ == 1:
+            return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())
+        return self._oriented(surface, floor, clampings.Fixed(self.clamping_, self.across_))
+
+    def _oriented(self, surface: BasisMap, floor: float, shape: clampings.Clamping) -> pps.PPSModel:
+        noise = OrientedNoise(floor, shape, surface.latent.dimension)
         return pps.PPSModel(surface, noise, self._penalty(), *TRAINERS[self.trainer])
-
-    def _is_round(self, n_columns: int, dimension: int) -> bool:
-        """Whether the noise is the same in every direction: then the model is the GTM, bit for bit."""
-        return n_columns <= dimension or (self._given() == 1 and self.amplification is None)
-
-    def _given(self) -> float | str:
-        """The clamping asked for, or the one that was selected; a model in training is given one."""
-        selected: float | str = self.clamping_ if self.clamping == "select" else self.clamping
-        return selected
 
     def _refuse_amplification(self) -> None:
         if self.amplification is not None:
@@ -250,7 +253,7 @@ class PPS(TrainedFamily):
 
     def _shape(self, n_columns: int, dimension: int) -> clampings.Clamping:
         """How variance is split between along and across."""
-        clamping = self._given()
+        clamping = self.clamping
         if isinstance(clamping, str):
             self._refuse_amplification()
             return clampings.Learned(n_columns, dimension, LEARNED[clamping])
@@ -266,22 +269,21 @@ class PPS(TrainedFamily):
         return clampings.unified(float(clamping), n_columns, dimension, by_total)
 
     def _attributes(self, job: Job, parameters: Parameters) -> dict[str, Any]:
-        found = {"clamping_": getattr(parameters, "along", 1.0), "selection_": job.selection}
-        return super()._attributes(job, parameters) | found
+        factors = {"clamping_": getattr(parameters, "along", 1.0), "across_": getattr(parameters, "across", 1.0)}
+        return super()._attributes(job, parameters) | factors | {"selection_": job.selection}
 
     def _parameters(self) -> Parameters:
         precision = 1.0 / self.noise_variance_
-        noise = self._model.noise
-        if not isinstance(noise, OrientedNoise):
+        if not isinstance(self._model.noise, OrientedNoise):
             return Parameters(self.weights_, precision)
-        return OrientedParameters(self.weights_, precision, self.clamping_, noise.clamping.across(self.clamping_))
+        return OrientedParameters(self.weights_, precision, self.clamping_, self.across_)
 
     def _sound_noise(self) -> dict[str, bool]:
         shapes = ((), (self.latent_.n_nodes,))
-        largest = np.inf if self.amplification is not None else max(self.n_features_in_ / self.latent_.dimension, 1.0)
         return {
-            "finite noise variances above zero": _lies_within(self.noise_variance_, shapes, np.inf),
-            "clampings above zero and below D/Q": _lies_within(self.clamping_, shapes, largest + 1e-9),
+            "finite noise variances above zero": _is_positive(self.noise_variance_, shapes),
+            "finite variances above zero along the surface and across it": _is_positive(self.clamping_, shapes)
+            and _is_positive(self.across_, (np.shape(self.clamping_),)),
         }
 
     def _cautions(self) -> list[str]:
@@ -292,9 +294,9 @@ class PPS(TrainedFamily):
         return [f"{words}, so that its noise is isotropic; lower n_components, or set clamping=1"]
 
 
-def _lies_within(value: Any, shapes: tuple[tuple[int, ...], ...], largest: float) -> bool:
-    """Whether a number or array read from a file is finite, above zero and below ``largest``."""
+def _is_positive(value: Any, shapes: tuple[tuple[int, ...], ...]) -> bool:
+    """Whether a number or array read from a file is of one of the shapes, finite and above zero."""
     array = np.asarray(value)
     if array.dtype.kind != "f" or array.shape not in shapes:
         return False
-    return bool(np.isfinite(array).all() and (array > 0).all() and (array < largest).all())
+    return bool(np.isfinite(array).all() and (array > 0).all())

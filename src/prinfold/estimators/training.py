@@ -150,6 +150,10 @@ class TrainedFamily(GTMFamily):
     def _make_model(self, surface: BasisMap, floor: float, n_columns: int) -> gtm.GTMModel:
         """The model on a surface in ``n_columns`` columns, its noise variance at least ``floor``."""
 
+    def _remake_model(self, surface: BasisMap, floor: float, n_columns: int) -> gtm.GTMModel:
+        """The model of what was fitted, on reading a file."""
+        return self._make_model(surface, floor, n_columns)
+
     def _attributes(self, job: Job, parameters: Parameters) -> dict[str, Any]:
         """What a fitted model consists of."""
         return {
@@ -231,7 +235,7 @@ class TrainedFamily(GTMFamily):
                 raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
         if not np.isfinite(surface.nodes(self.weights_)).all():
             raise CorruptModelFileError("the model in the file does not fit together: its surface is not finite")
-        self._model = self._make_model(surface, float(np.min(self.noise_variance_)), self.n_features_in_)
+        self._model = self._remake_model(surface, float(np.min(self.noise_variance_)), self.n_features_in_)
 
     def _sound_noise(self) -> dict[str, bool]:
         """What the noise in a file must be like, and whether it is."""
