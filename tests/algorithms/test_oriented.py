@@ -202,14 +202,16 @@ def test_a_fit_with_plans_is_the_fit_without(always, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_compiled_dense_pass_is_the_plain_one(monkeypatch, crossed, weighted, dtype):
     X = sheet(700, noise=0.05).astype(dtype)
-    X[3] += 1e3  # one row far from every node
     model = trained(X, 4, nodes=8, basis=4)
+    X[3] += 20  # one row far from every node, which training would have drawn a node to
     wanted, p = replace(model._model, noise=replace(model._model.noise, crossed=crossed)), model._parameters()
     weight = np.random.default_rng(0).integers(0, 4, len(X)).astype(float) if weighted else None
     rows = as_rows(X, model.offset_, weight, width=64, block_rows=100)
     nodes = wanted.noise.prepare(wanted.surface, p, dtype)
     batches = pruning._dense(wanted.noise, nodes, rows, True)
     assert isinstance(batches[0], pruning.Batch)
+    far = gtm.log_likelihood(wanted, rows, p)[3] - nodes.constant
+    assert far < -1000
     found, expected = gtm._sum_parts(wanted, rows, nodes, batches), gtm.summarise(wanted, rows, p)
     eps = 1e-11 if dtype is np.float64 else 1e-4
     for name in ("mass", "moment", "square", "tangential", "log_likelihood", "total", *(["cross"] if crossed else [])):

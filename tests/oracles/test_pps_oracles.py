@@ -159,6 +159,25 @@ def test_a_direction_in_which_the_map_stands_still_counts_as_across():
     assert_allclose(gtm.log_likelihood(case.model, case.rows, p), expected, rtol=1e-11)
 
 
+def test_a_direction_in_which_the_map_hardly_moves_counts_as_across():
+    case = toy("grid")
+    weights = np.zeros_like(case.parameters.weights)
+    weights[-3:-1] = [[1.0, 0.0, 0.0, 0.0], [0.0, 1e-5, 0.0, 0.0]]  # the linear terms
+    assert_allclose(tangents(case.model.surface, weights).rank, 1.0)
+    weights[-2] *= 1e3
+    assert_allclose(tangents(case.model.surface, weights).rank, 2.0)
+
+
+def test_pooled_noise_has_the_mean_of_the_variances():
+    along, precision = np.array([0.2, 1.0, 1.4]), np.array([1.0, 4.0, 10.0])
+    own = OrientedParameters(np.zeros((1, D)), precision, along, (D - 2 * along) / (D - 2))
+    found = toy("grid").model.noise.pooled(own)
+    assert_allclose(1 / found.precision, (1 / precision).mean())
+    assert_allclose(found.along / found.precision, (along / precision).mean())
+    assert_allclose(found.across / found.precision, (own.across / precision).mean())
+    assert_allclose(2 * found.along + (D - 2) * found.across, D)
+
+
 def test_draws_have_the_covariance_of_their_node():
     case = toy("grid", "across")
     node = np.full(200_000, 5)
