@@ -217,3 +217,12 @@ def test_a_compiled_dense_pass_is_the_plain_one(monkeypatch, crossed, weighted, 
     for name in ("mass", "moment", "square", "tangential", "log_likelihood", "total", *(["cross"] if crossed else [])):
         value = np.asarray(getattr(expected, name))
         assert_allclose(getattr(found, name), value, rtol=0, atol=eps * max(1.0, np.abs(value).max()))
+
+
+@pytest.mark.parametrize(("scale", "away"), [(1e-8, 1e12), (1e-4, 1e17)])
+def test_rows_beyond_single_precision_still_have_a_place_and_a_likelihood(scale, away):
+    X = (scale * sheet(300, noise=0.05)).astype(np.float32)
+    model = trained(X, 5, nodes=6, basis=3)
+    far = np.array([[away, 0, 0, 0, 0, 0], [0, 0, -away, away, 0, 0]], dtype=np.float32)
+    assert np.isfinite(model.transform(far)).all()
+    assert not np.isnan(model.score_samples(far)).any()

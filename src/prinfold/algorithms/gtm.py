@@ -157,15 +157,18 @@ class _Pass:
             largest, total = relative_weights(work[0])
             return total, own + largest + np.log(total)
         noise = cast(LevelledNoise, self.model.noise)
-        constant = noise.levelled_log_density(loaded, self.nodes, near, work)
-        total, far = levelled_weights(work[0])
-        log_sum = constant + np.log(total, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):  # rows of which this comes true are found and computed anew
+            constant = noise.levelled_log_density(loaded, self.nodes, near, work)
+            total, far = levelled_weights(work[0])
+            log_sum = constant + np.log(total, dtype=np.float64)
         if len(far):  # rows far from every node, or much nearer to one than the noise would have them
-            again = np.empty((len(work), len(far), work.shape[2]), dtype=work.dtype)
-            own = noise.log_density(loaded[far], self.nodes, near, again)
+            # In double precision: squares of what is so far away may be too large for single.
+            again = np.empty((len(work), len(far), work.shape[2]))
+            own = noise.log_density(loaded[far].astype(np.float64), self.nodes, near, again)
             largest, total[far] = relative_weights(again[0])
             log_sum[far] = own + largest + np.log(total[far])
-            work[:, far] = again
+            most = float(np.finfo(work.dtype).max)
+            work[:, far] = np.clip(again, -most, most)
         return total, log_sum
 
 
@@ -202,7 +205,8 @@ Reduction = Callable[[Posterior, IntArray | None], FloatArray]
 
 def log_likelihood(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n,) log p(t)."""
-    return _per_row(model, rows, parameters, lambda posterior, _: posterior.log_likelihood, ())
+    least = float(np.finfo(rows.table.dtype).min)  # single precision may not reach as low as a row lies far
+    return _per_row(model, rows, parameters, lambda posterior, _: np.maximum(posterior.log_likelihood, least), ())
 
 
 def responsibilities(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
