@@ -32,6 +32,8 @@ class GTMFamily(PrincipalManifold):
         "noise_variance_",
     )
     _accept_sparse: ClassVar[bool] = True
+    _room: ClassVar[int] = 1
+    """Numbers per row and node for which a block is cut to size."""
     _model: gtm.GTMModel
     weights_: FloatArray
     offset_: FloatArray
@@ -213,4 +215,4 @@ class GTMFamily(PrincipalManifold):
         return Parameters(self.weights_, 1.0 / self.noise_variance_)
 
     def _rows(self, table: FloatArray) -> Rows:
-        return as_rows(table, self.offset_, None, width=self.latent_.n_nodes)
+        return as_rows(table, self.offset_, None, width=self._room * self.latent_.n_nodes)

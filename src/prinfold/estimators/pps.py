@@ -150,6 +150,7 @@ class PPS(TrainedFamily):
         "amplification": nothing | real(0),
         "trainer": one_of(TRAINERS),
     }
+    _room: ClassVar[int] = 2  # blocks of several layers, half as long: two threads then have room in the cache
     clamping_: Any
     across_: Any
     selection_: Selection | None

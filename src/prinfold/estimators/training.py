@@ -142,7 +142,7 @@ class TrainedFamily(GTMFamily):
         total = table.shape[0] if weight is None else float(weight.sum())
         latent = make_latent(self.latent, self.nodes, self.n_components, total)
         basis = make_basis(self.basis, self.width, self.penalise_bias, latent)
-        rows = as_rows(table, offset, weight, width=latent.n_nodes)
+        rows = as_rows(table, offset, weight, width=self._room * latent.n_nodes)
         floor = smallest_noise(rows, self.noise_floor)
         return Job(self._make_model(BasisMap(latent, basis.bind(latent)), floor, rows.n_columns), rows, basis)
 
