@@ -4,9 +4,8 @@ The variance is S = s/β along the surface and B = b/β across it, over D column
 model (17) s is the clamping α and b = (D − αQ)/(D − Q), so that the variance of all columns together is D/β whatever α
 is. In the earlier one (16) s = α and b = α + γ.
 
-A clamping has four verbs: ``first`` gives (s, b) to begin with, ``across`` the b that belongs to an s, ``update`` the
-noise that maximises the expected log-likelihood for given weighted squares of the residuals, and ``stretched`` a longer
-step of the same kind.
+A clamping has three verbs: ``first`` gives (s, b) to begin with, ``update`` the noise that maximises the expected
+log-likelihood for given weighted squares of the residuals, and ``stretched`` a longer step of the same kind.
 """
 
 from __future__ import annotations
@@ -55,9 +54,6 @@ class Clamping(Protocol):
     def first(self) -> tuple[float, float]:
         """(s, b) to begin with."""
 
-    def across(self, along: Any) -> Any:
-        """b that belongs to s."""
-
     def update(self, moments: Moments, tie: float, floor: float, old: Any) -> Shape:
         """The best noise; ``tie`` is what the weight penalty multiplies β/2 by, ``old`` the noise before."""
 
@@ -76,9 +72,6 @@ class Fixed:
 
     def first(self) -> tuple[float, float]:
         return self.s, self.b
-
-    def across(self, along: Any) -> Any:
-        return self.b
 
     def update(self, moments: Moments, tie: float, floor: float, old: Any) -> Shape:
         """1/β = (Σ r‖d‖²/b + (1/s − 1/b) Σ r‖Eᵀd‖²)/(N D), with the penalty's share added."""
@@ -126,6 +119,7 @@ class Learned:
         return _plain(along), _plain(self.across(along))
 
     def across(self, along: Any) -> Any:
+        """b that belongs to s."""
         return _across(along, self.n_columns, self.dimension)
 
     def _log_odds(self, along: Any) -> Any:

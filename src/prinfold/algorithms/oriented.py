@@ -245,7 +245,7 @@ class OrientedNoise:
 
         With δ the way from the old centres to the new, ‖Eᵀ(d − δ)‖² sums to Σ r‖Eᵀd‖² − 2 Eᵀδ·Σ r Eᵀd + g‖Eᵀδ‖².
         """
-        frame = tangents(surface, old)
+        frame = sums.tangents
         before, centres = surface.nodes(old), surface.nodes(new)
         length = np.einsum("kd,kd->k", centres, centres)
         whole = sums.square - 2 * np.einsum("kd,kd->k", centres, sums.moment) + sums.mass * length

@@ -33,12 +33,13 @@ class OrientedNodes(NamedTuple):
 
 @dataclass(frozen=True)
 class OrientedStatistics:
-    """Sums over rows that one step needs; they form a vector space while the tangents stay the same.
+    """Sums over rows that one step needs; they form a vector space while the ``tangents`` stay the same.
 
     ``mass`` (K,), ``moment`` (K, D) and ``square`` (K,) are Σ r, Σ r t and Σ r‖t‖²; ``tangential`` (K,) is
     Σ r‖Eᵀd‖² and ``cross`` (K, D, Q), if it was asked for, Σ r d (Eᵀd)ᵀ with d = t − y.
     """
 
+    tangents: Tangents
     mass: FloatArray
     moment: FloatArray
     square: FloatArray
@@ -49,6 +50,7 @@ class OrientedStatistics:
 
     def __add__(self, other: OrientedStatistics) -> OrientedStatistics:
         return OrientedStatistics(
+            self.tangents,
             self.mass + other.mass,
             self.moment + other.moment,
             self.square + other.square,
@@ -61,6 +63,7 @@ class OrientedStatistics:
     def scale(self, factor: float) -> OrientedStatistics:
         """All sums times ``factor``."""
         return OrientedStatistics(
+            self.tangents,
             factor * self.mass,
             factor * self.moment,
             factor * self.square,
@@ -130,6 +133,7 @@ class OrientedSums:
             )
             tangential = np.einsum("qkd,kdq->k", self.nodes.tangents.frame, cross)
         return OrientedStatistics(
+            self.nodes.tangents,
             mass.copy(),
             np.ascontiguousarray(moment),
             square,

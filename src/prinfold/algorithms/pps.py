@@ -124,8 +124,8 @@ def _proposals(model: PPSModel, state: State, relaxation: float) -> Iterator[tup
         return
     for halving in range(1, _HALVINGS):
         yield noise.stretched(now, proposed, 0.5**halving), 1.0
-    # With the noise as it is a short enough step uphill cannot fail; nor can, with the weights as they are, an exact
-    # M-step for the noise.
+    # With the noise as it is a short enough step uphill cannot fail; nor can, with the weights as they are, an M-step
+    # for the noise, which is exact unless nodes borrow rows from each other.
     for halving in range(_HALVINGS):
         yield replace(now, weights=now.weights + 0.5**halving * (proposed.weights - now.weights)), 1.0
     yield noise.with_noise(model.surface, state.statistics, model.penalty, now, now), 1.0
