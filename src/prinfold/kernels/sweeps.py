@@ -109,6 +109,41 @@ def _weigh_in(row: Any) -> Callable[[Any], Any]:
 overload(_weigh, jit_options={"fastmath": {"reassoc", "contract"}})(_weigh_in)
 
 
+def _weigh_below(row: FloatArray, largest: float) -> float:
+    """Weights relative to the largest of a row of log weights, in place; returns their sum."""
+    total = 0.0
+    for k in range(row.shape[0]):
+        row[k] = math.exp(max(row[k] - largest, -60.0))
+        total += row[k]
+    return total
+
+
+def _longest(cuts: IntArray) -> int:
+    """Of the runs between cuts."""
+    longest = 0
+    for g in range(len(cuts) - 1):
+        longest = max(longest, cuts[g + 1] - cuts[g])
+    return longest
+
+
+def _gather(table: FloatArray, chosen: IntArray, into: FloatArray) -> None:
+    """Rows of a table; a loop, because expressions of whole arrays take seconds to compile."""
+    for j in range(len(chosen)):
+        for c in range(table.shape[1]):
+            into[j, c] = table[chosen[j], c]
+
+
+def _scatter(part: FloatArray, chosen: IntArray, scale: float, table: FloatArray) -> None:
+    """Add to rows of a table."""
+    for j in range(len(chosen)):
+        for c in range(table.shape[1]):
+            table[chosen[j], c] += scale * part[j, c]
+
+
+weigh_below, longest = register_jitable(_weigh_below), register_jitable(_longest)
+gather, scatter = register_jitable(_gather), register_jitable(_scatter)
+
+
 def _weigh_far(row: FloatArray, loaded: FloatArray, loading: FloatArray) -> tuple[float, float]:
     """The same for a row whose exponents leave the span: relative to its largest, which is returned with the sum.
 
@@ -121,11 +156,7 @@ def _weigh_far(row: FloatArray, loaded: FloatArray, loading: FloatArray) -> tupl
             exponent += np.float64(loaded[c]) * np.float64(loading[k, c])
         row[k] = exponent
         largest = max(largest, np.float64(row[k]))
-    total = 0.0
-    for k in range(row.shape[0]):
-        row[k] = math.exp(max(row[k] - largest, -60.0))
-        total += row[k]
-    return total, largest + np.float64(loaded[0]) * np.float64(loading[0, 0])
+    return weigh_below(row, largest), largest + np.float64(loaded[0]) * np.float64(loading[0, 0])
 
 
 weigh_far = register_jitable(_weigh_far)
@@ -152,17 +183,13 @@ def sweep(
     ``log_sum`` (n,) is set to the log of each row's sum of weights. A sum that is not ``sound`` is computed anew.
     """
     C = loaded.shape[1]
-    n_most, k_most = 0, 0
-    for g in range(len(cuts) - 1):
-        n_most, k_most = max(n_most, cuts[g + 1] - cuts[g]), max(k_most, near_cuts[g + 1] - near_cuts[g])
+    n_most, k_most = longest(cuts), longest(near_cuts)
     gathered, weights = np.empty(k_most * C, loaded.dtype), np.empty(n_most * k_most, loaded.dtype)
-    for g in range(len(cuts) - 1):  # loops, because expressions of whole arrays take seconds to compile
+    for g in range(len(cuts) - 1):
         rows, nodes = loaded[cuts[g] : cuts[g + 1]], near[near_cuts[g] : near_cuts[g + 1]]
         n, k = len(rows), len(nodes)
         local, weight = gathered[: k * C].reshape(k, C), weights[: n * k].reshape(n, k)
-        for j in range(k):
-            for c in range(C):
-                local[j, c] = loading[nodes[j], c]
+        gather(loading, nodes, local)
         np.dot(rows, local.T, weight)
         for i in range(n):
             total, level = _weigh(weight[i]), 0.0
@@ -173,9 +200,7 @@ def sweep(
             for c in range(C):
                 rows[i, c] *= factor
         np.dot(weight.T, rows, local)
-        for j in range(k):
-            for c in range(C):
-                products[nodes[j], c] += scale * local[j, c]
+        scatter(local, nodes, scale, products)
 
 
 _BINS = 64
@@ -258,11 +283,7 @@ def _weigh_turned_far(
             exponent += np.float64(loaded[c]) * np.float64(loading[k, c])
         row[k] = exponent + np.float64(sign[k]) * np.float64(squares[k])
         largest = max(largest, np.float64(row[k]))
-    total = 0.0
-    for k in range(row.shape[0]):
-        row[k] = math.exp(max(row[k] - largest, -60.0))
-        total += row[k]
-    return total, largest + shared * np.float64(loaded[last])
+    return weigh_below(row, largest), largest + shared * np.float64(loaded[last])
 
 
 weigh_turned_far = register_jitable(_weigh_turned_far)
@@ -292,9 +313,7 @@ def sweep_turned(
     the Q products as a further factor.
     """
     n_layers, C, Q = loading.shape[0], loaded.shape[1], len(crossed)
-    n_most, k_most = 0, 0
-    for g in range(len(cuts) - 1):
-        n_most, k_most = max(n_most, cuts[g + 1] - cuts[g]), max(k_most, near_cuts[g + 1] - near_cuts[g])
+    n_most, k_most = longest(cuts), longest(near_cuts)
     gathered = np.empty(n_layers * k_most * C, loaded.dtype)
     room = np.empty(n_layers * n_most * k_most, loaded.dtype)
     squares, sign = np.empty(k_most, loaded.dtype), np.empty(k_most, loaded.dtype)
@@ -305,9 +324,7 @@ def sweep_turned(
         local = gathered[: n_layers * k * C].reshape(n_layers, k, C)
         weight = room[: n_layers * n * k].reshape(n_layers, n, k)
         for layer in range(n_layers):
-            for j in range(k):
-                for c in range(C):
-                    local[layer, j, c] = loading[layer, nodes[j], c]
+            gather(loading[layer], nodes, local[layer])
             np.dot(rows, local[layer].T, weight[layer])
         for j in range(k):
             sign[j], inside[j] = signs[nodes[j]], 0.0
@@ -333,15 +350,12 @@ def sweep_turned(
             for c in range(C):
                 rows[i, c] *= factor
         np.dot(weight[0].T, rows, local[0])
+        scatter(local[0], nodes, scale, products)
         for j in range(k):
             tangential[nodes[j]] += scale * inside[j]
-            for c in range(C):
-                products[nodes[j], c] += scale * local[0, j, c]
         for q in range(Q):
             np.dot(weight[q + 1].T, rows, local[q + 1])
-            for j in range(k):
-                for c in range(C):
-                    crossed[q, nodes[j], c] += scale * local[q + 1, j, c]
+            scatter(local[q + 1], nodes, scale, crossed[q])
 
 
 def sweep_turned_reference(
