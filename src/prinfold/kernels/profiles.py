@@ -41,6 +41,9 @@ class Profile(Protocol):
     def volume(self, dimension: int) -> float:
         """∫ k(‖u‖²) du over space: what a density is divided by."""
 
+    def split(self, s: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """(k, g, c) with k = k(s) and c·g = dk/ds, written over ``s`` and ``room``; k and g may be one array."""
+
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -61,6 +64,15 @@ class Gaussian:
 
     def volume(self, dimension: int) -> float:
         return float((2 * pi) ** (dimension / 2))
+
+    def split(self, s: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        if self.reach < inf:
+            np.less(s, self.reach**2, out=room, casting="unsafe")
+        s *= -0.5
+        np.exp(s, out=s)
+        if self.reach < inf:
+            s *= room
+        return s, s, -0.5
 
 
 @dataclass(frozen=True)
@@ -85,6 +97,15 @@ class Power:
         # Surface of the unit sphere times a beta integral.
         d, p = dimension, self.power
         return float(pi ** (d / 2) * gamma(p + 1) / gamma(p + 1 + d / 2))
+
+    def split(self, s: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        np.subtract(1.0, s, out=s)
+        np.clip(s, 0.0, inf, out=s)
+        np.copyto(room, s)
+        for _ in range(self.power - 2):  # a general power would take ten times as long
+            room *= s
+        s *= room
+        return s, room, -float(self.power)
 
 
 PROFILES: dict[str, Gaussian | Power] = {

@@ -1,0 +1,194 @@
+"""Error of a kernel regression on latent points and its gradient, over all pairs of rows in blocks.
+
+With k_ij = k(‖x_i − x_j‖²), S_i = Σ_j w_j k_ij and r_i = ŷ_i − y_i the error is R = (1/W) Σ_i w_i ‖r_i‖², and a term
+(1/W) Σ_i w_i φ(m_i) may be added on the mass m_i = Σ_{j≠i} w_j k_ij of neighbours. By the squared distance s_ij
+
+    V_ij = ∂R/∂s_ij = k'_ij (w_i w_j / W) [(2/S_i) r_i·(y_j − ŷ_i) + φ'(m_i)],
+    ∂R/∂x_a = 2 Σ_j V_aj (x_a − x_j) + 2 Σ_i V_ia (x_a − x_i).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.kernels.profiles import Profile
+from prinfold.kernels.targets import Fit, Target, inverse
+
+MassTerm: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+"""φ and φ' at each of some masses; called for blocks of rows, from several threads."""
+
+_FARTHEST = 1200.0
+"""Squared distances in bandwidths are held there: exp(−600) changes no sum that is not computed anew, and subnormal
+numbers, which come soon after, make products several times slower."""
+
+_FAR_MASS = 1e-230
+"""A row with less than this share of all weight about it is far: its kernel values are computed relative to the
+largest of them. What was held at the farthest distance is below 1e-30 of any larger mass."""
+
+_NIL_EXPONENT = -60.0
+
+
+class Outcome(NamedTuple):
+    """(n,) of each row; what is not there yet is written by the pass."""
+
+    error: FloatArray
+    mass: FloatArray
+    total: FloatArray
+    penalty: FloatArray
+
+    @classmethod
+    def of(cls, n: int) -> Outcome:
+        return cls(np.empty(n), np.empty(n), np.empty(n), np.zeros(n))
+
+
+@dataclass(frozen=True)
+class Job:
+    """One evaluation: all that threads share. ``X`` (n, Q) is in bandwidths."""
+
+    X: FloatArray
+    target: Target
+    loaded: FloatArray
+    weight: FloatArray
+    profile: Profile
+    alone: bool
+    term: MassTerm | None
+    wanted: bool
+    """Whether the gradient is."""
+    outcome: Outcome
+
+    @cached_property
+    def total_weight(self) -> float:
+        return float(self.weight.sum())
+
+    def scales(self, rows: slice, total: FloatArray, mass: FloatArray, level: FloatArray) -> tuple[FloatArray, ...]:
+        """Outer derivatives by r_i·(y_j − ŷ_i) k_ij w_j and by k_ij w_j, where k_i· are relative to a level."""
+        share = self.weight[rows] / self.total_weight
+        shift = np.zeros(len(share))
+        if self.term is not None:
+            self.outcome.penalty[rows], slope = self.term(mass)
+            shift = share * slope * level
+        return 2.0 * share * inverse(total), shift
+
+
+class DensePass:
+    """One thread's share of a pass over all pairs: takes blocks of rows, with buffers and sums of its own."""
+
+    def __init__(self, job: Job, block_rows: int) -> None:
+        n, Q = job.X.shape
+        self.job = job
+        self.buffers = np.empty((2, block_rows, n))
+        self.left, self.right = distance_factors(job.X)
+        self.ends = np.column_stack([job.X, np.ones(n)])
+        self.by_row = np.zeros((n, Q + 1))
+        self.by_column = np.zeros((Q + 1, n))
+
+    def add(self, rows: slice) -> None:
+        job = self.job
+        b = rows.stop - rows.start
+        s, room = self.buffers[:, :b]
+        np.dot(self.left[rows], self.right, out=s)
+        np.clip(s, 0.0, _FARTHEST, out=s)
+        k, g, factor = job.profile.split(s, room)
+        itself = np.arange(b), np.arange(rows.start, rows.stop)
+        k[itself] = g[itself] = 0.0
+        fit, level = self._fit(k, rows)
+        mass = fit.mass * level
+        out = job.outcome
+        out.error[rows], out.mass[rows], out.total[rows] = fit.error, mass, fit.total
+        scale, shift = job.scales(rows, fit.total, mass, level)
+        if not job.wanted:
+            return
+        pull = room if g is k else k
+        job.target.pull(fit, job.loaded, job.weight, factor * scale, factor * shift, pull)
+        pull *= g
+        self.by_row[rows] = pull @ self.ends
+        self.by_column += self.ends[rows].T @ pull
+
+    def _fit(self, k: FloatArray, rows: slice) -> tuple[Fit, FloatArray]:
+        """The fit, and (b,) the level that k is relative to: 1 but for rows far from all others."""
+        job, level = self.job, np.ones(len(k))
+        fit = job.target.fit(k, job.loaded, job.weight, rows, job.alone)
+        if job.alone and job.profile.reach == inf:
+            far = np.flatnonzero(fit.mass < _FAR_MASS * job.total_weight)
+            if len(far):
+                k[far], level[far] = relative_gaussian(job.X, far + rows.start)
+                fit = job.target.fit(k, job.loaded, job.weight, rows, job.alone)
+        return fit, level
+
+    def gradient(self) -> FloatArray:
+        """(n, Q) this thread's part, from the two thin products of V with (X, 1)."""
+        sums = self.by_row + self.by_column.T
+        return np.asarray(2.0 * (self.job.X * sums[:, -1:] - sums[:, :-1]))
+
+
+def distance_factors(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(n, Q + 2) and (Q + 2, n) whose product is ‖x_i − x_j‖² to rounding of the squares.
+
+    About the median, which one row far away does not carry off: its own distances alone are as coarse as it is far.
+    """
+    X = X - np.median(X, axis=0)
+    square, one = np.einsum("ij,ij->i", X, X), np.ones(len(X))
+    return np.column_stack([-2.0 * X, square, one]), np.vstack([X.T, one, square])
+
+
+def relative_gaussian(X: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Gaussian kernel values of far rows relative to that of their nearest neighbour m, and the latter.
+
+    s_ij − s_im = (x_m − x_j)·(2 x_i − x_j − x_m), which does not cancel however far x_i is.
+    """
+    s = np.zeros((len(rows), len(X)))
+    for x in X.T:
+        s += np.square(x[rows, None] - x)
+    itself = np.arange(len(rows)), rows
+    s[itself] = inf
+    nearest = s.argmin(axis=1)
+    level = np.exp(-0.5 * s[np.arange(len(rows)), nearest])
+    s[:] = 0.0
+    for x in X.T:
+        s += (x[nearest, None] - x) * (2.0 * x[rows, None] - x - x[nearest, None])
+    s[itself] = inf
+    s -= np.min(s, axis=1, keepdims=True, where=s < inf, initial=0.0)  # rounding may have named another the nearest
+    k = np.exp(np.maximum(-0.5 * s, _NIL_EXPONENT))
+    k[itself] = 0.0
+    return k, level
+
+
+class Reference(NamedTuple):
+    """What :func:`regression_reference` returns."""
+
+    value: float
+    gradient: FloatArray
+    error: FloatArray
+    mass: FloatArray
+
+
+def regression_reference(
+    X: FloatArray, Y: FloatArray, weight: FloatArray, profile: Profile, alone: bool, term: MassTerm | None = None
+) -> Reference:
+    """The same by the definition, row by row; a far row of a Gaussian is predicted as a double allows."""
+    n, W = len(X), weight.sum()
+    gradient, error, mass, penalty = np.zeros(X.shape), np.empty(n), np.empty(n), np.zeros(n)
+    for i in range(n):
+        s = np.square(X[i] - X).sum(axis=1)
+        others = np.arange(n) != i
+        mass[i] = (weight * profile.value(s))[others].sum()
+        used = others if alone else np.full(n, True)
+        k, slope = weight * profile.value(s) * used, weight * profile.slope(s) * used
+        total = k.sum()
+        predicted = k @ Y / total if total > 0 else np.zeros(Y.shape[1])
+        error[i] = np.square(predicted - Y[i]).sum()
+        V = 2 * slope / total * ((Y - predicted) @ (predicted - Y[i])) if total > 0 else np.zeros(n)
+        if term is not None:
+            (penalty[i],), (outer,) = term(mass[i : i + 1])
+            V = V + weight * profile.slope(s) * others * outer
+        by_pair = 2 * weight[i] / W * V[:, None] * (X[i] - X)
+        gradient[i] += by_pair.sum(axis=0)
+        gradient -= by_pair
+    return Reference(float(weight @ (error + penalty) / W), gradient, error, mass)

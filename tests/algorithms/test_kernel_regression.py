@@ -1,0 +1,228 @@
+"""The objective of kernel regression on latent points: every form of it is the definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from threadpoolctl import threadpool_limits
+
+from prinfold import _arrays
+from prinfold.algorithms import kernel_regression
+from prinfold.algorithms.kernel_regression import DataTarget, GramTarget, KernelRegression, make_target
+from prinfold.kernels.kernel_regression import regression_reference
+from prinfold.kernels.profiles import GAUSSIAN_CUT, PROFILES, Gaussian
+
+
+def barrier(mass):
+    return 1.0 / (0.1 + mass), -1.0 / (0.1 + mass) ** 2
+
+
+def data(Y):
+    return DataTarget(Y)
+
+
+def gram(Y):
+    return GramTarget(Y @ Y.T)
+
+
+profiles = pytest.mark.parametrize(
+    "profile", [*PROFILES.values(), Gaussian(GAUSSIAN_CUT), Gaussian(2.0)], ids=lambda each: f"{each.name}{each.reach}"
+)
+alone = pytest.mark.parametrize("alone", [True, False], ids=["alone", "with itself"])
+targets = pytest.mark.parametrize("target", [data, gram])
+
+
+def problem(seed=0, n=150, Q=2, D=4, spread=1.0):
+    rng = np.random.default_rng(seed)
+    X = spread * rng.normal(size=(n, Q))
+    Y = np.sin(X @ rng.normal(size=(Q, D))) + 0.3 * rng.normal(size=(n, D))
+    weight = rng.uniform(0.3, 2.0, n)
+    return X, Y - np.average(Y, axis=0, weights=weight), weight
+
+
+def assert_is_the_definition(objective, Y, X, term=None, rtol=1e-9):
+    expected = regression_reference(X, Y, objective.weight, objective.profile, objective.leave_one_out, term)
+    found = objective.gradient(X, term)
+    assert_allclose(found.value, expected.value, rtol=rtol)
+    assert_allclose(found.error, expected.error, rtol=rtol, atol=rtol * np.square(Y).sum(axis=1).max())
+    assert_allclose(found.mass, expected.mass, rtol=rtol, atol=1e-200)
+    assert_allclose(found.gradient, expected.gradient, atol=rtol * np.abs(expected.gradient).max())
+    value = objective.value(X, term)
+    assert value.gradient is None
+    assert_allclose(value.value, found.value, rtol=1e-14)
+
+
+@profiles
+@alone
+@targets
+@pytest.mark.parametrize("term", [None, barrier], ids=["plain", "barrier"])
+@pytest.mark.parametrize("Q", [1, 2, 3, 5])
+def test_every_form_is_the_definition(profile, alone, target, term, Q):
+    X, Y, weight = problem(Q=Q)
+    assert_is_the_definition(KernelRegression(target(Y), weight, profile, alone), Y, X, term)
+
+
+@targets
+@pytest.mark.parametrize("profile", [PROFILES["gaussian"], PROFILES["quartic"]], ids=["gaussian", "quartic"])
+@alone
+def test_the_gradient_is_that_of_the_paper(target, profile, alone):
+    """Meinicke et al., (23) to (32), with data in columns."""
+    X, Y, _ = problem(n=40, spread=0.5)
+    n = len(X)
+    x, y = X.T, Y.T
+    s = np.square(x[:, :, None] - x[:, None, :]).sum(axis=0)
+    K, slope = profile.value(s), profile.slope(s)
+    if alone:
+        np.fill_diagonal(K, 0.0)
+        np.fill_diagonal(slope, 0.0)
+    B, P = K / K.sum(axis=0), -2 * slope / K.sum(axis=0)
+    M = y.T @ y @ (B - np.eye(n))
+    Q = P * (M - np.ones((n, n)) @ (M * B))
+    expected = 2 / n * x @ (Q + Q.T - np.diag((Q + Q.T).sum(axis=0)))
+    found = KernelRegression(target(Y), np.ones(n), profile, alone).gradient(X)
+    assert_allclose(found.value, np.trace((B - np.eye(n)).T @ y.T @ y @ (B - np.eye(n))) / n, rtol=1e-11)
+    assert_allclose(found.gradient, expected.T, atol=1e-12)
+
+
+def test_a_conditionally_definite_matrix_will_do_and_need_not_be_centred():
+    X, Y, weight = problem()
+    apart = np.abs(Y[:, None] - Y[None]).sum(axis=2)  # of the first kind: minus a metric of that kind is so
+    profile = PROFILES["gaussian"]
+    J = np.eye(len(X)) - 1 / len(X)
+    plain, centred = (KernelRegression(GramTarget(G), weight, profile).gradient(X) for G in (-apart, -J @ apart @ J))
+    assert_allclose(plain.error, centred.error, rtol=1e-10)
+    assert_allclose(plain.gradient, centred.gradient, atol=1e-12)
+
+
+@targets
+@profiles
+def test_rows_in_any_order(target, profile):
+    X, Y, weight = problem()
+    order = np.random.default_rng(1).permutation(len(X))
+    found = KernelRegression(target(Y), weight, profile).gradient(X)
+    turned = KernelRegression(target(Y[order]), weight[order], profile).gradient(X[order])
+    assert_allclose(turned.value, found.value, rtol=1e-12)
+    assert_allclose(turned.gradient, found.gradient[order], atol=1e-12)
+
+
+@targets
+@profiles
+def test_blocks_and_threads_change_nothing(target, profile, monkeypatch):
+    X, Y, weight = problem(n=400)
+    objective = KernelRegression(target(Y), weight, profile)
+    whole = objective.gradient(X, barrier)
+    monkeypatch.setattr(kernel_regression, "_BLOCK_ENTRIES", 1)
+    monkeypatch.setattr(_arrays, "_ENTRIES_PER_THREAD", 1)
+    monkeypatch.setattr(_arrays.joblib, "cpu_count", lambda: 3)
+    with threadpool_limits(3):
+        cut = objective.gradient(X, barrier)
+    assert_allclose(cut.value, whole.value, rtol=1e-13)
+    assert_allclose(cut.error, whole.error, rtol=1e-11, atol=1e-13)
+    assert_allclose(cut.gradient, whole.gradient, atol=1e-13)
+
+
+@targets
+@pytest.mark.parametrize("profile", [PROFILES["quartic"], PROFILES["triweight"], Gaussian(GAUSSIAN_CUT)])
+def test_a_row_without_neighbours_is_predicted_by_the_mean_and_stays(target, profile):
+    X, Y, weight = problem(spread=0.3)
+    X[7] = 1e3
+    found = KernelRegression(target(Y), weight, profile).gradient(X, barrier)
+    assert_array_equal(np.flatnonzero(found.empty), [7])
+    assert_allclose(found.error[7], np.square(Y[7]).sum(), rtol=1e-12)
+    assert found.mass[7] == 0
+    assert (found.gradient[7] == 0).all()
+    assert np.isfinite(found.gradient).all()
+    assert_is_the_definition(KernelRegression(target(Y), weight, profile), Y, X, barrier)
+    beside = KernelRegression(target(Y), weight, profile, leave_one_out=False).gradient(X)
+    assert not beside.empty.any()
+    assert_allclose(beside.error[7], 0, atol=1e-12)
+
+
+@targets
+@pytest.mark.parametrize("away", [50.0, 1e3, 1e6])
+def test_a_gaussian_predicts_a_far_row_by_its_nearest_neighbour(target, away):
+    X, Y, weight = problem(spread=0.3)
+    X[7], X[3] = [away, 0.0], [3.0, 0.0]
+    found = KernelRegression(target(Y), weight, PROFILES["gaussian"]).gradient(X, barrier)
+    assert not found.empty.any()
+    assert_allclose(found.error[7], np.square(Y[7] - Y[3]).sum(), rtol=1e-10)
+    assert np.isfinite(found.gradient).all()
+    others = np.delete(np.arange(len(X)), 7)
+    without = KernelRegression(target(Y[others]), weight[others], PROFILES["gaussian"]).gradient(X[others], barrier)
+    assert_allclose(found.error[others], without.error, rtol=1e-9, atol=1e-12)
+
+
+def test_a_far_row_between_two_has_the_gradient_of_its_shares():
+    """Both are 60 bandwidths away, where exp underflows; their ratio depends on where exactly the row is."""
+    Y = np.array([[1.0], [-1.0], [0.5]])
+    X = np.array([[-60.0], [60.0], [0.002]])
+    objective = KernelRegression(DataTarget(Y), np.ones(3), PROFILES["gaussian"])
+    step = 1e-5
+    for i in range(3):
+        nudge = np.zeros((3, 1))
+        nudge[i] = step
+        slope = (objective.value(X + nudge).value - objective.value(X - nudge).value) / (2 * step)
+        assert abs(slope) > 1 or i < 2
+        assert_allclose(objective.gradient(X).gradient[i, 0], slope, rtol=1e-5)
+
+
+@targets
+@profiles
+@alone
+def test_latent_points_that_coincide(target, profile, alone):
+    X, Y, weight = problem(n=60)
+    X[20:40] = X[0]
+    assert_is_the_definition(KernelRegression(target(Y), weight, profile, alone), Y, X, barrier)
+    found = KernelRegression(target(Y), weight, profile, alone).gradient(np.zeros(X.shape), barrier)
+    assert_allclose(found.gradient, 0, atol=1e-15)
+    total = weight.sum() - (weight if alone else 0)
+    mean = (weight @ Y - (weight[:, None] * Y if alone else 0)) / np.reshape(total, (-1, 1))
+    assert_allclose(found.error, np.square(Y - mean).sum(axis=1), rtol=1e-10)
+
+
+@targets
+@profiles
+def test_two_rows_predict_each_other(target, profile):
+    X, Y = np.array([[0.0], [0.4]]), np.array([[1.0, 0.0], [-1.0, 0.0]])
+    found = KernelRegression(target(Y), np.ones(2), profile).gradient(X)
+    assert_allclose(found.error, [4.0, 4.0])
+    assert_allclose(found.gradient, 0, atol=1e-14)
+
+
+@targets
+@pytest.mark.parametrize("profile", [PROFILES["gaussian"], PROFILES["quartic"]], ids=["gaussian", "quartic"])
+def test_a_single_row_has_no_neighbours(target, profile):
+    found = KernelRegression(target(np.ones((1, 2))), np.ones(1), profile).gradient(np.zeros((1, 1)), barrier)
+    assert found.empty.all()
+    assert_allclose(found.error, 2.0)
+    assert (found.gradient == 0).all()
+
+
+@profiles
+def test_single_precision_data_are_taken_in_double(profile):
+    X, Y, weight = problem()
+    single = Y.astype(np.float32)
+    for target in (data, gram, make_target):
+        low = KernelRegression(target(single), weight, profile).gradient(X)
+        high = KernelRegression(target(single.astype(np.float64)), weight, profile).gradient(X)
+        assert low.gradient.dtype == np.float64
+        assert_allclose(low.value, high.value, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("shape", "form"), [((50, 25), DataTarget), ((50, 26), GramTarget)])
+def test_inner_products_are_taken_where_they_cost_less(shape, form):
+    Y = np.random.default_rng(0).normal(size=shape)
+    assert isinstance(make_target(Y), form)
+    X, weight = Y[:, :2], np.ones(50)
+    assert_is_the_definition(KernelRegression(make_target(Y), weight, PROFILES["gaussian"]), Y, X)
+
+
+def test_a_mass_may_be_barred_from_falling():
+    """The term alone: with nothing to predict, points that repel emptiness come together."""
+    X, Y, weight = problem(n=30)
+    objective = KernelRegression(DataTarget(0 * Y), weight, PROFILES["gaussian"])
+    before = objective.gradient(X, barrier)
+    after = objective.value(X - 0.1 * before.gradient, barrier)
+    assert after.value < before.value
+    assert_allclose(before.value, weight @ barrier(before.mass)[0] / weight.sum(), rtol=1e-13)
