@@ -50,7 +50,7 @@ from prinfold.exceptions import (
 from prinfold.geometry.folds import describe
 from prinfold.initialise import principal_axes, smallest_noise, weighted_mean
 from prinfold.latent import LatentSpace
-from prinfold.loops import Outcome, StopReason, progress_for, run_fixed_point
+from prinfold.loops import Highest, Last, Outcome, StopReason, progress_for, run_fixed_point
 
 _REGULARIZATION = 0.1
 """Constant λ by default: with ``width=1`` it held up best over simulated shapes and real tables alike."""
@@ -200,7 +200,7 @@ class TrainedFamily(GTMFamily):
                 max_iter=self.max_iter,
                 tol=self.tol,
                 listeners=[*progress, *callbacks],
-                keep_last=not model.monotone,
+                rule=Highest() if model.monotone else Last(),
             )
         for listener in (*progress, *callbacks):
             listener.close(str(outcome.reason))

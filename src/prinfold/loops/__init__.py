@@ -1,7 +1,21 @@
 """The loops, written once."""
 
 from prinfold.loops.descent import DESCENTS, Descent
-from prinfold.loops.fixed_point import Iteration, Outcome, StopReason, run_fixed_point
+from prinfold.loops.fixed_point import Iteration, Outcome, run_fixed_point
 from prinfold.loops.progress import progress_for
+from prinfold.loops.rules import Discrepancy, Highest, Last, Rule, StopReason, Validation
 
-__all__ = ["DESCENTS", "Descent", "Iteration", "Outcome", "StopReason", "progress_for", "run_fixed_point"]
+__all__ = [
+    "DESCENTS",
+    "Descent",
+    "Discrepancy",
+    "Highest",
+    "Iteration",
+    "Last",
+    "Outcome",
+    "Rule",
+    "StopReason",
+    "Validation",
+    "progress_for",
+    "run_fixed_point",
+]

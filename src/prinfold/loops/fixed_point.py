@@ -4,26 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from time import perf_counter
 from typing import Generic, TypeVar
 
-from prinfold.files import storable
+from prinfold.loops.rules import Highest, Rule, StopReason
 
 S = TypeVar("S")
-
-
-@storable
-class StopReason(Enum):
-    """Why training ended; the value is a sentence."""
-
-    CONVERGED = "The objective changed by less than tol."
-    MAX_ITER = "The iteration limit max_iter was reached before the objective settled."
-    CALLBACK = "A callback asked to stop."
-    INTERRUPTED = "Training was interrupted; the best model so far was kept."
-
-    def __str__(self) -> str:
-        return str(self.value)
 
 
 @dataclass(frozen=True)
@@ -47,7 +33,8 @@ class Outcome(Generic[S]):
 
     @property
     def converged(self) -> bool:
-        return self.reason is StopReason.CONVERGED
+        """Whether the loop ended because there was no more to do."""
+        return self.reason in (StopReason.CONVERGED, StopReason.NOISE, StopReason.VALIDATION)
 
 
 Listener = Callable[[Iteration[S]], bool]
@@ -61,30 +48,30 @@ def run_fixed_point(
     max_iter: int,
     tol: float,
     listeners: Sequence[Listener[S]] = (),
-    keep_last: bool = False,
+    rule: Rule | None = None,
 ) -> Outcome[S]:
     """Iterate ``step`` from ``begin()`` while ``measure(state)["objective"]`` still rises by ``tol``.
 
-    ``tol=0`` never stops early. The best state is returned, or with ``keep_last`` the last, for steps that need not go
-    uphill. A listener that returns True stops the loop. An interrupt from the keyboard stops it too; one that comes
-    before there is any state is passed on.
+    ``rule`` says which state is kept, by default the best, and when there is enough. ``tol=0`` never stops early,
+    whatever the rule, which then only keeps. A listener that returns True stops the loop. An interrupt from the
+    keyboard stops it too; one that comes before there is any state is passed on.
     """
     clock = perf_counter()
     state = best = begin()
     # One append records an iteration whole, so that an interrupt never leaves lists of unequal length.
     records = [measures := _record(measure(state), clock)]
-    highest, reason, index = -float("inf"), StopReason.MAX_ITER, 0
+    kept, reason, index = measures, StopReason.MAX_ITER, 0
+    rule = rule or Highest()
     try:
         while True:
-            if keep_last or measures["objective"] >= highest:
-                highest, best = measures["objective"], state
+            if rule.better(measures, kept):
+                kept, best = measures, state
             if _tell(listeners, Iteration(index, max_iter, state, measures)):
                 reason = StopReason.CALLBACK
                 break
-            if index and tol > 0 and abs(measures["objective"] - records[-2]["objective"]) < tol:
-                reason = StopReason.CONVERGED
-                break
-            if index == max_iter:
+            ending = _settled(records, rule, tol)
+            if ending is not None or index == max_iter:
+                reason = ending or reason
                 break
             state = step(state)
             measures = _record(measure(state), clock)
@@ -94,6 +81,16 @@ def run_fixed_point(
         reason = StopReason.INTERRUPTED
     history = {name: [record[name] for record in records] for name in records[0]}
     return Outcome(best, len(records) - 1, reason, history)
+
+
+def _settled(records: Sequence[Mapping[str, float]], rule: Rule, tol: float) -> StopReason | None:
+    """Why to end after the newest record, if there is a reason."""
+    if not tol > 0:
+        return None
+    ending = rule.stop(records)
+    if ending is None and len(records) > 1 and abs(records[-1]["objective"] - records[-2]["objective"]) < tol:
+        ending = StopReason.CONVERGED
+    return ending
 
 
 def _tell(listeners: Sequence[Listener[S]], iteration: Iteration[S]) -> bool:

@@ -6,7 +6,8 @@ import shutil
 import sys
 from typing import Any, Protocol, TextIO
 
-from prinfold.loops.fixed_point import Iteration, StopReason
+from prinfold.loops.fixed_point import Iteration
+from prinfold.loops.rules import StopReason
 
 _WIDTH = 28
 

@@ -1,0 +1,96 @@
+"""Which state of a loop is kept, and when the loop has done enough.
+
+A rule looks at what was measured at each iteration. Where a loop minimises an error that goes on falling long after
+the surface has begun to follow the noise, the rule is what keeps the surface smooth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import isnan
+from typing import Protocol
+
+from prinfold.files import storable
+
+Measures = Mapping[str, float]
+
+
+@storable
+class StopReason(Enum):
+    """Why training ended; the value is a sentence."""
+
+    CONVERGED = "The objective changed by less than tol."
+    NOISE = "The error has come down to the level of the noise."
+    VALIDATION = "The error of rows held out has stopped falling."
+    MAX_ITER = "The iteration limit max_iter was reached before the objective settled."
+    CALLBACK = "A callback asked to stop."
+    INTERRUPTED = "Training was interrupted; the best model so far was kept."
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Rule(Protocol):
+    """What is asked of a rule."""
+
+    def better(self, new: Measures, kept: Measures) -> bool:
+        """Whether the newest state takes the place of the one that is kept."""
+
+    def stop(self, records: Sequence[Measures]) -> StopReason | None:
+        """Why to end here, given all that was measured; None goes on."""
+
+
+@dataclass(frozen=True)
+class Highest:
+    """Keep the highest objective and go on; one that is no number is lower than any."""
+
+    def better(self, new: Measures, kept: Measures) -> bool:
+        return new["objective"] >= kept["objective"] or isnan(kept["objective"])
+
+    def stop(self, records: Sequence[Measures]) -> StopReason | None:
+        return None
+
+
+@dataclass(frozen=True)
+class Last:
+    """Keep what came last, for steps that need not go uphill."""
+
+    def better(self, new: Measures, kept: Measures) -> bool:
+        return True
+
+    def stop(self, records: Sequence[Measures]) -> StopReason | None:
+        return None
+
+
+@dataclass(frozen=True)
+class Discrepancy:
+    """Go on until the error is down to ``level``, and keep the first state that is.
+
+    Morozov's principle: what is left once the error equals the noise is noise, and only a surface that follows it
+    can do better.
+    """
+
+    level: float
+
+    def better(self, new: Measures, kept: Measures) -> bool:
+        return kept["error"] > self.level and new["objective"] >= kept["objective"]
+
+    def stop(self, records: Sequence[Measures]) -> StopReason | None:
+        return StopReason.NOISE if records[-1]["error"] <= self.level else None
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Keep the lowest error of rows held out, and end when it has not fallen for ``patience`` iterations."""
+
+    patience: int = 10
+
+    def better(self, new: Measures, kept: Measures) -> bool:
+        return new["validation"] < kept["validation"]
+
+    def stop(self, records: Sequence[Measures]) -> StopReason | None:
+        errors = [record["validation"] for record in records]
+        waited = len(errors) - 1 - errors.index(min(errors))
+        return StopReason.VALIDATION if waited >= self.patience else None

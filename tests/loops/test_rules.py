@@ -1,0 +1,57 @@
+"""Rules: which state a loop keeps, and when it has done enough."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prinfold.loops import Discrepancy, Highest, Last, StopReason, Validation, run_fixed_point
+
+
+def walk(errors, rule, *, validation=None, tol=1e-12):
+    """Walk along a list of errors; the state is the place in the list."""
+    seen = validation or errors
+
+    def measure(i):
+        return {"objective": -errors[i], "error": errors[i], "validation": seen[i]}
+
+    return run_fixed_point(lambda: 0, lambda i: i + 1, measure, max_iter=len(errors) - 1, tol=tol, rule=rule)
+
+
+def test_discrepancy_keeps_the_first_state_at_the_level_and_ends_there():
+    outcome = walk([5.0, 3.0, 1.9, 1.0, 0.1], Discrepancy(2.0))
+    assert (outcome.state, outcome.n_iter, outcome.reason) == (2, 2, StopReason.NOISE)
+    assert outcome.converged
+
+
+def test_discrepancy_ends_before_the_first_step_where_the_start_is_at_the_level():
+    outcome = walk([1.0, 0.5], Discrepancy(2.0))
+    assert (outcome.state, outcome.n_iter, outcome.reason) == (0, 0, StopReason.NOISE)
+
+
+def test_discrepancy_above_the_level_keeps_the_best():
+    outcome = walk([5.0, 3.0, 4.0, 3.5], Discrepancy(2.0))
+    assert (outcome.state, outcome.reason) == (1, StopReason.MAX_ITER)
+
+
+def test_without_a_tolerance_a_rule_keeps_but_never_ends():
+    outcome = walk([5.0, 1.9, 1.0, 0.1], Discrepancy(2.0), tol=0)
+    assert (outcome.state, outcome.n_iter, outcome.reason) == (1, 3, StopReason.MAX_ITER)
+
+
+def test_validation_waits_as_long_as_it_was_told_and_keeps_the_lowest():
+    errors = [9.0 - i for i in range(9)]
+    outcome = walk(errors, Validation(patience=3), validation=[5, 4, 3, 3.5, 3.2, 3.1, 1, 1, 1])
+    assert (outcome.state, outcome.n_iter, outcome.reason) == (2, 5, StopReason.VALIDATION)
+
+
+@given(st.lists(st.floats(0, 10), min_size=2, max_size=20), st.integers(1, 5))
+def test_what_validation_keeps_is_the_lowest_of_what_it_saw(seen, patience):
+    outcome = walk([30.0 - i for i in range(len(seen))], Validation(patience), validation=seen)
+    assert seen[outcome.state] == min(outcome.history["validation"])
+
+
+@pytest.mark.parametrize(("rule", "kept"), [(Highest(), 1), (Last(), 3)])
+def test_the_highest_or_the_last(rule, kept):
+    assert walk([5.0, 1.0, 4.0, 3.0], rule).state == kept
