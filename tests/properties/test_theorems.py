@@ -25,8 +25,7 @@ def latent_distances(model, X):
 
 def boundary(model, Z):
     """Which coordinates lie on the edge of the latent domain."""
-    domain = model.latent_.domain
-    return ((domain.lower + 1e-9 >= Z) | (domain.upper - 1e-9 <= Z)).any(axis=1)
+    return model.latent_.domain.boundary(Z)
 
 
 @cases()

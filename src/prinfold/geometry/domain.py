@@ -1,18 +1,35 @@
 """Where latent coordinates live: a box whose axes may be periodic, or the unit sphere.
 
-A domain answers the three questions that moving about in it raises: which valid coordinate is
-nearest (``retract``), how far is it from here to there the short way round (``difference``), and in
-which directions may one step (``frame``). Projection, metrics and latent spaces ask nothing else.
+A domain answers the questions that moving about in it raises: which valid coordinate is nearest
+(``retract``), how far is it from here to there the short way round (``difference``), in which directions
+may one step (``frame``), and what becomes of a descent that pushes against the edge (``restrain``).
+Projection, metrics and latent spaces ask little else.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray
+
+_EDGE = 1e-9
+"""A coordinate so near a bound lies on it."""
+
+
+class Restrained(NamedTuple):
+    """A quadratic model of m rows, in the frame, without what leads out of the domain.
+
+    ``gradient`` (m, q) and ``hessian`` (m, q, q) are those of the directions along the edge; ``frozen`` (m, q) marks
+    axes of the frame that must not move at all; ``drift`` (m, q) is a step back onto the edge that goes with any other.
+    """
+
+    gradient: FloatArray
+    hessian: FloatArray
+    frozen: BoolArray
+    drift: FloatArray
 
 
 class Domain(Protocol):
@@ -45,6 +62,15 @@ class Domain(Protocol):
 
     def frame(self, Z: FloatArray) -> FloatArray:
         """(n, Q, q) orthonormal directions in which one may move from Z."""
+
+    def boundary(self, Z: FloatArray) -> BoolArray:
+        """(n,) which coordinates lie on the edge."""
+
+    def beyond(self, Z: FloatArray) -> FloatArray:
+        """Where a map is evaluated for coordinates a little outside: retracted, unless it goes on there."""
+
+    def restrain(self, Z: FloatArray, gradient: FloatArray, hessian: FloatArray, size: FloatArray) -> Restrained:
+        """Take out of a descent at Z what pushes against the edge; ``size`` (n,)² stands in for curvature there."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +125,20 @@ class Box:
         eye = np.eye(self.n_columns)
         return np.broadcast_to(eye, (len(Z), *eye.shape))
 
+    def boundary(self, Z: FloatArray) -> BoolArray:
+        return np.asarray(((self.lower + _EDGE >= Z) | (self.upper - _EDGE <= Z)).any(axis=1))
+
+    def beyond(self, Z: FloatArray) -> FloatArray:
+        return self.retract(Z)
+
+    def restrain(self, Z: FloatArray, gradient: FloatArray, hessian: FloatArray, size: FloatArray) -> Restrained:
+        frozen = np.asarray(((self.lower >= Z) & (gradient > 0)) | ((self.upper <= Z) & (gradient < 0)))
+        # A frozen direction is decoupled: its own step is nil and it does not bend the others.
+        free = ~frozen
+        alone = np.eye(self.n_columns) * (size**2)[:, None, None]
+        hessian = np.where(free[:, :, None] & free[:, None, :], hessian, alone)
+        return Restrained(np.where(frozen, 0.0, gradient), hessian, frozen, np.zeros_like(gradient))
+
     @property
     def _period(self) -> FloatArray:
         # An open axis has none, and may have no length either.
@@ -142,3 +182,12 @@ class UnitSphere:
         first = np.cross(Z, axis)
         first /= np.linalg.norm(first, axis=1, keepdims=True)
         return np.stack([first, np.cross(Z, first)], axis=2)
+
+    def boundary(self, Z: FloatArray) -> BoolArray:
+        return np.zeros(len(Z), dtype=bool)
+
+    def beyond(self, Z: FloatArray) -> FloatArray:
+        return self.retract(Z)
+
+    def restrain(self, Z: FloatArray, gradient: FloatArray, hessian: FloatArray, size: FloatArray) -> Restrained:
+        return Restrained(gradient, hessian, np.zeros(gradient.shape, dtype=bool), np.zeros_like(gradient))

@@ -39,12 +39,13 @@ def second_derivatives(
     """(n, D, q, q) second derivatives at s = 0 of s ↦ y(retract(z + frame·s)), from Jacobians alone.
 
     ∂²y/∂s_j∂s_k = (∂_j J) f_k + J·∂²retract/∂s_j∂s_k with f the frame. The first term is a central
-    difference, one-sided where a bound is in the way; the second is nil in a box and −δ_jk J z on a sphere.
+    difference, one-sided where a bound is in the way that the map does not go beyond; the second is nil
+    in a box and −δ_jk J z on a sphere.
     """
     frame, h = domain.frame(Z), _STEP * latent_span(domain)
     columns = []
     for j in range(frame.shape[2]):
-        ahead, behind = domain.retract(Z + h * frame[:, :, j]), domain.retract(Z - h * frame[:, :, j])
+        ahead, behind = domain.beyond(Z + h * frame[:, :, j]), domain.beyond(Z - h * frame[:, :, j])
         moved = np.einsum("nq,nq->n", domain.difference(ahead, behind), frame[:, :, j])
         moved = np.where(moved > 0, moved, np.inf)  # an interval of no length has no second derivative
         columns.append(np.matmul((jacobian(ahead) - jacobian(behind)) / moved[:, None, None], frame))

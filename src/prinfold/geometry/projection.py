@@ -80,20 +80,14 @@ class _Local(NamedTuple):
     frame: FloatArray
     gradient: FloatArray
     frozen: BoolArray
+    drift: FloatArray
     values: FloatArray
     vectors: FloatArray
     size: FloatArray
 
     def only(self, rows: IntArray | BoolArray) -> _Local:
         """The same at some of the places."""
-        return _Local(
-            self.frame[rows],
-            self.gradient[rows],
-            self.frozen[rows],
-            self.values[rows],
-            self.vectors[rows],
-            self.size[rows],
-        )
+        return _Local._make(part[rows] for part in self)
 
 
 class _Solver(NamedTuple):
@@ -147,29 +141,18 @@ class _Solver(NamedTuple):
         frame, J, r = self.domain.frame(z), np.asarray(self.jacobian(z), dtype=float), X - y
         A = np.matmul(J, frame)
         gradient = -np.einsum("ndj,nd->nj", A, r)
-        frozen = self.frozen(z, gradient)
         second = second_derivatives(self.jacobian, self.domain, z, J)
         hessian = np.einsum("ndj,ndk->njk", A, A) - np.einsum("nd,ndjk->njk", r, second)
-        # A frozen direction is decoupled: its own step is nil and it does not bend the others.
-        free = ~frozen
         size = np.sqrt(_square(A.reshape(len(A), -1)))
-        alone = np.eye(A.shape[2]) * (size**2)[:, None, None]
-        hessian = np.where(free[:, :, None] & free[:, None, :], hessian, alone)
-        gradient = np.where(frozen, 0.0, gradient)
+        gradient, hessian, frozen, drift = self.domain.restrain(z, gradient, hessian, size)
         values, vectors = np.linalg.eigh(hessian)
         residual = np.sqrt(_square(r))
         rounding = 16 * self.eps * (np.sqrt(_square(X)) + np.sqrt(_square(y)))
         limit = size * (self.tol * (residual + size * latent_span(self.domain)) + rounding)
         # A maximum or saddle is stationary too; from there one steps down the side.
         small = (np.sqrt(_square(gradient)) <= limit) & (values[:, 0] >= -1e-6 * size * (size + residual))
-        return _Local(frame, gradient, frozen, values, vectors, size), small | (size == 0)
-
-    def frozen(self, z: FloatArray, gradient: FloatArray) -> BoolArray:
-        """Directions that lead out of the box: at a bound, with the descent pushing outwards."""
-        if self.domain.dimension < self.domain.n_columns:
-            return np.zeros(gradient.shape, dtype=bool)
-        low, high = self.domain.lower, self.domain.upper
-        return np.asarray(((z <= low) & (gradient > 0)) | ((z >= high) & (gradient < 0)))
+        small &= size**2 * np.sqrt(_square(drift)) <= limit
+        return _Local(frame, gradient, frozen, drift, values, vectors, size), small | (size == 0)
 
     def move(self, X: FloatArray, z: FloatArray, y: FloatArray, active: IntArray, local: _Local) -> BoolArray:
         """Try steps with growing damping until each row has one that does not climb; edits z and y in place."""
@@ -201,7 +184,7 @@ def _step(local: _Local, damping: float, longest: float) -> FloatArray:
     nudge = 0.01 * longest / (1 + 1e3 * damping)
     stuck = (local.values[:, 0] < -1e-6 * local.size**2) & (np.abs(along[:, 0]) < 1e-6 * longest)
     along[:, 0] = np.where(stuck, np.where(along[:, 0] < 0, -nudge, nudge), along[:, 0])
-    step = np.where(local.frozen, 0.0, np.einsum("nij,nj->ni", local.vectors, along))
+    step = np.where(local.frozen, 0.0, np.einsum("nij,nj->ni", local.vectors, along)) + local.drift / (1.0 + damping)
     length = np.sqrt(_square(step))
     return np.asarray(step * np.minimum(1.0, longest / np.where(length > 0, length, 1.0))[:, None])
 

@@ -196,8 +196,7 @@ def quadrature(domain: Domain, corners: FloatArray) -> tuple[FloatArray, FloatAr
     flat, edges = flat.reshape(-1, Q), np.repeat(edges, len(rule), axis=0)
     h = 1e-5
     slopes = [
-        domain.difference(domain.retract(flat + h * edges[:, :, j]), domain.retract(flat - h * edges[:, :, j]))
-        / (2 * h)
+        domain.difference(domain.beyond(flat + h * edges[:, :, j]), domain.beyond(flat - h * edges[:, :, j])) / (2 * h)
         for j in range(q1 - 1)
     ]
-    return domain.retract(flat), np.stack(slopes, axis=2), np.tile(mass, F) / factorial(q1 - 1)
+    return domain.beyond(flat), np.stack(slopes, axis=2), np.tile(mass, F) / factorial(q1 - 1)

@@ -1,0 +1,190 @@
+"""Latent domains bounded by a contour: all places where a density is not below a threshold.
+
+Such a region may have any shape, with holes and in several pieces. What it is known by is the log-density with its
+derivatives, and some places inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from prinfold._typing import BoolArray, FloatArray
+from prinfold.geometry.domain import Restrained
+
+_RIM = 1e-12
+"""How much higher than the threshold, in log-density, a place on the contour may be; rounding makes a tenth of it."""
+
+_SLACK = 1e-6
+"""Share of the extent by which coordinates may have been rounded and still count as inside, as for a box."""
+
+_FARTHEST = 1e100
+"""Coordinates beyond this are held there: their squares would be infinite."""
+
+_CLIMB, _HALVINGS = 60, 60
+
+
+class LogDensity(Protocol):
+    """A function of latent coordinates, with as many derivatives as wanted."""
+
+    def log_density(self, Z: FloatArray) -> FloatArray:
+        """(n,) values; −inf far from everything is allowed."""
+
+    def log_density_gradient(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Values and gradients (n, Q)."""
+
+    def log_density_hessian(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Values, gradients and Hessians (n, Q, Q)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """{z : c(z) ≥ 0} with c(z) = log p(z) − ``floor``.
+
+    ``anchors`` (a, Q) are places known to be inside, at least one in every piece that is to be found; ``low`` and
+    ``high`` are the corners of a box around the region, near enough.
+    """
+
+    density: LogDensity
+    floor: float
+    anchors: FloatArray
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.low)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.low)
+
+    @property
+    def lower(self) -> FloatArray:
+        return np.asarray(self.low)
+
+    @property
+    def upper(self) -> FloatArray:
+        return np.asarray(self.high)
+
+    @property
+    def periodic(self) -> tuple[bool, ...]:
+        """No axis is."""
+        return (False,) * self.n_columns
+
+    def height(self, Z: FloatArray) -> FloatArray:
+        """(n,) c(z), negative outside."""
+        return np.asarray(self.density.log_density(Z) - self.floor)
+
+    def contains(self, Z: FloatArray) -> BoolArray:
+        finite = np.asarray(np.isfinite(Z).all(axis=1))
+        c, slope = self.density.log_density_gradient(np.where(finite[:, None], Z, 0.0))
+        rounded = _SLACK * float((self.upper - self.lower).max())
+        slack = rounded * np.linalg.norm(slope, axis=1) + rounded**2 + _RIM
+        return np.asarray(finite & (c - self.floor >= -slack))
+
+    def retract(self, Z: FloatArray) -> FloatArray:
+        """Valid coordinates near by: up the slope of the density to the contour, at worst towards the nearest anchor.
+
+        None moves farther than its nearest anchor is away, and those inside do not move.
+        """
+        Z = np.clip(np.asarray(Z, dtype=np.float64), -_FARTHEST, _FARTHEST)
+        outside = np.flatnonzero(self.height(Z) < 0)
+        if len(outside):
+            Z[outside] = self._pulled(Z[outside])
+        return Z
+
+    def difference(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        return A - B
+
+    def frame(self, Z: FloatArray) -> FloatArray:
+        eye = np.eye(self.n_columns)
+        return np.broadcast_to(eye, (len(Z), *eye.shape))
+
+    def boundary(self, Z: FloatArray) -> BoolArray:
+        c, slope = self.density.log_density_gradient(Z)
+        # Where the contour has shrunk to a point there is no slope, and all of it is boundary.
+        return np.asarray(c - self.floor <= 1e-9 * (1.0 + np.linalg.norm(slope, axis=1)))
+
+    def beyond(self, Z: FloatArray) -> FloatArray:
+        """As they are: what has a density everywhere is defined everywhere."""
+        return Z
+
+    def restrain(self, Z: FloatArray, gradient: FloatArray, hessian: FloatArray, size: FloatArray) -> Restrained:
+        """Steps along the contour where a descent would cross it.
+
+        That is one step of sequential quadratic programming: minimise g·s + ½ sᵀHs subject to c + ∇c·s ≥ 0. Where
+        Newton's own step would break the constraint, s = −c∇c/‖∇c‖² + t with t along the contour, and H is that of
+        the Lagrangian, H − λ∇²c, with λ = g·∇c/‖∇c‖².
+        """
+        gradient, hessian, drift = gradient.copy(), hessian.copy(), np.zeros_like(gradient)
+        c, slope = self.density.log_density_gradient(Z)
+        c = np.maximum(c - self.floor, 0.0)
+        steep = np.einsum("nq,nq->n", slope, slope)
+        push = np.einsum("nq,nq->n", slope, gradient)
+        held = np.flatnonzero((push > 0) & (steep > 0))
+        step = _descent(gradient[held], hessian[held], size[held])
+        held = held[c[held] + np.einsum("nq,nq->n", slope[held], step) < _RIM]
+        if len(held):
+            bend = self.density.log_density_hessian(Z[held])[2]
+            away = np.where(c[held] > _RIM, c[held] / steep[held], 0.0)
+            drift[held] = -away[:, None] * slope[held]
+            lagrangian = hessian[held] - (push[held] / steep[held])[:, None, None] * bend
+            normal = slope[held] / np.sqrt(steep[held])[:, None]
+            along = np.eye(self.n_columns) - normal[:, :, None] * normal[:, None, :]
+            pull = gradient[held] + np.einsum("nij,nj->ni", lagrangian, drift[held])
+            gradient[held] = np.einsum("nij,nj->ni", along, pull)
+            alone = (size[held] ** 2)[:, None, None] * (np.eye(self.n_columns) - along)
+            hessian[held] = along @ lagrangian @ along + alone
+        return Restrained(gradient, hessian, np.zeros(gradient.shape, dtype=bool), drift)
+
+    @cached_property
+    def _tree(self) -> cKDTree:
+        return cKDTree(self.anchors)
+
+    def _pulled(self, Z: FloatArray) -> FloatArray:
+        """Newton's method for c = a hair above 0 up the slope; rows that it leads astray are bisected instead."""
+        nearest = self._tree.query(Z)
+        most, anchor = np.asarray(nearest[0]), self.anchors[np.asarray(nearest[1])]
+        z, active = Z.copy(), np.arange(len(Z))
+        astray = np.zeros(len(Z), dtype=bool)
+        for _ in range(_CLIMB):
+            c, slope = self.density.log_density_gradient(z[active])
+            c = c - self.floor
+            todo = ~((c >= 0) & (c <= _RIM))
+            active, c, slope = active[todo], c[todo], slope[todo]
+            if len(active) == 0:
+                break
+            steep = np.einsum("nq,nq->n", slope, slope)
+            lost = (steep == 0) | ~np.isfinite(c)
+            step = (0.5 * _RIM - np.where(lost, 0.0, c)) / np.where(lost, 1.0, steep)
+            z[active] += step[:, None] * slope
+            lost |= np.linalg.norm(z[active] - Z[active], axis=1) > most[active]
+            astray[active[lost]] = True
+            active = active[~lost]
+        astray[active] = True
+        z[astray] = self._bisected(Z[astray], anchor[astray])
+        return z
+
+    def _bisected(self, outside: FloatArray, inside: FloatArray) -> FloatArray:
+        """A place on each segment where the region begins; the inner end where it is all there is."""
+        kept, low, high = inside.copy(), np.zeros(len(inside)), np.ones(len(inside))
+        for _ in range(_HALVINGS if len(inside) else 0):
+            middle = 0.5 * (low + high)
+            trial = inside + middle[:, None] * (outside - inside)
+            within = self.height(trial) >= 0
+            kept[within] = trial[within]
+            low, high = np.where(within, middle, low), np.where(within, high, middle)
+        return kept
+
+
+def _descent(gradient: FloatArray, hessian: FloatArray, size: FloatArray) -> FloatArray:
+    """−|H|⁻¹ g, which descends whatever the curvature."""
+    values, vectors = np.linalg.eigh(hessian)
+    scale = np.maximum(np.abs(values), 1e-12 * (size**2)[:, None])
+    along = np.einsum("nij,ni->nj", vectors, gradient) / np.where(scale > 0, scale, 1.0)
+    return -np.asarray(np.einsum("nij,nj->ni", vectors, along))
