@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.manifold import LocallyLinearEmbedding
 
-from prinfold import GTM
+from prinfold import GTM, initialise
 from prinfold._arrays import as_rows
 from prinfold.exceptions import InvalidDataError
 from prinfold.initialise import principal_axes, weighted_mean
@@ -174,3 +175,57 @@ def test_a_single_row_with_weight_is_too_few(dtype):
         gtm().fit(X, sample_weight=np.eye(len(X))[4])
     two = gtm().fit(X, sample_weight=np.eye(len(X))[4] + np.eye(len(X))[5])
     assert np.isfinite(two.transform(X)).all()
+
+
+# ------------------------------------------------------------------------------- some rows, and the others after them
+
+
+def test_rows_even_steps_apart_by_radius_know_no_order_place_turn_or_unit():
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(100, 3)), rng.uniform(1, 2, 100)
+    chosen = initialise.evenly_by_radius(X, weight, 17)
+    assert len(chosen) == 17
+    assert (np.diff(chosen) > 0).all()
+    order = rng.permutation(100)
+    mixed = initialise.evenly_by_radius(X[order], weight[order], 17)
+    assert set(order[mixed]) == set(chosen)
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    assert_array_equal(initialise.evenly_by_radius(5.0 * X @ turn + 2.0, weight, 17), chosen)
+    assert_array_equal(initialise.evenly_by_radius(X, weight, 100), np.arange(100))
+
+
+def test_an_extension_keeps_what_is_linear_and_the_rows_themselves():
+    rng = np.random.default_rng(1)
+    X, A = rng.uniform(size=(300, 2)) @ rng.normal(size=(2, 5)), rng.normal(size=(5, 2))
+    inner = 0.2 * X[:40] + 0.8 * X.mean(axis=0)
+    assert_allclose(initialise.extend(X, X @ A, inner), inner @ A, atol=0.02 * (X @ A).std())
+    assert_allclose(initialise.extend(X, X @ A, X[:40]), X[:40] @ A, atol=0.05 * (X @ A).std())
+    assert_array_equal(initialise.extend(X[:1], X[:1] @ A, X[:3]), np.repeat(X[:1] @ A, 3, axis=0))
+
+
+def test_embedding_all_rows_uses_the_embedding_as_it_is_for_those_it_sees():
+    X = np.random.default_rng(2).normal(size=(90, 3))
+    Z = initialise.embed_all(lambda rows: rows[:, :2] ** 3, X, np.ones(90), most=50)
+    seen = initialise.evenly_by_radius(X, np.ones(90), 50)
+    assert_array_equal(Z[seen], X[seen, :2] ** 3)
+    assert np.isfinite(Z).all()
+
+
+def test_kernel_pca_separates_what_a_plane_cannot():
+    """Two rings about one centre: the first components of feature space tell them apart by radius."""
+    angle = np.linspace(0, 2 * np.pi, 80, endpoint=False)
+    ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    X = np.vstack([0.3 * ring, 2.0 * ring])
+    Z = initialise.KernelPCA().embed(X, 3)
+    radius = np.linalg.norm(Z - Z.mean(axis=0), axis=1)
+    assert radius[:80].max() < radius[80:].min()
+    rows = np.random.default_rng(0).normal(size=(50, 3)) * [3.0, 2.0, 1.0]
+    assert_allclose(initialise.KernelPCA().embed(100 * rows, 2), initialise.KernelPCA().embed(rows, 2), atol=1e-8)
+
+
+def test_locally_linear_weights_are_regularised_where_they_are_not_determined():
+    rng = np.random.default_rng(3)
+    for n_columns, reg in ((3, 1e-3), (20, 1e-9)):
+        X = rng.normal(size=(60, n_columns))
+        expected = LocallyLinearEmbedding(n_components=2, n_neighbors=8, eigen_solver="dense", reg=reg).fit_transform(X)
+        assert_array_equal(initialise.SPECTRAL["lle"].embed(X, 2, 8), expected)

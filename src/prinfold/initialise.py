@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
 
 from prinfold._arrays import Rows, Selection, as_rows, dense, sum_blocks
-from prinfold._typing import FloatArray
+from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError
 from prinfold.latent import LatentSpace, Sphere
 
@@ -92,7 +92,12 @@ def _scatter(rows: Rows, part: slice) -> FloatArray:
 
 
 def _fix_signs(directions: FloatArray) -> FloatArray:
-    """Make the leading entry of each direction positive.
+    """Make the leading entry of each direction positive."""
+    return np.asarray(directions * leading_signs(directions)[:, None])
+
+
+def leading_signs(directions: FloatArray) -> FloatArray:
+    """(r,) sign of the leading entry of each row, 1 where all are nil.
 
     Leading is the first within 1 % of the largest, so that a tie such as (½, −½) has one answer
     whatever the rounding.
@@ -100,7 +105,7 @@ def _fix_signs(directions: FloatArray) -> FloatArray:
     size = np.abs(directions)
     leading = np.argmax(size >= 0.99 * size.max(axis=1, keepdims=True), axis=1)
     sign = np.sign(directions[np.arange(len(directions)), leading])
-    return np.asarray(directions * np.where(sign == 0, 1.0, sign)[:, None])
+    return np.where(sign == 0, 1.0, sign)
 
 
 def principal_nodes(latent: LatentSpace, axes: Axes) -> FloatArray:
@@ -151,6 +156,19 @@ def _some_rows(rows: Rows, rng: np.random.Generator) -> Selection:
     return np.sort(np.argpartition(scattered, _ROWS_TO_SORT)[:_ROWS_TO_SORT])
 
 
+def evenly_by_radius(X: FloatArray, weight: FloatArray, n: int) -> IntArray:
+    """(≤ n,) indices, rising, of rows that are even steps apart when all are sorted by distance from their mean.
+
+    So chosen they depend on what is in the rows alone: not on their order, nor on where the table stands, how it is
+    turned or in which units it is.
+    """
+    if len(X) <= n:
+        return np.arange(len(X))
+    gap = X - np.average(X, axis=0, weights=weight)
+    ranked = np.lexsort((*X.T, np.einsum("nd,nd->n", gap, gap)))
+    return np.sort(ranked[np.linspace(0, len(X) - 1, n).round().astype(int)])
+
+
 def spread_over(latent: LatentSpace, E: FloatArray) -> FloatArray:
     """Latent coordinates from an embedding in any units.
 
@@ -179,10 +197,92 @@ class Embedder:
     name: str
     build: Callable[[int, int], Any]
 
+    def sizes(self, X: FloatArray, wanted: Sequence[int] = _NEIGHBORHOODS) -> list[int]:
+        """Neighbourhood sizes to try, rising, none so small that the data fall apart."""
+        return sorted({_connecting_neighbors(X, min(k, len(X) - 1)) for k in wanted})
+
+    def embed(self, X: FloatArray, n_components: int, n_neighbors: int) -> FloatArray:
+        """(n, n_components) coordinates of the rows."""
+        return np.asarray(self.build(n_components, n_neighbors).fit_transform(X), dtype=np.float64)
+
     def embeddings(self, X: FloatArray, n_components: int) -> list[FloatArray]:
-        """Embeddings for several neighbourhood sizes, none so small that the data fall apart."""
-        sizes = sorted({_connecting_neighbors(X, min(k, len(X) - 1)) for k in _NEIGHBORHOODS})
-        return [np.asarray(self.build(n_components, k).fit_transform(X), dtype=np.float64) for k in sizes]
+        """Embeddings for several neighbourhood sizes."""
+        return [self.embed(X, n_components, k) for k in self.sizes(X)]
+
+
+@dataclass(frozen=True)
+class SparingLLE(Embedder):
+    """Locally linear embedding, regularised as by its authors: where there are more neighbours than columns.
+
+    Elsewhere the weights of neighbours are determined, and a trace of 1e-9 only serves rows that lie in a flat.
+    """
+
+    def embed(self, X: FloatArray, n_components: int, n_neighbors: int) -> FloatArray:
+        share = 1e-3 if n_neighbors > X.shape[1] else 1e-9
+        return np.asarray(
+            self.build(n_components, n_neighbors).set_params(reg=share).fit_transform(X), dtype=np.float64
+        )
+
+
+@dataclass(frozen=True)
+class KernelPCA:
+    """Principal components of feature space, of a Gaussian kernel exp(−γ‖x − x'‖²) with 1/γ the mean of ‖x − x'‖²."""
+
+    name: str = "kernel_pca"
+
+    def sizes(self, X: FloatArray, wanted: Sequence[int] = ()) -> list[int]:
+        """It knows no neighbourhoods, for which 0 stands."""
+        return [0]
+
+    def embed(self, X: FloatArray, n_components: int, n_neighbors: int = 0) -> FloatArray:
+        """(n, n_components) coordinates of the rows."""
+        from sklearn.decomposition import KernelPCA as Transformer
+
+        # Two rows are twice the total variance apart on average.
+        gamma = 0.5 / max(float(X.var(axis=0).sum()), np.finfo(float).tiny)
+        transformer = Transformer(n_components, kernel="rbf", gamma=gamma, eigen_solver="dense")
+        return np.asarray(transformer.fit_transform(X), dtype=np.float64)
+
+
+def principal_coordinates(X: FloatArray, weight: FloatArray, n_components: int) -> FloatArray:
+    """(n, min(Q, D)) coordinates of the rows in their principal plane."""
+    rows = as_rows(X, weighted_mean(X, weight), weight)
+    return np.asarray(rows.block(slice(None)) @ principal_axes(rows, n_components).directions.T)
+
+
+def embed_all(
+    embed: Callable[[FloatArray], FloatArray], X: FloatArray, weight: FloatArray, most: int = _SPECTRAL_ROWS
+) -> FloatArray:
+    """(n, Q) an embedding of all rows: of some by ``embed``, spread evenly, and of the others by their neighbours."""
+    some = evenly_by_radius(X, weight, most)
+    others = np.setdiff1d(np.arange(len(X)), some)
+    found = embed(X[some])
+    Z = np.empty((len(X), found.shape[1]))
+    Z[some] = found
+    if len(others):
+        Z[others] = extend(X[some], found, X[others])
+    return Z
+
+
+def extend(X: FloatArray, Z: FloatArray, new: FloatArray, n_neighbors: int = 12) -> FloatArray:
+    """(m, Q) coordinates of new rows from those Z (n, Q) of the rows X: Σ_k a_k z_k over the nearest.
+
+    The weights a add up to 1 and minimise ‖x − Σ a_k x_k‖² + 1e-3 Σ_k ‖x − x_k‖² Σ a², so that what is linear in the
+    data stays nearly so, and a row that is among X gets nearly its own coordinates.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    tree = NearestNeighbors(n_neighbors=min(n_neighbors, len(X))).fit(X)
+    out = np.empty((len(new), Z.shape[1]))
+    for part in as_rows(new, width=n_neighbors * new.shape[1]).slices:
+        near = tree.kneighbors(new[part], return_distance=False)
+        gap = X[near] - new[part][:, None, :]
+        gram = np.einsum("mkd,mld->mkl", gap, gap)
+        ridge = 1e-3 * np.trace(gram, axis1=1, axis2=2)
+        gram += np.maximum(ridge, np.finfo(float).tiny)[:, None, None] * np.eye(near.shape[1])
+        share = np.linalg.solve(gram, np.ones((*near.shape, 1)))[..., 0]
+        out[part] = np.einsum("mk,mkq->mq", share / share.sum(axis=1, keepdims=True), Z[near])
+    return out
 
 
 def _connecting_neighbors(X: FloatArray, n_neighbors: int) -> int:
@@ -221,3 +321,6 @@ EMBEDDERS = {
     "lle": Embedder("lle", _lle),
     "laplacian": Embedder("laplacian", _laplacian),
 }
+
+SPECTRAL: dict[str, Embedder | KernelPCA] = {**EMBEDDERS, "lle": SparingLLE("lle", _lle), "kernel_pca": KernelPCA()}
+"""Embeddings for latent points that are parameters of their own."""

@@ -40,8 +40,8 @@ class Evaluated(Protocol):
         """The number to be minimised; not finite where x is out of bounds."""
 
     @property
-    def gradient(self) -> FloatArray:
-        """Its derivative by x, of the shape of x."""
+    def gradient(self) -> Any:
+        """Its derivative by x, an array of the shape of x; any type, for evaluations that may go without."""
 
 
 E = TypeVar("E", bound=Evaluated)
