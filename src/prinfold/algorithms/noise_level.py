@@ -36,7 +36,7 @@ def noise_level(X: FloatArray, Y: FloatArray, weight: FloatArray, profile: Profi
         return 0.0
     rows = np.unique(np.linspace(0, n - 1, min(n, _MOST_ROWS)).astype(np.intp))
     n_near = min(n, _MOST_NEIGHBORS + 1)
-    distance, near = cKDTree(X).query(X[rows], k=n_near)
+    distance, near = map(np.asarray, cKDTree(X).query(X[rows], k=n_near))
     size = max(1, _BLOCK_NUMBERS // (n_near * (Y.shape[1] + Q + 1)))
     total = 0.0
     for i in range(0, len(rows), size):
@@ -70,3 +70,35 @@ def _across(X: FloatArray, Y: FloatArray, rows: IntArray, near: IntArray, k: Flo
     along = np.where(real, np.einsum("bqd,bd->bq", tangents, left), 0.0)
     squared = np.einsum("bd,bd->b", left, left) - np.einsum("bq,bq->b", along, along)
     return np.asarray(np.maximum(squared, 0.0) / (1.0 + np.square(solve[:, 0]).sum(axis=1)))
+
+
+def neighborhood_noise(Y: FloatArray, weight: FloatArray, n_components: int) -> float:
+    """Mean squared distance of rows Y (n, D) from the Q-dimensional plane through their neighbours in data space.
+
+    It needs no latent points, so that a surface which is folded where it should not be has no part in it. Where
+    the noise is wider than the distance between rows it comes out too small: neighbours are then chosen by their noise.
+    """
+    n, D = Y.shape
+    n_near = min(n - 1, 6 + 3 * n_components)
+    if n_near < n_components + 2 or n_components >= D:
+        return 0.0
+    rows = np.unique(np.linspace(0, n - 1, min(n, _MOST_ROWS)).astype(np.intp))
+    near = np.asarray(cKDTree(Y).query(Y[rows], k=n_near + 1)[1])
+    # Where a row has twins it may not be the first of its own neighbours; one of the twins is left out for it.
+    itself = np.where((near == rows[:, None]).any(axis=1), (near == rows[:, None]).argmax(axis=1), 0)
+    near = near[np.arange(n_near + 1) != itself[:, None]].reshape(len(rows), n_near)
+    size = max(1, _BLOCK_NUMBERS // (n_near * D))
+    parts = [slice(i, i + size) for i in range(0, len(rows), size)]
+    squared = np.concatenate([_off_plane(Y, rows[part], near[part], weight, n_components) for part in parts])
+    return float(np.average(squared, weights=weight[rows]))
+
+
+def _off_plane(Y: FloatArray, rows: IntArray, near: IntArray, weight: FloatArray, n_components: int) -> FloatArray:
+    """(b,) squared distances of rows from the principal planes of their neighbours, corrected for the means' own."""
+    share = weight[near] / weight[near].sum(axis=1, keepdims=True)
+    mean = np.einsum("bk,bkd->bd", share, Y[near])
+    _, _, directions = np.linalg.svd(np.sqrt(share)[:, :, None] * (Y[near] - mean[:, None]), full_matrices=False)
+    left = Y[rows] - mean
+    along = np.einsum("bqd,bd->bq", directions[:, :n_components], left)
+    squared = np.einsum("bd,bd->b", left, left) - np.einsum("bq,bq->b", along, along)
+    return np.asarray(np.maximum(squared, 0.0) / (1.0 + np.square(share).sum(axis=1)))
