@@ -1,0 +1,151 @@
+"""Coordinates in which squared distances are what a kernel says they are: section 3 of Meinicke et al. (2005).
+
+A kernel k on data stands for inner products in some feature space. Centred at the mean feature the training rows span
+at most n − 1 dimensions of it, so that an eigendecomposition of their kernel matrix gives each a row of ordinary
+coordinates with the same inner products, and kernel evaluations give those of any other row. A method for tables then
+works in feature space as it stands. Centring makes conditionally positive definite kernels serve as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg import eigh
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+
+Kernel = Callable[[FloatArray, FloatArray], FloatArray]
+"""Kernel values (n, m) between the rows of two tables."""
+
+_NEGATIVE = 1e-6
+"""Eigenvalues below minus this share of the largest are no rounding: the kernel is not positive definite."""
+
+_NIL = 1e-12
+"""Eigenvalues below this share of the largest are left out: coordinates of rounding."""
+
+
+class Features(Protocol):
+    """Where rows lie, in coordinates whose distances count."""
+
+    def coordinates(self, table: FloatArray) -> FloatArray:
+        """(n, r) coordinates of rows, the mean of the training rows at the origin, float64."""
+
+    def beyond(self, table: FloatArray) -> FloatArray:
+        """(n,) squared distance of rows from the space that the training rows span."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlainFeatures:
+    """The columns themselves, about ``offset`` (D,)."""
+
+    offset: FloatArray
+
+    def coordinates(self, table: FloatArray) -> FloatArray:
+        return np.subtract(table, self.offset, dtype=np.float64)
+
+    def beyond(self, table: FloatArray) -> FloatArray:
+        return np.zeros(len(table))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelFeatures:
+    """Coordinates Φ(x) = k̃(x, ·) U Λ^(−½), with U Λ Uᵀ the centred kernel matrix k̃ of the training rows.
+
+    Parameters
+    ----------
+    kernel : callable or None
+        Kernel values of two tables; None where tables hold kernel values against the training rows already.
+    rows : (n, D) array
+        Training rows; not used where kernel values are given.
+    column_mean : (n,) array
+        Mean kernel value of each training row with all of them.
+    weight : (n,) array
+        Shares of the training rows in those means, which sum to one.
+    basis : (n, r) array
+        U Λ^(−½).
+    """
+
+    kernel: Kernel | None
+    rows: FloatArray
+    column_mean: FloatArray
+    weight: FloatArray
+    basis: FloatArray
+
+    def coordinates(self, table: FloatArray) -> FloatArray:
+        return self._centred(self._values(table)) @ self.basis
+
+    def beyond(self, table: FloatArray) -> FloatArray:
+        if self.kernel is None:  # a row's kernel value with itself is not among those given
+            return np.zeros(len(table))
+        itself = np.array([float(np.squeeze(self.kernel(row, row))) for row in table[:, None]])
+        values = self._values(table)
+        length = itself - 2.0 * values @ self.weight + self.weight @ self.column_mean
+        within = np.square(self._centred(values) @ self.basis).sum(axis=1)
+        return np.asarray(np.maximum(length - within, 0.0))
+
+    def _values(self, table: FloatArray) -> FloatArray:
+        if self.kernel is None:
+            return np.asarray(table, dtype=np.float64)
+        return kernel_values(self.kernel, table, self.rows)
+
+    def _centred(self, values: FloatArray) -> FloatArray:
+        return np.asarray(values - (values @ self.weight)[:, None] - self.column_mean + self.weight @ self.column_mean)
+
+
+def kernel_features(kernel: Kernel | None, rows: FloatArray, weight: FloatArray) -> KernelFeatures:
+    """Coordinates from a kernel on training rows, or from their kernel matrix (n, n) where ``kernel`` is None."""
+    values = np.asarray(rows, dtype=np.float64) if kernel is None else kernel_values(kernel, rows, rows)
+    asymmetry = float(np.abs(values - values.T).max())
+    if asymmetry > 1e-8 * float(np.abs(values).max()):
+        raise InvalidDataError(f"the kernel matrix is not symmetric: two entries differ by {asymmetry:.3g}")
+    share = weight / weight.sum()
+    mean = values @ share
+    blank = KernelFeatures(kernel, rows, mean, share, np.empty((len(values), 0)))
+    spectrum, vectors = eigh(blank._centred(0.5 * (values + values.T)))
+    largest = float(max(spectrum[-1], 0.0))
+    if spectrum[0] < -_NEGATIVE * max(largest, np.finfo(float).tiny):
+        raise InvalidDataError(
+            f"the kernel is not conditionally positive definite: centred, its matrix has eigenvalues from "
+            f"{spectrum[0]:.3g} to {largest:.3g}; use another feature_kernel, or raise its smallest eigenvalues"
+        )
+    real = spectrum > _NIL * largest
+    return KernelFeatures(kernel, rows, mean, share, vectors[:, real] / np.sqrt(spectrum[real]))
+
+
+def kernel_values(kernel: Kernel, A: FloatArray, B: FloatArray) -> FloatArray:
+    """(n, m) kernel values in float64, refused where they are not what was asked for."""
+    values = np.asarray(kernel(A, B), dtype=np.float64)
+    if values.shape != (len(A), len(B)) or not np.isfinite(values).all():
+        raise InvalidParameterError(
+            f"feature_kernel must return finite values of shape (n, m) for tables of n and m rows; for {len(A)} and "
+            f"{len(B)} it returned shape {values.shape}"
+        )
+    return values
+
+
+def l1_kernel(A: FloatArray, B: FloatArray) -> FloatArray:
+    """½(‖a‖₁ + ‖b‖₁ − ‖a − b‖₁), UKR's (17): squared distances in feature space are L1 distances of the data."""
+    from scipy.spatial.distance import cdist  # deferred: most fits have no feature kernel
+
+    far = cdist(np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64), "cityblock")
+    return np.asarray(0.5 * (np.abs(A).sum(axis=1)[:, None] + np.abs(B).sum(axis=1) - far))
+
+
+def make_kernel(name: str | Kernel, options: Mapping[str, Any] | None) -> Kernel:
+    """A kernel by name, ours or one of scikit-learn's, or one that was given."""
+    options = dict(options or {})
+    if callable(name):
+        return lambda A, B: name(A, B, **options)
+    if name == "l1":
+        return l1_kernel
+    from sklearn.metrics.pairwise import pairwise_kernels
+
+    return lambda A, B: pairwise_kernels(A, B, metric=name, **options)
+
+
+KERNEL_NAMES = ("l1", "linear", "rbf", "laplacian", "polynomial", "cosine", "sigmoid", "chi2", "additive_chi2")
+"""Kernels known by name: the L1 kernel of the paper, and scikit-learn's."""
