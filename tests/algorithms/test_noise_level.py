@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from prinfold.algorithms.noise_level import noise_level
+from prinfold import datasets
+from prinfold.algorithms.noise_level import neighborhood_noise, noise_level
 from prinfold.kernels.profiles import PROFILES
 
 GAUSSIAN = PROFILES["gaussian"]
@@ -79,3 +80,35 @@ def test_defined_in_empty_places_and_for_too_few_rows(name):
     assert noise_level(np.zeros_like(X), Y, weight, PROFILES[name]) < np.inf
     assert noise_level(X[:4], Y[:4], weight[:4], PROFILES[name]) == 0.0
     assert noise_level(X, Y[:, :1], weight, PROFILES[name]) == 0.0
+
+
+# ------------------------------------------------------------------------------------------ neighbours in data space
+
+
+@pytest.mark.parametrize(("n", "noise"), [(300, 0.05), (300, 0.1), (300, 0.2), (1000, 0.1)])
+def test_neighbours_show_the_noise_of_a_half_circle_whether_it_is_narrow_or_wide(n, noise):
+    levels = []
+    for seed in range(3):
+        X = datasets.make_half_circle(n, noise=noise, rng=seed).X
+        levels.append(neighborhood_noise(X, np.ones(n), 1))
+    assert_allclose(np.mean(levels), noise**2, rtol=0.25)
+
+
+@pytest.mark.parametrize("D", [3, 10, 30])
+def test_neighbours_in_a_shapeless_cloud_show_nothing(D):
+    X = np.random.default_rng(0).standard_normal((300, D))
+    assert neighborhood_noise(X, np.ones(300), 2) == np.inf
+
+
+def test_disorder_of_latent_points_has_no_part_in_what_neighbours_show():
+    X, Y, weight = curve(400, 3, 0.02)
+    shuffled = np.random.default_rng(5).permutation(X)
+    assert noise_level(shuffled, Y, weight, GAUSSIAN) > 100 * neighborhood_noise(Y, weight, 1)
+
+
+def test_neighbours_of_repeated_and_of_few_rows():
+    _, Y, weight = curve(50, 3, 0.05)
+    assert neighborhood_noise(np.repeat(Y, 2, axis=0), np.ones(100), 1) < np.inf
+    assert neighborhood_noise(Y[:5], weight[:5], 1) == np.inf
+    assert neighborhood_noise(Y[:, :1], weight, 1) == 0.0
+    assert neighborhood_noise(np.ones((50, 3)), weight, 1) == np.inf

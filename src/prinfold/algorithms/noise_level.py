@@ -8,6 +8,8 @@ within a bandwidth, and what is left of a row *across* the surface does not depe
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 from scipy.spatial import cKDTree
 
@@ -19,6 +21,13 @@ _MOST_ROWS = 2000
 
 _MOST_NEIGHBORS = 256
 """A straight piece is known well enough from so many."""
+
+_ROWS_WITH_PLANES = 500
+"""The same for planes through neighbours in data space, each of which takes an eigendecomposition."""
+
+_LONG = 3.0
+"""How many times the variance along a neighbourhood must exceed what chance makes of variance that is the same in all
+directions."""
 
 _BLOCK_NUMBERS = 2**21
 
@@ -75,30 +84,49 @@ def _across(X: FloatArray, Y: FloatArray, rows: IntArray, near: IntArray, k: Flo
 def neighborhood_noise(Y: FloatArray, weight: FloatArray, n_components: int) -> float:
     """Mean squared distance of rows Y (n, D) from the Q-dimensional plane through their neighbours in data space.
 
-    It needs no latent points, so that a surface which is folded where it should not be has no part in it. Where
-    the noise is wider than the distance between rows it comes out too small: neighbours are then chosen by their noise.
+    It needs no latent points, so that a start which puts rows side by side that have nothing to do with each other has
+    no part in it. Where rows are nearer to each other than the noise is wide, neighbours are chosen by their noise, and
+    look alike in all directions. Neighbourhoods are therefore doubled until their variance along the plane is several
+    times that across it in each direction; inf where that never happens: then nothing is known.
     """
     n, D = Y.shape
-    n_near = min(n - 1, 6 + 3 * n_components)
-    if n_near < n_components + 2 or n_components >= D:
+    if n_components >= D:
         return 0.0
-    rows = np.unique(np.linspace(0, n - 1, min(n, _MOST_ROWS)).astype(np.intp))
-    near = np.asarray(cKDTree(Y).query(Y[rows], k=n_near + 1)[1])
-    # Where a row has twins it may not be the first of its own neighbours; one of the twins is left out for it.
-    itself = np.where((near == rows[:, None]).any(axis=1), (near == rows[:, None]).argmax(axis=1), 0)
-    near = near[np.arange(n_near + 1) != itself[:, None]].reshape(len(rows), n_near)
-    size = max(1, _BLOCK_NUMBERS // (n_near * D))
-    parts = [slice(i, i + size) for i in range(0, len(rows), size)]
-    squared = np.concatenate([_off_plane(Y, rows[part], near[part], weight, n_components) for part in parts])
-    return float(np.average(squared, weights=weight[rows]))
+    rows = np.unique(np.linspace(0, n - 1, min(n, _ROWS_WITH_PLANES)).astype(np.intp))
+    tree, n_near, breadth = cKDTree(Y), 6 + 3 * n_components, _breadth(Y, weight)
+    while n_near < n // 2:
+        near = np.asarray(tree.query(Y[rows], k=n_near + 1)[1])
+        planes = [_planes(Y, i, js, weight, n_components) for i, js in zip(rows, near, strict=True)]
+        along, across, squared = np.average(planes, axis=0, weights=weight[rows])
+        # Among n_near points that are noise in d directions the longest axis has (1 + √(d/n_near))² of the mean variance.
+        chance = (1.0 + np.sqrt(breadth / n_near)) ** 2
+        if along / n_components > _LONG * chance * across / min(breadth, D - n_components):
+            return float(squared)
+        n_near *= 2
+    return inf
 
 
-def _off_plane(Y: FloatArray, rows: IntArray, near: IntArray, weight: FloatArray, n_components: int) -> FloatArray:
-    """(b,) squared distances of rows from the principal planes of their neighbours, corrected for the means' own."""
-    share = weight[near] / weight[near].sum(axis=1, keepdims=True)
-    mean = np.einsum("bk,bkd->bd", share, Y[near])
-    _, _, directions = np.linalg.svd(np.sqrt(share)[:, :, None] * (Y[near] - mean[:, None]), full_matrices=False)
-    left = Y[rows] - mean
-    along = np.einsum("bqd,bd->bq", directions[:, :n_components], left)
-    squared = np.einsum("bd,bd->b", left, left) - np.einsum("bq,bq->b", along, along)
-    return np.asarray(np.maximum(squared, 0.0) / (1.0 + np.square(share).sum(axis=1)))
+def _breadth(Y: FloatArray, weight: FloatArray) -> float:
+    """(Σλ)² / Σλ² of the principal variances λ: in how many directions rows spread evenly."""
+    scaled = np.sqrt(weight / weight.sum())[:, None] * (Y - np.average(Y, axis=0, weights=weight))
+    scatter = scaled @ scaled.T if len(Y) < Y.shape[1] else scaled.T @ scaled
+    squares = float(np.square(scatter).sum())
+    return float(np.trace(scatter) ** 2 / squares) if squares > 0 else 1.0
+
+
+def _planes(Y: FloatArray, row: int, near: IntArray, weight: FloatArray, n_components: int) -> tuple[float, ...]:
+    """Variances along and across the principal plane of a row's neighbours, and its own squared distance from it."""
+    near = near[near != row][: len(near) - 1]  # where a row has twins it need not be among its own neighbours
+    share = weight[near] / weight[near].sum()
+    mean = share @ Y[near]
+    spread = np.sqrt(share)[:, None] * (Y[near] - mean)
+    left = Y[row] - mean
+    # Whichever of the two products of the neighbours with themselves is the smaller has all the variances.
+    wide = spread.shape[0] < spread.shape[1]
+    variances, vectors = np.linalg.eigh(spread @ spread.T if wide else spread.T @ spread)
+    axes = vectors[:, -n_components:]
+    if wide:
+        axes = spread.T @ (axes / np.sqrt(np.maximum(variances[-n_components:], np.finfo(float).tiny)))
+    off = max(float(left @ left - np.square(left @ axes).sum()), 0.0)
+    along = float(variances[-n_components:].sum())
+    return along, float(variances.sum()) - along, off / (1.0 + float(share @ share))

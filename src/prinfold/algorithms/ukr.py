@@ -124,8 +124,13 @@ def fetch_back(X: FloatArray, lost: BoolArray, reach: float) -> FloatArray:
 
 
 def noise_rule(problem: Problem, X: FloatArray) -> Rule:
-    """End where the error is down to the noise across the surface, as seen from the latent points X to start from."""
-    return Discrepancy(NOISE_SLACK * noise_level(X, problem.Y, problem.weight, problem.regression.profile))
+    """End where the error is down to the noise across the surface.
+
+    Of the two estimates the lower counts: the one made from the latent points X to start from is too high where they
+    are in disorder, the one made from neighbours in data space where bends are sharp.
+    """
+    across = noise_level(X, problem.Y, problem.weight, problem.regression.profile)
+    return Discrepancy(NOISE_SLACK * min(across, neighborhood_noise(problem.Y, problem.weight, X.shape[1])))
 
 
 def minimum_rule(problem: Problem, X: FloatArray) -> Rule:
