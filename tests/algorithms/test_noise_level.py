@@ -111,4 +111,4 @@ def test_neighbours_of_repeated_and_of_few_rows():
     assert neighborhood_noise(np.repeat(Y, 2, axis=0), np.ones(100), 1) < np.inf
     assert neighborhood_noise(Y[:5], weight[:5], 1) == np.inf
     assert neighborhood_noise(Y[:, :1], weight, 1) == 0.0
-    assert neighborhood_noise(np.ones((50, 3)), weight, 1) == np.inf
+    assert neighborhood_noise(np.full((50, 3), 0.1), weight, 1) == 0.0

@@ -90,7 +90,7 @@ def neighborhood_noise(Y: FloatArray, weight: FloatArray, n_components: int) -> 
     times that across it in each direction; inf where that never happens: then nothing is known.
     """
     n, D = Y.shape
-    if n_components >= D:
+    if n_components >= D or not np.ptp(Y, axis=0).any():
         return 0.0
     rows = np.unique(np.linspace(0, n - 1, min(n, _ROWS_WITH_PLANES)).astype(np.intp))
     tree, n_near, breadth = cKDTree(Y), 6 + 3 * n_components, _breadth(Y, weight)
@@ -98,7 +98,7 @@ def neighborhood_noise(Y: FloatArray, weight: FloatArray, n_components: int) -> 
         near = np.asarray(tree.query(Y[rows], k=n_near + 1)[1])
         planes = [_planes(Y, i, js, weight, n_components) for i, js in zip(rows, near, strict=True)]
         along, across, squared = np.average(planes, axis=0, weights=weight[rows])
-        # Among n_near points that are noise in d directions the longest axis has (1 + √(d/n_near))² of the mean variance.
+        # Of n_near points that are noise in d directions the longest axis has (1 + √(d/n_near))² of the mean variance.
         chance = (1.0 + np.sqrt(breadth / n_near)) ** 2
         if along / n_components > _LONG * chance * across / min(breadth, D - n_components):
             return float(squared)
