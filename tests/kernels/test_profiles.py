@@ -48,3 +48,18 @@ def test_a_truncated_gaussian_differs_by_less_than_its_stated_bound():
     s = np.linspace(0, 100, 2001)
     lost = Gaussian().value(s) - Gaussian(GAUSSIAN_CUT).value(s)
     assert 0 < lost.max() <= np.exp(-18.0)
+
+
+@profiles
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+def test_draws_have_the_second_moment_of_the_kernel(profile, dimension):
+    """∫ r² k / ∫ k by quadrature, within five standard errors; and the mean is nil."""
+    draws = profile.draw(np.random.default_rng(0), 20_000, dimension)
+    end = min(profile.reach, 40.0)
+    mass, moment = (
+        quad(lambda r, e=e: r ** (dimension - 1 + e) * profile.value(np.array(r * r)), 0, end)[0] for e in (0, 2)
+    )
+    square = (draws**2).sum(axis=1)
+    assert abs(square.mean() - moment / mass) < 5 * square.std() / np.sqrt(len(square))
+    assert (np.abs(draws.mean(axis=0)) < 5 * draws.std(axis=0) / np.sqrt(len(draws))).all()
+    assert (square < profile.reach**2).all()

@@ -19,6 +19,7 @@ from prinfold.files import save
 from prinfold.geometry.domain import Box
 from prinfold.geometry.metric import stretch
 from prinfold.geometry.projection import Projection, project_to_surface, surface_starts
+from prinfold.geometry.region import Region
 from prinfold.kernels.distances import squared_distances
 from prinfold.latent import LatentSpace
 
@@ -229,7 +230,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
             return None
         domain = self.latent_.domain
         # A sphere of r² vertices has them √(4π)/r apart.
-        extent = max(np.subtract(domain.high, domain.low)) if isinstance(domain, Box) else np.sqrt(4 * np.pi)
+        extent = max(np.subtract(domain.high, domain.low)) if isinstance(domain, Box | Region) else np.sqrt(4 * np.pi)
         return int(np.clip(1 + _VERTICES_PER_DETAIL * extent / self._detail(), *limits))
 
     def _forget(self) -> None:

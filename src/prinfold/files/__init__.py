@@ -31,7 +31,8 @@ from prinfold.exceptions import (
     UnknownModelError,
 )
 from prinfold.files.steps import INNER, REVIVE, STEPS
-from prinfold.latent import Lattice, Points, Sphere
+from prinfold.kernels.profiles import Gaussian, Power
+from prinfold.latent import Cloud, Lattice, Points, Sphere
 
 FORMAT = 1
 """Version of the layout; raised whenever an older reader could misread a file."""
@@ -46,7 +47,7 @@ _MOST_BYTES = 2**33
 _KINDS = frozenset("fiub")
 
 C = TypeVar("C", bound=type)
-_classes: dict[str, Any] = {"Lattice": Lattice, "Points": Points, "Sphere": Sphere}
+_classes: dict[str, Any] = {each.__name__: each for each in (Cloud, Gaussian, Lattice, Points, Power, Sphere)}
 
 
 def storable(cls: C) -> C:

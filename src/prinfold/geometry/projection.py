@@ -217,6 +217,26 @@ def surface_starts(X: FloatArray, mesh: Mesh, domain: Domain, n_starts: int) -> 
     return starts
 
 
+def graph_starts(X: FloatArray, points: FloatArray, latent: FloatArray, edges: IntArray, n_starts: int) -> FloatArray:
+    """(n, n_starts, Q) places to start from where there is no mesh: the nearest of K surface points, then other basins.
+
+    These are points no farther than all their neighbours along ``edges`` (E, 2), nearest first, whose neighbours are
+    not too far away for anything near them to be nearer. Rows with fewer of them repeat the first.
+    """
+    neighbours = _neighbour_table(len(points), edges)
+    reach = _BULGE * np.sqrt(_square(points[neighbours] - points[:, None]).max(axis=1))
+    centre, starts = points.mean(axis=0), np.empty((len(X), n_starts, latent.shape[1]))
+    size = max(1, _BLOCK_NUMBERS // len(points))
+    for i in range(0, len(X), size):
+        squared = _pairs_squared(X[i : i + size] - centre, points - centre)
+        nearest = squared.argmin(axis=1)
+        starts[i : i + size] = latent[nearest][:, None]
+        limit = (np.sqrt(np.maximum(squared.min(axis=1), 0.0))[:, None] + reach) ** 2
+        row, rank, vertex = _rivals(squared, limit, neighbours, n_starts)
+        starts[i + row, rank] = latent[vertex]
+    return starts
+
+
 def foot_latent(mesh: Mesh, domain: Domain, face: IntArray, barycentric: FloatArray) -> FloatArray:
     """Latent coordinates of points of a mesh: z₀ + Σ λ_j (z_j − z₀), differences taken the short way round."""
     corners = np.asarray(mesh.latent, dtype=float)[np.asarray(mesh.faces)[face]]
@@ -231,7 +251,8 @@ def _neighbour_table(n_vertices: int, faces: IntArray) -> IntArray:
     """(V, most) neighbours of each vertex along the edges of faces; short rows are filled with the vertex itself."""
     q1 = faces.shape[1]
     pairs = np.concatenate([faces[:, [i, j]] for i in range(q1) for j in range(q1) if i != j] or [faces[:0, [0, 0]]])
-    pairs = np.unique(pairs, axis=0)
+    # One number for each pair sorts many times faster than pairs do.
+    pairs = np.stack(np.divmod(np.unique(pairs[:, 0].astype(np.int64) * n_vertices + pairs[:, 1]), n_vertices), axis=1)
     count = np.bincount(pairs[:, 0], minlength=n_vertices)
     table = np.repeat(np.arange(n_vertices)[:, None], max(1, count.max(initial=0)), axis=1)
     place = np.arange(len(pairs)) - np.repeat(np.cumsum(count) - count, count)

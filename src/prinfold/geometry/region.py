@@ -167,13 +167,13 @@ class Region:
             astray[active[lost]] = True
             active = active[~lost]
         astray[active] = True
-        z[astray] = self._bisected(Z[astray], anchor[astray])
+        z[astray] = self.crossing(anchor[astray], Z[astray])
         return z
 
-    def _bisected(self, outside: FloatArray, inside: FloatArray) -> FloatArray:
-        """A place on each segment where the region begins; the inner end where it is all there is."""
+    def crossing(self, inside: FloatArray, outside: FloatArray, halvings: int = _HALVINGS) -> FloatArray:
+        """Where the region ends on each segment from a place inside to one outside, found by halving; never beyond."""
         kept, low, high = inside.copy(), np.zeros(len(inside)), np.ones(len(inside))
-        for _ in range(_HALVINGS if len(inside) else 0):
+        for _ in range(halvings if len(inside) else 0):
             middle = 0.5 * (low + high)
             trial = inside + middle[:, None] * (outside - inside)
             within = self.height(trial) >= 0

@@ -41,6 +41,9 @@ class Profile(Protocol):
     def volume(self, dimension: int) -> float:
         """∫ k(‖u‖²) du over space: what a density is divided by."""
 
+    def draw(self, rng: np.random.Generator, n: int, dimension: int) -> FloatArray:
+        """(n, dimension) draws from the density k(‖u‖²) / volume."""
+
     def split(self, s: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         """(k, g, c) with k = k(s) and c·g = dk/ds, written over ``s`` and ``room``; k and g may be one array."""
 
@@ -64,6 +67,9 @@ class Gaussian:
 
     def volume(self, dimension: int) -> float:
         return float((2 * pi) ** (dimension / 2))
+
+    def draw(self, rng: np.random.Generator, n: int, dimension: int) -> FloatArray:
+        return rng.standard_normal((n, dimension))
 
     def split(self, s: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         if self.reach < inf:
@@ -97,6 +103,12 @@ class Power:
         # Surface of the unit sphere times a beta integral.
         d, p = dimension, self.power
         return float(pi ** (d / 2) * gamma(p + 1) / gamma(p + 1 + d / 2))
+
+    def draw(self, rng: np.random.Generator, n: int, dimension: int) -> FloatArray:
+        # With t = r² the density t^(d/2 − 1) (1 − t)^p of the squared radius is a beta density.
+        direction = rng.standard_normal((n, dimension))
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        return np.asarray(direction * np.sqrt(rng.beta(dimension / 2, self.power + 1, (n, 1))))
 
     def split(self, s: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         np.subtract(1.0, s, out=s)

@@ -11,6 +11,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.geometry.domain import Box
+from prinfold.geometry.region import Region
 from prinfold.latent import LatentSpace
 
 _INNER = 0.6
@@ -128,7 +129,7 @@ class Space(Layout):
 def layout_of(latent: LatentSpace, *, flat: bool = False) -> Layout:
     """The layout that suits a latent space; ``flat`` keeps to the first two axes of three or more."""
     domain, labels = latent.domain, latent.chart_labels
-    if not isinstance(domain, Box):  # the sphere, on Lambert's cylinder
+    if not isinstance(domain, Box | Region):  # the sphere, on Lambert's cylinder
         return Plane((-np.pi, -1.0), (np.pi, 1.0), (True, False), labels, latent.chart, _from_lambert)
     if latent.n_columns == 1:
         return Ring(labels) if domain.periodic[0] else Strip(*_widen(domain.low[0], domain.high[0]), labels)
@@ -145,7 +146,7 @@ def local_frame(latent: LatentSpace, Z: FloatArray) -> FloatArray:
     On a plane these are the axes; on the sphere east and north, so that a glyph keeps its true shape
     where the chart itself would stretch it towards the poles.
     """
-    if isinstance(latent.domain, Box):
+    if isinstance(latent.domain, Box | Region):
         return np.broadcast_to(np.eye(latent.n_columns)[:2], (len(Z), 2, latent.n_columns))
     longitude = np.arctan2(Z[:, 1], Z[:, 0])
     east = np.stack([-np.sin(longitude), np.cos(longitude), np.zeros(len(Z))], axis=1)

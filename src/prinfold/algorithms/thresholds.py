@@ -1,0 +1,76 @@
+"""Where the latent domain of a kernel method ends: rules for the density threshold η of UKR's (7) and (9).
+
+Densities are relative to a single kernel at its peak and hold each point's own kernel, so that none of the N points
+lies below 1/N.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidParameterError
+
+_ROUNDING = 1e-9
+"""Share by which a threshold stays below the density of a point that is to be inside."""
+
+
+class Threshold(Protocol):
+    """A rule for η."""
+
+    def level(self, density: FloatArray, weight: FloatArray) -> float:
+        """η from the density at the latent points and their weights (m,)."""
+
+
+@dataclass(frozen=True)
+class Least:
+    """η = min_i p(x_i): all latent points are inside (UKR, step 6)."""
+
+    def level(self, density: FloatArray, weight: FloatArray) -> float:
+        return float(density.min()) * (1.0 - _ROUNDING)
+
+
+@dataclass(frozen=True)
+class Contour:
+    """The highest η that keeps a ``share`` of the weight inside, such as 0.9 for the 90 % contour."""
+
+    share: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise InvalidParameterError(f"share must be a number above 0 and at most 1, got {self.share!r}")
+
+    def level(self, density: FloatArray, weight: FloatArray) -> float:
+        order = np.argsort(-density, kind="stable")
+        kept = np.cumsum(weight[order])
+        last = int(np.searchsorted(kept, self.share * kept[-1] * (1.0 - _ROUNDING)))
+        return float(density[order[last]]) * (1.0 - _ROUNDING)
+
+
+@dataclass(frozen=True)
+class Level:
+    """A given η."""
+
+    eta: float
+
+    def level(self, density: FloatArray, weight: FloatArray) -> float:
+        if not 0 < self.eta <= density.max():
+            raise InvalidParameterError(
+                f"threshold={self.eta:g} leaves no row inside: the latent density at the rows, relative to the peak of "
+                f"a single kernel, ranges from {density.min():.3g} to {density.max():.3g}; choose a value in that range"
+            )
+        return float(self.eta)
+
+
+THRESHOLDS: dict[str, Threshold] = {"auto": Least()}
+"""Rules by name."""
+
+
+def make_threshold(given: str | float | Threshold) -> Threshold:
+    """The rule that a parameter stands for: a name, a number η, or a rule itself."""
+    if isinstance(given, str):
+        return THRESHOLDS[given]
+    return Level(float(given)) if isinstance(given, float | int | np.number) else given

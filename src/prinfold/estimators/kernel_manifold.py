@@ -1,0 +1,196 @@
+"""The verbs that methods with kernel regression on latent points share."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray, IntArray, Mesh, RandomState
+from prinfold._validate import Constraint, as_generator, check_latent, check_parameters, integer, one_of, real
+from prinfold.algorithms.kernel_map import KernelMap
+from prinfold.algorithms.thresholds import THRESHOLDS, Contour, make_threshold
+from prinfold.estimators.base import PrincipalManifold
+from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
+from prinfold.files import storable
+from prinfold.geometry.projection import Projection, graph_starts, project_to_surface
+from prinfold.kernels.mixtures import Mixture
+from prinfold.kernels.profiles import PROFILES, Gaussian, Power
+from prinfold.latent import Cloud
+from prinfold.loops import StopReason
+
+_COMPACT_WIDTH = 0.4
+"""A kernel that is nil from a distance of 1 on is about as wide as a Gaussian with this standard deviation."""
+
+_DETAIL = {1: 1.0, 2: 2.0}
+"""Kernel widths within which the surface hardly folds, by latent dimension; 4 beyond, where meshes soon grow too large.
+What falls between the vertices is found from the nodes."""
+
+_N_STARTS = 8
+_MOST_ROUNDS = 200
+"""Rounds of drawing after which what still falls outside the latent domain is moved to its edge."""
+
+storable(Contour)
+
+THRESHOLD = (
+    one_of(tuple(THRESHOLDS))
+    | real(0, above=True)
+    | Constraint(lambda v: isinstance(v, Contour), "a Contour, such as Contour(0.9)")
+)
+"""What a ``threshold`` parameter may be."""
+
+
+class KernelManifold(PrincipalManifold):
+    """A surface y(z) = Σ w k(z − c) y / Σ w k(z − c) over latent points, where their density is high enough.
+
+    A method finds the latent points; fitted, it has what :meth:`_surface` makes of them: ``latent_``, ``embedding_``,
+    ``values_`` and ``offset_``. It has parameters ``kernel`` and ``threshold``.
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = (*PrincipalManifold._stored, "embedding_", "values_", "offset_")
+    _constraints: ClassVar[dict[str, Constraint]] = {"kernel": one_of(tuple(PROFILES)), "threshold": THRESHOLD}
+    kernel: str
+    threshold: Any
+    latent_: Cloud
+    embedding_: FloatArray
+    values_: FloatArray
+    offset_: FloatArray
+    _model: KernelMap
+
+    @property
+    def threshold_(self) -> float:
+        """Density threshold η of the latent domain, relative to the peak of a single kernel."""
+        check_is_fitted(self)
+        return self.latent_.threshold
+
+    def latent_density(self, Z: Any) -> FloatArray:
+        """Density of the latent points, p(z) = Σ w k(z − c) / Σ w over the volume of k; it integrates to 1.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, Q)
+            Latent coordinates, inside the domain or outside.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        Z = check_latent(Z, self.latent_.n_columns)
+        return self._model.density(Z) / self.latent_.profile.volume(self.latent_.n_columns)
+
+    def sample(self, n: int = 1, *, random_state: RandomState = None, return_latent: bool = False) -> Any:
+        """Points of the surface, their latent coordinates drawn from the latent density within the domain.
+
+        Parameters
+        ----------
+        n : int, default=1
+            How many.
+        random_state : int, RandomState or Generator, default=None
+            Seed.
+        return_latent : bool, default=False
+            Whether the latent coordinates are returned too.
+
+        Returns
+        -------
+        ndarray of shape (n, D), or that and an ndarray of shape (n, Q)
+        """
+        check_is_fitted(self)
+        if not integer(0).test(n):
+            raise InvalidParameterError(f"n must be {integer(0).words}, got {n!r}")
+        Z = _draw(self.latent_, n, as_generator(random_state))
+        points = self._point(Z)
+        return (points, Z) if return_latent else points
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _profile(self) -> Gaussian | Power:
+        return PROFILES[self.kernel]
+
+    def _surface(
+        self, centres: FloatArray, values: FloatArray, weight: FloatArray, name: IntArray, offset: FloatArray
+    ) -> dict[str, Any]:
+        """What a fit leaves of latent points ``centres`` (m, Q) with ``values`` (m, D) + ``offset`` (D,).
+
+        ``name`` (n,) says which of them belongs to each training row. Rows outside the domain have the coordinate
+        on its edge that is nearest, or nearly so.
+        """
+        profile, weight = self._profile(), np.asarray(weight, dtype=np.float64)
+        density = np.exp(Mixture(centres, weight, profile).log_density(centres))
+        latent = Cloud(centres, weight, profile, make_threshold(self.threshold).level(density, weight))
+        return {
+            "latent_": latent,
+            "embedding_": latent.domain.retract(latent.centres)[name],
+            "values_": values,
+            "offset_": offset,
+            "n_features_in_": values.shape[1],
+            "_model": KernelMap(latent.centres, values, latent.weight, profile),
+        }
+
+    def _point(self, Z: FloatArray) -> FloatArray:
+        return self._model.point(Z) + self.offset_
+
+    def _jacobian(self, Z: FloatArray) -> FloatArray:
+        return self._model.jacobian(Z)
+
+    def _detail(self) -> float:
+        return _DETAIL.get(self.latent_.n_columns, 4.0) * min(1.0, _COMPACT_WIDTH * self.latent_.profile.reach)
+
+    def _nearest_latent(self, table: FloatArray) -> FloatArray:
+        """Latent coordinates of the nearest points of the surface, UKR's (19)."""
+        return self._nearest(table).latent.astype(table.dtype, copy=False)
+
+    def _nearest_block(self, rows: FloatArray, mesh: Mesh, nodes: FloatArray) -> Projection:
+        if len(mesh.faces):
+            return super()._nearest_block(rows, mesh, nodes)
+        latent = self.latent_
+        starts = graph_starts(rows, nodes, latent.nodes, latent.edges, _N_STARTS)
+        return project_to_surface(rows, self._point, self._jacobian, latent.domain, starts)
+
+    def _restore(self) -> None:
+        """Rebuild what a file leaves out, and refuse parts that do not fit together."""
+        check_parameters(self, self._constraints)
+        for wanted, holds in self._sound().items():
+            if not holds:
+                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        latent = self.latent_
+        self._model = KernelMap(latent.centres, self.values_, latent.weight, latent.profile)
+
+    def _sound(self) -> dict[str, bool]:
+        """What a model in a file must be like, and whether it is; later ones may rely on earlier ones."""
+        latent: Any = self.latent_
+        if type(latent) is not Cloud:
+            return {"latent points with a density": False}
+        m, D, Q = len(latent.centres), self.n_features_in_, latent.n_columns
+        names, embedding = getattr(self, "feature_names_in_", None), np.asarray(self.embedding_)
+        placed = _is_real(self.embedding_) and embedding.ndim == 2 and embedding.shape[1] == Q
+        return {
+            f"values of shape {(m, D)}": _is_real(self.values_) and self.values_.shape == (m, D),
+            f"an offset of shape {(D,)}": _is_real(self.offset_) and self.offset_.shape == (D,),
+            f"an embedding of {Q} columns inside the latent domain": placed
+            and bool(latent.domain.contains(embedding).all()),
+            "a name for each column": names is None or len(names) == D,
+            "a reason for stopping": isinstance(self.stop_reason_, StopReason),
+            "a history as long as its iterations": {len(each) for each in self.history_.values()} == {self.n_iter_ + 1},
+        }
+
+
+def _draw(latent: Cloud, n: int, rng: np.random.Generator) -> FloatArray:
+    """(n, Q) draws from the latent density, kept if they fall inside the domain."""
+    share = latent.weight / latent.weight.sum()
+    kept, wanted = latent.centres[:0], n
+    for round_ in range(_MOST_ROUNDS):
+        if wanted <= 0:
+            break
+        drawn = rng.choice(len(share), size=wanted, p=share)
+        Z: FloatArray = latent.centres[drawn] + latent.profile.draw(rng, wanted, latent.n_columns)
+        # A region of single points has no volume to hit.
+        Z = latent.domain.retract(Z) if round_ == _MOST_ROUNDS - 1 else Z[latent.domain.height(Z) >= 0]
+        kept = np.concatenate([kept, Z])
+        wanted = n - len(kept)
+    return kept
+
+
+def _is_real(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype.kind == "f" and bool(np.isfinite(array).all())

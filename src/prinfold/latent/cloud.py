@@ -1,0 +1,256 @@
+"""Latent points with a density, and the region where it is high enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import log
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.geometry.region import Region
+from prinfold.kernels.mixtures import Mixture
+from prinfold.kernels.profiles import PROFILES, Gaussian, Power
+from prinfold.latent.base import LatentSpace, edges_of, unique_edges
+from prinfold.latent.lattice import grid
+from prinfold.latent.points import Points
+
+_LOOKS = 7
+"""Places at which an edge between nodes is looked at for leaving the region."""
+
+_PROBES = 4096
+"""Places at which the extent of the region is felt for."""
+
+_HALVINGS = 24
+"""How finely the rim of a tiling is found between two nodes of its lattice: to 1e-7 of their distance."""
+
+_SMALLEST_REACH = 3.0
+"""Bandwidths below which cutting a Gaussian off would show."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud(LatentSpace):
+    """Kernels of bandwidth 1 at ``centres`` (m, Q), and the region where their density is at least ``threshold``.
+
+    The density Σ w k / Σ w is relative to that of a single kernel at its peak, k(0) = 1. Nodes are the centres inside;
+    the region may have holes and several pieces.
+    """
+
+    centres: FloatArray
+    weight: FloatArray
+    profile: Gaussian | Power
+    threshold: float
+
+    def __post_init__(self) -> None:
+        centres, weight = np.array(self.centres, dtype=float), np.array(self.weight, dtype=float)
+        if centres.ndim != 2 or 0 in centres.shape or not np.isfinite(centres).all():
+            raise InvalidParameterError(f"latent points must be a finite (m, Q) array, got shape {centres.shape}")
+        if weight.shape != centres.shape[:1] or not np.isfinite(weight).all() or not (weight > 0).all():
+            raise InvalidParameterError(f"each of the {len(centres)} latent points needs a finite weight above zero")
+        _check_profile(self.profile)
+        for name, array in (("centres", centres), ("weight", weight)):
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        if not (self.threshold > 0 and self._inside.any()):
+            raise InvalidParameterError(
+                f"a threshold must be above 0 and at most the largest density of a latent point, got {self.threshold}"
+            )
+
+    @cached_property
+    def mixture(self) -> Mixture:
+        """The kernels with their weights, which give the density."""
+        return Mixture(self.centres, self.weight, self.profile)
+
+    @cached_property
+    def domain(self) -> Region:
+        low, high = self._box
+        anchors = self.centres[self._inside]
+        return Region(self.mixture, log(self.threshold), anchors, tuple(low.tolist()), tuple(high.tolist()))
+
+    @cached_property
+    def nodes(self) -> FloatArray:
+        return self.centres[self._inside]
+
+    @cached_property
+    def spacing(self) -> float:
+        """Median distance between neighbours: the shortest says nothing about scattered points."""
+        first, second = self.edges.T
+        distance = self.distance(self.nodes[first], self.nodes[second])
+        distance = distance[distance > 0]  # the same place twice has no spacing
+        return float(np.median(distance)) if len(distance) else 2.0
+
+    @cached_property
+    def edges(self) -> IntArray:
+        """Sides of the faces; without faces, each node's nearest 2q others as far as the way there stays inside."""
+        if len(self.faces):
+            return edges_of(self.faces)
+        n_near = min(2 * self.n_columns, self.n_nodes - 1)
+        near = np.asarray(cKDTree(self.nodes).query(self.nodes, k=n_near + 1)[1]).ravel()
+        pairs = unique_edges(np.stack([np.repeat(np.arange(self.n_nodes), n_near + 1), near], axis=1))
+        return np.asarray(pairs[self._stay_inside(self.nodes, pairs)])
+
+    @cached_property
+    def faces(self) -> IntArray:
+        """Simplices between neighbouring nodes, as :class:`Points` has them, whose edges do not leave the region."""
+        faces = Points(self.nodes).faces
+        if len(faces) == 0:
+            return faces
+        edges = edges_of(faces)
+        gone = edges[~self._stay_inside(self.nodes, edges)]
+        names = gone[:, 0] * self.n_nodes + gone[:, 1]
+        sides = [np.sort(faces[:, [i, j]], axis=1) for i, j in combinations(range(faces.shape[1]), 2)]
+        bad = [np.isin(pair[:, 0] * self.n_nodes + pair[:, 1], names) for pair in sides]
+        return np.asarray(faces[~np.any(bad, axis=0)])
+
+    def refined(self, resolution: int) -> Tiles:
+        """The region cut into simplices, from a lattice with ``resolution`` nodes along each side of a box around it.
+
+        Simplices across the contour are cut off there. Pieces that fall between the nodes of the lattice are missing.
+        """
+        if resolution not in self._tilings:
+            low, high = self._box
+            lattice = grid(*(resolution,) * self.n_columns)
+            places = low + (lattice.nodes + 1.0) / 2.0 * (high - low)
+            self._tilings.clear()  # the last is kept: every projection asks for the same one
+            self._tilings[resolution] = self._with(*_cut_off(self.domain, places, lattice.faces))
+        return self._tilings[resolution]
+
+    def thinned(self) -> Tiles:
+        kept = self.nodes[:: 2**self.n_columns]
+        return self._with(kept, np.empty((0, self.n_columns + 1), dtype=np.intp))
+
+    def embed(self, Z: FloatArray) -> FloatArray:
+        return Z
+
+    def embed_jacobian(self, Z: FloatArray) -> FloatArray:
+        return np.broadcast_to(np.eye(self.n_columns), (len(Z), self.n_columns, self.n_columns))
+
+    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.domain.retract(E), np.full(len(E), np.inf)
+
+    def chart(self, Z: FloatArray) -> FloatArray:
+        return Z[:, :3]
+
+    @property
+    def chart_labels(self) -> tuple[str, ...]:
+        return tuple(f"latent {i + 1}" for i in range(min(self.n_columns, 3)))
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.centres.shape[1])
+
+    @cached_property
+    def _tilings(self) -> dict[int, Tiles]:
+        return {}
+
+    @cached_property
+    def _inside(self) -> BoolArray:
+        return np.asarray(self.mixture.log_density(self.centres) >= log(self.threshold))
+
+    @cached_property
+    def _box(self) -> tuple[FloatArray, FloatArray]:
+        """Corners of a box around the region, to a step of a coarse lattice."""
+        # The density is a mean of kernels, so that at least one of them is as high as the threshold.
+        radius = _radius(self.profile, self.threshold)
+        low, high = self.centres.min(axis=0) - radius, self.centres.max(axis=0) + radius
+        per_axis = int(_PROBES ** (1.0 / self.n_columns))
+        if per_axis < 4:
+            return low, high
+        probes = low + (grid(*(per_axis,) * self.n_columns).nodes + 1.0) / 2.0 * (high - low)
+        within = probes[self.mixture.log_density(probes) >= log(self.threshold)]
+        known, step = np.concatenate([within, self.centres[self._inside]]), (high - low) / (per_axis - 1)
+        return np.maximum(low, known.min(axis=0) - step), np.minimum(high, known.max(axis=0) + step)
+
+    def _with(self, places: FloatArray, corners: IntArray) -> Tiles:
+        return Tiles(self.centres, self.weight, self.profile, self.threshold, places, corners)
+
+    def _stay_inside(self, nodes: FloatArray, pairs: IntArray) -> BoolArray:
+        """(E,) whether the straight way between the nodes of each pair lies in the region, as far as one can see."""
+        share = np.arange(1, _LOOKS + 1) / (_LOOKS + 1.0)
+        start, end = nodes[pairs[:, 0]], nodes[pairs[:, 1]]
+        way = start[:, None] + share[:, None] * (end - start)[:, None]
+        height = self.mixture.log_density(way.reshape(-1, self.n_columns)) - log(self.threshold)
+        return np.asarray((height.reshape(len(pairs), _LOOKS) >= 0).all(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles(Cloud):
+    """The same region with other nodes, ``places`` (K, Q), and ``corners`` (F, Q + 1) of the simplices between them."""
+
+    places: FloatArray
+    corners: IntArray
+
+    @property
+    def nodes(self) -> FloatArray:
+        return self.places
+
+    @property
+    def faces(self) -> IntArray:
+        return self.corners
+
+
+def _check_profile(profile: object) -> None:
+    truncated = isinstance(profile, Gaussian) and profile == Gaussian(profile.reach) and profile.reach > _SMALLEST_REACH
+    if not truncated and profile not in PROFILES.values():
+        raise InvalidParameterError(
+            f"the kernel of a latent density must be one of {sorted(PROFILES)}, got {profile!r}"
+        )
+
+
+def _radius(profile: Gaussian | Power, threshold: float) -> float:
+    """Distance from a centre at which its kernel has fallen to the threshold, or a little more."""
+    low, high = 0.0, min(profile.reach, 40.0)
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        above = float(profile.value(np.array(middle**2))) >= threshold
+        low, high = (middle, high) if above else (low, middle)
+    return high
+
+
+def _cut_off(region: Region, places: FloatArray, faces: IntArray) -> tuple[FloatArray, IntArray]:
+    """Nodes and simplices of the part of a mesh that lies in a region.
+
+    A simplex with k corners inside and l outside keeps a part that is a product of two simplices, with vertices (i, 0),
+    its corners inside, and (i, j), where the edge from there to the j-th outside leaves the region. Every walk from
+    (1, 0) to (k, l) by single steps is one simplex of that part, and as corners are in order of their names,
+    neighbours cut what they share in the same way.
+    """
+    inside = region.height(places) >= 0
+    faces = np.sort(faces, axis=1)
+    within = inside[faces]
+    kept, count = [faces[within.all(axis=1)]], within.sum(axis=1)
+    names = np.empty(0, dtype=np.int64)
+    for k in range(1, faces.shape[1]):
+        mixed = faces[count == k]
+        if len(mixed) == 0:
+            continue
+        # A stable sort by side keeps both in order of their names.
+        split = np.take_along_axis(mixed, np.argsort(~inside[mixed], axis=1, kind="stable"), axis=1)
+        ours, theirs = split[:, :k], split[:, k:]
+        crossing = ours[:, :, None].astype(np.int64) * len(places) + theirs[:, None, :] + len(places)
+        vertex = np.concatenate([ours[:, :, None], crossing], axis=2)
+        names = np.concatenate([names, crossing.ravel()])
+        kept += [np.stack([vertex[:, i, j] for i, j in walk], axis=1) for walk in _walks(k, faces.shape[1] - k)]
+    names = np.unique(names)
+    start, end = np.divmod(names - len(places), len(places))
+    rim = region.crossing(places[start], places[end], _HALVINGS)
+    own = np.flatnonzero(inside)
+    everywhere = np.concatenate([own, names])
+    corners = np.searchsorted(everywhere, np.concatenate(kept))
+    return np.concatenate([places[own], rim]), corners
+
+
+def _walks(k: int, n_outside: int) -> Iterator[list[tuple[int, int]]]:
+    """All walks from (0, 0) to (k − 1, n_outside) that take one step along one axis at a time."""
+    length = k - 1 + n_outside
+    for ups in combinations(range(length), n_outside):
+        walk = [(0, 0)]
+        for step in range(length):
+            i, j = walk[-1]
+            walk.append((i, j + 1) if step in ups else (i + 1, j))
+        yield walk
