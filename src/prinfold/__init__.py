@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "Contour": "algorithms.thresholds",
     "GTM": "estimators.gtm",
     "GaussianBasis": "algorithms.basis",
     "HarmonicBasis": "algorithms.basis",
     "NearestSurfaceClassifier": "estimators.nearest",
     "PPS": "estimators.pps",
+    "UKR": "estimators.ukr",
     "load": "files",
     "save": "files",
 }
@@ -21,14 +23,18 @@ _MODULES = ("datasets", "exceptions", "latent", "metrics", "plot")
 if TYPE_CHECKING:
     from prinfold import datasets, exceptions, latent, metrics, plot
     from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
+    from prinfold.algorithms.thresholds import Contour
     from prinfold.estimators.gtm import GTM
     from prinfold.estimators.nearest import NearestSurfaceClassifier
     from prinfold.estimators.pps import PPS
+    from prinfold.estimators.ukr import UKR
     from prinfold.files import load, save
 
 __all__ = [
     "GTM",
     "PPS",
+    "UKR",
+    "Contour",
     "GaussianBasis",
     "HarmonicBasis",
     "NearestSurfaceClassifier",

@@ -316,6 +316,14 @@ def one_of(options: Mapping[str, Any] | Sequence[str]) -> Constraint:
     return Constraint(lambda v: isinstance(v, str) and v in options, _either(shown), tuple(options), shown)
 
 
+def several(each: Constraint, words: str) -> Constraint:
+    """A tuple or list, not empty, of what ``each`` allows."""
+    return Constraint(
+        lambda value: isinstance(value, tuple | list) and len(value) > 0 and all(map(each.test, value)),
+        f"a tuple of {words}",
+    )
+
+
 def instance_of(*types: type, words: str) -> Constraint:
     """An instance of a class."""
     return Constraint(lambda v: isinstance(v, types), words)

@@ -23,6 +23,10 @@ class OutOfDomainError(PrinfoldError, ValueError):
     """Latent coordinates lie outside the latent space."""
 
 
+class NoPreimageError(PrinfoldError, ValueError):
+    """A point in data space is asked of a surface that lives in the feature space of a kernel."""
+
+
 class DataNotFoundError(PrinfoldError, FileNotFoundError):
     """A real data set is neither in the local folder nor reachable."""
 

@@ -51,7 +51,7 @@ def test_a_conditionally_positive_definite_kernel_serves_and_gives_what_its_defi
 def test_the_linear_kernel_is_the_data_themselves():
     features = kernel_features(make_kernel("linear", None), ROWS, np.ones(25))
     plain = PlainFeatures(ROWS.mean(axis=0))
-    assert features.basis.shape[1] == 4
+    assert features.span.basis.shape[1] == 4
     assert_allclose(
         cdist(features.coordinates(OTHERS), features.coordinates(ROWS)),
         cdist(plain.coordinates(OTHERS), plain.coordinates(ROWS)),

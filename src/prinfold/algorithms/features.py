@@ -9,7 +9,7 @@ works in feature space as it stands. Centring makes conditionally positive defin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy.linalg import eigh
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.files import storable
 
 Kernel = Callable[[FloatArray, FloatArray], FloatArray]
 """Kernel values (n, m) between the rows of two tables."""
@@ -51,49 +52,57 @@ class PlainFeatures:
         return np.zeros(len(table))
 
 
+@storable
 @dataclass(frozen=True, eq=False)
-class KernelFeatures:
-    """Coordinates Φ(x) = k̃(x, ·) U Λ^(−½), with U Λ Uᵀ the centred kernel matrix k̃ of the training rows.
+class Span:
+    """The space that training rows span in feature space, by numbers alone.
 
     Parameters
     ----------
-    kernel : callable or None
-        Kernel values of two tables; None where tables hold kernel values against the training rows already.
     rows : (n, D) array
-        Training rows; not used where kernel values are given.
+        Training rows, against which kernels are evaluated.
     column_mean : (n,) array
         Mean kernel value of each training row with all of them.
-    weight : (n,) array
+    share : (n,) array
         Shares of the training rows in those means, which sum to one.
     basis : (n, r) array
-        U Λ^(−½).
+        U Λ^(−½), with U Λ Uᵀ the centred kernel matrix of the training rows.
     """
 
-    kernel: Kernel | None
     rows: FloatArray
     column_mean: FloatArray
-    weight: FloatArray
+    share: FloatArray
     basis: FloatArray
 
+    def centred(self, values: FloatArray) -> FloatArray:
+        """Kernel values (m, n) against the training rows, about the mean feature."""
+        own = values @ self.share
+        return np.asarray(values - own[:, None] - self.column_mean + self.share @ self.column_mean)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelFeatures:
+    """Coordinates Φ(x) = k̃(x, ·) U Λ^(−½), k̃ the centred kernel; without a kernel, tables hold its values already."""
+
+    kernel: Kernel | None
+    span: Span
+
     def coordinates(self, table: FloatArray) -> FloatArray:
-        return self._centred(self._values(table)) @ self.basis
+        return self.span.centred(self._values(table)) @ self.span.basis
 
     def beyond(self, table: FloatArray) -> FloatArray:
         if self.kernel is None:  # a row's kernel value with itself is not among those given
             return np.zeros(len(table))
+        span, values = self.span, self._values(table)
         itself = np.array([float(np.squeeze(self.kernel(row, row))) for row in table[:, None]])
-        values = self._values(table)
-        length = itself - 2.0 * values @ self.weight + self.weight @ self.column_mean
-        within = np.square(self._centred(values) @ self.basis).sum(axis=1)
+        length = itself - 2.0 * values @ span.share + span.share @ span.column_mean
+        within = np.square(span.centred(values) @ span.basis).sum(axis=1)
         return np.asarray(np.maximum(length - within, 0.0))
 
     def _values(self, table: FloatArray) -> FloatArray:
         if self.kernel is None:
             return np.asarray(table, dtype=np.float64)
-        return kernel_values(self.kernel, table, self.rows)
-
-    def _centred(self, values: FloatArray) -> FloatArray:
-        return np.asarray(values - (values @ self.weight)[:, None] - self.column_mean + self.weight @ self.column_mean)
+        return kernel_values(self.kernel, table, self.span.rows)
 
 
 def kernel_features(kernel: Kernel | None, rows: FloatArray, weight: FloatArray) -> KernelFeatures:
@@ -103,9 +112,8 @@ def kernel_features(kernel: Kernel | None, rows: FloatArray, weight: FloatArray)
     if asymmetry > 1e-8 * float(np.abs(values).max()):
         raise InvalidDataError(f"the kernel matrix is not symmetric: two entries differ by {asymmetry:.3g}")
     share = weight / weight.sum()
-    mean = values @ share
-    blank = KernelFeatures(kernel, rows, mean, share, np.empty((len(values), 0)))
-    spectrum, vectors = eigh(blank._centred(0.5 * (values + values.T)))
+    flat = Span(rows, values @ share, share, np.empty((len(values), 0)))
+    spectrum, vectors = eigh(flat.centred(0.5 * (values + values.T)))
     largest = float(max(spectrum[-1], 0.0))
     if spectrum[0] < -_NEGATIVE * max(largest, np.finfo(float).tiny):
         raise InvalidDataError(
@@ -113,7 +121,7 @@ def kernel_features(kernel: Kernel | None, rows: FloatArray, weight: FloatArray)
             f"{spectrum[0]:.3g} to {largest:.3g}; use another feature_kernel, or raise its smallest eigenvalues"
         )
     real = spectrum > _NIL * largest
-    return KernelFeatures(kernel, rows, mean, share, vectors[:, real] / np.sqrt(spectrum[real]))
+    return KernelFeatures(kernel, replace(flat, basis=vectors[:, real] / np.sqrt(spectrum[real])))
 
 
 def kernel_values(kernel: Kernel, A: FloatArray, B: FloatArray) -> FloatArray:

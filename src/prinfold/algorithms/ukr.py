@@ -8,14 +8,15 @@ training ends by default is what we add to the paper's scheme; see ``benchmarks/
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
-from prinfold._typing import BoolArray, FloatArray
+from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.algorithms.kernel_regression import Evaluation, KernelRegression, MassTerm
 from prinfold.algorithms.noise_level import neighborhood_noise, noise_level
 from prinfold.files import storable
@@ -35,9 +36,9 @@ _SHRUNKEN_VARIANCE = 0.01
 _BARRIER = 1e-2
 """Weight of the barrier at twice the least mass, relative to the error: it has to hold, and to be felt near by only."""
 
-_FOLDED = 2.0
-"""How many times the noise across a start may exceed that of neighbours in data space before the start is held to
-cut through folds of the data."""
+DISORDER = 2.0
+"""How many times the noise seen from latent points may exceed that among neighbours in data space before the latent
+points are held to be in disorder, or to cut through folds of the data."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,10 @@ class Problem:
     def error(self, X: FloatArray) -> float:
         """The error (10), or (8) where none is left out."""
         return self.regression.value(X).value
+
+    def validated_error(self, X: FloatArray) -> float:
+        """The error (10), whichever of the two is minimised."""
+        return replace(self.regression, leave_one_out=True).value(X).value
 
     def mean_error(self, evaluation: Evaluation) -> float:
         """The error of an evaluation without what else was added to its value."""
@@ -124,13 +129,13 @@ def fetch_back(X: FloatArray, lost: BoolArray, reach: float) -> FloatArray:
 
 
 def noise_rule(problem: Problem, X: FloatArray) -> Rule:
-    """End where the error is down to the noise across the surface.
+    """End where the error is down to the noise across the surface, as seen from the latent points X to start from.
 
-    Of the two estimates the lower counts: the one made from the latent points X to start from is too high where they
-    are in disorder, the one made from neighbours in data space where bends are sharp.
+    Where these are in disorder that is too much; neighbours in data space, which see no latent points, say so.
     """
     across = noise_level(X, problem.Y, problem.weight, problem.regression.profile)
-    return Discrepancy(NOISE_SLACK * min(across, neighborhood_noise(problem.Y, problem.weight, X.shape[1])))
+    most = DISORDER * neighborhood_noise(problem.Y, problem.weight, X.shape[1])
+    return Discrepancy(NOISE_SLACK * min(across, most))
 
 
 def minimum_rule(problem: Problem, X: FloatArray) -> Rule:
@@ -174,10 +179,12 @@ class Barrier:
     strength: float
 
     def __call__(self, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-        above = np.maximum(mass - self.least, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = self.strength * self.least / above
-            return value, -value / above
+        above = mass - self.least
+        inside = above > 0
+        # Outside, the value says that no step may end there, and nobody asks for the slope.
+        above = np.where(inside, above, 1.0)
+        value = self.strength * self.least / above
+        return np.where(inside, value, np.inf), np.where(inside, -value / above, 0.0)
 
 
 def barrier(problem: Problem, threshold: float, X: FloatArray) -> Barrier | None:
@@ -214,7 +221,7 @@ class Homotopy:
         return "\n".join(lines)
 
 
-def homotopy(problem: Problem, X: FloatArray, descent: Descent, max_iter: int) -> tuple[FloatArray, Homotopy]:
+def homotopy(problem: Problem, X: FloatArray, descent: Descent, max_iter: int = 100) -> tuple[FloatArray, Homotopy]:
     """Step 4: from a start drawn together, let latent points part under falling density thresholds."""
     centred = X - np.average(X, axis=0, weights=problem.weight)
     variance = float(np.average(np.square(centred).sum(axis=1), weights=problem.weight)) or 1.0
@@ -236,4 +243,25 @@ def cuts_through_folds(problem: Problem, X: FloatArray) -> bool:
     Rows are then farther from the surface than from the plane through their neighbours in data space.
     """
     across = noise_level(X, problem.Y, problem.weight, problem.regression.profile)
-    return across > _FOLDED * neighborhood_noise(problem.Y, problem.weight, X.shape[1])
+    return across > DISORDER * neighborhood_noise(problem.Y, problem.weight, X.shape[1])
+
+
+# --------------------------------------------------------------------------------------------------- landmarks
+
+
+def nearest_centres(centres: FloatArray, Z: FloatArray) -> IntArray:
+    """(n,) the latent point that each of Z is nearest to."""
+    return np.asarray(cKDTree(centres).query(Z)[1])
+
+
+def averages(name: IntArray, weight: FloatArray, *columns: FloatArray) -> tuple[FloatArray, ...]:
+    """Weighted means of rows with the same name, and the weights of all of them last; names without rows drop out.
+
+    A surface of few latent points that stand for many rows each has hardly more noise than one with a latent point
+    for every row.
+    """
+    present, index = np.unique(name, return_inverse=True)
+    total: FloatArray = np.bincount(index, weights=weight).astype(np.float64)
+    sums = csr_array((weight, (index, np.arange(len(index)))), shape=(len(present), len(index)))
+    means = tuple(np.asarray(sums @ column) / total[:, None] for column in columns)
+    return *means, total

@@ -3,5 +3,6 @@
 from prinfold.estimators.gtm import GTM
 from prinfold.estimators.nearest import NearestSurfaceClassifier
 from prinfold.estimators.pps import PPS
+from prinfold.estimators.ukr import UKR
 
-__all__ = ["GTM", "PPS", "NearestSurfaceClassifier"]
+__all__ = ["GTM", "PPS", "UKR", "NearestSurfaceClassifier"]

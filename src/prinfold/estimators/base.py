@@ -184,9 +184,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         check_is_fitted(self)
         if resolution is not None and not integer(2).test(resolution):
             raise InvalidParameterError(f"resolution must be {integer(2).words}, got {resolution!r}")
-        resolution = resolution or self._resolution()
-        fine = self.latent_.refined(resolution) if resolution else self.latent_
-        return Mesh(self._point(fine.nodes), fine.nodes, fine.faces)
+        return self._mesh(resolution)
 
     # ------------------------------------------------------------------------------------ outer layers
 
@@ -233,6 +231,12 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         extent = max(np.subtract(domain.high, domain.low)) if isinstance(domain, Box | Region) else np.sqrt(4 * np.pi)
         return int(np.clip(1 + _VERTICES_PER_DETAIL * extent / self._detail(), *limits))
 
+    def _mesh(self, resolution: int | None = None) -> Mesh:
+        """The surface cut into simplices, where ``_point`` has it."""
+        resolution = resolution or self._resolution()
+        fine = self.latent_.refined(resolution) if resolution else self.latent_
+        return Mesh(self._point(fine.nodes), fine.nodes, fine.faces)
+
     def _forget(self) -> None:
         """Drop what an earlier fit left, so that one that fails now leaves no mixture of the two."""
         for name in [name for name in vars(self) if name.endswith("_") or name == "_model"]:
@@ -263,7 +267,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     def _nearest(self, table: FloatArray) -> Projection:
         """Exact projection in row blocks, started from the mesh."""
-        mesh, nodes = self.mesh(), self._point(self.latent_.nodes)
+        mesh, nodes = self._mesh(), self._point(self.latent_.nodes)
         n, (Q, D) = table.shape[0], (self.latent_.n_columns, table.shape[1])
         found = Projection(np.empty((n, Q)), np.empty((n, D)), np.empty(n), np.empty(n, dtype=bool))
 

@@ -16,7 +16,7 @@ from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
 from prinfold.files import storable
 from prinfold.geometry.projection import Projection, graph_starts, project_to_surface
 from prinfold.kernels.mixtures import Mixture
-from prinfold.kernels.profiles import PROFILES, Gaussian, Power
+from prinfold.kernels.profiles import GAUSSIAN_CUT, PROFILES, Gaussian, Power
 from prinfold.latent import Cloud
 from prinfold.loops import StopReason
 
@@ -26,6 +26,9 @@ _COMPACT_WIDTH = 0.4
 _DETAIL = {1: 1.0, 2: 2.0}
 """Kernel widths within which the surface hardly folds, by latent dimension; 4 beyond, where meshes soon grow too large.
 What falls between the vertices is found from the nodes."""
+
+_TRUNCATED_FROM = 2000
+"""Latent points from which on a Gaussian is nil beyond six bandwidths."""
 
 _N_STARTS = 8
 _MOST_ROUNDS = 200
@@ -105,8 +108,10 @@ class KernelManifold(PrincipalManifold):
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _profile(self) -> Gaussian | Power:
-        return PROFILES[self.kernel]
+    def _profile(self, n_centres: int) -> Gaussian | Power:
+        """The kernel for a number of latent points: of many, pairs far apart should cost nothing."""
+        profile = PROFILES[self.kernel]
+        return Gaussian(GAUSSIAN_CUT) if profile == Gaussian() and n_centres > _TRUNCATED_FROM else profile
 
     def _surface(
         self, centres: FloatArray, values: FloatArray, weight: FloatArray, name: IntArray, offset: FloatArray
@@ -116,7 +121,7 @@ class KernelManifold(PrincipalManifold):
         ``name`` (n,) says which of them belongs to each training row. Rows outside the domain have the coordinate
         on its edge that is nearest, or nearly so.
         """
-        profile, weight = self._profile(), np.asarray(weight, dtype=np.float64)
+        profile, weight = self._profile(len(centres)), np.asarray(weight, dtype=np.float64)
         density = np.exp(Mixture(centres, weight, profile).log_density(centres))
         latent = Cloud(centres, weight, profile, make_threshold(self.threshold).level(density, weight))
         return {
@@ -157,12 +162,15 @@ class KernelManifold(PrincipalManifold):
         latent = self.latent_
         self._model = KernelMap(latent.centres, self.values_, latent.weight, latent.profile)
 
+    def _n_value_columns(self) -> int:
+        return int(self.n_features_in_)
+
     def _sound(self) -> dict[str, bool]:
         """What a model in a file must be like, and whether it is; later ones may rely on earlier ones."""
         latent: Any = self.latent_
         if type(latent) is not Cloud:
             return {"latent points with a density": False}
-        m, D, Q = len(latent.centres), self.n_features_in_, latent.n_columns
+        m, D, Q = len(latent.centres), self._n_value_columns(), latent.n_columns
         names, embedding = getattr(self, "feature_names_in_", None), np.asarray(self.embedding_)
         placed = _is_real(self.embedding_) and embedding.ndim == 2 and embedding.shape[1] == Q
         return {
@@ -170,7 +178,7 @@ class KernelManifold(PrincipalManifold):
             f"an offset of shape {(D,)}": _is_real(self.offset_) and self.offset_.shape == (D,),
             f"an embedding of {Q} columns inside the latent domain": placed
             and bool(latent.domain.contains(embedding).all()),
-            "a name for each column": names is None or len(names) == D,
+            "a name for each column": names is None or len(names) == self.n_features_in_,
             "a reason for stopping": isinstance(self.stop_reason_, StopReason),
             "a history as long as its iterations": {len(each) for each in self.history_.values()} == {self.n_iter_ + 1},
         }

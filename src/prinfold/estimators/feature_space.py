@@ -1,0 +1,229 @@
+"""Verbs of a kernel surface that may live in the feature space of a kernel on the data."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray, IntArray, Mesh, RandomState
+from prinfold._validate import Constraint, flag, instance_of, nothing, one_of
+from prinfold.algorithms.features import (
+    KERNEL_NAMES,
+    Features,
+    KernelFeatures,
+    PlainFeatures,
+    Span,
+    kernel_features,
+    make_kernel,
+)
+from prinfold.algorithms.kernel_map import KernelMap
+from prinfold.estimators.kernel_training import TrainedKernelManifold, Unique
+from prinfold.exceptions import NoPreimageError
+from prinfold.geometry.projection import Projection
+
+_PRECOMPUTED = "precomputed"
+
+
+class FeatureSpaceManifold(TrainedKernelManifold):
+    """A kernel surface with parameters ``feature_kernel``, ``feature_params`` and ``preimage``.
+
+    With a feature kernel ``span_`` is set, and ``values_`` are coordinates in feature space. Places on the surface and
+    distances from it need nothing else. Points in data space do: they are refused, or approximate on request.
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = (*TrainedKernelManifold._stored, "span_")
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        **TrainedKernelManifold._constraints,
+        "feature_kernel": nothing | one_of((*KERNEL_NAMES, _PRECOMPUTED)) | Constraint(callable, "a function"),
+        "feature_params": nothing | instance_of(dict, words="a dict"),
+        "preimage": flag,
+    }
+    feature_kernel: Any
+    feature_params: dict[str, Any] | None
+    preimage: bool
+    span_: Span | None
+
+    def inverse_transform(self, Z: Any, *, extrapolate: bool = False) -> FloatArray:
+        """Points of the surface at latent coordinates.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, Q)
+            Latent coordinates.
+        extrapolate : bool, default=False
+            Whether coordinates outside the latent domain are allowed; without it they raise
+            :class:`~prinfold.exceptions.OutOfDomainError`.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        return self._in_data_space().point(self._valid_latent(Z, extrapolate)) + self._data_offset()
+
+    def project(self, X: Any) -> FloatArray:
+        """Nearest point of the continuous surface to each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        surface, table = self._in_data_space(), self._table(X)
+        found = self._nearest(table)
+        points = found.points if self.span_ is None else surface.point(found.latent)
+        return points.astype(table.dtype, copy=False)
+
+    def reconstruct(self, X: Any) -> FloatArray:
+        """``inverse_transform(transform(X))``: the model's own round trip.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        surface, table = self._in_data_space(), self._table(X)
+        Z = np.asarray(self._latent_of(table), dtype=np.float64)
+        points = surface.point(self.latent_.domain.retract(Z)) + self._data_offset()
+        return points.astype(table.dtype, copy=False)
+
+    def projection_error(self, X: Any) -> float:
+        """Mean squared distance from rows to the surface, in feature space where there is a feature kernel.
+
+        Of a row that comes as precomputed kernel values only the distance within the span of the training rows counts,
+        since its kernel value with itself is not given.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        float
+        """
+        table = self._table(X)
+        beyond = 0.0 if self.span_ is None else float(self._features().beyond(table).mean())
+        return float(self._nearest(table).squared_distance.mean()) + beyond
+
+    def jacobian(self, Z: Any, *, extrapolate: bool = False) -> FloatArray:
+        """Derivative ∂x/∂z of the map at latent coordinates.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, Q)
+        extrapolate : bool, default=False
+            Whether coordinates outside the latent domain are allowed.
+
+        Returns
+        -------
+        ndarray of shape (n, D, Q)
+        """
+        return self._in_data_space().jacobian(self._valid_latent(Z, extrapolate))
+
+    def mesh(self, resolution: int | None = None) -> Mesh:
+        """The surface cut into simplices: segments of a curve, triangles of a surface.
+
+        Parameters
+        ----------
+        resolution : int, default=None
+            Vertices along each latent axis of a box around the domain; None takes a fine mesh up to three dimensions
+            and the latent points themselves beyond.
+
+        Returns
+        -------
+        Mesh
+            ``vertices`` (V, D), ``latent`` (V, Q), ``faces`` (F, q + 1).
+        """
+        mesh = super().mesh(resolution)
+        if self.span_ is None:
+            return mesh
+        return mesh._replace(vertices=self._in_data_space().point(mesh.latent))
+
+    def sample(self, n: int = 1, *, random_state: RandomState = None, return_latent: bool = False) -> Any:
+        """Points of the surface, their latent coordinates drawn from the latent density within the domain.
+
+        Parameters
+        ----------
+        n : int, default=1
+            How many.
+        random_state : int, RandomState or Generator, default=None
+            Seed.
+        return_latent : bool, default=False
+            Whether the latent coordinates are returned too.
+
+        Returns
+        -------
+        ndarray of shape (n, D), or that and an ndarray of shape (n, Q)
+        """
+        surface = self._in_data_space()
+        points, Z = super().sample(n, random_state=random_state, return_latent=True)
+        points = points if self.span_ is None else surface.point(Z)
+        return (points, Z) if return_latent else points
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _make_features(self, rows: Unique, chosen: IntArray) -> Features:
+        """Coordinates that are fitted to the chosen rows."""
+        if self.feature_kernel is None:
+            return PlainFeatures(np.average(rows.rows, axis=0, weights=rows.weight))
+        return kernel_features(self._kernel(), rows.rows[chosen].astype(np.float64), rows.weight[chosen])
+
+    def _kernel(self) -> Any:
+        return None if self._is_precomputed() else make_kernel(self.feature_kernel, self.feature_params)
+
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.feature_kernel, str) and self.feature_kernel == _PRECOMPUTED
+
+    def _span_of(self, features: Features) -> dict[str, Any]:
+        """What is kept of the coordinates besides the offset."""
+        # The table's own columns count, not those of feature space.
+        span = features.span if isinstance(features, KernelFeatures) else None
+        return {"span_": span, "n_features_in_": self.n_features_in_}
+
+    def _origin(self, features: Features) -> FloatArray:
+        """Where the origin of the coordinates lies among the columns; nil in feature space."""
+        if isinstance(features, PlainFeatures):
+            return features.offset
+        return np.zeros(features.span.basis.shape[1] if isinstance(features, KernelFeatures) else 0)
+
+    def _features(self) -> Features:
+        """The coordinates of a fitted model."""
+        return PlainFeatures(self.offset_) if self.span_ is None else KernelFeatures(self._kernel(), self.span_)
+
+    def _in_data_space(self) -> KernelMap:
+        """The surface in data space, which in feature space is only approximately there: weighted means of rows."""
+        check_is_fitted(self)
+        if self.span_ is None:
+            return self._model
+        if self._is_precomputed() or not self.preimage:
+            remedy = (
+                "precomputed kernel values know nothing of data space"
+                if self._is_precomputed()
+                else "set preimage=True for approximate ones, weighted means of the training rows"
+            )
+            raise NoPreimageError(
+                f"the surface lives in the feature space of feature_kernel={self.feature_kernel!r}, whose points have "
+                f"no exact counterparts in data space; {remedy}"
+            )
+        return KernelMap(self._model.centres, self.span_.rows, self._model.weight, self._model.profile)
+
+    def _data_offset(self) -> FloatArray | float:
+        return self.offset_ if self.span_ is None else 0.0
+
+    def _n_value_columns(self) -> int:
+        return int(self.n_features_in_ if self.span_ is None else self.span_.basis.shape[1])
+
+    def _nearest(self, table: FloatArray) -> Projection:
+        return super()._nearest(table if self.span_ is None else self._features().coordinates(table))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed()
+        return tags

@@ -1,0 +1,168 @@
+"""How methods with kernel regression on latent points are trained: checks, rows without repeats, what a fit leaves."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from prinfold._arrays import blas_on_one_thread
+from prinfold._typing import FloatArray, IntArray
+from prinfold._validate import Constraint, check_parameters, check_table, check_weight, flag, integer, real
+from prinfold.estimators.callbacks import forward_to_callbacks, with_callbacks
+from prinfold.estimators.kernel_manifold import KernelManifold
+from prinfold.exceptions import DegenerateWarning, InterruptedWarning, InvalidDataError
+from prinfold.loops import Outcome, StopReason, progress_for
+
+
+class Unique(NamedTuple):
+    """Rows (u, D) that all differ, sorted, with their weights (u,).
+
+    ``name`` (n,) is the place of each row of the table among them, −1 for rows without weight. ``first`` (u,) is a row
+    of the table for each of them.
+    """
+
+    rows: FloatArray
+    weight: FloatArray
+    name: IntArray
+    first: IntArray
+
+
+def unique_rows(table: FloatArray, weight: FloatArray | None) -> Unique:
+    """Collapse repeats: one row with the weight of all of them is what leaving one out has to leave out."""
+    weight = np.ones(len(table)) if weight is None else np.asarray(weight, dtype=np.float64)
+    kept = np.flatnonzero(weight > 0)
+    rows, first, name = np.unique(table[kept], axis=0, return_index=True, return_inverse=True)
+    names = np.full(len(table), -1)
+    names[kept] = name.reshape(-1)
+    total: FloatArray = np.bincount(names[kept], weights=weight[kept]).astype(np.float64)
+    return Unique(rows, total, names, kept[first])
+
+
+def every_row(table: FloatArray, weight: FloatArray | None) -> Unique:
+    """Rows as they are, for tables whose columns belong to the rows: a kernel matrix."""
+    n = len(table)
+    return Unique(table, np.ones(n) if weight is None else weight, np.arange(n), np.arange(n))
+
+
+class TrainedKernelManifold(KernelManifold):
+    """A kernel surface whose latent points are found by descent; a method says how, in :meth:`_learn`."""
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        **KernelManifold._constraints,
+        "n_components": integer(1, 32),
+        "max_iter": integer(0),
+        "tol": real(0),
+        "verbose": integer(0) | flag,
+    }
+    n_components: int
+    max_iter: int
+    tol: float
+    verbose: int
+    init: Any
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the surface.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows of numbers.
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows; a weight of 2 is the same as the row given twice.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, self._constraints)
+        self._forget()
+        table = check_table(self, X, reset=True, min_rows=2)
+        weight = check_weight(sample_weight, table)
+        rows = self._collapse(table, weight)
+        self._place_the_others(table, self._learn(table, rows))
+        for words, category in self._cautions():
+            warnings.warn(words, category, stacklevel=3)
+        return self
+
+    def _collapse(self, table: FloatArray, weight: FloatArray | None) -> Unique:
+        return unique_rows(table, weight)
+
+    @abstractmethod
+    def _learn(self, table: FloatArray, rows: Unique) -> IntArray:
+        """Find latent points for rows that have been checked, keep the surface, and say which rows have one (≥ 0)."""
+
+    def _given(self, rows: Unique) -> FloatArray | None:
+        """Latent coordinates that were given for the rows to begin with."""
+        if isinstance(self.init, str | tuple | list):
+            return None
+        places = np.asarray(self.init, dtype=np.float64)
+        n = len(rows.name)
+        if places.shape != (n, self.n_components) or not np.isfinite(places).all():
+            raise InvalidDataError(
+                f"init must hold finite latent coordinates of shape {(n, self.n_components)}, one row for each of the "
+                f"data, got shape {places.shape}"
+            )
+        weighty = rows.name >= 0
+        total = np.bincount(rows.name[weighty])
+        columns = [np.bincount(rows.name[weighty], weights=column[weighty]) / total for column in places.T]
+        return np.stack(columns, axis=1)
+
+    def _run(
+        self,
+        table: FloatArray,
+        loop: Callable[..., Outcome[Any]],
+        attributes: Callable[[Any], dict[str, Any]],
+    ) -> Outcome[Any]:
+        """Train with progress and callbacks, and keep what came out; ``attributes`` makes a model of a state."""
+        progress = progress_for(int(self.verbose), type(self).__name__)
+        callbacks = forward_to_callbacks(self, table, self.max_iter, attributes)
+        with blas_on_one_thread():
+            outcome = loop(max_iter=self.max_iter, tol=self.tol, listeners=[*progress, *callbacks])
+        for listener in (*progress, *callbacks):
+            listener.close(str(outcome.reason))
+        self._set(attributes(outcome.state))
+        self.n_iter_ = outcome.n_iter
+        self.converged_ = outcome.converged
+        self.stop_reason_ = outcome.reason
+        self.history_ = outcome.history
+        return outcome
+
+    def _set(self, attributes: dict[str, Any]) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def _place_the_others(self, table: FloatArray, name: IntArray) -> None:
+        """Rows that had no part in the fit have a place on the surface like any other."""
+        left_out = name < 0
+        if left_out.any():
+            embedding = np.empty((len(name), self.latent_.n_columns))
+            embedding[~left_out] = self.embedding_
+            embedding[left_out] = self._latent_of(table[left_out])
+            self.embedding_ = embedding
+
+    def _cautions(self) -> list[tuple[str, type[Warning]]]:
+        """What went wrong or may mislead, in words."""
+        found: list[tuple[str, type[Warning]]] = []
+        if self.stop_reason_ is StopReason.INTERRUPTED:
+            found.append((f"{self.stop_reason_} ({self.n_iter_} iterations done)", InterruptedWarning))
+        if self.stop_reason_ is StopReason.MAX_ITER and self.tol > 0:
+            words = f"{self.stop_reason_} Raise max_iter (now {self.max_iter}) or tol (now {self.tol:g})."
+            found.append((words, ConvergenceWarning))
+        if self.n_features_in_ < self.n_components:
+            words = f"a surface of {self.n_components} dimensions in {self.n_features_in_} column(s) is not determined"
+            found.append((f"{words}; set n_components={self.n_features_in_}", DegenerateWarning))
+        if len(self.latent_.centres) == 1:
+            words = "all rows are equal, so that there is no surface: every place is the same point"
+            found.append((words, DegenerateWarning))
+        fetched = sum(self.history_.get("fetched", []))
+        if fetched:
+            words = f"{fetched:.0f} time(s) a latent point had lost all its neighbours and was fetched back to them"
+            found.append((f"{words}; a wider bandwidth or kernel='gaussian' keeps them together", DegenerateWarning))
+        return found
