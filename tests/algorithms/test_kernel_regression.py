@@ -26,6 +26,15 @@ def gram(Y):
     return GramTarget(Y @ Y.T)
 
 
+@pytest.fixture(params=["dense", "sparse"])
+def way(request, monkeypatch):
+    """Whether pairs out of reach are looked at, where a kernel is nil anywhere."""
+    monkeypatch.setattr(kernel_regression, "_SPARSE_FROM", 0)
+    monkeypatch.setattr(kernel_regression, "_SPARSE_SHARE", 2.0 if request.param == "sparse" else -1.0)
+    monkeypatch.setattr(kernel_regression, "_PART_PAIRS", 500)
+    return request.param
+
+
 profiles = pytest.mark.parametrize(
     "profile", [*PROFILES.values(), Gaussian(GAUSSIAN_CUT), Gaussian(2.0)], ids=lambda each: f"{each.name}{each.reach}"
 )
@@ -53,6 +62,7 @@ def assert_is_the_definition(objective, Y, X, term=None, rtol=1e-9):
     assert_allclose(value.value, found.value, rtol=1e-14)
 
 
+@pytest.mark.usefixtures("way")
 @profiles
 @alone
 @targets
@@ -63,6 +73,7 @@ def test_every_form_is_the_definition(profile, alone, target, term, Q):
     assert_is_the_definition(KernelRegression(target(Y), weight, profile, alone), Y, X, term)
 
 
+@pytest.mark.usefixtures("way")
 @targets
 @pytest.mark.parametrize("profile", [PROFILES["gaussian"], PROFILES["quartic"]], ids=["gaussian", "quartic"])
 @alone
@@ -95,6 +106,7 @@ def test_a_conditionally_definite_matrix_will_do_and_need_not_be_centred():
     assert_allclose(plain.gradient, centred.gradient, atol=1e-12)
 
 
+@pytest.mark.usefixtures("way")
 @targets
 @profiles
 def test_rows_in_any_order(target, profile):
@@ -106,6 +118,7 @@ def test_rows_in_any_order(target, profile):
     assert_allclose(turned.gradient, found.gradient[order], atol=1e-12)
 
 
+@pytest.mark.usefixtures("way")
 @targets
 @profiles
 def test_blocks_and_threads_change_nothing(target, profile, monkeypatch):
@@ -122,6 +135,7 @@ def test_blocks_and_threads_change_nothing(target, profile, monkeypatch):
     assert_allclose(cut.gradient, whole.gradient, atol=1e-13)
 
 
+@pytest.mark.usefixtures("way")
 @targets
 @pytest.mark.parametrize("profile", [PROFILES["quartic"], PROFILES["triweight"], Gaussian(GAUSSIAN_CUT)])
 def test_a_row_without_neighbours_is_predicted_by_the_mean_and_stays(target, profile):
@@ -167,6 +181,7 @@ def test_a_far_row_between_two_has_the_gradient_of_its_shares():
         assert_allclose(objective.gradient(X).gradient[i, 0], slope, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("way")
 @targets
 @profiles
 @alone
@@ -181,6 +196,7 @@ def test_latent_points_that_coincide(target, profile, alone):
     assert_allclose(found.error, np.square(Y - mean).sum(axis=1), rtol=1e-10)
 
 
+@pytest.mark.usefixtures("way")
 @targets
 @profiles
 def test_two_rows_predict_each_other(target, profile):
@@ -190,6 +206,7 @@ def test_two_rows_predict_each_other(target, profile):
     assert_allclose(found.gradient, 0, atol=1e-14)
 
 
+@pytest.mark.usefixtures("way")
 @targets
 @pytest.mark.parametrize("profile", [PROFILES["gaussian"], PROFILES["quartic"]], ids=["gaussian", "quartic"])
 def test_a_single_row_has_no_neighbours(target, profile):
@@ -199,6 +216,7 @@ def test_a_single_row_has_no_neighbours(target, profile):
     assert (found.gradient == 0).all()
 
 
+@pytest.mark.usefixtures("way")
 @profiles
 def test_single_precision_data_are_taken_in_double(profile):
     X, Y, weight = problem()
@@ -210,12 +228,39 @@ def test_single_precision_data_are_taken_in_double(profile):
         assert_allclose(low.value, high.value, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("shape", "form"), [((50, 25), DataTarget), ((50, 26), GramTarget)])
-def test_inner_products_are_taken_where_they_cost_less(shape, form):
-    Y = np.random.default_rng(0).normal(size=shape)
-    assert isinstance(make_target(Y), form)
-    X, weight = Y[:, :2], np.ones(50)
-    assert_is_the_definition(KernelRegression(make_target(Y), weight, PROFILES["gaussian"]), Y, X)
+@pytest.mark.parametrize(
+    ("D", "neighbours", "form"),
+    [(25, None, DataTarget), (26, None, GramTarget), (16, 2, DataTarget), (17, 2, GramTarget), (26, 40, GramTarget)],
+)
+def test_inner_products_are_taken_where_they_cost_less(D, neighbours, form):
+    Y = np.random.default_rng(0).normal(size=(50, D))
+    target = make_target(Y, neighbours)
+    assert isinstance(target, form)
+    assert_is_the_definition(KernelRegression(target, np.ones(50), PROFILES["gaussian"]), Y, Y[:, :2])
+
+
+def test_inner_products_are_not_taken_where_they_are_much_larger_than_the_table(monkeypatch):
+    monkeypatch.setattr(kernel_regression, "_GRAM_ROWS", 10)
+    Y = np.zeros((20, 15))
+    assert isinstance(make_target(Y), DataTarget)
+    assert isinstance(make_target(Y.T), GramTarget)
+
+
+@pytest.mark.parametrize(("spread", "looked_for"), [(0.2, False), (20.0, True)])
+def test_pairs_are_looked_for_where_few_are_within_reach(spread, looked_for, monkeypatch):
+    """Both ways give the same, so this asks which was gone."""
+    gone = []
+
+    def watched(name, way):
+        return lambda job: gone.append(name) or way(job)
+
+    for name in ("_near", "_dense"):
+        monkeypatch.setattr(kernel_regression, name, watched(name, getattr(kernel_regression, name)))
+    X, Y, weight = problem(n=600, spread=spread)
+    KernelRegression(DataTarget(Y), weight, PROFILES["quartic"]).value(X)
+    KernelRegression(DataTarget(Y), weight, PROFILES["gaussian"]).value(X)
+    KernelRegression(DataTarget(Y[:80]), weight[:80], PROFILES["quartic"]).value(X[:80])
+    assert gone == ["_near" if looked_for else "_dense", "_dense", "_dense"]
 
 
 def test_a_mass_may_be_barred_from_falling():

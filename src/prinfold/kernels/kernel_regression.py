@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.kernels.cells import Cells, Room
 from prinfold.kernels.profiles import Profile
 from prinfold.kernels.targets import Fit, Target, inverse
 
@@ -67,7 +68,9 @@ class Job:
     def total_weight(self) -> float:
         return float(self.weight.sum())
 
-    def scales(self, rows: slice, total: FloatArray, mass: FloatArray, level: FloatArray) -> tuple[FloatArray, ...]:
+    def scales(
+        self, rows: slice | IntArray, total: FloatArray, mass: FloatArray, level: FloatArray
+    ) -> tuple[FloatArray, ...]:
         """Outer derivatives by r_i·(y_j − ŷ_i) k_ij w_j and by k_ij w_j, where k_i· are relative to a level."""
         share = self.weight[rows] / self.total_weight
         shift = np.zeros(len(share))
@@ -126,6 +129,33 @@ class DensePass:
         """(n, Q) this thread's part, from the two thin products of V with (X, 1)."""
         sums = self.by_row + self.by_column.T
         return np.asarray(2.0 * (self.job.X * sums[:, -1:] - sums[:, :-1]))
+
+
+class NearPass:
+    """The same over pairs within reach alone, for a kernel that is nil beyond it; takes parts of points in cells."""
+
+    def __init__(self, job: Job, cells: Cells, most_pairs: int) -> None:
+        self.job, self.cells, self.room = job, cells, Room(most_pairs)
+        self.sum = np.zeros(job.X.shape)
+
+    def add(self, part: slice) -> None:
+        from prinfold.kernels.near_pairs import near_drift
+
+        job, out = self.job, self.job.outcome
+        pairs, s = self.cells.pairs(part, self.room)
+        _, room, pull = self.room.numbers[:, : len(s)]
+        k, g, factor = job.profile.split(s, room)
+        fit = job.target.fit_near(k, pairs, job.loaded, job.weight, job.alone)
+        rows = pairs.rows
+        out.error[rows], out.mass[rows], out.total[rows] = fit.error, fit.mass, fit.total
+        scale, shift = job.scales(rows, fit.total, fit.mass, np.ones(len(rows)))
+        if job.wanted:
+            job.target.pull_near(fit, pairs, job.loaded, job.weight, factor * scale, factor * shift, pull)
+            pull *= g
+            near_drift(pull, rows, pairs.cuts, pairs.near, job.X, self.sum)
+
+    def gradient(self) -> FloatArray:
+        return self.sum
 
 
 def distance_factors(X: FloatArray) -> tuple[FloatArray, FloatArray]:

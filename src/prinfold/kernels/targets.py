@@ -12,7 +12,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from prinfold._typing import FloatArray
+from prinfold._typing import FloatArray, IntArray
+from prinfold.kernels.cells import Pairs
 
 
 class Fit(NamedTuple):
@@ -27,7 +28,7 @@ class Fit(NamedTuple):
     along: FloatArray
     """(b,) r_i·ŷ_i."""
     residual: FloatArray
-    """Whatever the target wants back: (b, D) r_i, or (b, n) r_i·y_j."""
+    """Whatever the target wants back: (b, D) r_i, or r_i·y_j of all pairs."""
 
 
 class Target(Protocol):
@@ -48,6 +49,21 @@ class Target(Protocol):
     ) -> None:
         """(b, n) w_j (scale_i (r_i·y_j − r_i·ŷ_i) + shift_i): what the objective gains with k_ij."""
 
+    def fit_near(self, k: FloatArray, pairs: Pairs, loaded: FloatArray, weight: FloatArray, alone: bool) -> Fit:
+        """:meth:`fit` for (P,) kernel values of some pairs, all others being nil."""
+
+    def pull_near(
+        self,
+        fit: Fit,
+        pairs: Pairs,
+        loaded: FloatArray,
+        weight: FloatArray,
+        scale: FloatArray,
+        shift: FloatArray,
+        out: FloatArray,
+    ) -> None:
+        """(P,) :meth:`pull` of those pairs."""
+
 
 @dataclass(frozen=True)
 class DataTarget:
@@ -64,7 +80,9 @@ class DataTarget:
         return np.column_stack([self.Y, np.ones(len(self.Y))]) * weight[:, None]
 
     def fit(self, k: FloatArray, loaded: FloatArray, weight: FloatArray, rows: slice, alone: bool) -> Fit:
-        sums = k @ loaded
+        return self._fit(k @ loaded, loaded, rows, alone)
+
+    def _fit(self, sums: FloatArray, loaded: FloatArray, rows: slice | IntArray, alone: bool) -> Fit:
         mass = sums[:, -1].copy()
         if not alone:
             sums += loaded[rows]
@@ -77,8 +95,32 @@ class DataTarget:
     def pull(
         self, fit: Fit, loaded: FloatArray, weight: FloatArray, scale: FloatArray, shift: FloatArray, out: FloatArray
     ) -> None:
-        last = shift - scale * fit.along
-        np.dot(np.column_stack([fit.residual * scale[:, None], last]), loaded.T, out=out)
+        np.dot(self._outer(fit, scale, shift), loaded.T, out=out)
+
+    def _outer(self, fit: Fit, scale: FloatArray, shift: FloatArray) -> FloatArray:
+        """(b, D + 1) what is multiplied with w_j (y_j, 1)."""
+        return np.column_stack([fit.residual * scale[:, None], shift - scale * fit.along])
+
+    def fit_near(self, k: FloatArray, pairs: Pairs, loaded: FloatArray, weight: FloatArray, alone: bool) -> Fit:
+        from prinfold.kernels.near_pairs import near_products
+
+        sums = np.empty((len(pairs.rows), loaded.shape[1]))
+        near_products(k, pairs.cuts, pairs.near, loaded, sums)
+        return self._fit(sums, loaded, pairs.rows, alone)
+
+    def pull_near(
+        self,
+        fit: Fit,
+        pairs: Pairs,
+        loaded: FloatArray,
+        weight: FloatArray,
+        scale: FloatArray,
+        shift: FloatArray,
+        out: FloatArray,
+    ) -> None:
+        from prinfold.kernels.near_pairs import near_dots
+
+        near_dots(self._outer(fit, scale, shift), pairs.cuts, pairs.near, loaded, out)
 
 
 @dataclass(frozen=True)
@@ -86,8 +128,8 @@ class GramTarget:
     """Rows known by inner products G (n, n) of their centred images; as costly as a table of n/2 columns.
 
     Any matrix that is conditionally positive semi-definite will do, minus half of squared distances for one:
-    predictions are averages, so that what they do not determine drops out. A row without neighbours is predicted by the origin
-    of G, which should be the mean.
+    predictions are averages, so that what they do not determine drops out. A row without neighbours is predicted by
+    the origin of G, which should be the mean.
     """
 
     G: FloatArray
@@ -120,6 +162,42 @@ class GramTarget:
         np.multiply(fit.residual, scale[:, None], out=out)
         out += (shift - scale * fit.along)[:, None]
         out *= weight
+
+    def fit_near(self, k: FloatArray, pairs: Pairs, loaded: FloatArray, weight: FloatArray, alone: bool) -> Fit:
+        from prinfold.kernels.near_pairs import near_gram, near_totals
+
+        rows, cuts, near = pairs
+        mass, along, itself, products = (np.empty(n) for n in (len(rows), len(rows), len(rows), len(near)))
+        near_totals(k * weight[near], cuts, mass)
+        near_gram(k, rows, cuts, near, loaded, products, itself)
+        total, own = mass, 0.0 if alone else weight[rows]
+        n_near = np.diff(cuts)
+        if not alone:
+            total = mass + own
+            products += loaded[np.repeat(rows, n_near), near]
+            itself += loaded[rows, rows]
+        share = inverse(total)
+        products *= np.repeat(share, n_near)
+        products -= self.G[np.repeat(rows, n_near), near]
+        itself = itself * share - self.G[rows, rows]
+        near_totals(k * weight[near] * products, cuts, along)
+        along = (along + own * itself) * share
+        return Fit(mass, total, np.maximum(along - itself, 0.0), along, products)
+
+    def pull_near(
+        self,
+        fit: Fit,
+        pairs: Pairs,
+        loaded: FloatArray,
+        weight: FloatArray,
+        scale: FloatArray,
+        shift: FloatArray,
+        out: FloatArray,
+    ) -> None:
+        n_near = np.diff(pairs.cuts)
+        np.multiply(fit.residual, np.repeat(scale, n_near), out=out)
+        out += np.repeat(shift - scale * fit.along, n_near)
+        out *= weight[pairs.near]
 
 
 def inverse(total: FloatArray) -> FloatArray:
