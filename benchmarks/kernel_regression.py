@@ -4,7 +4,8 @@
 
 Over all pairs an evaluation with gradient is two products of rows × rows × columns, and everything else is work on each
 pair. Over pairs within reach it should grow as the number of rows does, at a fixed number of neighbours. Contestants
-take turns, medians are reported, on one thread, and only times of the same run are compared, because machines are shared.
+take turns on one thread, medians are reported, and only times of the same run are compared, because machines are
+shared.
 """
 
 from __future__ import annotations

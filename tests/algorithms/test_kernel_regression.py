@@ -167,6 +167,31 @@ def test_a_gaussian_predicts_a_far_row_by_its_nearest_neighbour(target, away):
     assert_allclose(found.error[others], without.error, rtol=1e-9, atol=1e-12)
 
 
+def test_the_mass_of_a_far_row_draws_it_nowhere():
+    """Its neighbours' shares are as large as ever, but not the mass that they are shares of."""
+    X, Y, weight = problem()
+    X[7] = [50.0, 0.0]
+    found = KernelRegression(DataTarget(0 * Y), weight, PROFILES["gaussian"]).gradient(X, barrier)
+    assert_allclose(found.gradient[7], 0, atol=1e-200)
+    X[7] = [X[:, 0].min() - 33.5, 0.0]
+    nearby = KernelRegression(DataTarget(0 * Y), weight, PROFILES["gaussian"]).gradient(X, barrier)
+    expected = regression_reference(X, 0 * Y, weight, PROFILES["gaussian"], True, barrier).gradient
+    assert 0 < abs(expected[7, 0]) < 1e-230
+    assert_allclose(nearby.gradient[7, 0], expected[7, 0], rtol=1e-6)
+
+
+@targets
+@profiles
+@pytest.mark.usefixtures("way")
+def test_two_rows_far_away_have_each_other(target, profile):
+    X, Y, weight = problem()
+    X[7] = X[8] = [1e9 + 0.125, 3e8]
+    X[8, 0] += 0.5
+    found = KernelRegression(target(Y), weight, profile).gradient(X, barrier)
+    assert_allclose(found.error[7], np.square(Y[7] - Y[8]).sum(), rtol=1e-9)
+    assert_allclose(found.mass[7], weight[8] * profile.value(np.array(0.25)), rtol=1e-12)
+
+
 def test_a_far_row_between_two_has_the_gradient_of_its_shares():
     """Both are 60 bandwidths away, where exp underflows; their ratio depends on where exactly the row is."""
     Y = np.array([[1.0], [-1.0], [0.5]])
@@ -261,6 +286,18 @@ def test_pairs_are_looked_for_where_few_are_within_reach(spread, looked_for, mon
     KernelRegression(DataTarget(Y), weight, PROFILES["gaussian"]).value(X)
     KernelRegression(DataTarget(Y[:80]), weight[:80], PROFILES["quartic"]).value(X[:80])
     assert gone == ["_near" if looked_for else "_dense", "_dense", "_dense"]
+
+
+@pytest.mark.usefixtures("way")
+@targets
+@profiles
+def test_the_origin_is_anywhere(target, profile):
+    X, Y, weight = problem()
+    X = np.round(X, 3)  # so that moving them changes nothing but the last digits
+    objective = KernelRegression(target(Y), weight, profile)
+    here, there = objective.gradient(X), objective.gradient(X + 1e6)
+    assert_allclose(there.value, here.value, rtol=1e-8)
+    assert_allclose(there.gradient, here.gradient, atol=1e-8 * np.abs(here.gradient).max())
 
 
 def test_a_mass_may_be_barred_from_falling():

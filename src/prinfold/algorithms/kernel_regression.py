@@ -92,6 +92,7 @@ class KernelRegression:
 
     def _evaluate(self, X: FloatArray, term: MassTerm | None, wanted: bool) -> Evaluation:
         X = np.ascontiguousarray(X, dtype=np.float64)
+        X = X - np.median(X, axis=0)  # which one row far away does not carry off, as it would the mean
         outcome = Outcome.of(len(X))
         job = Job(X, self.target, self._loaded, self.weight, self.profile, self.leave_one_out, term, wanted, outcome)
         gradient = _near(job) if self._is_sparse(X) else _dense(job)

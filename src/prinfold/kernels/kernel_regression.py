@@ -29,6 +29,9 @@ _FARTHEST = 1200.0
 """Squared distances in bandwidths are held there: exp(−600) changes no sum that is not computed anew, and subnormal
 numbers, which come soon after, make products several times slower."""
 
+_COARSE = 1e7
+"""Squares of latent points above which a difference of squares, good to 1e-16 of those, is not good to 1e-9."""
+
 _FAR_MASS = 1e-230
 """A row with less than this share of all weight about it is far: its kernel values are computed relative to the
 largest of them. What was held at the farthest distance is below 1e-30 of any larger mass."""
@@ -51,7 +54,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """One evaluation: all that threads share. ``X`` (n, Q) is in bandwidths."""
+    """One evaluation: all that threads share. ``X`` (n, Q) is in bandwidths, and near the origin for the most part."""
 
     X: FloatArray
     target: Target
@@ -88,6 +91,7 @@ class DensePass:
         self.job = job
         self.buffers = np.empty((2, block_rows, n))
         self.left, self.right = distance_factors(job.X)
+        self.coarse = float(self.right[-1].max()) > _COARSE
         self.ends = np.column_stack([job.X, np.ones(n)])
         self.by_row = np.zeros((n, Q + 1))
         self.by_column = np.zeros((Q + 1, n))
@@ -96,8 +100,7 @@ class DensePass:
         job = self.job
         b = rows.stop - rows.start
         s, room = self.buffers[:, :b]
-        np.dot(self.left[rows], self.right, out=s)
-        np.clip(s, 0.0, _FARTHEST, out=s)
+        self._distances(rows, s, room)
         k, g, factor = job.profile.split(s, room)
         itself = np.arange(b), np.arange(rows.start, rows.stop)
         k[itself] = g[itself] = 0.0
@@ -113,6 +116,18 @@ class DensePass:
         pull *= g
         self.by_row[rows] = pull @ self.ends
         self.by_column += self.ends[rows].T @ pull
+
+    def _distances(self, rows: slice, s: FloatArray, room: FloatArray) -> None:
+        """‖x_i − x_j‖² by the faster way that is exact enough."""
+        if self.coarse:
+            s[:] = 0.0
+            for x in self.job.X.T:
+                np.subtract(x[rows, None], x, out=room)
+                room *= room
+                s += room
+        else:
+            np.dot(self.left[rows], self.right, out=s)
+        np.clip(s, 0.0, _FARTHEST, out=s)
 
     def _fit(self, k: FloatArray, rows: slice) -> tuple[Fit, FloatArray]:
         """The fit, and (b,) the level that k is relative to: 1 but for rows far from all others."""
@@ -159,11 +174,7 @@ class NearPass:
 
 
 def distance_factors(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(n, Q + 2) and (Q + 2, n) whose product is ‖x_i − x_j‖² to rounding of the squares.
-
-    About the median, which one row far away does not carry off: its own distances alone are as coarse as it is far.
-    """
-    X = X - np.median(X, axis=0)
+    """(n, Q + 2) and (Q + 2, n) whose product is ‖x_i − x_j‖² to rounding of the squares."""
     square, one = np.einsum("ij,ij->i", X, X), np.ones(len(X))
     return np.column_stack([-2.0 * X, square, one]), np.vstack([X.T, one, square])
 

@@ -110,12 +110,16 @@ def near_gram(
         first, last = cuts[i], cuts[i + 1]
         own[i] = 0.0
         for p in range(first, last):
-            out[p] = 0.0
-        for l in range(first, last):
-            weight, row = k[l], near[l]
-            own[i] += weight * G[row, rows[i]]
-            for p in range(first, last):
+            own[i] += k[p] * G[near[p], rows[i]]
+            out[p] = k[p] * G[near[p], near[p]]
+        for l in range(
+            first, last
+        ):  # each entry of the symmetric matrix is far away in memory: fetched once, used twice
+            weight, row, total = k[l], near[l], 0.0
+            for p in range(l + 1, last):
                 out[p] += weight * G[row, near[p]]
+                total += k[p] * G[row, near[p]]
+            out[l] += total
 
 
 @compiled

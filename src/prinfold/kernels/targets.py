@@ -168,8 +168,9 @@ class GramTarget:
 
         rows, cuts, near = pairs
         mass, along, itself, products = (np.empty(n) for n in (len(rows), len(rows), len(rows), len(near)))
-        near_totals(k * weight[near], cuts, mass)
-        near_gram(k, rows, cuts, near, loaded, products, itself)
+        k = k * weight[near]
+        near_totals(k, cuts, mass)
+        near_gram(k, rows, cuts, near, self.G, products, itself)
         total, own = mass, 0.0 if alone else weight[rows]
         n_near = np.diff(cuts)
         if not alone:
@@ -180,7 +181,7 @@ class GramTarget:
         products *= np.repeat(share, n_near)
         products -= self.G[np.repeat(rows, n_near), near]
         itself = itself * share - self.G[rows, rows]
-        near_totals(k * weight[near] * products, cuts, along)
+        near_totals(k * products, cuts, along)
         along = (along + own * itself) * share
         return Fit(mass, total, np.maximum(along - itself, 0.0), along, products)
 
