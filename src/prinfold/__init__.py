@@ -12,6 +12,7 @@ _PUBLIC = {
     "GTM": "estimators.gtm",
     "GaussianBasis": "algorithms.basis",
     "HarmonicBasis": "algorithms.basis",
+    "KernelDensityClassifier": "estimators.kernel_density",
     "NearestSurfaceClassifier": "estimators.nearest",
     "PPS": "estimators.pps",
     "UKR": "estimators.ukr",
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
     from prinfold.algorithms.thresholds import Contour
     from prinfold.estimators.gtm import GTM
+    from prinfold.estimators.kernel_density import KernelDensityClassifier
     from prinfold.estimators.nearest import NearestSurfaceClassifier
     from prinfold.estimators.pps import PPS
     from prinfold.estimators.ukr import UKR
@@ -37,6 +39,7 @@ __all__ = [
     "Contour",
     "GaussianBasis",
     "HarmonicBasis",
+    "KernelDensityClassifier",
     "NearestSurfaceClassifier",
     "__version__",
     "datasets",

@@ -348,6 +348,12 @@ def check_parameters(estimator: Any, constraints: Mapping[str, Constraint]) -> N
             raise InvalidParameterError(f"{type(estimator).__name__}: {constraints[name].refusal(name, value)}")
 
 
+def forget(estimator: Any) -> None:
+    """Drop what an earlier fit left, so that one that fails now leaves no mixture of the two."""
+    for name in [name for name in vars(estimator) if name.endswith("_")]:
+        delattr(estimator, name)
+
+
 def as_generator(random_state: RandomState) -> np.random.Generator:
     """A NumPy generator from whatever scikit-learn's users pass as ``random_state``."""
     if isinstance(random_state, np.random.RandomState):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from prinfold import GTM, PPS, NearestSurfaceClassifier
+from prinfold import GTM, PPS, KernelDensityClassifier, NearestSurfaceClassifier
 
 # pandas and polars decide which checks run: without them the frames' checks would pass unseen.
 pytest.importorskip("pandas")
@@ -27,6 +27,8 @@ pytestmark = [
         GTM(init="random", random_state=0),
         PPS(1, clamping="select", nodes=12, basis=4, max_iter=20),
         NearestSurfaceClassifier(),
+        KernelDensityClassifier(),
+        KernelDensityClassifier(kernel="quartic", per_class=True, priors="uniform"),
         NearestSurfaceClassifier(GTM(latent="sphere"), by="likelihood"),
     ]
 )
@@ -34,7 +36,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", [GTM(), NearestSurfaceClassifier()])
+@pytest.mark.parametrize("estimator", [GTM(), NearestSurfaceClassifier(), KernelDensityClassifier()])
 def test_no_tag_excuses_anything(estimator):
     tags = estimator.__sklearn_tags__()
     assert not tags.non_deterministic

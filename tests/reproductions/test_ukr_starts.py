@@ -15,7 +15,7 @@ from prinfold.kernels.profiles import PROFILES
 @pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "printed"), [("gaussian", 83.53), ("quartic", 83.62)])
 def test_the_start_for_handwritten_twos(kernel: str, printed: float) -> None:
-    """Section 4.2: of LLE with many neighbourhoods and PCA, the errors of the best after scaling; 12 neighbours here."""
+    """Section 4.2: of LLE with many neighbourhoods and PCA, the error of the best after scaling; here 12 neighbours."""
     try:
         X = datasets.load_usps_twos().X
     except DataNotFoundError as error:

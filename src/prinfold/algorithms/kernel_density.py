@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -165,3 +166,74 @@ def likelihood_bandwidth(groups: Sequence[LeaveOneOut], profile: Profile, least:
     fine = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-3})
     # The search never looks at the ends of its interval, and the best may lie there.
     return float(np.exp(fine.x if fine.fun < losses[best] else grid[best]))
+
+
+# ----------------------------------------------------------------------------------------------------- classes
+
+
+class Cloud(NamedTuple):
+    """The different rows (n, D) of a class, in float64, and their weights (n,)."""
+
+    rows: FloatArray
+    weight: FloatArray
+
+
+def clouds(X: FloatArray, codes: IntArray, weight: FloatArray | None) -> list[Cloud]:
+    """The rows of each class, sorted, repeats made one with the sum of their weights."""
+    found = []
+    for code in range(int(codes.max()) + 1):
+        mine = codes == code
+        rows, index = np.unique(X[mine].astype(np.float64), axis=0, return_inverse=True)
+        total = np.bincount(index.reshape(-1), weights=None if weight is None else weight[mine])
+        found.append(Cloud(rows, total.astype(np.float64)))
+    return found
+
+
+def class_bandwidths(groups: Sequence[Cloud], profile: Profile, per_class: bool) -> FloatArray:
+    """(C,) bandwidths by leave-one-out likelihood: one for all classes, or each its own.
+
+    A class of one row alone says nothing of a bandwidth and takes the common one. If all classes are so, that is the
+    distance between two rows of different classes on average, and 1 if there is none.
+    """
+    told = [LeaveOneOut.of(cloud.rows, cloud.weight) if len(cloud.rows) > 1 else None for cloud in groups]
+    speaking = [each for each in told if each is not None]
+    if not speaking:
+        spread = np.concatenate([cloud.rows for cloud in groups]).var(axis=0).sum()
+        return np.full(len(groups), np.sqrt(2.0 * spread) or 1.0)
+    if per_class and len(speaking) == len(groups):
+        return np.array([likelihood_bandwidth([each], profile) for each in speaking])
+    common = likelihood_bandwidth(speaking, profile)
+    if not per_class:
+        return np.full(len(groups), common)
+    return np.array([common if each is None else likelihood_bandwidth([each], profile) for each in told])
+
+
+def log_joint(
+    X: FloatArray, groups: Sequence[Cloud], bandwidths: FloatArray, prior: FloatArray, profile: Profile
+) -> FloatArray:
+    """(n, C) ln P(c) + ln p(x | c), up to a number that is the same for all classes; no row is −inf throughout.
+
+    Where no kernel of any class reaches, 0 stands for the class of the nearest row and −inf for the others; of classes
+    that are equally near, the likeliest beforehand.
+    """
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(prior)
+    columns = []
+    for cloud, bandwidth in zip(groups, bandwidths, strict=True):
+        scale = np.log(cloud.weight.sum()) + X.shape[1] * np.log(bandwidth)
+        columns.append(log_kernel_sums(X, cloud.rows, cloud.weight, bandwidth, profile) - scale)
+    joint = np.stack(columns, axis=1) + log_prior
+    lost = np.flatnonzero(np.isneginf(joint).all(axis=1))
+    if len(lost):
+        possible = np.where(prior > 0, 0.0, inf)
+        apart = np.stack([nearest_squared(X[lost], cloud.rows) for cloud in groups], axis=1) + possible
+        likely = np.where(apart == apart.min(axis=1, keepdims=True), prior, -1.0)
+        joint[lost] = -inf
+        joint[lost, likely.argmax(axis=1)] = 0.0
+    return joint
+
+
+def log_posterior(joint: FloatArray) -> FloatArray:
+    """(n, C) ln P(c | x), of rows that are not −inf throughout."""
+    shifted = joint - joint.max(axis=1, keepdims=True)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))

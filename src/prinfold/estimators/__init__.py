@@ -1,8 +1,9 @@
 """scikit-learn faces of the methods: settings, docs, tags; almost no maths."""
 
 from prinfold.estimators.gtm import GTM
+from prinfold.estimators.kernel_density import KernelDensityClassifier
 from prinfold.estimators.nearest import NearestSurfaceClassifier
 from prinfold.estimators.pps import PPS
 from prinfold.estimators.ukr import UKR
 
-__all__ = ["GTM", "PPS", "UKR", "NearestSurfaceClassifier"]
+__all__ = ["GTM", "PPS", "UKR", "KernelDensityClassifier", "NearestSurfaceClassifier"]

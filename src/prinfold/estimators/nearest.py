@@ -18,6 +18,7 @@ from prinfold._validate import (
     check_parameters,
     check_table,
     check_weight,
+    forget,
     nothing,
     one_of,
     weighty_rows,
@@ -132,7 +133,7 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
         NearestSurfaceClassifier
         """
         check_parameters(self, self._constraints)
-        self._forget()
+        forget(self)
         recipe = self._recipe(weighted=sample_weight is not None)
         table = check_table(self, X, reset=True)
         labels, weight = check_labels(self, y, table), check_weight(sample_weight, table)
@@ -160,11 +161,6 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
         if weighted and not has_fit_parameter(recipe, "sample_weight"):
             raise InvalidParameterError(f"{name} takes no sample_weight; leave it out")
         return recipe
-
-    def _forget(self) -> None:
-        """Drop what an earlier fit left, so that one that fails now leaves no mixture of the two."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
 
     # ------------------------------------------------------------------------------------- classifying
 
