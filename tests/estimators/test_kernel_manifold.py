@@ -3,49 +3,15 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.given import Given
 
 from prinfold import files, load
-from prinfold._validate import check_parameters, check_table, instance_of
 from prinfold.algorithms.thresholds import Contour
-from prinfold.estimators.kernel_manifold import KernelManifold
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError, OutOfDomainError
-from prinfold.loops import StopReason
-
-
-class Given(KernelManifold):
-    """Latent points are a parameter; nothing is learned."""
-
-    _constraints: ClassVar[Any] = {**KernelManifold._constraints, "latent": instance_of(np.ndarray, words="an array")}
-
-    def __init__(self, latent: Any = None, *, kernel: str = "gaussian", threshold: Any = "auto") -> None:
-        self.latent = latent
-        self.kernel = kernel
-        self.threshold = threshold
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Given:
-        check_parameters(self, self._constraints)
-        self._forget()
-        table = check_table(self, X, reset=True)
-        weight = np.ones(len(table)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        rows, offset = np.asarray(table, dtype=float), np.asarray(table.mean(axis=0), dtype=float)
-        for name, value in self._surface(
-            np.asarray(self.latent, dtype=float), rows - offset, weight, np.arange(len(rows)), offset
-        ).items():
-            setattr(self, name, value)
-        self.n_iter_, self.converged_, self.stop_reason_ = 0, True, StopReason.CONVERGED
-        self.history_ = {"objective": [0.0], "seconds": [0.0]}
-        return self
-
-    def transform(self, X: Any) -> Any:
-        return self._latent_of(self._table(X))
-
-    def _latent_of(self, table: Any) -> Any:
-        return self._nearest_latent(table)
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.given import Given
 
 from prinfold import GTM, latent
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
@@ -372,3 +373,62 @@ def test_training_is_the_history(models: dict[str, GTM]) -> None:
     assert data.training({"objective": [1.0, 2.0]}).log_likelihood is None
     with pytest.raises(InvalidDataError, match=r"needs the key 'objective', got \['seconds'\]"):
         data.training({"seconds": [1.0]})
+
+
+# ------------------------------------------------------------------------------------ regions of any shape
+
+
+def ring_with_a_hole() -> Given:
+    """A surface over latent points round a ring."""
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, 2 * np.pi, 150)
+    Z = rng.uniform(3.5, 4.5, (150, 1)) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return Given(Z).fit(np.concatenate([Z, 0.1 * Z[:, :1] ** 2], axis=1))
+
+
+def curve_in_two_pieces() -> Given:
+    t = np.concatenate([np.linspace(0, 6, 40), np.linspace(20, 24, 30)])[:, None]
+    return Given(t).fit(np.hstack([np.cos(t / 8), np.sin(t / 8)]))
+
+
+def test_a_field_is_blank_outside_the_region() -> None:
+    model = ring_with_a_hole()
+    layout = data.layout_for(model)
+    field, cells = data.magnification_field(model, layout, 40), layout.cells(40)
+    inside = model.latent_.domain.contains(cells.Z).reshape(field.value.shape)
+    np.testing.assert_array_equal(np.isfinite(field.value), inside)
+    radius = np.linalg.norm(cells.Z, axis=1).reshape(inside.shape)
+    assert not inside[radius < 1].any()
+    assert inside[np.abs(radius - 4) < 0.3].all()
+
+
+def test_glyphs_are_spread_over_the_region_only() -> None:
+    model = ring_with_a_hole()
+    Z = data.spread(model.latent_, 12)
+    assert 20 < len(Z) < 144
+    assert model.latent_.domain.contains(Z).all()
+
+
+def test_lines_on_a_surface_stop_at_its_edge() -> None:
+    model = ring_with_a_hole()
+    lines = data.wires(subject.Fitted.of(model))
+    drawn = np.concatenate(lines)
+    assert len(lines) > 32  # more than there are levels: some are cut in two by the hole
+    assert np.linalg.norm(drawn[:, :2], axis=1).min() > 2
+    assert ((drawn - model.project(drawn)) ** 2).sum(axis=1).max() < 1e-12
+
+
+def test_a_curve_in_pieces_is_as_many_lines() -> None:
+    model = curve_in_two_pieces()
+    lines = data.wires(subject.Fitted.of(model))
+    assert len(lines) == 2
+    steps = [np.linalg.norm(np.diff(line, axis=0), axis=1).max() for line in lines]
+    assert max(steps) < 0.05
+    z, factor = data.ladder(model)
+    np.testing.assert_array_equal(np.isfinite(factor), model.latent_.domain.contains(z[:, None]))
+    assert np.isnan(factor[(z > 10) & (z < 16)]).all()
+
+
+def test_scattered_points_have_lines_of_some_kind() -> None:
+    model = Given(100.0 * np.arange(4.0)[:, None] * [[1.0, 2.0]]).fit(np.eye(4)[:, :3])
+    assert np.isfinite(np.concatenate(data.wires(subject.Fitted.of(model)))).all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray, Mesh
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.geometry.folds import Folds, find_folds
-from prinfold.latent import LatentSpace, Lattice, Points
+from prinfold.latent import Cloud, LatentSpace, Lattice, Points
 from prinfold.plot.layouts import Cells, Layout, Plane, layout_of, local_frame
 from prinfold.plot.subject import Fitted
 
@@ -37,11 +37,16 @@ class Field(NamedTuple):
 
 
 def log_factor(model: Any, Z: FloatArray) -> FloatArray:
-    """(n,) natural logarithm of the magnification factor, in blocks; where the surface is flattened, −inf."""
+    """(n,) natural logarithm of the magnification factor, in blocks; where the surface is flattened, −inf.
+
+    Outside the latent domain there is no surface, and the value is NaN.
+    """
     rows = max(_BLOCK // max(model.n_features_in_ * Z.shape[1], 1), 1)
-    parts = [model.magnification(Z[i : i + rows]).factor for i in range(0, len(Z), rows)]
+    factor, inside = np.full(len(Z), np.nan), np.flatnonzero(model.latent_.domain.contains(Z))
+    for i in range(0, len(inside), rows):
+        factor[inside[i : i + rows]] = model.magnification(Z[inside[i : i + rows]]).factor
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.concatenate(parts)))
+        return np.asarray(np.log(factor))
 
 
 def magnification_field(model: Any, layout: Layout, resolution: int = 200) -> Field | None:
@@ -116,11 +121,11 @@ def round_factors(low: float, high: float) -> FloatArray:
 
 
 def ladder(model: Any, resolution: int = 400) -> tuple[FloatArray, FloatArray]:
-    """Coordinates (r,) along a curve and the magnification factor there."""
+    """Coordinates (r,) along a curve and the magnification factor there, NaN where the curve has a gap."""
     layout = layout_of(model.latent_)
     low, high = (-np.pi, np.pi) if model.latent_.domain.periodic[0] else (layout.low, layout.high)  # type: ignore[attr-defined]
     z = np.linspace(low, high, resolution)
-    return z, np.exp(log_factor(model, model.latent_.domain.retract(z[:, None])))
+    return z, np.exp(log_factor(model, model.latent_.domain.beyond(z[:, None])))
 
 
 # ---------------------------------------------------------------------------------------------- ellipses
@@ -196,14 +201,15 @@ def over_the_seams(layout: Layout, centre: FloatArray) -> tuple[IntArray, FloatA
 def spread(latent: LatentSpace, most: int) -> FloatArray:
     """(k, Q) places spread evenly over the space, about as many as nodes but at most ``most`` along an axis.
 
-    On a lattice these are the middles of equal cells, which keeps them off its open edges; elsewhere nodes, or a new
-    spiral on a sphere.
+    On a lattice these are the middles of equal cells, which keeps them off its open edges, and so they are in a region
+    of any shape, as far as they fall inside; elsewhere nodes, or a new spiral on a sphere.
     """
     if isinstance(latent, Lattice):
-        domain, counts = latent.domain, [min(n, most) for n in latent.shape]
-        edges = zip(domain.low, domain.high, counts, strict=True)
-        middles = [low + (high - low) * (np.arange(n) + 0.5) / n for low, high, n in edges]
-        return np.stack([each.ravel() for each in np.meshgrid(*middles, indexing="ij")], axis=1)
+        return _middles(latent.domain.low, latent.domain.high, [min(n, most) for n in latent.shape])
+    if isinstance(latent, Cloud):
+        cells = _middles(latent.domain.low, latent.domain.high, [most] * latent.n_columns)
+        inside = cells[latent.domain.contains(cells)]
+        return inside if len(inside) else latent.nodes
     if latent.n_nodes <= most**2:
         return latent.nodes
     if not isinstance(latent, Points):
@@ -213,6 +219,12 @@ def spread(latent: LatentSpace, most: int) -> FloatArray:
     cell = np.floor((latent.nodes - latent.nodes.min(axis=0)) / np.where(span > 0, span, 1.0) * (most - 1e-9))
     first = np.sort(np.unique(cell, axis=0, return_index=True)[1])
     return latent.nodes[first]
+
+
+def _middles(low: Sequence[float], high: Sequence[float], counts: Sequence[int]) -> FloatArray:
+    """(Π counts, Q) middles of equal cells of a box."""
+    axes = [a + (b - a) * (np.arange(n) + 0.5) / n for a, b, n in zip(low, high, counts, strict=True)]
+    return np.stack([each.ravel() for each in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
 def node_folds(model: Any) -> Folds:
@@ -305,23 +317,49 @@ def wires(fitted: Fitted, most: int = 20, resolution: int = 160) -> list[FloatAr
     """
     latent, layout = fitted.latent, layout_of(fitted.latent)
     if latent.dimension == 1:
-        mesh = fitted.model.mesh()
-        vertices = fitted.back(mesh.vertices)
-        closed = len(mesh.faces) == len(vertices)
-        return [np.concatenate([vertices, vertices[:1]]) if closed else vertices]
+        return _pieces(fitted)
     if not isinstance(layout, Plane) or layout.invert is None:
         ends = fitted.points(latent.nodes)
         return list(ends[latent.edges])
     lines = []
-    counts = latent.shape if isinstance(latent, Lattice) else tuple(8 if p else 5 for p in layout.periodic)
     for axis in range(2):
-        at = _levels(layout, axis, counts[axis], most)
+        at = _levels(layout, axis, _line_counts(latent, layout)[axis], most)
         along = np.linspace(layout.low[1 - axis], layout.high[1 - axis], resolution)
         for level in at:
             place = np.empty((resolution, 2))
             place[:, axis], place[:, 1 - axis] = level, along
-            lines.append(fitted.points(latent.domain.retract(layout.invert(place))))
-    return lines
+            lines += [fitted.points(run) for run in _inside_runs(latent, layout.invert(place))]
+    return lines or [fitted.points(latent.nodes)]
+
+
+def _pieces(fitted: Fitted) -> list[FloatArray]:
+    """The curve as lines, one for each piece: vertices in the order of their coordinate, cut where no segment is."""
+    mesh = fitted.model.mesh()
+    order = np.argsort(mesh.latent[:, 0], kind="stable")
+    vertices, joined = fitted.back(mesh.vertices[order]), np.zeros(len(order), dtype=bool)
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    ends = np.sort(rank[mesh.faces], axis=1)
+    joined[ends[ends[:, 1] == ends[:, 0] + 1, 0]] = True
+    if len(order) and len(mesh.faces) == len(order):  # closed
+        return [np.concatenate([vertices, vertices[:1]])]
+    return np.split(vertices, np.flatnonzero(~joined[:-1]) + 1) if len(order) else [fitted.points(fitted.latent.nodes)]
+
+
+def _line_counts(latent: LatentSpace, layout: Plane) -> tuple[int, ...]:
+    """How many lines to draw across each axis."""
+    if isinstance(latent, Lattice):
+        return latent.shape
+    return (16, 16) if isinstance(latent, Cloud) else tuple(8 if closed else 5 for closed in layout.periodic)
+
+
+def _inside_runs(latent: LatentSpace, Z: FloatArray) -> list[FloatArray]:
+    """The parts of a line of latent coordinates that lie in the domain, two coordinates or more each."""
+    if not isinstance(latent, Cloud):
+        return [latent.domain.retract(Z)]
+    inside = latent.domain.contains(Z)
+    runs = np.split(np.arange(len(Z)), np.flatnonzero(np.diff(inside)) + 1)
+    return [Z[run] for run in runs if len(run) > 1 and inside[run[0]]]
 
 
 def _levels(layout: Plane, axis: int, count: int, most: int) -> FloatArray:

@@ -235,8 +235,8 @@ def _draw_lines(ax: Any, lines: list[FloatArray], curve: bool, *, coloured: bool
 
 def _draw_sheet(ax: Any, fitted: Fitted, view: View) -> None:
     mesh = surface_mesh(fitted)
-    corners = view(mesh.vertices)[mesh.faces]
-    ink.triangles(ax, corners)
+    if len(mesh.faces):  # a surface of scattered points has none
+        ink.triangles(ax, view(mesh.vertices)[mesh.faces])
 
 
 def _draw_noise(ax: Any, fitted: Fitted, view: View) -> None:
