@@ -73,6 +73,18 @@ def test_the_mean_is_its_definition_and_its_jacobian_the_derivative(profile, Q):
 
 
 @kernels
+@dimensions
+def test_the_bend_of_the_mean_is_the_derivative_of_its_jacobian(profile, Q):
+    mix, Y = mixture(profile, Q), np.random.default_rng(3).normal(size=(40, 4))
+    rng = np.random.default_rng(11)
+    Z, R = rng.uniform(-1, 1, (20, Q)), rng.normal(size=(20, 4))
+    difference = slopes(lambda at: np.einsum("ndq,nd->nq", mix.mean_jacobian(at, Y), R), Z, 1e-6)
+    off = np.abs(mix.mean_bend(Z, Y, R) - difference).max(axis=(1, 2))
+    # As above: a rim may fall between the places of a difference.
+    assert (off < 1e-5 * (1 + np.abs(difference).max(axis=(1, 2)))).mean() > 0.9
+
+
+@kernels
 def test_constant_values_have_no_slope_however_far_from_zero(profile):
     mix = mixture(profile, 2)
     Z = np.random.default_rng(5).uniform(-1, 1, (20, 2))

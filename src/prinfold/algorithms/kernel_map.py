@@ -33,6 +33,10 @@ class KernelMap:
         """(n, D, Q) its derivative."""
         return self.mixture.mean_jacobian(Z, self.values)
 
+    def bend(self, Z: FloatArray, R: FloatArray) -> FloatArray:
+        """(n, Q, Q) second derivatives of r·y along directions R (n, D)."""
+        return self.mixture.mean_bend(Z, self.values, R)
+
     def density(self, Z: FloatArray) -> FloatArray:
         """(n,) Σ_j w_j k_j / Σ_j w_j with k(0) = 1: the latent density (3) over K(0), as (7) compares it with η."""
         return np.asarray(np.exp(self.mixture.log_density(Z)))

@@ -288,15 +288,19 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         else:
             n_near = min(_N_STARTS, len(nodes))
             starts = self.latent_.nodes[np.argpartition(squared, n_near - 1, axis=1)[:, :n_near]]
-        found = project_to_surface(rows, self._point, self._jacobian, domain, starts)
+        found = self._descend(rows, starts)
         # A mesh may overlook a narrow fold. What is farther than the nearest node has not been found yet.
         missed = np.flatnonzero(squared.min(axis=1) < found.squared_distance)
         if len(missed):
             start = self.latent_.nodes[squared[missed].argmin(axis=1)][:, None]
-            again = project_to_surface(rows[missed], self._point, self._jacobian, domain, start)
+            again = self._descend(rows[missed], start)
             for whole, better in zip(found, again, strict=True):
                 whole[missed] = better
         return found
+
+    def _descend(self, rows: FloatArray, starts: FloatArray) -> Projection:
+        """The best that Newton's method finds from starts (n, S, Q); a method that knows its curvature says so."""
+        return project_to_surface(rows, self._point, self._jacobian, self.latent_.domain, starts)
 
     @property
     def _n_features_out(self) -> int:

@@ -150,8 +150,11 @@ class KernelManifold(PrincipalManifold):
         if len(mesh.faces):
             return super()._nearest_block(rows, mesh, nodes)
         latent = self.latent_
-        starts = graph_starts(rows, nodes, latent.nodes, latent.edges, _N_STARTS)
-        return project_to_surface(rows, self._point, self._jacobian, latent.domain, starts)
+        return self._descend(rows, graph_starts(rows, nodes, latent.nodes, latent.edges, _N_STARTS))
+
+    def _descend(self, rows: FloatArray, starts: FloatArray) -> Projection:
+        domain, bend = self.latent_.domain, self._model.bend
+        return project_to_surface(rows, self._point, self._jacobian, domain, starts, bend=bend)
 
     def _restore(self) -> None:
         """Rebuild what a file leaves out, and refuse parts that do not fit together."""

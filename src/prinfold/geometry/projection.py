@@ -19,6 +19,7 @@ from prinfold.geometry.metric import latent_span, second_derivatives
 from prinfold.geometry.simplices import nearest_on_simplices
 
 Map = Callable[[FloatArray], FloatArray]
+Bend = Callable[[FloatArray, FloatArray], FloatArray]
 
 # Numbers held at once: Jacobians and second derivatives of a block, or its distances to all vertices.
 _BLOCK_NUMBERS = 2**21
@@ -55,12 +56,15 @@ def project_to_surface(
     domain: Domain,
     starts: FloatArray,
     *,
+    bend: Bend | None = None,
     max_iter: int = 200,
     tol: float = 1e-12,
 ) -> Projection:
     """Minimise ½‖x − y(z)‖² for each row from each of its starts (n, S, Q), and keep the best.
 
-    ``point`` maps (m, Q) to (m, D), ``jacobian`` to (m, D, Q). A row stops when the gradient in the free
+    ``point`` maps (m, Q) to (m, D), ``jacobian`` to (m, D, Q). ``bend`` takes coordinates and directions r (m, D) of
+    data space to the second derivatives (m, Q, Q) of r·y, where they are known and the domain is flat; else they are
+    differences of Jacobians. A row stops when the gradient in the free
     directions is at most tol·‖J‖·(‖x − y‖ + ‖J‖·span), span being the extent of the domain.
     """
     X, starts = np.asarray(X, dtype=float), np.asarray(starts, dtype=float)
@@ -69,7 +73,7 @@ def project_to_surface(
     n, n_starts, n_columns = starts.shape
     per_row = n_starts * X.shape[1] * (n_columns + domain.dimension**2)
     size = max(1, _BLOCK_NUMBERS // max(1, per_row))
-    solver = _Solver(point, jacobian, domain, max_iter, tol)
+    solver = _Solver(point, jacobian, bend, domain, max_iter, tol)
     parts = [solver.best(X[i : i + size], starts[i : i + size]) for i in range(0, max(n, 1), size)]
     return Projection(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
@@ -95,6 +99,7 @@ class _Solver(NamedTuple):
 
     point: Map
     jacobian: Map
+    bend: Bend | None
     domain: Domain
     max_iter: int
     tol: float
@@ -141,8 +146,7 @@ class _Solver(NamedTuple):
         frame, J, r = self.domain.frame(z), np.asarray(self.jacobian(z), dtype=float), X - y
         A = np.matmul(J, frame)
         gradient = -np.einsum("ndj,nd->nj", A, r)
-        second = second_derivatives(self.jacobian, self.domain, z, J)
-        hessian = np.einsum("ndj,ndk->njk", A, A) - np.einsum("nd,ndjk->njk", r, second)
+        hessian = np.einsum("ndj,ndk->njk", A, A) - self.bent(z, J, r)
         size = np.sqrt(_square(A.reshape(len(A), -1)))
         gradient, hessian, frozen, drift = self.domain.restrain(z, gradient, hessian, size)
         values, vectors = np.linalg.eigh(hessian)
@@ -153,6 +157,12 @@ class _Solver(NamedTuple):
         small = (np.sqrt(_square(gradient)) <= limit) & (values[:, 0] >= -1e-6 * size * (size + residual))
         small &= size**2 * np.sqrt(_square(drift)) <= limit
         return _Local(frame, gradient, frozen, drift, values, vectors, size), small | (size == 0)
+
+    def bent(self, z: FloatArray, J: FloatArray, r: FloatArray) -> FloatArray:
+        """(n, q, q) second derivatives of r·y in the frame."""
+        if self.bend is not None:
+            return self.bend(z, r)
+        return np.asarray(np.einsum("nd,ndjk->njk", r, second_derivatives(self.jacobian, self.domain, z, J)))
 
     def move(self, X: FloatArray, z: FloatArray, y: FloatArray, active: IntArray, local: _Local) -> BoolArray:
         """Try steps with growing damping until each row has one that does not climb; edits z and y in place."""

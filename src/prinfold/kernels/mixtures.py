@@ -25,7 +25,7 @@ from prinfold._arrays import for_each_block
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.kernels.profiles import Profile
 
-_PAIRS = 2**18
+_PAIRS = 2**16
 """Pairs of a place and a centre held at once."""
 
 _ROWS_ON_THREADS = 2**14
@@ -36,49 +36,47 @@ _FARTHEST = 1e100
 
 
 class Pairs(Protocol):
-    """Which centres count at each of n places: ``delta`` (P, Q) = z − c of every pair, one place after the other."""
+    """Which centres count at each of n places; what belongs to pairs is (n, m) for all of them, (P,) for those near."""
 
     @property
     def delta(self) -> FloatArray:
-        """Differences of each pair."""
+        """(Q, …) z − c of every pair."""
 
     def total(self, x: FloatArray) -> FloatArray:
-        """Σ x over the pairs of each place; x (P, …)."""
+        """(n,) Σ x over the pairs of each place."""
 
     def least(self, x: FloatArray) -> FloatArray:
-        """(n,) smallest x (P,) of each place."""
+        """(n,) smallest x of each place."""
 
     def spread(self, a: FloatArray) -> FloatArray:
-        """What each place has, (n, …), handed to its pairs."""
+        """What each place has, (n,), in a shape that goes with pairs."""
 
     def of_centres(self, a: FloatArray) -> FloatArray:
-        """What each centre has, (m,), handed to its pairs."""
+        """What each centre has, (m,), in a shape that goes with pairs."""
 
     def apply(self, x: FloatArray, Y: FloatArray) -> FloatArray:
         """(n, D) Σ x_j y_j over the pairs of each place."""
 
 
 class _AllPairs(NamedTuple):
-    """Every place with every centre."""
+    """Every place with every centre: what belongs to pairs is (n, m)."""
 
     delta: FloatArray
-    n: int
-    m: int
 
     def total(self, x: FloatArray) -> FloatArray:
-        return np.asarray(x.reshape(self.n, self.m, *x.shape[1:]).sum(axis=1))
+        return np.asarray(x.sum(axis=1))
 
     def least(self, x: FloatArray) -> FloatArray:
-        return np.asarray(x.reshape(self.n, self.m).min(axis=1))
+        return np.asarray(x.min(axis=1))
 
     def spread(self, a: FloatArray) -> FloatArray:
-        return np.repeat(a, self.m, axis=0)
+        return a[:, None]
 
     def of_centres(self, a: FloatArray) -> FloatArray:
-        return np.tile(a, self.n)
+        return a
 
     def apply(self, x: FloatArray, Y: FloatArray) -> FloatArray:
-        return np.asarray(x.reshape(self.n, self.m) @ Y)
+        return np.asarray(x @ Y)
 
 
 class _NearPairs(NamedTuple):
@@ -90,13 +88,13 @@ class _NearPairs(NamedTuple):
     m: int
 
     def total(self, x: FloatArray) -> FloatArray:
-        return np.asarray(np.add.reduceat(x, self.cuts[:-1], axis=0))
+        return np.asarray(np.add.reduceat(x, self.cuts[:-1]))
 
     def least(self, x: FloatArray) -> FloatArray:
         return np.asarray(np.minimum.reduceat(x, self.cuts[:-1]))
 
     def spread(self, a: FloatArray) -> FloatArray:
-        return np.repeat(a, np.diff(self.cuts), axis=0)
+        return np.repeat(a, np.diff(self.cuts))
 
     def of_centres(self, a: FloatArray) -> FloatArray:
         return np.asarray(a[self.centre])
@@ -108,9 +106,8 @@ class _NearPairs(NamedTuple):
 class Shares(NamedTuple):
     """What a block of places has of each centre: ``log_sum`` (n,) log Σ w k, −inf where nothing is in reach.
 
-    ``value`` (P,) is b of the module's formulas; where nothing is in reach the nearest centre has all of it.
-    ``weight`` (P,) is w / Σ w k, or nil there, and ``s`` (P,) the squared distances, less a constant for each place
-    that both have been relieved of.
+    ``value`` is b of the module's formulas; where nothing is in reach the nearest centre has all of it. ``weight`` is
+    w / Σ w k, or nil there, and ``s`` the squared distances, both relieved of a factor that they have in common.
     """
 
     pairs: Pairs
@@ -122,34 +119,65 @@ class Shares(NamedTuple):
 
     @property
     def slope(self) -> FloatArray:
-        """(P,) u."""
-        return self.weight * self.profile.slope(self.s)
+        """u; the Gaussian, which alone reaches everywhere, is its own derivative."""
+        return -0.5 * self.value if self.profile.reach == inf else self.weight * self.profile.slope(self.s)
 
     @property
     def curvature(self) -> FloatArray:
-        """(P,) v."""
-        return self.weight * self.profile.curvature(self.s)
+        """v."""
+        return 0.25 * self.value if self.profile.reach == inf else self.weight * self.profile.curvature(self.s)
 
     def gradient(self) -> FloatArray:
         """(n, Q) ∇ log Σ w k = Σ 2 u_j d_j."""
-        return self.pairs.total(2.0 * self.slope[:, None] * self.pairs.delta)
+        slope = 2.0 * self.slope
+        return np.stack([self.pairs.total(slope * d) for d in self.pairs.delta], axis=1)
+
+    def relative_hessian(self) -> FloatArray:
+        """(n, Q, Q) ∇² Σ w k over Σ w k = Σ (4 v_j d_j d_jᵀ + 2 u_j I)."""
+        delta, curvature = self.pairs.delta, 4.0 * self.curvature
+        trace, Q = 2.0 * self.pairs.total(self.slope), len(delta)
+        out = np.empty((len(trace), Q, Q))
+        for i in range(Q):
+            bent = curvature * delta[i]
+            for j in range(i + 1):
+                out[:, i, j] = out[:, j, i] = self.pairs.total(bent * delta[j]) + (trace if i == j else 0.0)
+        return out
 
     def hessian(self, gradient: FloatArray) -> FloatArray:
         """(n, Q, Q) ∇² log Σ w k = Σ (4 v_j d_j d_jᵀ + 2 u_j I) − g gᵀ."""
-        delta = self.pairs.delta
-        outer = self.pairs.total(4.0 * self.curvature[:, None, None] * delta[:, :, None] * delta[:, None, :])
-        outer += 2.0 * self.pairs.total(self.slope)[:, None, None] * np.eye(delta.shape[1])
-        return np.asarray(outer - gradient[:, :, None] * gradient[:, None, :])
+        return np.asarray(self.relative_hessian() - gradient[:, :, None] * gradient[:, None, :])
 
     def mean(self, Y: FloatArray) -> FloatArray:
         """(n, D) Σ b_j y_j, the estimator of Nadaraya and Watson."""
         return self.pairs.apply(self.value, Y)
 
     def mean_jacobian(self, Y: FloatArray) -> FloatArray:
-        """(n, D, Q) ∂/∂z Σ b_j y_j = Σ_j (2 u_j d_j − b_j g) y_j; the coefficients add up to nothing."""
-        gradient = self.pairs.spread(self.gradient())
-        coefficient = 2.0 * self.slope[:, None] * self.pairs.delta - self.value[:, None] * gradient
-        return np.stack([self.pairs.apply(column, Y) for column in coefficient.T], axis=2)
+        """(n, D, Q) ∂/∂z Σ b_j y_j = Σ_j a_j y_j."""
+        return np.stack([self.pairs.apply(a, Y) for a in self._tilts(self.gradient())], axis=2)
+
+    def mean_bend(self, Y: FloatArray, R: FloatArray) -> FloatArray:
+        """(n, Q, Q) second derivatives of r·Σ b_j y_j along directions R (n, D).
+
+        With M_j = 4 v_j d_j d_jᵀ + 2 u_j I, that is Σ_j (M_j − b_j Σ_i M_i − a_j gᵀ − g a_jᵀ) r·y_j.
+        """
+        gradient, whole = self.gradient(), self.relative_hessian()
+        tilts, delta, spread = self._tilts(gradient), self.pairs.delta, self.pairs.spread
+        curvature, slope = 4.0 * self.curvature, 2.0 * self.slope
+        out = np.empty(whole.shape)
+        for i in range(len(delta)):
+            for j in range(i + 1):
+                x = curvature * delta[i] * delta[j] - self.value * spread(whole[:, i, j])
+                x -= tilts[i] * spread(gradient[:, j]) + tilts[j] * spread(gradient[:, i])
+                if i == j:
+                    x += slope
+                out[:, i, j] = out[:, j, i] = np.einsum("nd,nd->n", self.pairs.apply(x, Y), R)
+        return out
+
+    def _tilts(self, gradient: FloatArray) -> list[FloatArray]:
+        """∂b_j/∂z = a_j = 2 u_j d_j − b_j g, axis by axis; over all centres they add up to nothing."""
+        slope = 2.0 * self.slope
+        columns = zip(self.pairs.delta, gradient.T, strict=True)
+        return [slope * d - self.value * self.pairs.spread(g) for d, g in columns]
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,9 +240,24 @@ class Mixture:
         self._each_block(Z, one, width=2)
         return out
 
+    def mean_bend(self, Z: FloatArray, Y: FloatArray, R: FloatArray) -> FloatArray:
+        """(n, Q, Q) second derivatives of the mean along directions R (n, D)."""
+        out = np.empty((len(Z), self.centres.shape[1], self.centres.shape[1]))
+
+        def one(part: slice, shares: Shares) -> None:
+            out[part] = shares.mean_bend(Y, R[part])
+
+        self._each_block(Z, one, width=3)
+        return out
+
     @cached_property
     def _log_weight(self) -> float:
         return float(np.log(self.weight.sum()))
+
+    @cached_property
+    def _axes(self) -> FloatArray:
+        """(Q, m) the centres axis by axis."""
+        return np.ascontiguousarray(self.centres.T)
 
     @cached_property
     def _tree(self) -> cKDTree:
@@ -237,23 +280,23 @@ class Mixture:
 
     def _shares(self, Z: FloatArray) -> Shares:
         pairs, lonely = self._pairs(Z)
-        s = np.einsum("pq,pq->p", pairs.delta, pairs.delta)
+        s = np.square(pairs.delta).sum(axis=0)
         base: FloatArray = np.zeros(len(Z))
         if self.profile.reach == inf:
             # Only the Gaussian reaches everywhere, and k(s) / k(t) = k(s − t) holds for it.
             base = pairs.least(s)
             s -= pairs.spread(base)
-        weight = pairs.of_centres(self.weight)
-        value = weight * self.profile.value(s)
+        value = self.profile.value(s)
+        value *= pairs.of_centres(self.weight)
         total = pairs.total(value)
         lonely = lonely | (total == 0.0)
         scale = np.where(lonely, 1.0, total)
-        weight /= pairs.spread(scale)
         value /= pairs.spread(scale)
+        weight = pairs.of_centres(self.weight) / pairs.spread(scale)
         log_sum = np.log(scale) - 0.5 * base
         if lonely.any():
-            alone = pairs.spread(lonely)
-            value[alone] = s[alone] == pairs.spread(pairs.least(s))[alone]
+            alone = np.broadcast_to(pairs.spread(lonely), s.shape)
+            value[alone] = (s == pairs.spread(pairs.least(s)))[alone]
             weight[alone] = 0.0
             # Ties at the same distance share what there is.
             value /= pairs.spread(np.where(lonely, pairs.total(value), 1.0))
@@ -264,8 +307,8 @@ class Mixture:
         """The pairs of a block, and which places have no centre in reach; these are paired with the nearest."""
         n, m = len(Z), len(self.centres)
         if self.profile.reach == inf:
-            delta = (Z[:, None, :] - self.centres).reshape(n * m, -1)
-            return cast(Pairs, _AllPairs(delta, n, m)), np.zeros(n, dtype=bool)
+            delta = np.ascontiguousarray(Z.T)[:, :, None] - self._axes[:, None, :]
+            return cast(Pairs, _AllPairs(delta)), np.zeros(n, dtype=bool)
         near = cKDTree(Z).sparse_distance_matrix(self._tree, self.profile.reach, output_type="ndarray")
         place, centre = near["i"], near["j"]
         lonely = np.bincount(place, minlength=n) == 0
@@ -276,7 +319,7 @@ class Mixture:
         sorted_ = csr_matrix((np.ones(len(place), dtype=np.int8), (place, centre)), shape=(n, m))
         sorted_.sort_indices()
         centre, cuts = sorted_.indices, sorted_.indptr
-        delta = np.repeat(Z, np.diff(cuts), axis=0) - self.centres[centre]
+        delta = np.repeat(Z.T, np.diff(cuts), axis=1) - self._axes[:, centre]
         return cast(Pairs, _NearPairs(delta, centre, cuts, m)), lonely
 
 
