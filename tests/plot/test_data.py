@@ -16,7 +16,7 @@ from tests.given import Given
 
 from prinfold import GTM, latent
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.plot import data, layouts, subject
+from prinfold.plot import data, layouts, lines, subject
 
 
 def test_the_data_need_no_drawing_library() -> None:
@@ -311,8 +311,8 @@ def test_one_column_has_no_view() -> None:
 @pytest.mark.parametrize("name", ["line", "circle", "grid", "cylinder", "torus", "sphere", "points", "space"])
 def test_wires_lie_on_the_surface(models: dict[str, GTM], rows: dict[str, np.ndarray], name: str) -> None:
     model = models[name]
-    lines = data.wires(subject.Fitted.of(model), most=4, resolution=5)
-    points = np.concatenate(lines)[::7]
+    drawn = lines.wires(subject.Fitted.of(model), most=4, resolution=5)
+    points = np.concatenate(drawn)[::7]
     if model.latent_.dimension <= 2:
         np.testing.assert_allclose(model.project(points), points, atol=1e-5)
     else:
@@ -321,9 +321,9 @@ def test_wires_lie_on_the_surface(models: dict[str, GTM], rows: dict[str, np.nda
 
 
 def test_a_closed_curve_closes(models: dict[str, GTM]) -> None:
-    (line,) = data.wires(subject.Fitted.of(models["circle"]))
+    (line,) = lines.wires(subject.Fitted.of(models["circle"]))
     np.testing.assert_array_equal(line[0], line[-1])
-    (line,) = data.wires(subject.Fitted.of(models["line"]))
+    (line,) = lines.wires(subject.Fitted.of(models["line"]))
     assert not np.allclose(line[0], line[-1])
 
 
@@ -411,18 +411,18 @@ def test_glyphs_are_spread_over_the_region_only() -> None:
 
 def test_lines_on_a_surface_stop_at_its_edge() -> None:
     model = ring_with_a_hole()
-    lines = data.wires(subject.Fitted.of(model))
-    drawn = np.concatenate(lines)
-    assert len(lines) > 32  # more than there are levels: some are cut in two by the hole
+    wired = lines.wires(subject.Fitted.of(model))
+    drawn = np.concatenate(wired)
+    assert len(wired) > 32  # more than there are levels: some are cut in two by the hole
     assert np.linalg.norm(drawn[:, :2], axis=1).min() > 2
     assert ((drawn - model.project(drawn)) ** 2).sum(axis=1).max() < 1e-12
 
 
 def test_a_curve_in_pieces_is_as_many_lines() -> None:
     model = curve_in_two_pieces()
-    lines = data.wires(subject.Fitted.of(model))
-    assert len(lines) == 2
-    steps = [np.linalg.norm(np.diff(line, axis=0), axis=1).max() for line in lines]
+    drawn = lines.wires(subject.Fitted.of(model))
+    assert len(drawn) == 2
+    steps = [np.linalg.norm(np.diff(line, axis=0), axis=1).max() for line in drawn]
     assert max(steps) < 0.05
     z, factor = data.ladder(model)
     np.testing.assert_array_equal(np.isfinite(factor), model.latent_.domain.contains(z[:, None]))
@@ -431,4 +431,4 @@ def test_a_curve_in_pieces_is_as_many_lines() -> None:
 
 def test_scattered_points_have_lines_of_some_kind() -> None:
     model = Given(100.0 * np.arange(4.0)[:, None] * [[1.0, 2.0]]).fit(np.eye(4)[:, :3])
-    assert np.isfinite(np.concatenate(data.wires(subject.Fitted.of(model)))).all()
+    assert np.isfinite(np.concatenate(lines.wires(subject.Fitted.of(model)))).all()

@@ -11,7 +11,8 @@ from prinfold._typing import FloatArray
 from prinfold._validate import refuse_containers, refuse_dates, refuse_non_finite, refuse_text
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import ink
-from prinfold.plot.data import View, choose_view, comparison, noise_ellipses, surface_mesh, training, wires
+from prinfold.plot.data import View, choose_view, comparison, noise_ellipses, training
+from prinfold.plot.lines import surface_mesh, wires
 from prinfold.plot.maps import latent_map
 from prinfold.plot.subject import Fitted, check_values, group
 

@@ -1,0 +1,75 @@
+"""A surface as lines and triangles in data space, cut where its latent domain ends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from prinfold._typing import FloatArray, Mesh
+from prinfold.latent import Cloud, LatentSpace, Lattice
+from prinfold.plot.layouts import Plane, layout_of
+from prinfold.plot.subject import Fitted
+
+
+def wires(fitted: Fitted, most: int = 20, resolution: int = 160) -> list[FloatArray]:
+    """Lines of the surface as arrays (m, D): the curve itself, or lines along which one latent axis is constant.
+
+    Surfaces of three and more dimensions get the segments between neighbouring nodes.
+    """
+    latent, layout = fitted.latent, layout_of(fitted.latent)
+    if latent.dimension == 1:
+        return _pieces(fitted)
+    if not isinstance(layout, Plane) or layout.invert is None:
+        ends = fitted.points(latent.nodes)
+        return list(ends[latent.edges])
+    lines = []
+    for axis in range(2):
+        at = _levels(layout, axis, _line_counts(latent, layout)[axis], most)
+        along = np.linspace(layout.low[1 - axis], layout.high[1 - axis], resolution)
+        for level in at:
+            place = np.empty((resolution, 2))
+            place[:, axis], place[:, 1 - axis] = level, along
+            lines += [fitted.points(run) for run in _inside_runs(latent, layout.invert(place))]
+    return lines or [fitted.points(latent.nodes)]
+
+
+def _pieces(fitted: Fitted) -> list[FloatArray]:
+    """The curve as lines, one for each piece: vertices in the order of their coordinate, cut where no segment is."""
+    mesh = fitted.model.mesh()
+    order = np.argsort(mesh.latent[:, 0], kind="stable")
+    vertices, joined = fitted.back(mesh.vertices[order]), np.zeros(len(order), dtype=bool)
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    ends = np.sort(rank[mesh.faces], axis=1)
+    joined[ends[ends[:, 1] == ends[:, 0] + 1, 0]] = True
+    if len(order) and len(mesh.faces) == len(order):  # closed
+        return [np.concatenate([vertices, vertices[:1]])]
+    return np.split(vertices, np.flatnonzero(~joined[:-1]) + 1) if len(order) else [fitted.points(fitted.latent.nodes)]
+
+
+def _line_counts(latent: LatentSpace, layout: Plane) -> tuple[int, ...]:
+    """How many lines to draw across each axis."""
+    if isinstance(latent, Lattice):
+        return latent.shape
+    return (16, 16) if isinstance(latent, Cloud) else tuple(8 if closed else 5 for closed in layout.periodic)
+
+
+def _inside_runs(latent: LatentSpace, Z: FloatArray) -> list[FloatArray]:
+    """The parts of a line of latent coordinates that lie in the domain, two coordinates or more each."""
+    if not isinstance(latent, Cloud):
+        return [latent.domain.retract(Z)]
+    inside = latent.domain.contains(Z)
+    runs = np.split(np.arange(len(Z)), np.flatnonzero(np.diff(inside)) + 1)
+    return [Z[run] for run in runs if len(run) > 1 and inside[run[0]]]
+
+
+def _levels(layout: Plane, axis: int, count: int, most: int) -> FloatArray:
+    count = -(-count // -(-count // most))
+    if layout.periodic[axis]:
+        return np.linspace(layout.low[axis], layout.high[axis], count + 1)[:-1]
+    return np.linspace(layout.low[axis], layout.high[axis], max(count, 2))
+
+
+def surface_mesh(fitted: Fitted, resolution: int = 40) -> Mesh:
+    """Triangles of a surface in the user's own units."""
+    mesh: Mesh = fitted.model.mesh(resolution)
+    return mesh._replace(vertices=fitted.back(mesh.vertices))
