@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from prinfold.algorithms.kernel_density import (
     LeaveOneOut,
     class_bandwidths,
-    clouds,
+    class_rows,
     likelihood_bandwidth,
     log_joint,
     log_kernel_sums,
@@ -128,7 +128,7 @@ def test_some_rows_asked_speak_for_all():
 
 
 def test_the_common_bandwidth_weighs_classes_by_their_rows():
-    groups = clouds(ROWS, np.arange(40) % 3, WEIGHT)
+    groups = class_rows(ROWS, np.arange(40) % 3, WEIGHT)
     told = [LeaveOneOut.of(group.rows, group.weight) for group in groups]
     common = class_bandwidths(groups, Gaussian(), per_class=False)
     assert len(set(common)) == 1
@@ -143,29 +143,29 @@ def test_the_common_bandwidth_weighs_classes_by_their_rows():
 
 @pytest.mark.parametrize("per_class", [False, True])
 def test_a_class_of_one_row_takes_the_common_bandwidth(per_class):
-    groups = clouds(ROWS, np.append(np.zeros(39, dtype=int), 1), None)
+    groups = class_rows(ROWS, np.append(np.zeros(39, dtype=int), 1), None)
     found = class_bandwidths(groups, Gaussian(), per_class)
     assert found[0] == pytest.approx(found[1])
 
 
 def test_classes_of_one_row_each_have_some_bandwidth():
-    pair = clouds(np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([0, 1]), None)
+    pair = class_rows(np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([0, 1]), None)
     assert_allclose(class_bandwidths(pair, Gaussian(), per_class=False), 5.0 / np.sqrt(2))
-    same = clouds(np.ones((2, 2)), np.array([0, 1]), None)
+    same = class_rows(np.ones((2, 2)), np.array([0, 1]), None)
     assert_allclose(class_bandwidths(same, Gaussian(), per_class=True), 1.0)
 
 
 def test_repeats_become_weights():
     X = np.array([[1.0], [0.0], [1.0], [5.0]])
-    first, second = clouds(X, np.array([0, 0, 0, 1]), None)
+    first, second = class_rows(X, np.array([0, 0, 0, 1]), None)
     assert_array_equal(first.rows, [[0.0], [1.0]])
     assert_array_equal(first.weight, [1.0, 2.0])
     assert_array_equal(second.weight, [1.0])
-    assert_array_equal(clouds(X, np.array([0, 0, 0, 1]), np.array([1.0, 2.0, 3.0, 4.0]))[0].weight, [2.0, 4.0])
+    assert_array_equal(class_rows(X, np.array([0, 0, 0, 1]), np.array([1.0, 2.0, 3.0, 4.0]))[0].weight, [2.0, 4.0])
 
 
 def test_where_nothing_reaches_the_nearest_class_has_all_of_it():
-    groups = clouds(np.array([[0.0], [10.0], [10.5]]), np.array([0, 1, 1]), None)
+    groups = class_rows(np.array([[0.0], [10.0], [10.5]]), np.array([0, 1, 1]), None)
     X = np.array([[4.0], [7.0], [5.0], [0.2]])
     joint = log_joint(X, groups, np.array([1.0, 1.0]), np.array([0.3, 0.7]), PROFILES["quartic"])
     assert_array_equal(np.exp(log_posterior(joint)), [[1, 0], [0, 1], [0, 1], [1, 0]])  # the third is a tie

@@ -171,34 +171,34 @@ def likelihood_bandwidth(groups: Sequence[LeaveOneOut], profile: Profile, least:
 # ----------------------------------------------------------------------------------------------------- classes
 
 
-class Cloud(NamedTuple):
+class ClassRows(NamedTuple):
     """The different rows (n, D) of a class, in float64, and their weights (n,)."""
 
     rows: FloatArray
     weight: FloatArray
 
 
-def clouds(X: FloatArray, codes: IntArray, weight: FloatArray | None) -> list[Cloud]:
+def class_rows(X: FloatArray, codes: IntArray, weight: FloatArray | None) -> list[ClassRows]:
     """The rows of each class, sorted, repeats made one with the sum of their weights."""
     found = []
     for code in range(int(codes.max()) + 1):
         mine = codes == code
         rows, index = np.unique(X[mine].astype(np.float64), axis=0, return_inverse=True)
         total = np.bincount(index.reshape(-1), weights=None if weight is None else weight[mine])
-        found.append(Cloud(rows, total.astype(np.float64)))
+        found.append(ClassRows(rows, total.astype(np.float64)))
     return found
 
 
-def class_bandwidths(groups: Sequence[Cloud], profile: Profile, per_class: bool) -> FloatArray:
+def class_bandwidths(groups: Sequence[ClassRows], profile: Profile, per_class: bool) -> FloatArray:
     """(C,) bandwidths by leave-one-out likelihood: one for all classes, or each its own.
 
     A class of one row alone says nothing of a bandwidth and takes the common one. If all classes are so, that is the
     distance between two rows of different classes on average, and 1 if there is none.
     """
-    told = [LeaveOneOut.of(cloud.rows, cloud.weight) if len(cloud.rows) > 1 else None for cloud in groups]
+    told = [LeaveOneOut.of(group.rows, group.weight) if len(group.rows) > 1 else None for group in groups]
     speaking = [each for each in told if each is not None]
     if not speaking:
-        spread = np.concatenate([cloud.rows for cloud in groups]).var(axis=0).sum()
+        spread = np.concatenate([group.rows for group in groups]).var(axis=0).sum()
         return np.full(len(groups), np.sqrt(2.0 * spread) or 1.0)
     if per_class and len(speaking) == len(groups):
         return np.array([likelihood_bandwidth([each], profile) for each in speaking])
@@ -209,7 +209,7 @@ def class_bandwidths(groups: Sequence[Cloud], profile: Profile, per_class: bool)
 
 
 def log_joint(
-    X: FloatArray, groups: Sequence[Cloud], bandwidths: FloatArray, prior: FloatArray, profile: Profile
+    X: FloatArray, groups: Sequence[ClassRows], bandwidths: FloatArray, prior: FloatArray, profile: Profile
 ) -> FloatArray:
     """(n, C) ln P(c) + ln p(x | c), up to a number that is the same for all classes; no row is −inf throughout.
 
@@ -219,14 +219,14 @@ def log_joint(
     with np.errstate(divide="ignore"):
         log_prior = np.log(prior)
     columns = []
-    for cloud, bandwidth in zip(groups, bandwidths, strict=True):
-        scale = np.log(cloud.weight.sum()) + X.shape[1] * np.log(bandwidth)
-        columns.append(log_kernel_sums(X, cloud.rows, cloud.weight, bandwidth, profile) - scale)
+    for group, bandwidth in zip(groups, bandwidths, strict=True):
+        scale = np.log(group.weight.sum()) + X.shape[1] * np.log(bandwidth)
+        columns.append(log_kernel_sums(X, group.rows, group.weight, bandwidth, profile) - scale)
     joint = np.stack(columns, axis=1) + log_prior
     lost = np.flatnonzero(np.isneginf(joint).all(axis=1))
     if len(lost):
         possible = np.where(prior > 0, 0.0, inf)
-        apart = np.stack([nearest_squared(X[lost], cloud.rows) for cloud in groups], axis=1) + possible
+        apart = np.stack([nearest_squared(X[lost], group.rows) for group in groups], axis=1) + possible
         likely = np.where(apart == apart.min(axis=1, keepdims=True), prior, -1.0)
         joint[lost] = -inf
         joint[lost, likely.argmax(axis=1)] = 0.0

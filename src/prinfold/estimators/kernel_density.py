@@ -24,7 +24,7 @@ from prinfold._validate import (
     weighty_rows,
 )
 from prinfold.algorithms import kernel_density
-from prinfold.algorithms.kernel_density import Cloud
+from prinfold.algorithms.kernel_density import ClassRows
 from prinfold.algorithms.nearest import class_shares
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
 from prinfold.files import save, storable
@@ -156,13 +156,13 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
             table, labels, weight = table[kept], labels[kept], weight[kept]
         classes, codes = np.unique(labels, return_inverse=True)
         prior = self._priors(class_shares(codes, weight, len(classes)))
-        groups = kernel_density.clouds(table, codes, weight)
+        groups = kernel_density.class_rows(table, codes, weight)
         self.bandwidth_ = self._bandwidths(groups)
         self.rows_, self.row_weights_ = [each.rows for each in groups], [each.weight for each in groups]
         self.classes_, self.class_prior_ = classes, prior
         return self
 
-    def _bandwidths(self, groups: Sequence[Cloud]) -> FloatArray:
+    def _bandwidths(self, groups: Sequence[ClassRows]) -> FloatArray:
         if isinstance(self.bandwidth, str):
             return kernel_density.class_bandwidths(groups, PROFILES[self.kernel], bool(self.per_class))
         if np.ndim(self.bandwidth) and len(np.asarray(self.bandwidth)) != len(groups):
@@ -239,7 +239,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
     def _log_joint(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         table = check_table(self, X, reset=False)
-        groups = [Cloud(*each) for each in zip(self.rows_, self.row_weights_, strict=True)]
+        groups = [ClassRows(*each) for each in zip(self.rows_, self.row_weights_, strict=True)]
         return kernel_density.log_joint(table, groups, self.bandwidth_, self.class_prior_, PROFILES[self.kernel])
 
     def _restore(self) -> None:
