@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from prinfold import GTM, PPS, HarmonicBasis
+from prinfold import GTM, PPS, UKR, Contour, HarmonicBasis
 from prinfold.latent import Points
 
 
@@ -49,6 +49,13 @@ def _gtm(**settings: Any) -> Callable[..., GTM]:
 
 def _pps(**settings: Any) -> Callable[..., PPS]:
     return lambda **more: PPS(**{**_QUICK, **settings, **more})
+
+
+_KERNEL = frozenset({"euclidean", "mirror", "weights"})
+
+
+def _ukr(**settings: Any) -> Callable[..., UKR]:
+    return lambda **more: UKR(**{**_QUICK, **settings, **more})
 
 
 CASES = [
@@ -95,6 +102,15 @@ CASES = [
     Case("PPS-torus", _pps(nodes=6, basis=4, latent="torus"), _GTM, 2, 2),
     Case("PPS-sphere", _pps(nodes=60, basis=12, latent="sphere"), _GTM - {"mirror"}, 3, 2),
     Case("PPS-points", _pps(nodes=_points().nodes, basis=3), _GTM - {"mirror"}, 2, 2),
+    Case("UKR", _ukr(), _KERNEL | {"open", "monotone"}, 2, 2),
+    Case("UKR-line", _ukr(n_components=1, init="isomap"), _KERNEL | {"open", "monotone"}, 1, 1),
+    Case("UKR-quartic", _ukr(kernel="quartic", init="pca"), _KERNEL | {"open"}, 2, 2),
+    Case("UKR-minimum", _ukr(stop="minimum", solver="rprop", init="pca"), _KERNEL, 2, 2),
+    Case("UKR-held", _ukr(threshold=0.08, init="pca"), _KERNEL, 2, 2),
+    Case("UKR-contour", _ukr(threshold=Contour(0.9), n_components=1, init="isomap"), _KERNEL, 1, 1),
+    Case("UKR-homotopy", _ukr(init="pca", homotopy=True, n_components=1), _KERNEL, 1, 1),
+    Case("UKR-landmarks", _ukr(init="pca", landmarks=40), _KERNEL - {"weights"}, 2, 2),
+    Case("UKR-3d", _ukr(n_components=3, init="pca"), _KERNEL, 3, 3),
 ]
 
 

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.algorithms.kernel_regression import Evaluation, KernelRegression, MassTerm
+from prinfold.algorithms.kernel_regression import Evaluation, KernelRegression, MassTerm, make_target
 from prinfold.algorithms.noise_level import neighborhood_noise, noise_level
 from prinfold.files import storable
 from prinfold.loops import Descent, Discrepancy, Highest, Outcome, Rule, run_fixed_point
@@ -64,6 +64,15 @@ class Problem:
     def validated_error(self, X: FloatArray) -> float:
         """The error (10), whichever of the two is minimised."""
         return replace(self.regression, leave_one_out=True).value(X).value
+
+    def at(self, X: FloatArray) -> Problem:
+        """The same problem, its target in the form that costs less with as many neighbours as latent points X have."""
+        reach = self.regression.profile.reach
+        if not np.isfinite(reach):
+            return self
+        tree = cKDTree(X)
+        target = make_target(self.Y, int(tree.count_neighbors(tree, reach)) / len(X))
+        return replace(self, regression=replace(self.regression, target=target))
 
     def mean_error(self, evaluation: Evaluation) -> float:
         """The error of an evaluation without what else was added to its value."""
