@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,8 @@ class KernelMap:
     values: FloatArray
     weight: FloatArray
     profile: Profile
+    remembered: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What takes long to derive from the map and is asked for again."""
 
     def point(self, Z: FloatArray) -> FloatArray:
         """(n, D) the surface at latent coordinates."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -141,6 +141,15 @@ class KernelManifold(PrincipalManifold):
 
     def _detail(self) -> float:
         return _DETAIL.get(self.latent_.n_columns, 4.0) * min(1.0, _COMPACT_WIDTH * self.latent_.profile.reach)
+
+    def _mesh(self, resolution: int | None = None) -> Mesh:
+        if resolution is not None:
+            return super()._mesh(resolution)
+        # Every projection begins at the finest mesh, which for single rows would take all the time.
+        remembered = self._model.remembered
+        if "mesh" not in remembered:
+            remembered["mesh"] = super()._mesh()
+        return cast(Mesh, remembered["mesh"])
 
     def _nearest_latent(self, table: FloatArray) -> FloatArray:
         """Latent coordinates of the nearest points of the surface, UKR's (19)."""
