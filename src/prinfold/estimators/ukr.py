@@ -94,6 +94,8 @@ class UKR(FeatureSpaceManifold):
         Rows that belong to the latent points, about ``offset_``; in feature space their coordinates there.
     offset_ : ndarray of shape (D,)
         Mean of the training rows.
+    span_ : Span or None
+        The space that the training rows span in feature space; None in data space.
     n_iter_ : int
         Steps done.
     converged_ : bool

@@ -1,7 +1,7 @@
 """Pictures of fitted surfaces; each function takes and returns a matplotlib ``ax``.
 
-What is drawn is computed in :mod:`prinfold.plot.data` and :mod:`prinfold.plot.layouts`, which need no drawing
-library; the ink needs matplotlib, which comes with ``pip install "prinfold[plot]"``.
+What is drawn is computed in :mod:`prinfold.plot.data`, :mod:`prinfold.plot.densities` and :mod:`prinfold.plot.layouts`,
+which need no drawing library; the ink needs matplotlib, which comes with ``pip install "prinfold[plot]"``.
 """
 
 from __future__ import annotations
@@ -10,12 +10,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from prinfold.plot.clouds import candidates, images, latent_density
     from prinfold.plot.maps import folds, latent_map, magnification, posterior
     from prinfold.plot.scenes import learning_curve, model, selection, surface
 
-__all__ = ["folds", "latent_map", "learning_curve", "magnification", "model", "posterior", "selection", "surface"]
+__all__ = [
+    "candidates",
+    "folds",
+    "images",
+    "latent_density",
+    "latent_map",
+    "learning_curve",
+    "magnification",
+    "model",
+    "posterior",
+    "selection",
+    "surface",
+]
 
 _HOMES = {
+    "candidates": "clouds",
+    "images": "clouds",
+    "latent_density": "clouds",
     "folds": "maps",
     "latent_map": "maps",
     "magnification": "maps",

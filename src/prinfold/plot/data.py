@@ -97,13 +97,13 @@ def given_field(value: Any, model: Any, layout: Layout) -> Field:
     return Field(x, y, image)
 
 
-def limits(value: FloatArray) -> tuple[float, float]:
-    """Ends of a colour scale: all but the most extreme half per cent on either side, never of no length."""
+def limits(value: FloatArray, least: float = 0.05) -> tuple[float, float]:
+    """Ends of a colour scale: all but the most extreme half per cent on either side, ``least`` apart or more."""
     finite = value[np.isfinite(value)]
     if not len(finite):
         return -0.5, 0.5
     low, high = (float(q) for q in np.quantile(finite, [0.005, 0.995]))
-    narrow = 0.05 - (high - low)
+    narrow = least - (high - low)
     return (low - narrow / 2, high + narrow / 2) if narrow > 0 else (low, high)
 
 

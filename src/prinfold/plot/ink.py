@@ -21,7 +21,7 @@ except ImportError as error:
 
 from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap, Normalize
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection  # type: ignore[import-untyped]
 
 if TYPE_CHECKING:
@@ -100,6 +100,19 @@ def tidy(ax: Any) -> None:
         spine.set_visible(name in {"left", "bottom"})
         spine.set_color(PALE)
         spine.set_linewidth(0.8)
+
+
+def scale_of(values: FloatArray) -> str:
+    """A logarithmic scale where values differ by much more than they would on a plain one."""
+    return "log" if 0 < 10.0 * values.min() < values.max() else "linear"
+
+
+def plain_log(axis: Any) -> None:
+    """A logarithmic axis labelled with plain round numbers."""
+    low, high = np.log(axis.get_view_interval())
+    axis.set_major_locator(FixedLocator(round_factors(low, high).tolist()))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter("{x:g}")
 
 
 def title(ax: Any, words: str) -> None:
@@ -187,6 +200,7 @@ def scale_bar(ax: Any, mappable: Any, words: str, *, factors: bool = False, top:
     if factors:
         low, high = mappable.norm.vmin, mappable.norm.vmax
         ticks = round_factors(low, high)
+        ticks = ticks[:: -(-len(ticks) // 4)] if top else ticks  # numbers side by side take more room
         bar.set_ticks(np.log(ticks).tolist(), labels=[f"{tick:.6g}" for tick in ticks])
         bar.minorticks_off()
     return bar
@@ -241,7 +255,7 @@ def draw_rows(ax: Any, place: FloatArray, groups: Groups | None, values: FloatAr
         hollow = common | {"edgecolors": SOFT, "facecolors": "none", "linewidths": 0.6, "zorder": 2.9}
         dots(ax, place[~known], s=area, label="no value", **hollow)
         legend(ax)
-    low, high = limits(values)
+    low, high = limits(values[known], 1e-6 * float(np.abs(values[known]).max(initial=0.0)) or 0.05)
     shown = Normalize(low, high)
     return dots(ax, place[known], s=area, c=values[known], cmap="viridis", norm=shown, **common)
 

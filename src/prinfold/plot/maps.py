@@ -20,7 +20,6 @@ from prinfold.plot.data import (
     node_field,
     node_folds,
     over_the_seams,
-    round_factors,
     row_posterior,
     stretch_ellipses,
 )
@@ -165,7 +164,7 @@ def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, a
         z, factor = ladder(fitted.model)
         on.plot(z, factor, color=ink.ACCENT, lw=1.8)
         on.set(ylabel="length in data space\nper unit of latent space", yscale="log")
-        _plain_log(on.yaxis)
+        ink.plain_log(on.yaxis)
         return ink.done(on, settle=ax is None)
     ink.frame(on, layout)
     field = magnification_field(fitted.model, layout, resolution)
@@ -343,13 +342,3 @@ def _stems(ax: Any, layout: Layout, z: FloatArray, height: FloatArray, words: st
     ax.vlines(z, 0.0, height, color=ink.PALE, lw=1.2, zorder=1)
     ax.plot(z, height, "o", ms=3.2, color=ink.ACCENT, zorder=2, clip_on=False)
     ax.set(ylabel=words, ylim=(0.0, None))
-
-
-def _plain_log(axis: Any) -> None:
-    """A logarithmic axis labelled with plain round numbers."""
-    from matplotlib.ticker import FixedLocator, NullLocator
-
-    low, high = np.log(axis.get_view_interval())
-    axis.set_major_locator(FixedLocator(round_factors(low, high).tolist()))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter("{x:g}")

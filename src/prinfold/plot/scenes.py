@@ -124,7 +124,8 @@ def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
             iteration, curve.log_likelihood, color=ink.PALETTE[5], lw=1.4, ls=dash, label="log-likelihood", zorder=2
         )
     last = max(len(iteration) - 1, 1)
-    on.set(xlabel="iteration", ylabel="per row, natural log", xlim=(0, last))
+    words = "objective" if curve.log_likelihood is None else "per row, natural log"
+    on.set(xlabel="iteration", ylabel=words, xlim=(0, last))
     on.xaxis.get_major_locator().set_params(integer=True)
     handles, names = on.get_legend_handles_labels()
     if curve.noise is not None:
@@ -171,7 +172,7 @@ def selection(model: Any, *, ax: Axes | None = None) -> Axes:
     on.axvline(shown.level, color=ink.SOFT, lw=1.0, ls=(0, (3, 2)), zorder=2)
     on.plot(*shown.place, marker="o", ms=11, mfc="none", mec=ink.INK, mew=1.4, ls="none", label="chosen", zorder=5)
     on.set(xlabel="roughness of the surface", ylabel="held-out squared distance")
-    on.set(xscale=_scale_of(shown.roughness), yscale=_scale_of(shown.error))
+    on.set(xscale=ink.scale_of(shown.roughness), yscale=ink.scale_of(shown.error))
     ink.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title="clamping", title_fontsize=9)
     return ink.done(on, settle=ax is None)
 
@@ -201,11 +202,6 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
 
 
 # ------------------------------------------------------------------------------------------------ how to draw
-
-
-def _scale_of(values: FloatArray) -> str:
-    """A logarithmic scale where values differ by much more than they would on a plain one."""
-    return "log" if 0 < 10.0 * values.min() < values.max() else "linear"
 
 
 def _numbers(X: Any) -> FloatArray:
