@@ -140,11 +140,12 @@ def fetch_back(X: FloatArray, lost: BoolArray, reach: float) -> FloatArray:
 def noise_rule(problem: Problem, X: FloatArray) -> Rule:
     """End where the error is down to the noise across the surface, as seen from the latent points X to start from.
 
-    Where these are in disorder that is too much; neighbours in data space, which see no latent points, say so.
+    Where these are in disorder that is too much; neighbours in data space, which see no latent points, are then
+    believed in their place.
     """
     across = noise_level(X, problem.Y, problem.weight, problem.regression.profile)
-    most = DISORDER * neighborhood_noise(problem.Y, problem.weight, X.shape[1])
-    return Discrepancy(NOISE_SLACK * min(across, most))
+    among = neighborhood_noise(problem.Y, problem.weight, X.shape[1])
+    return Discrepancy(NOISE_SLACK * (among if across > DISORDER * among else across))
 
 
 def minimum_rule(problem: Problem, X: FloatArray) -> Rule:
