@@ -42,6 +42,9 @@ from prinfold.datasets import Dataset
 from prinfold.kernels.profiles import PROFILES
 from prinfold.loops import DESCENTS, Discrepancy
 
+STARTS = (("pca", "lle", "isomap", "loop"), ("pca", "lle", "isomap"))
+"""Of curves and of surfaces, as UKR has them."""
+
 STEPS = 200
 RULES = ("start", "noise", "held out", "ten", "mass", "minimum")
 
@@ -185,7 +188,7 @@ def run(trial: Trial, seed: int, kernel: str) -> Path:
     Y, weight, profile = truth.X - offset, np.ones(trial.n), PROFILES[kernel]
     given = ukr.Problem(Y, KernelRegression(make_target(Y), weight, profile))
     with blas_on_one_thread():
-        X = choose_start(Y, weight, trial.Q, given.error, profile, starts=("pca", "lle", "isomap")).latent
+        X = choose_start(Y, weight, trial.Q, given.error, profile, starts=STARTS[trial.Q > 1]).latent
         rule = ukr.noise_rule(given, X)
         assert isinstance(rule, Discrepancy)
         steps = list(way_down(given, X))

@@ -322,3 +322,26 @@ def test_the_table_prints_itself_and_can_be_stored():
     assert str(back) == text
     with pytest.raises(ValueError, match="do not fit together"):
         Candidates(("a",), np.zeros(2), np.zeros((2, 1)), np.zeros(2), np.zeros(2))
+
+
+# ------------------------------------------------------------------------------------------------- curves that close
+
+
+def test_a_closed_curve_is_cut_open_where_one_dimension_would_fold_it_flat():
+    data = datasets.make_circle(150, noise=0.05, rng=0)
+    start = start_of(data.X, starts=("isomap", "loop"))
+    assert start.candidates.names[start.candidates.chosen] == "loop"
+    flat = min(e for name, e in zip(start.candidates.names, start.candidates.errors, strict=True) if name == "isomap")
+    assert start.candidates.errors.min() < 0.2 * flat
+    # Walking along the latent axis goes once round the circle, in steps.
+    turns = np.diff(np.unwrap(data.latent[np.argsort(start.latent[:, 0]), 0]))
+    assert abs(abs(turns.sum()) - 2 * np.pi) < 0.5
+    assert np.abs(turns).max() < 0.5
+
+
+@pytest.mark.parametrize(("n_columns", "Q"), [(1, 1), (3, 2)])
+def test_what_cannot_close_is_recorded(n_columns, Q):
+    X = np.random.default_rng(0).normal(size=(30, n_columns))
+    start = choose_start(X, np.ones(30), Q, lambda Z: 1.0, GAUSSIAN, starts=("pca", "loop"))
+    assert start.candidates.names == ("pca",)
+    assert "only a curve" in start.candidates.failures[0]

@@ -44,8 +44,8 @@ SIZES = (4, 6, 8, 10, 12, 14)
 
 MIN_NEIGHBORS = 3.0
 
-STARTS = ("pca", *SPECTRAL)
-"""Embeddings by name."""
+STARTS = ("pca", *SPECTRAL, "loop")
+"""Embeddings by name; the last is for curves that close."""
 
 _EMBEDDED = 2000
 """Rows that an embedding sees; the others follow their neighbours among them."""
@@ -232,12 +232,42 @@ def _proposals(
     for name in starts:
         if name == "pca":
             yield name, 0, partial(principal_coordinates, X, weight, n_axes)
+        elif name == "loop":
+            yield from _loops(X, weight, n_components, sizes, some)
         elif len(X) < n_axes + 2:
             yield name, 0, partial(_too_few, len(X), n_axes + 2)
         else:
             for size in SPECTRAL[name].sizes(some, sizes):
                 embed = partial(SPECTRAL[name].embed, n_components=n_axes, n_neighbors=size)
                 yield name, size, partial(embed_all, embed, X, weight, _EMBEDDED)
+
+
+def _loops(
+    X: FloatArray, weight: FloatArray, n_components: int, sizes: Sequence[int], some: FloatArray
+) -> Iterator[tuple[str, int, Callable[[], FloatArray]]]:
+    """A closed curve as Isomap lays it out in a plane, cut open; in one dimension it would lie folded flat."""
+    if n_components != 1 or min(len(X) - 2, X.shape[1]) < 2:
+        yield "loop", 0, _no_loop
+        return
+    isomap = SPECTRAL["isomap"]
+    for size in isomap.sizes(some, sizes):
+        embed = partial(isomap.embed, n_components=2, n_neighbors=size)
+        yield "loop", size, partial(_cut_open, partial(embed_all, embed, X, weight, _EMBEDDED))
+
+
+def _cut_open(embed: Callable[[], FloatArray]) -> FloatArray:
+    """(n, 1) the angle of plane coordinates about their mean, counted from the widest gap between neighbours."""
+    plane = embed()
+    x, y = (plane - plane.mean(axis=0)).T
+    angle = np.arctan2(y, x)
+    ranked = np.sort(angle)
+    gap = np.diff(ranked, append=ranked[0] + 2 * np.pi)
+    after = ranked[(int(gap.argmax()) + 1) % len(ranked)]
+    return np.asarray(np.mod(angle - after, 2 * np.pi)[:, None])
+
+
+def _no_loop() -> FloatArray:
+    raise InvalidDataError("only a curve, n_components=1 in two columns or more, can close")
 
 
 def _too_few(n_rows: int, least: int) -> FloatArray:

@@ -21,7 +21,7 @@ from prinfold.initialise import evenly_by_radius
 from prinfold.loops import DESCENTS, Discrepancy, Highest, Rule
 
 AUTO_STARTS = ("pca", "lle", "isomap")
-"""Embeddings compared by default."""
+"""Embeddings compared by default; for curves one that closes is among them."""
 
 
 @storable
@@ -39,8 +39,8 @@ class UKR(FeatureSpaceManifold):
         Profile of the kernel in latent space. The latter two are nil beyond one bandwidth, which makes them faster.
     init : str, tuple of str or array of shape (n, Q), default="auto"
         Embeddings to begin with, of which the one that predicts rows best is taken: any of ``"pca"``, ``"lle"``,
-        ``"isomap"``, ``"laplacian"`` and ``"kernel_pca"``, or latent coordinates of the rows; ``"auto"`` compares the
-        first three.
+        ``"isomap"``, ``"laplacian"``, ``"kernel_pca"`` and, for curves that close, ``"loop"``, or latent coordinates of
+        the rows; ``"auto"`` compares the first three, and for curves the last.
     n_neighbors : int or tuple of int, default=None
         Neighbourhood sizes of those embeddings; None tries several.
     bandwidth : float, default=None
@@ -244,7 +244,9 @@ class UKR(FeatureSpaceManifold):
     def _start(self, problem: ukr.Problem, rows: Unique, chosen: IntArray) -> Start:
         """Steps 1 to 3: candidates, their scales, and the best of them."""
         given = self._given(rows)
-        names = AUTO_STARTS if isinstance(self.init, str) and self.init == "auto" else self.init
+        names = self.init
+        if isinstance(names, str) and names == "auto":
+            names = (*AUTO_STARTS, "loop") if self.n_components == 1 else AUTO_STARTS
         return choose_start(
             problem.Y,
             problem.weight,
