@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ _BARRIER = 1e-2
 
 DISORDER = 2.0
 """How many times the noise seen from latent points may exceed that among neighbours in data space before the latent
-points are held to be in disorder, or to cut through folds of the data."""
+points are held to be in disorder."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +110,10 @@ class Walk:
         return self.problem.regression.gradient(X, self.term)
 
     def _fetched(self, state: State[Any]) -> Place:
-        lost = state.evaluation.empty
-        if not lost.any():
+        lost, reach = state.evaluation.empty, self.problem.regression.profile.reach
+        if len(lost) == 1 or reach == inf or not lost.any():
             return Place(state)
-        X = fetch_back(state.x, lost, self.problem.regression.profile.reach)
+        X = fetch_back(state.x, lost, reach)
         return Place(self.descent.begin(X, self._evaluate), int(lost.sum()))
 
 
@@ -122,8 +123,6 @@ def fetch_back(X: FloatArray, lost: BoolArray, reach: float) -> FloatArray:
     Without neighbours a point has no prediction but the mean and no slope to lead it back. It stays on its own side of
     the point that it is brought to. If all are lost, all are drawn together until half of them have a neighbour there.
     """
-    if not np.isfinite(reach):
-        return X
     if lost.all():
         nearest = np.asarray(cKDTree(X).query(X, k=2)[0])[:, 1]
         return X * (0.5 * reach / float(np.median(nearest)))
@@ -245,15 +244,6 @@ def homotopy(problem: Problem, X: FloatArray, descent: Descent, max_iter: int = 
         density = float((evaluation.mass + problem.weight).min()) / total
         found.append((threshold, problem.mean_error(evaluation), float(outcome.n_iter), density))
     return X, Homotopy(*np.array(found).T)
-
-
-def cuts_through_folds(problem: Problem, X: FloatArray) -> bool:
-    """Whether latent points put rows side by side that are not neighbours in the data.
-
-    Rows are then farther from the surface than from the plane through their neighbours in data space.
-    """
-    across = noise_level(X, problem.Y, problem.weight, problem.regression.profile)
-    return across > DISORDER * neighborhood_noise(problem.Y, problem.weight, X.shape[1])
 
 
 # --------------------------------------------------------------------------------------------------- landmarks

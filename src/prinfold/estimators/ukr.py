@@ -52,9 +52,9 @@ class UKR(FeatureSpaceManifold):
         Density, relative to the peak of a single kernel, that bounds the latent domain. ``"auto"`` takes the least of
         a latent point, :class:`~prinfold.Contour` a contour that holds a share of the rows. A number is held while
         training too, with the plain error in place of the cross-validated one.
-    homotopy : bool, default=None
-        Whether to draw the start together and let it part under falling thresholds, against bad minima; None does so
-        where the principal plane is the best start but cuts through folds of the data.
+    homotopy : bool, default=False
+        Whether to draw the start together and let it part under falling thresholds, against bad minima. It helped a
+        circle that starts from its principal axis, and no other shape tried.
     feature_kernel : str or callable, default=None
         Kernel on the data whose feature space the surface lives in: ``"l1"``, one of scikit-learn's names,
         ``"precomputed"``, or a function of two tables. None is data space itself.
@@ -138,7 +138,7 @@ class UKR(FeatureSpaceManifold):
         "n_neighbors": nothing | integer(1) | several(integer(1), "numbers of neighbours"),
         "bandwidth": nothing | real(0, above=True),
         "stop": one_of(ukr.STOPS),
-        "homotopy": nothing | flag,
+        "homotopy": flag,
         "landmarks": nothing | integer(10),
         "solver": one_of(DESCENTS),
     }
@@ -156,7 +156,7 @@ class UKR(FeatureSpaceManifold):
         bandwidth: float | None = None,
         stop: str = "noise",
         threshold: Any = "auto",
-        homotopy: bool | None = None,
+        homotopy: bool = False,
         feature_kernel: Any = None,
         feature_params: dict[str, Any] | None = None,
         preimage: bool = False,
@@ -261,12 +261,8 @@ class UKR(FeatureSpaceManifold):
 
     def _plan(self, problem: ukr.Problem, start: Start) -> Plan:
         """Step 4, and where step 5 ends: a density threshold that was given decides both."""
-        wanted = self.homotopy
-        if wanted is None:
-            plane = start.candidates.names[start.candidates.chosen] == "pca"
-            wanted = plane and ukr.cuts_through_folds(problem, start.latent)
         path, X = None, start.latent
-        if wanted:
+        if self.homotopy:
             X, path = ukr.homotopy(problem, X, DESCENTS[self.solver])
         if not self._holds_a_threshold():
             return Plan(X, path, ukr.STOPS[self.stop](problem, X), None)
