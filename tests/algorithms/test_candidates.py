@@ -285,6 +285,28 @@ def test_of_many_rows_some_are_embedded_and_the_others_follow(monkeypatch):
     assert abs(np.corrcoef(rank, true)[0, 1]) > 0.999
 
 
+def test_of_many_rows_some_are_compared_and_the_best_is_scaled_with_all(monkeypatch):
+    """The table is that of the rows compared, as if there were no others; the latents are scaled as if all had been."""
+    monkeypatch.setattr(candidates, "_COMPARED", 60)
+    X = np.repeat(datasets.make_half_circle(150, rng=0).X, 2, axis=0)
+    different = np.unique(X, axis=0)
+    asked = []
+
+    def error_of_some(rows):
+        asked.append(rows)
+        return error_of(X[rows])
+
+    settings = {"starts": ("pca", "isomap"), "sizes": (6,)}
+    start = choose_start(X, np.ones(300), 1, error_of(X), GAUSSIAN, error_of=error_of_some, **settings)
+    (rows,) = asked
+    some = initialise.evenly_by_radius(different, np.full(150, 2.0), 60)
+    assert_array_equal(np.unique(X[rows], axis=0), different[some])
+    assert len(rows) == 120
+    whole = choose_start(X, np.ones(300), 1, error_of(X), GAUSSIAN, **settings)
+    assert_allclose(start.latent, whole.latent, rtol=1e-12)
+    assert (start.candidates.errors != whole.candidates.errors).all()
+
+
 # -------------------------------------------------------------------------------------------- likelihood
 
 

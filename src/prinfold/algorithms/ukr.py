@@ -66,6 +66,12 @@ class Problem:
         """The error (10), whichever of the two is minimised."""
         return replace(self.regression, leave_one_out=True).value(X).value
 
+    def among(self, rows: IntArray) -> Problem:
+        """The same for some rows, predicted by each other."""
+        Y, weight = self.Y[rows], self.weight[rows]
+        Y = Y - np.average(Y, axis=0, weights=weight)  # what has no neighbours is predicted by the origin
+        return Problem(Y, replace(self.regression, target=make_target(Y), weight=weight))
+
     def at(self, X: FloatArray) -> Problem:
         """The same problem, its target in the form that costs less with as many neighbours as latent points X have."""
         reach = self.regression.profile.reach

@@ -257,6 +257,7 @@ class UKR(FeatureSpaceManifold):
             sizes=SIZES if self.n_neighbors is None else np.atleast_1d(self.n_neighbors).tolist(),
             given=None if given is None else given[chosen],
             bandwidth=self.bandwidth,
+            error_of=lambda some: problem.among(some).validated_error,
         )
 
     def _plan(self, problem: ukr.Problem, start: Start) -> Plan:
