@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from math import inf
 
 import numpy as np
@@ -14,6 +16,13 @@ from prinfold.kernels.profiles import GAUSSIAN_CUT, PROFILES, Gaussian
 KERNELS = {**PROFILES, "truncated": Gaussian(GAUSSIAN_CUT)}
 kernels = pytest.mark.parametrize("profile", KERNELS.values(), ids=KERNELS.keys())
 dimensions = pytest.mark.parametrize("Q", [1, 2, 3])
+NUMPY, COMPILED = 10**9, 1
+
+
+@pytest.fixture(autouse=True, params=[NUMPY, COMPILED], ids=["numpy", "compiled"])
+def way(request, monkeypatch):
+    """Everything here holds for sums over all pairs by NumPy and for compiled ones over near pairs."""
+    monkeypatch.setattr("prinfold.kernels.mixtures._COMPILED_FROM", request.param)
 
 
 def mixture(profile, Q, m=40, seed=0):
@@ -117,6 +126,7 @@ def test_blocks_and_threads_change_nothing(profile, monkeypatch):
     Z = np.random.default_rng(7).uniform(-3, 3, (100, 2))
     whole = (*mix.log_density_hessian(Z), mix.mean(Z, Y), mix.mean_jacobian(Z, Y))
     monkeypatch.setattr("prinfold.kernels.mixtures._PAIRS", 1)
+    monkeypatch.setattr("prinfold.kernels.places._PART_PAIRS", 64)
     monkeypatch.setattr("prinfold.kernels.mixtures._ROWS_ON_THREADS", 2)
     cut = (*mix.log_density_hessian(Z), mix.mean(Z, Y), mix.mean_jacobian(Z, Y))
     for a, b in zip(whole, cut, strict=True):
@@ -128,6 +138,44 @@ def test_the_density_of_a_row_is_the_same_alone_to_the_last_bit(profile):
     mix = mixture(profile, 2)
     Z = np.random.default_rng(8).uniform(-2, 2, (60, 2))
     assert_array_equal(mix.log_density(Z), np.concatenate([mix.log_density(z[None]) for z in Z]))
+
+
+@kernels
+@pytest.mark.parametrize("Q", [1, 2, 3, 5])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 30.0, 1e7])
+@pytest.mark.parametrize("uneven", [0.0, 20.0])
+def test_compiled_sums_are_those_over_all_pairs(profile, Q, spread, uneven, monkeypatch):
+    """Whatever the shape of the cloud, however uneven its weights, and for places inside, at rims and far away."""
+    rng = np.random.default_rng(12)
+    mix = Mixture(spread * rng.normal(size=(60, Q)), np.exp(uneven * rng.uniform(-1, 1, 60)), profile)
+    near = mix.centres + rng.normal(size=(60, Q))
+    rim = mix.centres + 0.999 * min(profile.reach, 9.0) * np.eye(Q)[0]
+    Z = np.concatenate([mix.centres, near, rim, 10.0 * spread * rng.normal(size=(20, Q)), np.full((1, Q), 1e60)])
+    Y, R = rng.normal(size=(60, 3)), rng.normal(size=(len(Z), 3))
+
+    def sums(compiled_from):
+        monkeypatch.setattr("prinfold.kernels.mixtures._COMPILED_FROM", compiled_from)
+        twin = Mixture(mix.centres, mix.weight, profile)
+        return *twin.log_density_hessian(Z), twin.mean(Z, Y), twin.mean_jacobian(Z, Y), twin.mean_bend(Z, Y, R)
+
+    plain, fast = sums(NUMPY), sums(COMPILED)
+    assert_allclose(fast[0], plain[0], rtol=1e-12, atol=1e-12)
+    assert_allclose(fast[3], plain[3], rtol=1e-12, atol=1e-12)
+    # Derivatives are sums of products of slopes that cancel, and are off by rounding of these.
+    steep = 1.0 + np.square(plain[1]).sum(axis=1) + np.abs(plain[2]).max(axis=(1, 2))
+    for by_numpy, compiled in zip(plain[1:], fast[1:], strict=True):
+        off = np.abs(compiled - by_numpy).reshape(len(Z), -1).max(axis=1)
+        assert (off <= 1e-12 * steep).all()
+
+
+def test_few_centres_do_not_load_the_compiler():
+    code = (
+        "import sys, numpy as np; from prinfold.kernels.mixtures import Mixture; "
+        "from prinfold.kernels.profiles import PROFILES; "
+        "Mixture(np.zeros((200, 2)), np.ones(200), PROFILES['quartic']).log_density(np.zeros((50, 2))); "
+        "sys.exit('numba' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @kernels

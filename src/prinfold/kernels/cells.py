@@ -67,23 +67,84 @@ class Cells:
 
 def sort_into_cells(X: FloatArray, reach: float) -> Cells:
     """Cells of points (n, Q), numbered so that those beside each other along the last axis follow each other."""
-    cut = np.sort(np.argsort(-np.ptp(X, axis=0), kind="stable")[:_MOST_AXES])
-    side = reach * (1.0 + 1e-9)  # two that are only just within reach must not be rounded into cells two apart
-    at = np.floor((X[:, cut] - X[:, cut].min(axis=0)) / side)
-    size = at.max(axis=0) + 3.0  # two more, so that steps beyond either end lead to keys of no cell
-    if np.prod(size) > _KEYS:
+    axes, side = _cut_axes(X), _side(reach)
+    at = np.floor((X[:, axes] - X[:, axes].min(axis=0)) / side)
+    if np.prod(at.max(axis=0) + 3.0) > _KEYS:
         at = np.column_stack([_without_gaps(axis) for axis in at.T])
-        size = at.max(axis=0) + 3.0
-    stride = np.append(np.cumprod(size[:0:-1])[::-1], 1.0).astype(np.int64)
-    key = (at.astype(np.int64) + 1) @ stride
+    stride = _strides(at.max(axis=0))
+    key = _keys(at, stride)
     order = np.argsort(key)
     key = key[order]
     first = np.append(True, key[1:] != key[:-1])
     keys, cell = key[first], np.cumsum(first) - 1
-    ends = [np.array(step) @ stride[:-1] for step in product((-1, 0, 1), repeat=len(cut) - 1)]
-    starts = np.column_stack([np.searchsorted(key, keys + end - 1) for end in ends])
-    stops = np.column_stack([np.searchsorted(key, keys + end + 1, side="right") for end in ends])
+    steps = _steps(stride)
+    starts = np.column_stack([np.searchsorted(key, keys + step - 1) for step in steps])
+    stops = np.column_stack([np.searchsorted(key, keys + step + 1, side="right") for step in steps])
     return Cells(np.ascontiguousarray(X[order].T), order, cell, starts, stops, reach)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Points in cells of one width, for places that are none of the points to find their own cell among them."""
+
+    axes: IntArray
+    low: FloatArray
+    last: FloatArray
+    """The last cell with a point along each axis."""
+    side: float
+    stride: IntArray
+    order: IntArray
+    """(n,) names of the points, cell by cell."""
+    keys: IntArray
+    """Of the cells that hold points, rising."""
+    firsts: IntArray
+    """Where the points of each of them begin, and where all end."""
+
+    @property
+    def steps(self) -> IntArray:
+        """From the key of a cell to the middle of each three cells in a row about it."""
+        return _steps(self.stride)
+
+    def key_of(self, Z: FloatArray) -> IntArray:
+        """(n,) keys of places (n, Q); one outside has that of the nearest empty cell at the rim."""
+        return _keys(np.clip(np.floor((Z[:, self.axes] - self.low) / self.side), -1.0, self.last + 1.0), self.stride)
+
+
+def make_grid(X: FloatArray, reach: float) -> Grid | None:
+    """The grid of points (n, Q), or None where they lie so far apart that its cells cannot be numbered."""
+    axes, side = _cut_axes(X), _side(reach)
+    low = X[:, axes].min(axis=0)
+    at = np.floor((X[:, axes] - low) / side)
+    last = at.max(axis=0)
+    if np.prod(last + 3.0) > _KEYS:
+        return None
+    stride = _strides(last)
+    key = _keys(at, stride)
+    order = np.argsort(key, kind="stable")
+    keys, firsts = np.unique(key[order], return_index=True)
+    return Grid(axes, low, last, side, stride, order, keys, np.append(firsts, len(X)))
+
+
+def _cut_axes(X: FloatArray) -> IntArray:
+    return np.sort(np.argsort(-np.ptp(X, axis=0), kind="stable")[:_MOST_AXES])
+
+
+def _side(reach: float) -> float:
+    return reach * (1.0 + 1e-9)  # two that are only just within reach must not be rounded into cells two apart
+
+
+def _strides(last: FloatArray) -> IntArray:
+    size = last + 3.0  # two more, so that steps beyond either end lead to keys of no cell
+    return np.append(np.cumprod(size[:0:-1])[::-1], 1.0).astype(np.int64)
+
+
+def _keys(at: FloatArray, stride: IntArray) -> IntArray:
+    return np.asarray((at.astype(np.int64) + 1) @ stride)
+
+
+def _steps(stride: IntArray) -> IntArray:
+    steps = product((-1, 0, 1), repeat=len(stride) - 1)
+    return np.array([np.array(step, dtype=np.int64) @ stride[:-1] for step in steps], dtype=np.int64)
 
 
 def _without_gaps(axis: FloatArray) -> FloatArray:

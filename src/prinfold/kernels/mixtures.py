@@ -6,16 +6,17 @@ At places z with d_j = z − c_j and s_j = ‖d_j‖², every sum here is one ov
 
 A kernel of finite reach is summed over the centres within it only, found by a tree; one that reaches everywhere over
 all centres, relative to the nearest, so that a place far from all of them has shares too. Sums run along each row in
-the same order whatever else is in the batch.
+the same order whatever else is in the batch. Over many centres all this is compiled; what is here by NumPy suits few,
+and is what the other is held against.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -23,13 +24,20 @@ from scipy.spatial import cKDTree
 
 from prinfold._arrays import for_each_block
 from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.kernels.places import Listing, NearShares, Search, make_search
 from prinfold.kernels.profiles import Profile
+
+P = TypeVar("P")
 
 _PAIRS = 2**16
 """Pairs of a place and a centre held at once."""
 
 _ROWS_ON_THREADS = 2**14
 """Places from which blocks go to threads: fewer come from a pass that is on threads itself."""
+
+_COMPILED_FROM = 256
+"""Centres from which on loading the compiler pays, which takes as long as a mesh of a surface with so many. The batch
+is not asked: a row must not depend on what comes with it."""
 
 _FARTHEST = 1e100
 """Coordinates beyond this are held there: their squares would be infinite."""
@@ -180,6 +188,18 @@ class Shares(NamedTuple):
         return [slope * d - self.value * self.pairs.spread(g) for d, g in columns]
 
 
+class Sums(Protocol):
+    """What sums over the shares of a block are asked for; see :class:`Shares`."""
+
+    log_sum: FloatArray
+
+    def gradient(self) -> FloatArray: ...
+    def hessian(self, gradient: FloatArray) -> FloatArray: ...
+    def mean(self, Y: FloatArray) -> FloatArray: ...
+    def mean_jacobian(self, Y: FloatArray) -> FloatArray: ...
+    def mean_bend(self, Y: FloatArray, R: FloatArray) -> FloatArray: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Mixture:
     """A mixture of kernels of bandwidth 1 at ``centres`` (m, Q) with positive ``weight`` (m,)."""
@@ -192,7 +212,7 @@ class Mixture:
         """(n,) log of Σ w_j k(‖z − c_j‖²) / Σ w_j, at most 0; −inf where no kernel reaches."""
         out = np.empty(len(Z))
 
-        def one(part: slice, shares: Shares) -> None:
+        def one(part: slice, shares: Sums) -> None:
             out[part] = shares.log_sum - self._log_weight
 
         self._each_block(Z, one, width=1)
@@ -202,7 +222,7 @@ class Mixture:
         """The same with its gradient (n, Q), which is nil where no kernel reaches."""
         value, gradient = np.empty(len(Z)), np.empty(np.shape(Z))
 
-        def one(part: slice, shares: Shares) -> None:
+        def one(part: slice, shares: Sums) -> None:
             value[part], gradient[part] = shares.log_sum - self._log_weight, shares.gradient()
 
         self._each_block(Z, one, width=2)
@@ -213,7 +233,7 @@ class Mixture:
         n, Q = np.shape(Z)
         value, gradient, hessian = np.empty(n), np.empty((n, Q)), np.empty((n, Q, Q))
 
-        def one(part: slice, shares: Shares) -> None:
+        def one(part: slice, shares: Sums) -> None:
             value[part], gradient[part] = shares.log_sum - self._log_weight, shares.gradient()
             hessian[part] = shares.hessian(gradient[part])
 
@@ -224,7 +244,7 @@ class Mixture:
         """(n, D) kernel regression of the values Y (m, D) of the centres; the nearest centre's out of all reach."""
         out = np.empty((len(Z), Y.shape[1]))
 
-        def one(part: slice, shares: Shares) -> None:
+        def one(part: slice, shares: Sums) -> None:
             out[part] = shares.mean(Y)
 
         self._each_block(Z, one, width=1)
@@ -234,7 +254,7 @@ class Mixture:
         """(n, D, Q) its derivative."""
         out = np.empty((len(Z), Y.shape[1], self.centres.shape[1]))
 
-        def one(part: slice, shares: Shares) -> None:
+        def one(part: slice, shares: Sums) -> None:
             out[part] = shares.mean_jacobian(Y)
 
         self._each_block(Z, one, width=2)
@@ -244,7 +264,7 @@ class Mixture:
         """(n, Q, Q) second derivatives of the mean along directions R (n, D)."""
         out = np.empty((len(Z), self.centres.shape[1], self.centres.shape[1]))
 
-        def one(part: slice, shares: Shares) -> None:
+        def one(part: slice, shares: Sums) -> None:
             out[part] = shares.mean_bend(Y, R[part])
 
         self._each_block(Z, one, width=3)
@@ -270,13 +290,26 @@ class Mixture:
             return float(len(self.centres))
         return float(self._tree.count_neighbors(self._tree, self.profile.reach) / len(self.centres))
 
-    def _each_block(self, Z: FloatArray, use: Callable[[slice, Shares], None], width: int) -> None:
-        """Hand out shares in blocks of rows whose derived numbers are ``width`` × Q for each pair."""
+    @cached_property
+    def _search(self) -> Search | None:
+        """What finds the centres that count, where there are many."""
+        return make_search(self.centres, self.weight, self.profile) if len(self.centres) >= _COMPILED_FROM else None
+
+    def _each_block(self, Z: FloatArray, use: Callable[[slice, Sums], None], width: int) -> None:
+        """Hand out shares in blocks of rows; by NumPy their derived numbers are ``width`` × Q for each pair."""
         Z = np.clip(np.asarray(Z, dtype=np.float64), -_FARTHEST, _FARTHEST)
-        size = max(16, int(_PAIRS / (self._crowd * width * Z.shape[1])))
-        parts = list(_slices(len(Z), size))
         run = for_each_block if len(Z) >= _ROWS_ON_THREADS else _one_by_one
-        run(lambda part: use(part, self._shares(Z[part])), parts)
+        if self._search is not None and len(Z):
+            Z, centres = np.ascontiguousarray(Z), np.ascontiguousarray(self.centres, dtype=np.float64)
+
+            def near(work: tuple[slice, Listing]) -> None:
+                part, listed = work
+                use(part, NearShares(Z[part], centres, self.weight, self.profile, listed()))
+
+            run(near, self._search.parts(Z))
+        else:
+            size = max(16, int(_PAIRS / (self._crowd * width * Z.shape[1])))
+            run(lambda part: use(part, cast(Sums, self._shares(Z[part]))), list(_slices(len(Z), size)))
 
     def _shares(self, Z: FloatArray) -> Shares:
         pairs, lonely = self._pairs(Z)
@@ -327,6 +360,6 @@ def _slices(n: int, size: int) -> Iterator[slice]:
     return (slice(i, min(i + size, n)) for i in range(0, n, size))
 
 
-def _one_by_one(work: Callable[[slice], None], parts: list[slice]) -> None:
+def _one_by_one(work: Callable[[P], None], parts: Sequence[P]) -> None:
     for part in parts:
         work(part)
