@@ -25,9 +25,9 @@ def test_discrepancy_keeps_the_first_state_at_the_level_and_ends_there():
     assert outcome.converged
 
 
-def test_discrepancy_ends_before_the_first_step_where_the_start_is_at_the_level():
-    outcome = walk([1.0, 0.5], Discrepancy(2.0))
-    assert (outcome.state, outcome.n_iter, outcome.reason) == (0, 0, StopReason.NOISE)
+def test_discrepancy_takes_one_step_but_keeps_a_start_that_is_at_the_level():
+    outcome = walk([1.0, 0.5, 0.1], Discrepancy(2.0))
+    assert (outcome.state, outcome.n_iter, outcome.reason) == (0, 1, StopReason.NOISE)
 
 
 def test_discrepancy_above_the_level_keeps_the_best():

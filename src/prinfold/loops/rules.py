@@ -69,7 +69,7 @@ class Discrepancy:
     """Go on until the error is down to ``level``, and keep the first state that is.
 
     Morozov's principle: what is left once the error equals the noise is noise, and only a surface that follows it
-    can do better.
+    can do better. One step is taken in any case, though a start at the level is kept.
     """
 
     level: float
@@ -78,7 +78,7 @@ class Discrepancy:
         return kept["error"] > self.level and new["objective"] >= kept["objective"]
 
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
-        return StopReason.NOISE if records[-1]["error"] <= self.level else None
+        return StopReason.NOISE if len(records) > 1 and records[-1]["error"] <= self.level else None
 
 
 @dataclass(frozen=True)
