@@ -148,9 +148,9 @@ def distances(surface: KernelMap, offset: FloatArray, truth: Truth) -> tuple[flo
     return float(there + back), float(np.mean(np.asarray(tree.query(truth.new)[0]) ** 2))
 
 
-def way_down(given: ukr.Problem, X: FloatArray, term: Any = None) -> Iterator[tuple[FloatArray, float]]:
+def way_down(given: ukr.Problem, X: FloatArray, solver: str, term: Any = None) -> Iterator[tuple[FloatArray, float]]:
     """Latent points and their error at each step."""
-    walk = ukr.Walk(given, DESCENTS["lbfgs"], term)
+    walk = ukr.Walk(given, DESCENTS[solver], term)
     place = walk.begin(X)
     for _ in range(STEPS):
         yield place.state.x, walk.measure(place)["error"]
@@ -178,9 +178,11 @@ class Path(NamedTuple):
     new: FloatArray
     ends: dict[str, float]
     level: float
+    steps: float
+    """Until the level of the noise."""
 
 
-def run(trial: Trial, seed: int, kernel: str) -> Path:
+def run(trial: Trial, seed: int, kernel: str, solver: str) -> Path:
     """One data set."""
     warnings.simplefilter("ignore")
     truth = Truth(trial, seed)
@@ -191,7 +193,7 @@ def run(trial: Trial, seed: int, kernel: str) -> Path:
         X = choose_start(Y, weight, trial.Q, given.error, profile, starts=STARTS[trial.Q > 1]).latent
         rule = ukr.noise_rule(given, X)
         assert isinstance(rule, Discrepancy)
-        steps = list(way_down(given, X))
+        steps = list(way_down(given, X, solver))
         error = np.array([each for _, each in steps])
         # The truth is looked up at every step to begin with, and more rarely later, where little changes.
         seen = [i for i in range(len(steps)) if i < 30 or i % 10 == 0 or i == len(steps) - 1]
@@ -201,18 +203,19 @@ def run(trial: Trial, seed: int, kernel: str) -> Path:
             np.interp(np.arange(len(steps)), seen, found[:, 1]),
         )
         mass = keep_mass(given.regression.value(X).mass, 10 * error[0])
-        *_, (held, _) = way_down(given, X, mass)
+        *_, (held, _) = way_down(given, X, solver, mass)
         held_D = distances(KernelMap(held, Y, weight, profile), offset, truth)[0]
     below = np.flatnonzero(error <= rule.level)
     ends = {
         "start": D[0],
-        "noise": D[below[0] if len(below) else len(D) - 1],
+        "noise": D[below[0] if len(below) else -1],
         "held out": D[int(np.argmin(new))],
         "ten": D[min(10, len(D) - 1)],
         "mass": held_D,
         "minimum": D[-1],
     }
-    return Path(error, D, new, {name: value / D.min() for name, value in ends.items()}, rule.level)
+    at = float(below[0] if len(below) else len(D) - 1)
+    return Path(error, D, new, {name: value / D.min() for name, value in ends.items()}, rule.level, at)
 
 
 def report(trials: list[Trial], found: dict[Trial, list[Path]]) -> None:
@@ -226,6 +229,13 @@ def report(trials: list[Trial], found: dict[Trial, list[Path]]) -> None:
     every = [path for trial in trials for path in found[trial]]
     for name, statistic in (("median", np.median), ("90 %", lambda v: np.quantile(v, 0.9))):
         print(f"{name:41}  " + "  ".join(f"{statistic([path.ends[rule] for path in every]):8.2f}" for rule in RULES))
+
+
+def summarise(solver: str, paths: list[Path]) -> None:
+    """How soon a way down is at the noise, and how near the truth it is there."""
+    steps = np.median([path.steps for path in paths])
+    D = np.exp(np.mean([np.log(path.ends["noise"] * path.D.min()) for path in paths]))
+    print(f"{solver}: {steps:.0f} steps to the noise in the median, D there {D:.5g} in the geometric mean")
 
 
 def draw(trials: list[Trial], found: dict[Trial, list[Path]], file: str) -> None:
@@ -252,6 +262,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="100:102", help="first and last-but-one seed")
     parser.add_argument("--full", action="store_true", help="all of the shapes rather than every third")
     parser.add_argument("--kernel", choices=tuple(PROFILES), default="gaussian")
+    parser.add_argument("--solver", choices=tuple(DESCENTS), default="lbfgs")
     parser.add_argument("--jobs", type=int, default=-1)
     parser.add_argument("--figure", help="file to draw the ways down to")
     options = parser.parse_args()
@@ -259,10 +270,13 @@ def main() -> None:
     trials = trials if options.full else trials[::3]
     seeds = range(*map(int, options.seeds.split(":")))
     jobs = [(trial, seed) for trial in trials for seed in seeds]
-    paths = Parallel(options.jobs)(delayed(run)(trial, seed, options.kernel) for trial, seed in reversed(jobs))
+    paths = Parallel(options.jobs)(
+        delayed(run)(trial, seed, options.kernel, options.solver) for trial, seed in reversed(jobs)
+    )
     found: dict[Trial, list[Path]] = defaultdict(list)
     for (trial, _), path in zip(reversed(jobs), paths, strict=True):
         found[trial].insert(0, path)
+    summarise(options.solver, [path for paths in found.values() for path in paths])
     print(f"UKR, {options.kernel} kernel, seeds {options.seeds}; D where a rule ends over D at the best step")
     report(trials, found)
     if options.figure:
