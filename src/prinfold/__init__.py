@@ -13,11 +13,13 @@ _PUBLIC = {
     "GaussianBasis": "algorithms.basis",
     "HarmonicBasis": "algorithms.basis",
     "KernelDensityClassifier": "estimators.kernel_density",
+    "KMM": "estimators.kmm",
     "NearestSurfaceClassifier": "estimators.nearest",
     "PPS": "estimators.pps",
     "UKR": "estimators.ukr",
     "load": "files",
     "save": "files",
+    "select_kmm": "estimators.kmm",
 }
 _MODULES = ("datasets", "exceptions", "latent", "metrics", "plot")
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from prinfold.algorithms.thresholds import Contour
     from prinfold.estimators.gtm import GTM
     from prinfold.estimators.kernel_density import KernelDensityClassifier
+    from prinfold.estimators.kmm import KMM, select_kmm
     from prinfold.estimators.nearest import NearestSurfaceClassifier
     from prinfold.estimators.pps import PPS
     from prinfold.estimators.ukr import UKR
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GTM",
+    "KMM",
     "PPS",
     "UKR",
     "Contour",
@@ -49,6 +53,7 @@ __all__ = [
     "metrics",
     "plot",
     "save",
+    "select_kmm",
 ]
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from prinfold import GTM, PPS, UKR, Contour, HarmonicBasis
+from prinfold import GTM, KMM, PPS, UKR, Contour, HarmonicBasis
 from prinfold.latent import Points
 
 
@@ -56,6 +56,10 @@ _KERNEL = frozenset({"euclidean", "mirror", "weights"})
 
 def _ukr(**settings: Any) -> Callable[..., UKR]:
     return lambda **more: UKR(**{**_QUICK, **settings, **more})
+
+
+def _kmm(**settings: Any) -> Callable[..., KMM]:
+    return lambda **more: KMM(**{**_QUICK, **settings, **more})
 
 
 CASES = [
@@ -110,6 +114,12 @@ CASES = [
     Case("UKR-contour", _ukr(threshold=Contour(0.9), n_components=1, init="isomap"), _KERNEL, 1, 1),
     Case("UKR-landmarks", _ukr(init="pca", landmarks=40), _KERNEL - {"weights"}, 2, 2),
     Case("UKR-3d", _ukr(n_components=3, init="pca"), _KERNEL, 3, 3),
+    Case("KMM", _kmm(), _KERNEL | {"monotone"}, 2, 2),
+    Case("KMM-wide", _kmm(n_neighbors=20, init="lle"), _KERNEL | {"monotone"}, 2, 2),
+    Case("KMM-line", _kmm(n_components=1, n_neighbors=8), _KERNEL | {"monotone"}, 1, 1),
+    Case("KMM-volume", _kmm(n_components=3, n_neighbors=6, stop="minimum"), _KERNEL | {"monotone"}, 3, 3),
+    Case("KMM-paper", _kmm(stop="validation", solver="gradient", leave_one_out=False), _KERNEL | {"monotone"}, 2, 2),
+    Case("KMM-compact", _kmm(kernel="quartic", bandwidth_rule="kth"), _KERNEL, 2, 2),
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from prinfold import GTM, PPS, UKR, KernelDensityClassifier, NearestSurfaceClassifier
+from prinfold import GTM, KMM, PPS, UKR, KernelDensityClassifier, NearestSurfaceClassifier
 
 # pandas and polars decide which checks run: without them the frames' checks would pass unseen.
 pytest.importorskip("pandas")
@@ -26,6 +26,8 @@ pytestmark = [
         GTM(latent="torus", prior_precision=0.1),
         GTM(init="random", random_state=0),
         PPS(1, clamping="select", nodes=12, basis=4, max_iter=20),
+        KMM(),
+        KMM(1, stop="validation", kernel="quartic"),
         UKR(),
         UKR(1, kernel="quartic", stop="minimum", max_iter=20),
         UKR(1, feature_kernel="l1", preimage=True, max_iter=20),
@@ -39,7 +41,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", [GTM(), UKR(), NearestSurfaceClassifier(), KernelDensityClassifier()])
+@pytest.mark.parametrize("estimator", [GTM(), KMM(), UKR(), NearestSurfaceClassifier(), KernelDensityClassifier()])
 def test_no_tag_excuses_anything(estimator):
     tags = estimator.__sklearn_tags__()
     assert not tags.non_deterministic

@@ -121,7 +121,7 @@ class Candidates:
     def __str__(self) -> str:
         best = self.chosen
         lines = [
-            f"{_label(self.names[best], int(self.neighbors[best]))}, error {self.errors[best]:.6g}, chosen among:",
+            f"{label(self.names[best], int(self.neighbors[best]))}, error {self.errors[best]:.6g}, chosen among:",
             "  start        neighbours  error at one scale  after the search  scales",
         ]
         for c, name in enumerate(self.names):
@@ -133,11 +133,12 @@ class Candidates:
 
     def __repr__(self) -> str:
         best = self.chosen
-        label = _label(self.names[best], int(self.neighbors[best]))
-        return f"Candidates({label}, error={self.errors[best]:.4g}, {len(self.names)} compared)"
+        words = label(self.names[best], int(self.neighbors[best]))
+        return f"Candidates({words}, error={self.errors[best]:.4g}, {len(self.names)} compared)"
 
 
-def _label(name: str, n_neighbors: int) -> str:
+def label(name: str, n_neighbors: int) -> str:
+    """What a candidate is called in a table."""
     return f"{name} ({n_neighbors} neighbours)" if n_neighbors else name
 
 
@@ -207,14 +208,14 @@ def choose_start(
     some = evenly_by_radius(rows, mass, len(rows) if error_of is None else _COMPARED)
     judge = whole if error_of is None or len(some) == len(rows) else whole.among(some, index, error_of)
     found, failures = list[_Found](), list[str]()
-    for name, size, embed in _proposals(rows, mass, n_components, starts, sizes, given):
+    for name, size, embed in proposals(rows, mass, n_components, starts, sizes, given):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # whatever an embedding has to say, its error decides
-                Z = _oriented(_padded(embed(), n_components), rows, mass)
+                Z = oriented(normalise(padded(embed(), n_components), mass), rows, mass)
             found.append(_Found(name, size, Z, judge.scale(Z[some])))
         except (ArithmeticError, RuntimeError, ValueError) as problem:
-            failures.append(f"{_label(name, size)} failed: {problem}")
+            failures.append(f"{label(name, size)} failed: {problem}")
     if not found:
         raise InvalidDataError(f"no start for the latent points could be found: {'; '.join(failures)}")
     table = _table(found, failures)
@@ -243,7 +244,7 @@ def _table(found: Sequence[_Found], failures: Sequence[str]) -> Candidates:
     )
 
 
-def _proposals(
+def proposals(
     X: FloatArray,
     weight: FloatArray,
     n_components: int,
@@ -317,7 +318,7 @@ def _mean_of_repeats(Z: FloatArray, index: IntArray, weight: FloatArray) -> Floa
 # --------------------------------------------------------------------------------------------------- normalising
 
 
-def _padded(Z: FloatArray, n_components: int) -> FloatArray:
+def padded(Z: FloatArray, n_components: int) -> FloatArray:
     """(n, Q) with axes of no extent for those that are missing."""
     if not np.isfinite(Z).all():
         raise InvalidDataError("its coordinates are not finite")
@@ -326,9 +327,8 @@ def _padded(Z: FloatArray, n_components: int) -> FloatArray:
     return np.pad(Z, ((0, 0), (0, n_components - Z.shape[1])))
 
 
-def _oriented(Z: FloatArray, X: FloatArray, weight: FloatArray) -> FloatArray:
-    """Unit-variance axes, each pointing where the data column that follows it most rises."""
-    Z = normalise(Z, weight)
+def oriented(Z: FloatArray, X: FloatArray, weight: FloatArray) -> FloatArray:
+    """Coordinates whose axes each point where the data column that follows it most rises."""
     slope = np.einsum("n,nq,nd->qd", weight, Z, X - np.average(X, axis=0, weights=weight))
     return np.asarray(Z * leading_signs(slope))
 

@@ -2,8 +2,9 @@
 
 from prinfold.estimators.gtm import GTM
 from prinfold.estimators.kernel_density import KernelDensityClassifier
+from prinfold.estimators.kmm import KMM
 from prinfold.estimators.nearest import NearestSurfaceClassifier
 from prinfold.estimators.pps import PPS
 from prinfold.estimators.ukr import UKR
 
-__all__ = ["GTM", "PPS", "UKR", "KernelDensityClassifier", "NearestSurfaceClassifier"]
+__all__ = ["GTM", "KMM", "PPS", "UKR", "KernelDensityClassifier", "NearestSurfaceClassifier"]

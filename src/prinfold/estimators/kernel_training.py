@@ -31,6 +31,12 @@ class Unique(NamedTuple):
     name: IntArray
     first: IntArray
 
+    def places(self, chosen: IntArray) -> IntArray:
+        """(n,) place among the ``chosen`` of these that each row of the table has; −1 for rows that have none."""
+        place = np.full(len(self.rows) + 1, -1)
+        place[chosen] = np.arange(len(chosen))
+        return np.asarray(place[self.name])
+
 
 def unique_rows(table: FloatArray, weight: FloatArray | None) -> Unique:
     """Collapse repeats: one row with the weight of all of them is what leaving one out has to leave out."""

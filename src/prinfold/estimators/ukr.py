@@ -211,7 +211,7 @@ class UKR(FeatureSpaceManifold):
         problem = self._problem(features.coordinates(rows.rows[chosen]), rows.weight[chosen])
         start = self._start(problem, rows, chosen)
         plan = self._plan(problem, start)
-        names = _places(chosen, rows)
+        names = rows.places(chosen)
 
         def attributes(place: ukr.Place) -> dict[str, Any]:
             surface = self._surface(place.state.x, problem.Y, problem.weight, names[names >= 0], self._origin(features))
@@ -293,10 +293,3 @@ class Plan(NamedTuple):
     def attributes(self) -> dict[str, Any]:
         level = self.rule.level if isinstance(self.rule, Discrepancy) else 0.0
         return {"homotopy_": self.homotopy, "noise_level_": level}
-
-
-def _places(chosen: IntArray, rows: Unique) -> IntArray:
-    """(n,) place among the chosen rows of each row of the table; −1 for rows that are not chosen or weigh nothing."""
-    place = np.full(len(rows.rows) + 1, -1)
-    place[chosen] = np.arange(len(chosen))
-    return np.asarray(place[rows.name])

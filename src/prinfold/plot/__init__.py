@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from prinfold.plot.clouds import candidates, images, latent_density
     from prinfold.plot.maps import folds, latent_map, magnification, posterior
-    from prinfold.plot.scenes import learning_curve, model, selection, surface
+    from prinfold.plot.scenes import learning_curve, model, residuals, selection, surface
 
 __all__ = [
     "candidates",
@@ -24,6 +24,7 @@ __all__ = [
     "magnification",
     "model",
     "posterior",
+    "residuals",
     "selection",
     "surface",
 ]
@@ -38,6 +39,7 @@ _HOMES = {
     "posterior": "maps",
     "learning_curve": "scenes",
     "model": "scenes",
+    "residuals": "scenes",
     "selection": "scenes",
     "surface": "scenes",
 }

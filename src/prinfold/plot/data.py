@@ -364,3 +364,34 @@ def comparison(model: Any) -> Comparison:
     labels = tuple(f"{clamping:.2g}{note}" for clamping, note in zip(table.clampings, notes, strict=True))
     error = table.error[table.chosen, table.own] if table.kept else table.matched_error[table.chosen]
     return Comparison(labels, table.roughness, table.error, table.level, table.chosen, np.array([table.level, error]))
+
+
+class ResidualLine(NamedTuple):
+    """Residuals by rising latent dimension, both (d,), of one start and number of neighbours."""
+
+    label: str
+    dimensions: IntArray
+    residuals: FloatArray
+
+
+class ResidualLines(NamedTuple):
+    """What :func:`residuals` shows, and the residual in no dimension."""
+
+    lines: tuple[ResidualLine, ...]
+    variance: float
+
+
+def residual_lines(model: Any) -> ResidualLines:
+    """Lines of a table of residuals, or of the one that a fitted model has."""
+    table: Any = model if hasattr(model, "residuals") else getattr(Fitted.of(model).model, "candidates_", None)
+    if not hasattr(table, "residuals"):
+        raise InvalidParameterError("the model has no table of residuals; fit a KMM or call select_kmm")
+    several = len(set(table.names)) > 1
+    keys = dict.fromkeys(zip(table.names, table.neighbors.tolist(), strict=True))
+    lines = []
+    for name, k in keys:
+        own = np.flatnonzero((np.array(table.names) == name) & (table.neighbors == k))
+        own = own[np.argsort(table.dimensions[own], kind="stable")]
+        label = f"{name}, {k}" if several else str(k)
+        lines.append(ResidualLine(label, table.dimensions[own], table.residuals[own]))
+    return ResidualLines(tuple(lines), float(table.variance))

@@ -11,7 +11,7 @@ from prinfold._typing import FloatArray
 from prinfold._validate import refuse_containers, refuse_dates, refuse_non_finite, refuse_text
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import ink
-from prinfold.plot.data import View, choose_view, comparison, noise_ellipses, training
+from prinfold.plot.data import View, choose_view, comparison, noise_ellipses, residual_lines, training
 from prinfold.plot.lines import surface_mesh, wires
 from prinfold.plot.maps import latent_map
 from prinfold.plot.subject import Fitted, check_values, group
@@ -174,6 +174,36 @@ def selection(model: Any, *, ax: Axes | None = None) -> Axes:
     on.set(xlabel="roughness of the surface", ylabel="held-out squared distance")
     on.set(xscale=ink.scale_of(shown.roughness), yscale=ink.scale_of(shown.error))
     ink.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title="clamping", title_fontsize=9)
+    return ink.done(on, settle=ax is None)
+
+
+def residuals(model: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw residuals against the latent dimension, a line for each number of neighbours.
+
+    Parameters
+    ----------
+    model : Residuals or fitted KMM
+        What :func:`prinfold.select_kmm` returned, or a model's ``candidates_``.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    shown = residual_lines(model)
+    on = ink.axes_for(ax, 2, (5.6, 3.8))
+    for i, line in enumerate(shown.lines):
+        marker, colour = ink.MARKERS[i % len(ink.MARKERS)], ink.PALETTE[i % len(ink.PALETTE)]
+        on.plot(line.dimensions, line.residuals, color=colour, marker=marker, ms=5.0, lw=1.4, label=line.label)
+    on.axhline(shown.variance, color=ink.SOFT, lw=1.0, ls=(0, (3, 2)), zorder=1)
+    on.annotate(
+        "variance of the rows", (1.0, shown.variance), xycoords=("axes fraction", "data"), ha="right", va="bottom"
+    )
+    every = np.concatenate([line.residuals for line in shown.lines])
+    on.set(xlabel="latent dimension", ylabel="residual per row", yscale=_scale_of(every))
+    on.set_xticks(sorted({int(d) for line in shown.lines for d in line.dimensions}))
+    ink.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title="neighbours", title_fontsize=9)
     return ink.done(on, settle=ax is None)
 
 

@@ -1,0 +1,449 @@
+"""Kernel map manifolds: Gerber, Tasdizen and Whitaker (2009), sections 3 and 4.
+
+Coordinates of any row are a mean of parameters z_j that belong to the training rows, and the surface is a mean of the
+rows themselves, both by kernel regression:
+
+    f(y) = Σ_j w_j K(‖y − y_j‖²/h_y²) z_j / Σ_j w_j K(‖y − y_j‖²/h_y²),                             (2)
+    g(x) = Σ_j w_j k(‖x − x_j‖²) y_j / Σ_j w_j k(‖x − x_j‖²),    x_j = f(y_j),                       (3)
+
+with x and z in units of the latent bandwidth. The weights of (2) at the training rows are a matrix A that training
+never changes, so that X = A Z, and the gradient of the residual by Z is Aᵀ times that by X: no sum of (7) to (10) over
+pairs of pairs. In the paper (9) lacks the bond of its second k and (10) the identity it multiplies.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from prinfold._arrays import as_rows
+from prinfold._typing import FloatArray, IntArray
+from prinfold.algorithms import kernel_descent
+from prinfold.algorithms.candidates import label, oriented, padded, proposals
+from prinfold.algorithms.kernel_descent import Averaged, Problem
+from prinfold.algorithms.kernel_map import KernelMap
+from prinfold.algorithms.kernel_regression import KernelRegression, make_target
+from prinfold.algorithms.noise_level import neighborhood_noise
+from prinfold.exceptions import InvalidDataError
+from prinfold.files import storable
+from prinfold.initialise import evenly_by_radius
+from prinfold.kernels.distances import squared_distances
+from prinfold.kernels.profiles import Profile
+from prinfold.loops import Descent, Highest, Rule, Validation
+
+SIZES = (6, 10, 15, 25)
+"""Neighbourhood sizes compared by default; the paper shows 5, 10 and 15 to differ little on the corkscrew."""
+
+_PAIRS = 2**20
+"""Pairs of rows whose distances are held at once."""
+
+_TIE = 1e-6
+"""Relative difference of residuals that is none: the earlier candidate is taken."""
+
+_COMPACT_WIDTH = 0.4
+"""A kernel that is nil from one bandwidth on is about as wide as a Gaussian with this standard deviation."""
+
+_LONG = 3.0
+_DOUBLINGS = 6
+_ASKED = 500
+"""How many times its variance across it a piece of the surface must extend, in each direction, for its plane to be
+known; how often the piece is doubled; and rows whose pieces are looked at."""
+
+_STAGE_STEPS = 10
+"""Steps at each bandwidth of an annealing: latent points should follow the kernel, not settle under it."""
+
+_STAGE = 2.0**0.5
+"""Ratio of one bandwidth of an annealing to the next."""
+
+
+# ------------------------------------------------------------------------------------------- the coordinate map
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateMap:
+    """f of (2) on ``rows`` (m, D) with ``weight`` (m,), but for the parameters.
+
+    Rows whose kernel is less than exp(−t²/2) of the nearest one's are left out, t being the ``truncation``: of a
+    training row these are all beyond t bandwidths, and of a row far from all others the nearest is still there.
+    """
+
+    rows: FloatArray
+    weight: FloatArray
+    bandwidth: float
+    truncation: float
+
+    def shares(self, Y: FloatArray) -> csr_array:
+        """(n, m) weights of the training rows at rows Y (n, D), each adding up to 1; A at the training rows."""
+        parts = as_rows(Y, block_rows=max(1, _PAIRS // len(self.rows))).slices
+        return csr_array(vstack([self._block(Y[part]) for part in parts], format="csr"))
+
+    def _block(self, Y: FloatArray) -> csr_array:
+        s = squared_distances(Y, self.rows)
+        s -= s.min(axis=1, keepdims=True)
+        # Divided twice: the square of a tiny bandwidth would be nil.
+        s = s / self.bandwidth / self.bandwidth
+        place, near = np.nonzero(s <= self.truncation**2)
+        k = self.weight[near] * np.exp(-0.5 * s[place, near])
+        cuts = np.concatenate([[0], np.cumsum(np.bincount(place, minlength=len(Y)))])
+        k /= np.repeat(np.add.reduceat(k, cuts[:-1]), np.diff(cuts))
+        return csr_array((k, near, cuts), shape=s.shape)
+
+
+# ------------------------------------------------------------------------------------------------- bandwidths
+
+BANDWIDTH_RULES: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "mean": lambda distances: np.asarray(distances.mean(axis=1)),
+    "kth": lambda distances: np.asarray(distances[:, -1]),
+}
+"""Readings of "the average distance between k nearest neighbours": over all k of a row, or to the last of them."""
+
+
+def neighbour_distance(X: FloatArray, weight: FloatArray, k: int, rule: str) -> float:
+    """Average over rows X (n, D) of the distance to their k nearest others; 1 where there is no distance at all."""
+    from sklearn.neighbors import NearestNeighbors  # deferred: importing it takes longer than small fits
+
+    if len(X) < 2:
+        return 1.0
+    distances = NearestNeighbors(n_neighbors=min(k, len(X) - 1)).fit(X).kneighbors()[0]
+    return float(np.average(BANDWIDTH_RULES[rule](distances), weights=weight)) or 1.0
+
+
+# ------------------------------------------------------------------------------------------------ the problem
+
+
+class Held(NamedTuple):
+    """Rows that take no part in training, and their weights; there may be none."""
+
+    rows: FloatArray
+    weight: FloatArray
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a problem is made with; bandwidths that are None follow from the number of neighbours."""
+
+    profile: Profile
+    truncation: float
+    bandwidth_rule: str
+    data_bandwidth: float | None = None
+    latent_bandwidth: float | None = None
+    leave_one_out: bool = True
+
+    @property
+    def width(self) -> float:
+        """Standard deviation of the Gaussian that the kernel of g resembles."""
+        return _COMPACT_WIDTH if self.profile.reach <= 1 else 1.0
+
+    def coordinates(self, Y: FloatArray, weight: FloatArray, k: int) -> CoordinateMap:
+        """f but for its parameters, with the bandwidth that k neighbours give."""
+        h = self.data_bandwidth or neighbour_distance(Y, weight, k, self.bandwidth_rule)
+        return CoordinateMap(Y, weight, h, self.truncation)
+
+
+@dataclass(frozen=True, eq=False)
+class Maps:
+    """Rows Y (m, D) and both maps between them and their coordinates, but for the parameters Z (m, Q)."""
+
+    problem: Problem
+    coordinates: CoordinateMap
+    held: Held
+
+    @classmethod
+    def of(cls, coordinates: CoordinateMap, setting: Setting, held: Held) -> Maps:
+        """With the coordinate map given."""
+        Y, weight = coordinates.rows, coordinates.weight
+        regression = KernelRegression(make_target(Y), weight, setting.profile, leave_one_out=setting.leave_one_out)
+        return cls(Problem(Y, regression), coordinates, held)
+
+    @cached_property
+    def averaged(self) -> Averaged:
+        """A."""
+        return Averaged(self.coordinates.shares(self.coordinates.rows))
+
+    @cached_property
+    def _held_shares(self) -> csr_array:
+        return self.coordinates.shares(self.held.rows)
+
+    def residual(self, Z: FloatArray) -> float:
+        """What candidates are compared by: the error of rows held out, or else of each row left out of g."""
+        return self.held_error(Z) if len(self.held.rows) else self.problem.validated_error(self.averaged.latent(Z))
+
+    def held_error(self, Z: FloatArray) -> float:
+        """Mean of ‖g(f(y)) − y‖² over the rows held out."""
+        surface = KernelMap(self.averaged.latent(Z), self.problem.Y, self.problem.weight, self._profile)
+        gap = surface.point(np.asarray(self._held_shares @ Z)) - self.held.rows
+        return float(np.average(np.einsum("nd,nd->n", gap, gap), weights=self.held.weight))
+
+    def measure(self, Z: FloatArray) -> dict[str, float]:
+        """What a history has beside the error."""
+        return {"validation": self.held_error(Z)} if len(self.held.rows) else {}
+
+    @property
+    def _profile(self) -> Profile:
+        return self.problem.regression.profile
+
+
+def hold_out(Y: FloatArray, weight: FloatArray, share: float) -> IntArray:
+    """(v,) indices of a share of the rows, even steps apart by distance from their mean; at least two stay."""
+    n_held = min(max(1, round(share * len(Y))), len(Y) - 2)
+    return evenly_by_radius(Y, weight, n_held) if n_held > 0 else np.empty(0, dtype=np.intp)
+
+
+# ------------------------------------------------------------------------------------------------- where to begin
+
+
+@storable
+@dataclass(frozen=True, eq=False, repr=False)
+class Residuals:
+    """Residuals of kernel map manifolds before training, by start, dimension and number of neighbours.
+
+    Parameters
+    ----------
+    names : tuple of str, C of them
+        The embeddings that gave the parameters.
+    dimensions : array of shape (C,)
+        Latent dimensions.
+    neighbors : array of shape (C,)
+        Neighbours that embeddings and bandwidths went by.
+    data_bandwidths : array of shape (C,)
+        Bandwidths of f, in units of the data.
+    latent_bandwidths : array of shape (C,)
+        Bandwidths of g, in units of the embedding.
+    residuals : array of shape (C,)
+        Mean squared distances of rows that were held out, or left out of g.
+    variance : float
+        Mean squared distance of the rows from their mean: the residual in no dimension.
+    failures : tuple of str
+        What became of embeddings that gave no candidate.
+    """
+
+    names: tuple[str, ...]
+    dimensions: IntArray
+    neighbors: IntArray
+    data_bandwidths: FloatArray
+    latent_bandwidths: FloatArray
+    residuals: FloatArray
+    variance: float
+    failures: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        parts = self.dimensions, self.neighbors, self.data_bandwidths, self.latent_bandwidths, self.residuals
+        if {len(part) for part in parts} != {len(self.names)} or not self.names:
+            raise ValueError(f"the parts of a table of residuals do not fit together: {[len(part) for part in parts]}")
+
+    @property
+    def chosen(self) -> int:
+        """The candidate with the lowest residual; of those within rounding of it, the first."""
+        lowest = self.residuals.min()
+        return int(np.argmax(self.residuals <= lowest + _TIE * abs(lowest)))
+
+    @property
+    def lowest(self) -> dict[int, float]:
+        """The lowest residual in each dimension."""
+        return {int(d): float(self.residuals[self.dimensions == d].min()) for d in np.unique(self.dimensions)}
+
+    def __str__(self) -> str:
+        best = self.chosen
+        title = f"{label(self.names[best], int(self.neighbors[best]))}, residual {self.residuals[best]:.6g}"
+        lines = [
+            f"{title} of variance {self.variance:.6g}, lowest of:",
+            "  start        dimension  neighbours  data bandwidth  latent bandwidth    residual",
+        ]
+        for c, name in enumerate(self.names):
+            numbers = f"{self.dimensions[c]:9d}  {self.neighbors[c]:10d}  {self.data_bandwidths[c]:14.4g}"
+            numbers += f"  {self.latent_bandwidths[c]:16.4g}  {self.residuals[c]:10.5g}"
+            lines.append(f"  {name:11}  {numbers}{'  ← lowest' if c == best else ''}")
+        return "\n".join(lines + [f"  {reason}" for reason in self.failures])
+
+    def __repr__(self) -> str:
+        best = self.chosen
+        words = f"{label(self.names[best], int(self.neighbors[best]))}, residual={self.residuals[best]:.4g}"
+        return f"Residuals({words}, {len(self.names)} compared)"
+
+
+def join(tables: Sequence[Residuals]) -> Residuals:
+    """One table of several on the same rows."""
+    return Residuals(
+        tuple(name for table in tables for name in table.names),
+        np.concatenate([table.dimensions for table in tables]),
+        np.concatenate([table.neighbors for table in tables]),
+        np.concatenate([table.data_bandwidths for table in tables]),
+        np.concatenate([table.latent_bandwidths for table in tables]),
+        np.concatenate([table.residuals for table in tables]),
+        tables[0].variance,
+        tuple(dict.fromkeys(failure for table in tables for failure in table.failures)),
+    )
+
+
+class Start(NamedTuple):
+    """Maps, parameters (m, Q) in latent bandwidths to begin with, and what they were chosen among."""
+
+    maps: Maps
+    Z: FloatArray
+    residuals: Residuals
+
+    @property
+    def latent_bandwidth(self) -> float:
+        """That of the candidate that was chosen."""
+        return float(self.residuals.latent_bandwidths[self.residuals.chosen])
+
+
+class _Candidate(NamedTuple):
+    name: str
+    k: int
+    maps: Maps
+    Z: FloatArray
+    latent_bandwidth: float
+    residual: float
+
+
+def choose_start(
+    Y: FloatArray,
+    weight: FloatArray,
+    n_components: int,
+    setting: Setting,
+    held: Held,
+    *,
+    starts: Sequence[str],
+    sizes: Sequence[int],
+    given: FloatArray | None = None,
+) -> Start:
+    """Embed rows Y (m, D) in every way asked for, with every number of neighbours, and take the lowest residual.
+
+    An embedding that fails is recorded; if all do, the principal plane stands in.
+    """
+    found, failures = list[_Candidate](), list[str]()
+    known: dict[int, Maps] = {}
+    plans = list(proposals(Y, weight, n_components, starts, sizes, given))
+    plans += (
+        [] if given is not None or "pca" in starts else list(proposals(Y, weight, n_components, ("pca",), (), None))
+    )
+    for name, size, embed in plans:
+        if name == "pca" and "pca" not in starts and found:
+            break
+        try:
+            Z = oriented(padded(_quietly(embed), n_components), Y, weight)
+            found += _scaled(name, Z, (size,) if size else sizes, known, Y, weight, setting, held)
+        except (ArithmeticError, RuntimeError, ValueError) as problem:
+            failures.append(f"{label(name, size)} failed: {problem}")
+    if not found:
+        raise InvalidDataError(f"no start for the coordinates could be found: {'; '.join(failures)}")
+    table = Residuals(
+        tuple(each.name for each in found),
+        np.full(len(found), n_components),
+        np.array([each.k for each in found]),
+        np.array([each.maps.coordinates.bandwidth for each in found]),
+        np.array([each.latent_bandwidth for each in found]),
+        np.array([each.residual for each in found]),
+        found[0].maps.problem.variance,
+        tuple(failures),
+    )
+    best = found[table.chosen]
+    return Start(best.maps, best.Z, table)
+
+
+def _quietly(embed: Callable[[], FloatArray]) -> FloatArray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # whatever an embedding has to say, its residual decides
+        return embed()
+
+
+def _scaled(
+    name: str,
+    Z: FloatArray,
+    sizes: Sequence[int],
+    known: dict[int, Maps],
+    Y: FloatArray,
+    weight: FloatArray,
+    setting: Setting,
+    held: Held,
+) -> Iterator[_Candidate]:
+    """An embedding in units of the latent bandwidth, for each number of neighbours; ``known`` maps are made once."""
+    Z = Z - np.average(Z, axis=0, weights=weight)
+    for k in sizes:
+        if k not in known:
+            known[k] = Maps.of(setting.coordinates(Y, weight, k), setting, held)
+        maps = known[k]
+        X = maps.averaged.latent(Z)
+        h = setting.latent_bandwidth or neighbour_distance(X, weight, k, setting.bandwidth_rule) / setting.width
+        residual = maps.residual(Z / h)
+        if not np.isfinite(residual):
+            raise InvalidDataError(f"its residual is {residual}")
+        yield _Candidate(name, k, maps, Z / h, h, residual)
+
+
+# -------------------------------------------------------------------------------------------------- training
+
+
+class Stop(NamedTuple):
+    """Where training ends, and whether that takes rows that are held out."""
+
+    rule: Callable[[Maps, FloatArray], Rule]
+    holds_out: bool = False
+
+
+def noise_rule(maps: Maps, X: FloatArray) -> Rule:
+    """End where the residual is down to the noise, as seen from the coordinates X to begin with.
+
+    A bandwidth of few neighbours may span less of the surface than the noise is wide, and planes through so short a
+    piece follow the noise. Coordinates are drawn together until it spans more.
+    """
+    problem = maps.problem
+    noise = neighborhood_noise(problem.Y, problem.weight, X.shape[1])
+    across = max(1, problem.Y.shape[1] - X.shape[1])
+    for _ in range(_DOUBLINGS):
+        along = span(problem, X) - 2.0 * noise  # the distance of two rows has the noise of both
+        if not np.isfinite(noise) or along / X.shape[1] > _LONG * noise / across:
+            break
+        X = 0.5 * X
+    return kernel_descent.noise_rule(problem, X)
+
+
+def span(problem: Problem, X: FloatArray) -> float:
+    """Mean of ‖y_i − y_j‖² over pairs of rows, by the kernel on the distance of their coordinates X (m, Q)."""
+    some = evenly_by_radius(problem.Y, problem.weight, _ASKED)
+    k = problem.weight * problem.regression.profile.value(squared_distances(X[some], X))
+    k[np.arange(len(some)), some] = 0.0
+    total = k.sum(axis=1)
+    mean = np.einsum("mn,mn->m", k, squared_distances(problem.Y[some], problem.Y)) / np.where(total > 0, total, 1.0)
+    return float(np.average(mean, weights=problem.weight[some]))
+
+
+def validation_rule(maps: Maps, X: FloatArray) -> Rule:
+    """Keep the lowest error of rows held out, as section 4.3 has it; of two rows none could be."""
+    return Validation() if len(maps.held.rows) else Highest()
+
+
+def minimum_rule(maps: Maps, X: FloatArray) -> Rule:
+    """Go on to a minimum of the residual."""
+    return Highest()
+
+
+STOPS = {
+    "noise": Stop(noise_rule),
+    "validation": Stop(validation_rule, holds_out=True),
+    "minimum": Stop(minimum_rule),
+}
+
+
+def train(maps: Maps, Z: FloatArray, **options: Any) -> Any:
+    """Minimise the residual (5) from parameters Z."""
+    return kernel_descent.train(maps.problem, Z, parameters=maps.averaged, measured=maps.measure, **options)
+
+
+def anneal(maps: Maps, Z: FloatArray, factor: float, descent: Descent) -> FloatArray:
+    """Parameters after some steps under each of the bandwidths of g from ``factor`` times its own down (section 7).
+
+    A kernel c times as wide is one of width 1 on latent points drawn together c times.
+    """
+    n_stages = int(np.ceil(np.log(factor) / np.log(_STAGE)))
+    for wide in np.geomspace(factor, 1.0, n_stages + 1)[:-1]:
+        outcome = train(maps, Z / wide, descent=descent, rule=Highest(), max_iter=_STAGE_STEPS, tol=0.0)
+        Z = outcome.state.state.x * wide
+    return Z
