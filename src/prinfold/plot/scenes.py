@@ -201,7 +201,7 @@ def residuals(model: Any, *, ax: Axes | None = None) -> Axes:
         "variance of the rows", (1.0, shown.variance), xycoords=("axes fraction", "data"), ha="right", va="bottom"
     )
     every = np.concatenate([line.residuals for line in shown.lines])
-    on.set(xlabel="latent dimension", ylabel="residual per row", yscale=_scale_of(every))
+    on.set(xlabel="latent dimension", ylabel="residual per row", yscale=ink.scale_of(every))
     on.set_xticks(sorted({int(d) for line in shown.lines for d in line.dimensions}))
     ink.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title="neighbours", title_fontsize=9)
     return ink.done(on, settle=ax is None)
