@@ -241,6 +241,7 @@ def summarise(solver: str, paths: list[Path]) -> None:
 def draw(trials: list[Trial], found: dict[Trial, list[Path]], file: str) -> None:
     """Distance to the truth against the error along the way, and where rules end."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
     chosen = [trial for trial in trials if found[trial]][:12]
     columns = 4
@@ -250,8 +251,12 @@ def draw(trials: list[Trial], found: dict[Trial, list[Path]], file: str) -> None
         ax.plot(path.error / path.level * ukr.NOISE_SLACK, path.D / path.D.min(), ".-", lw=1, ms=3, color="0.4")
         ax.axvline(ukr.NOISE_SLACK, color="tab:blue", lw=1)
         ax.plot(path.error[-1] / path.level * ukr.NOISE_SLACK, path.D[-1] / path.D.min(), "s", color="tab:red")
-        ax.set(xscale="log", yscale="log", title=f"{trial.shape}, n={trial.n}, noise {trial.noise:g}")
-        ax.set(xlabel="error / noise level", ylabel="D / least D")
+        ax.set(xscale="log", yscale="log", xlabel="error / noise level", ylabel="D / least D")
+        ax.set_title(f"{trial.shape}, n={trial.n}, noise {trial.noise:g}", fontsize=10)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter(ScalarFormatter())
+            axis.set_minor_formatter(NullFormatter())
     figure.tight_layout()
     figure.savefig(file, dpi=110)
 
