@@ -1,4 +1,4 @@
-"""Section 4.3 of Meinicke et al.: flows in a pipe by homotopy, in data space and with the L1 kernel, table 3, figure 5."""
+"""Section 4.3 of Meinicke et al.: flows in a pipe by homotopy, in data space and with the L1 kernel."""
 
 from __future__ import annotations
 
@@ -104,10 +104,8 @@ def row(key: tuple[str, str, str], found: Trial, others: list[Trial]) -> Finding
 def training(found: Trial) -> Finding:
     parts = []
     for metric, model in found.models.items():
-        share = -model.history_["objective"][-1]
-        parts.append(
-            f"{metric}: start {model.candidates_.errors[0]:.4g}, end {model.history_['error'][-1]:.4g} ({share:.1%} of the variance)"
-        )
+        end, share = model.history_["error"][-1], -model.history_["objective"][-1]
+        parts.append(f"{metric}: start {model.candidates_.errors[0]:.4g}, end {end:.4g} ({share:.1%} of the variance)")
     return Finding("section 4.3: CV errors", "not printed", "; ".join(parts), "ours alone")
 
 

@@ -16,6 +16,9 @@ from prinfold.plot.subject import Fitted
 _STRETCHED = 4.0
 """How many times as many rows as columns of images there may be, or the other way round."""
 
+_MARGIN = 1 / 16
+"""Space around an image, of its shorter side."""
+
 # ---------------------------------------------------------------------------------------------- candidates
 
 
@@ -99,15 +102,16 @@ def rim(latent: Cloud, resolution: int = 200) -> FloatArray:
 
 
 class Mosaic(NamedTuple):
-    """Images side by side: ``pixels`` (r·h, c·w), first row on top, their ``opacity``, and (left, right, bottom, top).
+    """Images side by side: ``pixels`` (r·H, c·W), first row on top, their ``opacity``, and (left, right, bottom, top).
 
-    ``shape`` (r, c) says how many there are.
+    ``shape`` (r, c) says how many there are; around each is a ``margin`` of so many clear pixels, which H and W count.
     """
 
     pixels: FloatArray
     opacity: FloatArray
     extent: tuple[float, float, float, float]
     shape: tuple[int, int]
+    margin: int
 
 
 def mosaic(fitted: Fitted, shape: Any = None, n: int = 15) -> Mosaic:
@@ -126,9 +130,17 @@ def mosaic(fitted: Fitted, shape: Any = None, n: int = 15) -> Mosaic:
     opacity = _opacity(fitted, Z)
     images = np.zeros((len(Z), height * width))
     images[opacity > 0] = fitted.points(Z[opacity > 0])
-    pixels = images.reshape(rows, columns, height, width).swapaxes(1, 2).reshape(rows * height, columns * width)
-    opacity = np.kron(opacity.reshape(rows, columns), np.ones((height, width)))
-    return Mosaic(pixels, opacity, (low[0], high[0], low[1], high[1]), (rows, columns))
+    margin = max(round(_MARGIN * min(height, width)), 1)
+    faded = np.broadcast_to(opacity[:, None, None], (len(Z), height, width))
+    pixels, clear = (_tiled(each, (rows, columns), margin) for each in (images.reshape(-1, height, width), faded))
+    return Mosaic(pixels, clear, (low[0], high[0], low[1], high[1]), (rows, columns), margin)
+
+
+def _tiled(images: FloatArray, shape: tuple[int, int], margin: int) -> FloatArray:
+    """(r·c, h, w) images as one, row by row, with a margin of zeros around each."""
+    padded = np.pad(images, ((0, 0), (margin, margin), (margin, margin)))
+    height, width = padded.shape[1:]
+    return padded.reshape(*shape, height, width).swapaxes(1, 2).reshape(shape[0] * height, shape[1] * width)
 
 
 def image_shape(shape: Any, n_columns: int) -> tuple[int, int]:
