@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
-from reporting import COLOURS, Figures, Finding, judge, spread, within
+from reporting import COLOURS, Figures, Finding, judge, spread
 from sklearn.exceptions import ConvergenceWarning
 
 from prinfold import UKR, datasets
@@ -36,7 +36,6 @@ class Trial(NamedTuple):
 
     stages: tuple[Stage, ...]
     stopped: Stage
-    chosen: str
 
     @property
     def is_good(self) -> bool:
@@ -62,44 +61,59 @@ def stage(model: UKR, data: datasets.Dataset, new: np.ndarray) -> Stage:
 @cache
 def trial(seed: int) -> Trial:
     data, new = datasets.make_spiral(300, rng=seed), datasets.make_spiral(3000, rng=[seed, 1]).X
-    models = [curve(data, n, **PAPER) for n in STEPS]
-    stopped = curve(data, STEPS[-1], **PAPER | {"stop": "noise"})
-    table = models[0].candidates_
-    chosen = f"{table.names[table.chosen]} {table.neighbors[table.chosen] or ''}".strip()
-    return Trial(tuple(stage(m, data, new) for m in models), stage(stopped, data, new), chosen)
+    first = curve(data, 0, **PAPER)
+    # The same start again, without looking for it.
+    again = PAPER | {"init": first.embedding_, "bandwidth": float(1 / first.embedding_.std())}
+    models = [first, *(curve(data, n, **again) for n in STEPS[1:])]
+    stopped = curve(data, STEPS[-1], **again | {"stop": "noise"})
+    return Trial(tuple(stage(m, data, new) for m in models), stage(stopped, data, new))
 
 
 def spiral(figures: Figures) -> list[Finding]:
-    seeds = range(100 if figures.full else 20)
-    trials = {seed: trial(seed) for seed in seeds}
-    good = {seed: found for seed, found in trials.items() if found.is_good}
+    trials = {seed: trial(seed) for seed in range(100 if figures.full else 20)}
+    everyone, good = list(trials.values()), [found for found in trials.values() if found.is_good]
     best = min(trials, key=lambda seed: trials[seed].stages[0].error)
     figure_1(figures, best)
     figure_2(figures, best)
+    told_apart = [found for found in everyone if found.stages[-1].distance < 0.004]
     return [
-        *table_1(list(trials.values()), f"all {len(trials)} samples"),
-        *(table_1(list(good.values()), f"the {len(good)} samples that start below {GOOD}") if len(good) > 1 else []),
-        falling(list(trials.values())),
-        truth(list(trials.values())),
+        *(as_printed(everyone, i) for i in range(len(STEPS))),
+        *(fortunate(good, i) for i in range(len(STEPS)) if len(good) > 1),
+        falling(everyone),
+        *([truth(good, "that start as well")] if good else []),
+        truth(told_apart, "whose arms are told apart"),
     ]
 
 
-def table_1(trials: list[Trial], which: str) -> list[Finding]:
-    findings = []
-    for i, steps in enumerate(STEPS):
-        errors = [t.stages[i].error for t in trials]
-        projections = [t.stages[i].projection for t in trials]
-        holds = within(CV[i], errors) and within(PROJECTION[i], projections)
-        findings.append(
-            Finding(
-                f"table 1, {steps} steps, {which}: CV error, projection error of 3000 rows",
-                f"{CV[i]:.5f}, {PROJECTION[i]:.5f}",
-                f"{spread(errors, 5)}, {spread(projections, 5)}; medians {np.median(errors):.5f}, "
-                f"{np.median(projections):.5f}",
-                judge(holds, "the printed sample is more fortunate than ours"),
-            )
-        )
-    return findings
+def errors(trials: list[Trial], i: int) -> tuple[list[float], list[float]]:
+    """Cross-validated and projection errors at one of the steps."""
+    return [t.stages[i].error for t in trials], [t.stages[i].projection for t in trials]
+
+
+def as_printed(trials: list[Trial], i: int) -> Finding:
+    """Table 1 over all samples: the paper has one."""
+    cv, projection = errors(trials, i)
+    lower = [int(np.sum(np.array(ours) <= printed)) for ours, printed in ((cv, CV[i]), (projection, PROJECTION[i]))]
+    n = len(trials)
+    return Finding(
+        f"table 1, {STEPS[i]} steps, all {n} samples: CV error, projection error of 3000 rows",
+        f"{CV[i]:.5f}, {PROJECTION[i]:.5f}",
+        f"{spread(cv, 5)}, {spread(projection, 5)}; medians {np.median(cv):.5f}, {np.median(projection):.5f}",
+        judge(min(lower) >= n / 4, f"{lower[0]} and {lower[1]} of {n} samples are as low as the printed"),
+    )
+
+
+def fortunate(trials: list[Trial], i: int) -> Finding:
+    """Table 1 over samples that start as well as the printed."""
+    cv, projection = errors(trials, i)
+    off = [100 * (np.mean(ours) / printed - 1) for ours, printed in ((cv, CV[i]), (projection, PROJECTION[i]))]
+    words = f"{off[0]:+.0f} % and {off[1]:+.0f} %"
+    return Finding(
+        f"table 1, {STEPS[i]} steps, the {len(trials)} samples that start below {GOOD}: the same",
+        f"{CV[i]:.5f}, {PROJECTION[i]:.5f}",
+        f"{spread(cv, 5)}, {spread(projection, 5)}",
+        judge(max(map(abs, off)) < 10, words, words),
+    )
 
 
 def falling(trials: list[Trial]) -> Finding:
@@ -117,17 +131,16 @@ def falling(trials: list[Trial]) -> Finding:
     )
 
 
-def truth(trials: list[Trial]) -> Finding:
-    """What the paper does not look at: how far the curve is from the true one, among samples whose order was found."""
-    found = [t for t in trials if t.stages[-1].distance < 0.004]
-    rows = [[t.stages[i] for t in found] for i in (0, 1, 3)] + [[t.stopped for t in found]]
+def truth(trials: list[Trial], which: str) -> Finding:
+    """What the paper does not look at: how far the curve is from the true one."""
+    rows = [[t.stages[i] for t in trials] for i in (0, 1, 3)] + [[t.stopped for t in trials]]
     apart = [np.median([s.distance for s in row]) for row in rows]
     length = [np.median([s.length for s in row]) for row in rows]
     names = ("start", "200 steps", "1000 steps", "stop='noise'")
     parts = [f"{n} {d:.5f}, {size:.1f}" for n, d, size in zip(names, apart, length, strict=True)]
     return Finding(
         f"not in the paper: squared distance to the true spiral and length (true {true_length():.1f}), medians over "
-        f"{len(found)} samples whose arms were told apart",
+        f"the {len(trials)} samples {which}",
         '"not over-fitting"',
         "; ".join(parts),
         judge(apart[2] <= apart[3], "curves at the minimum follow the noise; both errors fall all the same"),
