@@ -15,8 +15,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from prinfold import GTM, UKR, datasets, plot
+from prinfold import GTM, KMM, UKR, datasets, plot
 from prinfold.algorithms.candidates import Candidates
+from prinfold.algorithms.kmm import Residuals
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, NoPreimageError
 from prinfold.kernels.profiles import Gaussian
 from prinfold.latent import Cloud
@@ -24,7 +25,7 @@ from prinfold.plot import densities
 from prinfold.plot.layouts import layout_of
 from prinfold.plot.subject import Fitted
 
-Models = dict[str, UKR]
+Models = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,7 @@ def tables() -> dict[str, np.ndarray]:
         "surface": datasets.make_ridge(100, rng=0).X,
         "images": blots,
         "space": rng.normal(size=(50, 5)),
+        "maps": datasets.make_half_circle(60, rng=0).X,
     }
 
 
@@ -49,6 +51,7 @@ def models(tables: dict[str, np.ndarray]) -> Models:
         "surface": UKR(2, n_neighbors=(8, 12), max_iter=5),
         "images": UKR(2, kernel="quartic", init="pca", max_iter=5),
         "space": UKR(3, init="pca", max_iter=3),
+        "maps": KMM(1, n_neighbors=(6, 9), max_iter=3),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -68,7 +71,7 @@ PICTURES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", ["curve", "surface", "images", "space"])
+@pytest.mark.parametrize("name", ["curve", "surface", "images", "space", "maps"])
 @pytest.mark.parametrize("picture", PICTURES)
 def test_every_picture_of_a_kernel_method_can_be_drawn(models: Models, tables: Any, picture: str, name: str) -> None:
     ax = PICTURES[picture](models[name], tables[name])
@@ -108,6 +111,20 @@ def test_candidates_are_drawn_by_kind_and_the_best_is_marked() -> None:
     np.testing.assert_array_equal(lines["pca"].get_ydata(), [2.0, 2.0])
     assert [float(each[0]) for each in lines["chosen: lle, 4 neighbours"].get_data()] == [4, 1]
     assert ax.get_xticks().tolist() == [4, 6, 9]
+
+
+def test_starts_in_several_dimensions_are_kinds_of_their_own() -> None:
+    table = Residuals(
+        ("isomap",) * 4,
+        np.array([1, 1, 2, 2]),
+        np.array([5, 9, 5, 9]),
+        *np.ones((2, 4)),
+        np.array([4.0, 3, 2, 1]),
+        5.0,
+    )
+    ax = plot.candidates(table)
+    assert legend_of(ax) == ["isomap in 1", "isomap in 2", "chosen: isomap in 2, 9 neighbours"]
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), [4, 3])
 
 
 def test_candidates_are_found_in_a_fitted_model(models: Models, tables: Any) -> None:
@@ -211,7 +228,7 @@ def test_models_without_it_say_so(models: Models) -> None:
         other = GTM(nodes=3, basis=2, max_iter=1).fit(np.random.default_rng(0).normal(size=(20, 3)))
     with pytest.raises(InvalidParameterError, match="GTM has no density over latent space"):
         plot.latent_density(other)
-    with pytest.raises(InvalidParameterError, match="has compared no starts; fit a UKR"):
+    with pytest.raises(InvalidParameterError, match="has compared no starts; fit a UKR or a KMM"):
         plot.candidates(other)
     with pytest.raises(InvalidParameterError, match="either by labels or by values"):
         plot.latent_density(models["curve"], labels=[1], values=[1.0])

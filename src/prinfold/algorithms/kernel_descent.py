@@ -25,7 +25,7 @@ from prinfold.loops.descent import State
 
 NOISE_SLACK = 1.4
 """Errors over the level of the noise at which to end. A kernel regression whose latent points are right leaves a little
-more than noise, because it rounds off bends; ``benchmarks/ukr.py`` finds anything between 1.2 and 2 nearly as good."""
+more than noise, because it rounds off bends; ``benchmarks/ukr_stopping.py`` judges by true surfaces."""
 
 DISORDER = 2.0
 """How many times the noise seen from latent points may exceed that among neighbours in data space before the latent

@@ -27,8 +27,8 @@ def candidates(model: Any, *, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    model : fitted estimator, pipeline, or Candidates
-        A :class:`~prinfold.UKR`, or its ``candidates_``.
+    model : fitted estimator, pipeline, or table of candidates
+        A :class:`~prinfold.UKR` or :class:`~prinfold.KMM`, or its ``candidates_``.
     ax : matplotlib.axes.Axes, default=None
         Where to draw; None makes a figure.
 
@@ -50,7 +50,7 @@ def candidates(model: Any, *, ax: Axes | None = None) -> Axes:
     place = size or (float(sizes.mean()) if len(sizes) else 0.5)
     on.plot(place, error, "o", ms=12, mfc="none", mec=ink.INK, mew=1.4, label=f"chosen: {_words(name, size)}", zorder=5)
     errors = np.concatenate([kind.errors for kind in shown.kinds])
-    on.set(xlabel="neighbours", ylabel="cross-validated squared error", yscale=ink.scale_of(errors))
+    on.set(xlabel="neighbours", ylabel="squared error before training", yscale=ink.scale_of(errors))
     if on.get_yscale() == "log":
         ink.plain_log(on.yaxis)
     if len(sizes):
@@ -80,7 +80,7 @@ def latent_density(
     Parameters
     ----------
     model : fitted estimator or pipeline
-        A kernel method, such as :class:`~prinfold.UKR`.
+        A kernel method: :class:`~prinfold.UKR` or :class:`~prinfold.KMM`.
     X : array-like of shape (n, D), default=None
         Rows to show, at ``model.transform(X)``; None shows the training rows where training has put them.
     labels : array-like of shape (n,), default=None

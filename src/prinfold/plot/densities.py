@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.algorithms.candidates import Candidates
+from prinfold.algorithms.kmm import Residuals
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.latent import Cloud
 from prinfold.plot.data import Field
@@ -15,6 +17,8 @@ from prinfold.plot.subject import Fitted
 
 _STRETCHED = 4.0
 """How many times as many rows as columns of images there may be, or the other way round."""
+
+_TABLES = (Candidates, Residuals)
 
 _MARGIN = 1 / 16
 """Space around an image, of its shorter side."""
@@ -39,16 +43,24 @@ class Comparison(NamedTuple):
 
 def compared(model: Any) -> Comparison:
     """What :func:`candidates` shows, from a fitted model or from its ``candidates_``."""
-    table = model if hasattr(model, "start_errors") else getattr(Fitted.of(model).model, "candidates_", None)
+    table = model if isinstance(model, _TABLES) else getattr(Fitted.of(model).model, "candidates_", None)
     if table is None:
-        raise InvalidParameterError("the model has compared no starts; fit a UKR")
-    names, best = np.asarray(table.names), table.chosen
+        raise InvalidParameterError("the model has compared no starts; fit a UKR or a KMM")
+    errors = table.residuals if isinstance(table, Residuals) else table.errors
+    labels, best = np.array(_kinds(table)), table.chosen
     kinds = []
-    for name in dict.fromkeys(table.names):
-        rows = np.flatnonzero(names == name)
+    for name in dict.fromkeys(labels.tolist()):
+        rows = np.flatnonzero(labels == name)
         rows = rows[np.argsort(table.neighbors[rows], kind="stable")]
-        kinds.append(Attempts(name, table.neighbors[rows], table.errors[rows]))
-    return Comparison(tuple(kinds), (table.names[best], int(table.neighbors[best]), float(table.errors[best])))
+        kinds.append(Attempts(name, table.neighbors[rows], errors[rows]))
+    return Comparison(tuple(kinds), (str(labels[best]), int(table.neighbors[best]), float(errors[best])))
+
+
+def _kinds(table: Candidates | Residuals) -> list[str]:
+    """Names of the embeddings, with their dimension where several were tried."""
+    if isinstance(table, Candidates) or len(set(table.dimensions.tolist())) == 1:
+        return list(table.names)
+    return [f"{name} in {d}" for name, d in zip(table.names, table.dimensions, strict=True)]
 
 
 # ------------------------------------------------------------------------------------------------- density
