@@ -129,9 +129,7 @@ def path(make: Callable[[int], Any], Q: int, seed: int, share: float) -> tuple[n
 
 
 def stopping(full: bool) -> None:
-    print(
-        "\n3. Distance to the truth where a rule ends, over that at the best step; means over seeds, the worst behind"
-    )
+    print("\n3. Distance to the truth where a rule ends, over that at the best step: means over seeds (worst)")
     names = ("start", "noise", "validation", "minimum", "lost")
     print(f"{'':24}" + "".join(f"{name:>16}" for name in names))
     for name, (make, Q) in SIMULATORS.items():

@@ -10,8 +10,8 @@ embedding gives a start, and parameters move until the round trip of a row ends 
 # A swiss roll, unrolled
 # ----------------------
 #
-# Rows lie around a roll; colour is the true angle. Coordinates begin as those of Isomap, and the round trip g(f(y)) puts
-# the rows back on the surface.
+# Rows lie around a roll; colour is the true angle. Coordinates begin as those of Isomap, and the round trip g(f(y))
+# puts the rows back on the surface.
 
 import numpy as np
 from matplotlib import pyplot as plt

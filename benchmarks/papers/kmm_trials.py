@@ -17,7 +17,7 @@ from prinfold import KMM, PPS, datasets
 
 COLUMNS = ("IM", "IM-CV", "PPS", "PPS-I", "KMM", "KMM as it comes")
 SHAPES = {"corkscrew": datasets.make_corkscrew, "swiss roll": datasets.make_swiss_roll}
-SIZES = (6, 10, 15)
+SIZES = (4, 6, 10, 15)
 INTERPOLATION = (1, 2, 3, 5, 8, 12)
 BASES = (5, 8, 14)
 
@@ -132,9 +132,10 @@ def pps(X: np.ndarray, init: str, basis: int) -> Any:
 def trials(cells: Sequence[Cell], seeds: Sequence[int]) -> dict[Cell, list[dict[str, float]]]:
     """All cells on all seeds, over the processors there are."""
     jobs = [(cell, seed) for cell in cells for seed in seeds]
-    with ProcessPoolExecutor(min(len(jobs), cpu_count() or 1)) as pool:
-        results = list(pool.map(trial, jobs))
     found: dict[Cell, list[dict[str, float]]] = {cell: [] for cell in cells}
-    for (cell, _), result in zip(jobs, results, strict=True):
-        found[cell].append(result)
+    with ProcessPoolExecutor(min(len(jobs), cpu_count() or 1)) as pool:
+        for (cell, seed), result in zip(jobs, pool.map(trial, jobs), strict=True):
+            found[cell].append(result)
+            numbers = ", ".join(f"{name} {value:.2f}" for name, value in result.items())
+            print(f"  {cell.reading}, {cell.name}, draw {seed}: {numbers}", flush=True)
     return found

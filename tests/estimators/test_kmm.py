@@ -148,7 +148,7 @@ def test_the_number_of_neighbours_is_chosen_by_the_residual():
     X = datasets.make_swiss_roll(400, noise=0.2, rng=0).X
     model = KMM(max_iter=0, tol=0.0).fit(X)
     table = model.candidates_
-    assert list(table.neighbors) == [6, 10, 15, 25]
+    assert {6, 10, 15, 25} <= set(table.neighbors)
     for k, residual in zip(table.neighbors, table.residuals, strict=True):
         alone = KMM(n_neighbors=int(k), max_iter=0, tol=0.0).fit(X)
         assert_allclose(alone.history_["error"][0], residual, rtol=1e-9)

@@ -37,8 +37,9 @@ from prinfold.kernels.distances import squared_distances
 from prinfold.kernels.profiles import Profile
 from prinfold.loops import Descent, Highest, Rule, Validation
 
-SIZES = (6, 10, 15, 25)
-"""Neighbourhood sizes compared by default; the paper shows 5, 10 and 15 to differ little on the corkscrew."""
+SIZES = (4, 6, 10, 15, 25)
+"""Neighbourhood sizes compared by default. The smallest matters: on noisy rolls Isomap takes short cuts by six
+neighbours where it takes none by four, and the residual tells them apart."""
 
 _PAIRS = 2**20
 """Pairs of rows whose distances are held at once."""

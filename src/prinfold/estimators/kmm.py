@@ -40,7 +40,7 @@ class KMM(TrainedKernelManifold):
         ``"isomap"``, ``"laplacian"`` and ``"kernel_pca"``, or coordinates of the rows.
     n_neighbors : int or tuple of int, default=None
         Neighbours that embedding and bandwidths go by, of which the number with the lowest residual is taken; None
-        compares 6, 10, 15 and 25.
+        compares 4, 6, 10, 15 and 25.
     bandwidth_rule : {"mean", "kth"}, default="mean"
         Bandwidths are average distances between neighbours: over all k of a row, or to the k-th alone.
     data_bandwidth : float, default=None
