@@ -17,8 +17,9 @@ from prinfold.estimators.callbacks import CallbackSupportMixin
 from prinfold.exceptions import InvalidParameterError, OutOfDomainError
 from prinfold.files import save
 from prinfold.geometry.domain import Box
+from prinfold.geometry.footholds import Footholds
 from prinfold.geometry.metric import stretch
-from prinfold.geometry.projection import Projection, project_to_surface, surface_starts
+from prinfold.geometry.projection import Projection, project_to_surface
 from prinfold.geometry.region import Region
 from prinfold.kernels.distances import squared_distances
 from prinfold.latent import LatentSpace
@@ -267,25 +268,29 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     def _nearest(self, table: FloatArray) -> Projection:
         """Exact projection in row blocks, started from the mesh."""
-        mesh, nodes = self._mesh(), self._point(self.latent_.nodes)
+        footholds, nodes = self._footholds(), self._point(self.latent_.nodes)
         n, (Q, D) = table.shape[0], (self.latent_.n_columns, table.shape[1])
         found = Projection(np.empty((n, Q)), np.empty((n, D)), np.empty(n), np.empty(n, dtype=bool))
 
         def one_block(part: slice) -> None:
-            block = self._nearest_block(dense(table[part]).astype(float), mesh, nodes)
+            block = self._nearest_block(dense(table[part]).astype(float), footholds, nodes)
             for whole, rows in zip(found, block, strict=True):
                 whole[part] = rows
 
         for_each_block(one_block, [slice(i, i + _PROJECT_ROWS) for i in range(0, n, _PROJECT_ROWS)])
         return found
 
-    def _nearest_block(self, rows: FloatArray, mesh: Mesh, nodes: FloatArray) -> Projection:
+    def _footholds(self) -> Footholds | None:
+        """The mesh to start projections from; beyond three dimensions it would have too many simplices to search."""
+        mesh = self._mesh()
+        return Footholds(mesh) if len(mesh.faces) and self.latent_.dimension in _MESH_PER_AXIS else None
+
+    def _nearest_block(self, rows: FloatArray, footholds: Footholds | None, nodes: FloatArray) -> Projection:
         domain = self.latent_.domain
         squared = squared_distances(rows, nodes)
-        # Beyond three dimensions a mesh has too many simplices to search; a few near nodes stand in.
-        if len(mesh.faces) and domain.dimension in _MESH_PER_AXIS:
-            starts = surface_starts(rows, mesh, domain, _N_STARTS)
-        else:
+        if footholds is not None:
+            starts = footholds.starts(rows, domain, _N_STARTS)
+        else:  # a few near nodes stand in
             n_near = min(_N_STARTS, len(nodes))
             starts = self.latent_.nodes[np.argpartition(squared, n_near - 1, axis=1)[:, :n_near]]
         found = self._descend(rows, starts)

@@ -14,7 +14,8 @@ from prinfold.algorithms.thresholds import THRESHOLDS, Contour, make_threshold
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
 from prinfold.files import storable
-from prinfold.geometry.projection import Projection, graph_starts, project_to_surface
+from prinfold.geometry.footholds import Footholds, graph_starts
+from prinfold.geometry.projection import Projection, project_to_surface
 from prinfold.kernels.mixtures import Mixture
 from prinfold.kernels.profiles import GAUSSIAN_CUT, PROFILES, Gaussian, Power
 from prinfold.latent import Cloud
@@ -155,9 +156,15 @@ class KernelManifold(PrincipalManifold):
         """Latent coordinates of the nearest points of the surface, UKR's (19)."""
         return self._nearest(table).latent.astype(table.dtype, copy=False)
 
-    def _nearest_block(self, rows: FloatArray, mesh: Mesh, nodes: FloatArray) -> Projection:
-        if len(mesh.faces):
-            return super()._nearest_block(rows, mesh, nodes)
+    def _footholds(self) -> Footholds | None:
+        remembered = self._model.remembered
+        if "footholds" not in remembered:
+            remembered["footholds"] = super()._footholds()
+        return cast("Footholds | None", remembered["footholds"])
+
+    def _nearest_block(self, rows: FloatArray, footholds: Footholds | None, nodes: FloatArray) -> Projection:
+        if footholds is not None:
+            return super()._nearest_block(rows, footholds, nodes)
         latent = self.latent_
         return self._descend(rows, graph_starts(rows, nodes, latent.nodes, latent.edges, _N_STARTS))
 

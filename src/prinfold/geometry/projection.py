@@ -10,23 +10,18 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from prinfold._typing import BoolArray, FloatArray, IntArray, Mesh
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Domain
+from prinfold.geometry.footholds import surface_starts
 from prinfold.geometry.metric import latent_span, second_derivatives
-from prinfold.geometry.simplices import nearest_on_simplices
 
 Map = Callable[[FloatArray], FloatArray]
 Bend = Callable[[FloatArray, FloatArray], FloatArray]
 
-# Numbers held at once: Jacobians and second derivatives of a block, or its distances to all vertices.
+# Numbers held at once: Jacobians and second derivatives of a block.
 _BLOCK_NUMBERS = 2**21
-# How much farther than its edges the surface around a vertex may reach.
-_BULGE = 1.2
-# From here on one matrix product beats differences.
-_PRODUCT_DIMENSIONS = 32
 
 
 class Projection(NamedTuple):
@@ -197,98 +192,6 @@ def _step(local: _Local, damping: float, longest: float) -> FloatArray:
     step = np.where(local.frozen, 0.0, np.einsum("nij,nj->ni", local.vectors, along)) + local.drift / (1.0 + damping)
     length = np.sqrt(_square(step))
     return np.asarray(step * np.minimum(1.0, longest / np.where(length > 0, length, 1.0))[:, None])
-
-
-def surface_starts(X: FloatArray, mesh: Mesh, domain: Domain, n_starts: int) -> FloatArray:
-    """(n, n_starts, Q) places to start from: the exact foot on the mesh, then other basins that may be deeper.
-
-    These are vertices no farther than all their mesh neighbours, nearest first, so that each fold has its say.
-    A vertex whose faces cannot reach as near as the foot is no rival. Rows with fewer rivals repeat the foot.
-    """
-    if n_starts < 1:
-        raise InvalidParameterError(f"n_starts must be at least 1, got {n_starts}.")
-    X, vertices, latent = (np.asarray(a, dtype=float) for a in (X, mesh.vertices, mesh.latent))
-    faces = np.asarray(mesh.faces)
-    foot = nearest_on_simplices(X, vertices, faces)
-    starts = np.repeat(foot_latent(mesh, domain, foot.face, foot.barycentric)[:, None], n_starts, axis=1)
-    if n_starts == 1:
-        return starts
-    neighbours = _neighbour_table(len(vertices), faces)
-    # The surface bulges out of its mesh, so that faces reach a little farther than their edges.
-    reach = _BULGE * np.sqrt(_square(vertices[neighbours] - vertices[:, None]).max(axis=1))
-    centre = vertices.mean(axis=0)
-    size = max(1, _BLOCK_NUMBERS // len(vertices))
-    for i in range(0, len(X), size):
-        part = slice(i, i + size)
-        squared = _pairs_squared(X[part] - centre, vertices - centre)
-        limit = (np.sqrt(foot.squared_distance[part])[:, None] + reach) ** 2
-        row, rank, vertex = _rivals(squared, limit, neighbours, n_starts - 1)
-        starts[i + row, 1 + rank] = latent[vertex]
-    return starts
-
-
-def graph_starts(X: FloatArray, points: FloatArray, latent: FloatArray, edges: IntArray, n_starts: int) -> FloatArray:
-    """(n, n_starts, Q) places to start from where there is no mesh: the nearest of K surface points, then other basins.
-
-    These are points no farther than all their neighbours along ``edges`` (E, 2), nearest first, whose neighbours are
-    not too far away for anything near them to be nearer. Rows with fewer of them repeat the first.
-    """
-    neighbours = _neighbour_table(len(points), edges)
-    reach = _BULGE * np.sqrt(_square(points[neighbours] - points[:, None]).max(axis=1))
-    centre, starts = points.mean(axis=0), np.empty((len(X), n_starts, latent.shape[1]))
-    size = max(1, _BLOCK_NUMBERS // len(points))
-    for i in range(0, len(X), size):
-        squared = _pairs_squared(X[i : i + size] - centre, points - centre)
-        nearest = squared.argmin(axis=1)
-        starts[i : i + size] = latent[nearest][:, None]
-        limit = (np.sqrt(np.maximum(squared.min(axis=1), 0.0))[:, None] + reach) ** 2
-        row, rank, vertex = _rivals(squared, limit, neighbours, n_starts)
-        starts[i + row, rank] = latent[vertex]
-    return starts
-
-
-def foot_latent(mesh: Mesh, domain: Domain, face: IntArray, barycentric: FloatArray) -> FloatArray:
-    """Latent coordinates of points of a mesh: z₀ + Σ λ_j (z_j − z₀), differences taken the short way round."""
-    corners = np.asarray(mesh.latent, dtype=float)[np.asarray(mesh.faces)[face]]
-    base = corners[:, 0]
-    z = base.copy()
-    for j in range(1, corners.shape[1]):
-        z += barycentric[:, j, None] * domain.difference(corners[:, j], base)
-    return domain.retract(z)
-
-
-def _neighbour_table(n_vertices: int, faces: IntArray) -> IntArray:
-    """(V, most) neighbours of each vertex along the edges of faces; short rows are filled with the vertex itself."""
-    q1 = faces.shape[1]
-    pairs = np.concatenate([faces[:, [i, j]] for i in range(q1) for j in range(q1) if i != j] or [faces[:0, [0, 0]]])
-    # One number for each pair sorts many times faster than pairs do.
-    pairs = np.stack(np.divmod(np.unique(pairs[:, 0].astype(np.int64) * n_vertices + pairs[:, 1]), n_vertices), axis=1)
-    count = np.bincount(pairs[:, 0], minlength=n_vertices)
-    table = np.repeat(np.arange(n_vertices)[:, None], max(1, count.max(initial=0)), axis=1)
-    place = np.arange(len(pairs)) - np.repeat(np.cumsum(count) - count, count)
-    table[pairs[:, 0], place] = pairs[:, 1]
-    return table
-
-
-def _pairs_squared(X: FloatArray, vertices: FloatArray) -> FloatArray:
-    if X.shape[1] > _PRODUCT_DIMENSIONS:
-        return np.asarray(_square(X)[:, None] + _square(vertices) - 2.0 * X @ vertices.T)
-    return cdist(X, vertices, "sqeuclidean")
-
-
-def _rivals(
-    squared: FloatArray, limit: FloatArray, neighbours: IntArray, wanted: int
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Rows, ranks and vertices of the local minima below ``limit``, nearest first."""
-    row, vertex = np.nonzero(squared < limit)
-    value = squared[row, vertex]
-    lowest = (squared[row[:, None], neighbours[vertex]] >= value[:, None]).all(axis=1)
-    row, vertex, value = row[lowest], vertex[lowest], value[lowest]
-    order = np.lexsort((vertex, value, row))
-    row, vertex = row[order], vertex[order]
-    rank = np.arange(len(row)) - np.searchsorted(row, row)
-    first = rank < wanted
-    return row[first], rank[first], vertex[first]
 
 
 def _square(A: FloatArray) -> FloatArray:

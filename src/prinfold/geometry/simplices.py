@@ -43,24 +43,36 @@ def nearest_on_simplices(X: FloatArray, vertices: FloatArray, faces: IntArray) -
     That is the argmin of ‖x − Σ_j λ_j v_{f,j}‖² over faces f and weights λ ≥ 0 with Σλ_j = 1. Memory is
     bounded whatever the number of rows and faces.
     """
-    X, vertices, faces = _check(X, vertices, faces)
-    centre = vertices.mean(axis=0)
-    # Far from the origin products of coordinates swamp differences: everything happens about the centre.
-    rows, corners = X - centre, (vertices - centre)[faces]
-    best = np.full(len(X), np.inf)
-    face = np.zeros(len(X), dtype=np.intp)
-    if X.shape[1] > max(_TREE_DIMENSIONS, faces.shape[1]):
-        _search_products(rows, vertices - centre, faces, face)
-    else:
-        for layer in _layers(corners):
-            _search(rows, corners, layer, best, face)
-    barycentric, points, squared = _feet_in_blocks(rows, corners, face)
-    return Foot(points + centre, face, barycentric, squared)
+    return Soup(vertices, faces).nearest(X)
+
+
+class Soup:
+    """A union of simplices, made ready for many projections on it."""
+
+    def __init__(self, vertices: FloatArray, faces: IntArray) -> None:
+        self.vertices, self.faces = _check_soup(vertices, faces)
+        # Far from the origin products of coordinates swamp differences: everything happens about the centre.
+        self.centre = self.vertices.mean(axis=0)
+        self.corners = (self.vertices - self.centre)[self.faces]
+        self.by_products = self.vertices.shape[1] > max(_TREE_DIMENSIONS, self.faces.shape[1])
+        self.layers = [] if self.by_products or not np.isfinite(self.vertices).all() else _layers(self.corners)
+
+    def nearest(self, X: FloatArray) -> Foot:
+        """Foot of every row."""
+        rows = _check_rows(X, self.vertices) - self.centre
+        best, face = np.full(len(rows), np.inf), np.zeros(len(rows), dtype=np.intp)
+        if self.by_products:
+            _search_products(rows, self.vertices - self.centre, self.faces, face)
+        for layer in self.layers:
+            _search(rows, self.corners, layer, best, face)
+        barycentric, points, squared = _feet_in_blocks(rows, self.corners, face)
+        return Foot(points + self.centre, face, barycentric, squared)
 
 
 def nearest_on_simplices_reference(X: FloatArray, vertices: FloatArray, faces: IntArray) -> Foot:
     """The slow obvious twin of :func:`nearest_on_simplices`: every row against every face."""
-    X, vertices, faces = _check(X, vertices, faces)
+    vertices, faces = _check_soup(vertices, faces)
+    X = _check_rows(X, vertices)
     corners = vertices[faces]
     rows, every = np.repeat(np.arange(len(X)), len(faces)), np.tile(np.arange(len(faces)), len(X))
     barycentric, points, squared = foot_on_each(X[rows], corners[every])
@@ -93,19 +105,24 @@ def foot_on_each(x: FloatArray, corners: FloatArray) -> tuple[FloatArray, FloatA
     return weights, points, squared
 
 
-def _check(X: FloatArray, vertices: FloatArray, faces: IntArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    X, vertices, faces = np.asarray(X, dtype=float), np.asarray(vertices, dtype=float), np.asarray(faces)
+def _check_soup(vertices: FloatArray, faces: IntArray) -> tuple[FloatArray, IntArray]:
+    vertices, faces = np.asarray(vertices, dtype=float), np.asarray(faces)
     if faces.ndim != 2 or len(faces) == 0:
         raise InvalidDataError(
             f"faces must be a table of corner indices with at least one row, got shape {faces.shape}."
         )
+    return vertices, faces
+
+
+def _check_rows(X: FloatArray, vertices: FloatArray) -> FloatArray:
+    X = np.asarray(X, dtype=float)
     if X.ndim != 2 or vertices.ndim != 2 or X.shape[1] != vertices.shape[1]:
         raise InvalidDataError(
             f"X and vertices must be tables with equally many columns, got shapes {X.shape} and {vertices.shape}."
         )
     if not (np.isfinite(X).all() and np.isfinite(vertices).all()):
         raise InvalidDataError("X and vertices must be finite; drop or fill rows with NaN or infinity first.")
-    return X, vertices, faces
+    return X
 
 
 def _square(A: FloatArray) -> FloatArray:
