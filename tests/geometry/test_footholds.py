@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.spatial import Delaunay
 
-from prinfold.geometry import footholds
+from prinfold.geometry import groups
 from prinfold.geometry.footholds import Basins, graph_starts
 
 
@@ -42,7 +42,7 @@ def rivals_reference(X, points, faces, distance, wanted):
 @pytest.mark.parametrize("away", [0.0, 0.3, 5.0])
 @pytest.mark.parametrize("block", [2**21, 100])
 def test_rivals_are_all_that_may_lead_nearer(D, away, block, monkeypatch):
-    monkeypatch.setattr(footholds, "_BLOCK_NUMBERS", block)
+    monkeypatch.setattr(groups, "_BLOCK_NUMBERS", block)
     _, points, faces = sheet(150, D)
     rng = np.random.default_rng(1)
     X = points[rng.integers(150, size=12)] + away * rng.normal(size=(12, D)) + 1e-3

@@ -12,16 +12,11 @@ from scipy.spatial import cKDTree
 from prinfold._typing import FloatArray, IntArray, Mesh
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Domain
+from prinfold.geometry.groups import Groups
 from prinfold.geometry.simplices import Soup
 
-# Numbers held at once by a block of distances.
-_BLOCK_NUMBERS = 2**21
 # How much farther than its edges the surface around a vertex may reach.
 _BULGE = 1.2
-# Points in a group, whose ball says whether any of them need be looked at.
-_GROUP = 32
-# Distances to the centres of groups are good to this share of the extent, if taken by products.
-_ROUNDING = 1e-7
 
 
 def surface_starts(X: FloatArray, mesh: Mesh, domain: Domain, n_starts: int) -> FloatArray:
@@ -76,81 +71,28 @@ def foot_latent(mesh: Mesh, domain: Domain, face: IntArray, barycentric: FloatAr
 
 
 class Basins:
-    """Points (V, D) with neighbours, in groups of near ones, to find those that are nearer than all their neighbours.
-
-    With ρ the radius of a group about its centre c and r the farthest that its points reach, none of them is within
-    d + r of x unless ‖x − c‖ ≤ d + r + ρ.
-    """
+    """Points (V, D) with neighbours, to find those that are nearer to a row than all their neighbours."""
 
     def __init__(self, points: FloatArray, faces: IntArray) -> None:
         self.centre = points.mean(axis=0)
-        self.points = points - self.centre
         self.neighbours = _neighbour_table(len(points), faces)
         # The surface bulges out of its mesh, so that faces reach a little farther than their edges.
-        self.reach = _BULGE * np.sqrt(_farthest(self.points, self.neighbours))
-        order = np.asarray(cKDTree(self.points, leafsize=_GROUP).indices)
-        # The last group is filled up with its last member, which is then looked at more than once.
-        self.groups = np.pad(order, (0, -len(order) % _GROUP), mode="edge").reshape(-1, _GROUP)
-        self.middle = self.points[self.groups].mean(axis=1)
-        radius = np.sqrt(_square(self.points[self.groups] - self.middle[:, None]).max(axis=1))
-        self.extent = radius + self.reach[self.groups].max(axis=1)
-        self.rounding = _ROUNDING * float(np.sqrt(_square(self.middle).max()))
+        reach = _BULGE * np.sqrt(_farthest(points, self.neighbours))
+        self.groups = Groups(points - self.centre, reach)
 
     def rivals(self, X: FloatArray, distance: FloatArray, wanted: int) -> tuple[IntArray, IntArray, IntArray]:
         """Rows, ranks and names of the points in basins, nearest first, that may lead nearer than ``distance`` (n,)."""
         X = X - self.centre
-        size = max(1, _BLOCK_NUMBERS // len(self.middle))
-        found = [self._rivals(X[i : i + size], distance[i : i + size], wanted) for i in range(0, len(X), size)]
-        rows = [part[0] + i for part, i in zip(found, range(0, len(X), size), strict=True)]
-        none = np.empty(0, dtype=np.intp)
-        return (
-            np.concatenate([*rows, none]),
-            np.concatenate([*(part[1] for part in found), none]),
-            np.concatenate([*(part[2] for part in found), none]),
-        )
-
-    def _rivals(self, X: FloatArray, distance: FloatArray, wanted: int) -> tuple[IntArray, IntArray, IntArray]:
-        row, vertex, value = self._near(X, distance)
+        row, vertex, value = self.groups.within(X, distance)
         lowest = np.ones(len(row), dtype=bool)
         for beside in self.neighbours[vertex].T:
-            lowest &= self._squared(X, row, beside) >= value
+            lowest &= self.groups.squared(X, row, beside) >= value
         row, vertex, value = row[lowest], vertex[lowest], value[lowest]
         order = np.lexsort((vertex, value, row))
         row, vertex = row[order], vertex[order]
-        fresh = np.ones(len(row), dtype=bool)
-        fresh[1:] = (row[1:] != row[:-1]) | (vertex[1:] != vertex[:-1])
-        row, vertex = row[fresh], vertex[fresh]
         rank = np.arange(len(row)) - np.searchsorted(row, row)
         first = rank < wanted
         return row[first], rank[first], vertex[first]
-
-    def _near(self, X: FloatArray, distance: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """Rows and points that are within the row's distance and the point's reach, and their squared distances."""
-        apart = X @ (-2.0 * self.middle.T)
-        apart += _square(X)[:, None]
-        apart += _square(self.middle)
-        slack = self.rounding + _ROUNDING * np.sqrt(_square(X))
-        row, group = np.nonzero(apart <= np.square((distance + slack)[:, None] + self.extent))
-        found = []
-        size = max(1, _BLOCK_NUMBERS // (_GROUP * X.shape[1]))
-        for i in range(0, len(row), size):
-            rows = np.repeat(row[i : i + size], _GROUP)
-            vertex = self.groups[group[i : i + size]].ravel()
-            value = self._squared(X, rows, vertex)
-            near = value < np.square(distance[rows] + self.reach[vertex])
-            found.append((rows[near], vertex[near], value[near]))
-        if not found:
-            return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), np.empty(0)
-        rows, vertices, values = (np.concatenate(part) for part in zip(*found, strict=True))
-        return rows, vertices, values
-
-    def _squared(self, X: FloatArray, row: IntArray, vertex: IntArray) -> FloatArray:
-        """Squared distances of pairs by differences: the same to the last bit wherever a pair comes up."""
-        out = np.empty(len(row))
-        size = max(1, _BLOCK_NUMBERS // X.shape[1])
-        for i in range(0, len(row), size):
-            out[i : i + size] = _square(X[row[i : i + size]] - self.points[vertex[i : i + size]])
-        return out
 
 
 def _farthest(points: FloatArray, neighbours: IntArray) -> FloatArray:

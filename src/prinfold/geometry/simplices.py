@@ -14,12 +14,15 @@ from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError
+from prinfold.geometry.groups import Groups
 
 # A tree beats brute force in few dimensions and loses to one matrix product in many.
 _TREE_DIMENSIONS = 16
 # Numbers held at once by a block of candidate pairs, and by a block of distances to all centres.
 _PAIR_NUMBERS = 2**21
 _DISTANCE_NUMBERS = 2**22
+# Share of all groups of faces from which on a row is compared with all faces at once.
+_FAR_SHARE = 0.1
 # A flat whose edges are closer to dependent than this has its facets do all the work.
 _RANK_TOLERANCE = 1e-13
 
@@ -55,18 +58,37 @@ class Soup:
         self.centre = self.vertices.mean(axis=0)
         self.corners = (self.vertices - self.centre)[self.faces]
         self.by_products = self.vertices.shape[1] > max(_TREE_DIMENSIONS, self.faces.shape[1])
-        self.layers = [] if self.by_products or not np.isfinite(self.vertices).all() else _layers(self.corners)
+        self.layers, self.groups = list[_Layer](), None
+        if not np.isfinite(self.vertices).all():
+            return  # which is an error once there are rows
+        if self.by_products:
+            centres, radii = _balls(self.corners)
+            self.groups = Groups(centres, radii)
+        else:
+            self.layers = _layers(self.corners)
 
     def nearest(self, X: FloatArray) -> Foot:
         """Foot of every row."""
         rows = _check_rows(X, self.vertices) - self.centre
         best, face = np.full(len(rows), np.inf), np.zeros(len(rows), dtype=np.intp)
-        if self.by_products:
-            _search_products(rows, self.vertices - self.centre, self.faces, face)
+        if self.groups is not None:
+            self._search_groups(self.groups, rows, face)
         for layer in self.layers:
             _search(rows, self.corners, layer, best, face)
         barycentric, points, squared = _feet_in_blocks(rows, self.corners, face)
         return Foot(points + self.centre, face, barycentric, squared)
+
+    def _search_groups(self, groups: Groups, rows: FloatArray, face: IntArray) -> None:
+        """Fill in ``face`` in many dimensions: a row far from all faces, which rules out few groups, by products."""
+        bound = groups.bound(rows) * (1 + 1e-12)
+        far = groups.share(rows, bound) > _FAR_SHARE
+        near = np.flatnonzero(~far)
+        i, f, _ = groups.within(rows[near], bound[near])
+        face[near] = _decide(rows[near], self.corners, i, f)
+        if far.any():
+            found = np.zeros(int(far.sum()), dtype=np.intp)
+            _search_products(rows[far], self.vertices - self.centre, self.faces, found)
+            face[far] = found
 
 
 def nearest_on_simplices_reference(X: FloatArray, vertices: FloatArray, faces: IntArray) -> Foot:
@@ -177,11 +199,16 @@ class _Layer(NamedTuple):
     tree: cKDTree
 
 
-def _layers(corners: FloatArray) -> list[_Layer]:
-    """Faces sorted into layers by octaves of size: one huge face must not loosen the bound of all small ones."""
+def _balls(corners: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Centres and radii of balls around the faces."""
     centres = corners.mean(axis=1)
     # A ball a rounding error too small would discard the true face.
-    radii = np.sqrt(_square(corners - centres[:, None]).max(axis=1)) * (1 + 1e-12)
+    return centres, np.sqrt(_square(corners - centres[:, None]).max(axis=1)) * (1 + 1e-12)
+
+
+def _layers(corners: FloatArray) -> list[_Layer]:
+    """Faces sorted into layers by octaves of size: one huge face must not loosen the bound of all small ones."""
+    centres, radii = _balls(corners)
     top = radii.max()
     octave = np.zeros(len(radii)) if top == 0 else np.floor(-np.log2(np.maximum(radii / top, 2.0**-8)) / 2)
     layers = []

@@ -1,0 +1,97 @@
+"""Points in groups of near ones, so that those within some distance are found without looking at all of them.
+
+With ρ the radius of a group about its middle c, and e the largest extent of its points, none of them is within d + e
+of x unless ‖x − c‖ ≤ d + e + ρ. Distances to the middles are one matrix product, in any number of columns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from prinfold._typing import BoolArray, FloatArray, IntArray
+
+# Points of a group.
+_SIZE = 32
+# Numbers held at once.
+_BLOCK_NUMBERS = 2**21
+# Distances to the middles, being products, are good to this share of the squares.
+_ROUNDING = 1e-12
+
+
+class Groups:
+    """Points (V, D), not far from the origin, each with an ``extent`` (V,)."""
+
+    def __init__(self, points: FloatArray, extent: FloatArray) -> None:
+        self.points, self.extent = points, extent
+        order = np.asarray(cKDTree(points, leafsize=_SIZE).indices)
+        n_short = -len(order) % _SIZE
+        self.members = np.pad(order, (0, n_short), mode="edge").reshape(-1, _SIZE)
+        self.fresh = np.ones(self.members.shape, dtype=bool)
+        self.fresh[-1, _SIZE - n_short :] = False  # the last group is filled up with its last member
+        self.middle = points[self.members].mean(axis=1)
+        radius = np.sqrt(_square(points[self.members] - self.middle[:, None]).max(axis=1))
+        self.reach = radius + extent[self.members].max(axis=1)
+        self.squares = _square(self.middle)
+
+    def bound(self, X: FloatArray) -> FloatArray:
+        """(n,) distance of each row to one of the points nearest to it: that of the nearest in the nearest group."""
+        out = np.empty(len(X))
+        for part in _slices(len(X), len(self.middle) + _SIZE * X.shape[1]):
+            nearest = self._apart(X[part]).argmin(axis=1)
+            out[part] = np.sqrt(_square(X[part][:, None] - self.points[self.members[nearest]]).min(axis=1))
+        return out
+
+    def share(self, X: FloatArray, distance: FloatArray) -> FloatArray:
+        """(n,) the share of all groups that :meth:`within` has to look at."""
+        out = np.empty(len(X))
+        for part in _slices(len(X), len(self.middle)):
+            out[part] = self._possible(X[part], distance[part]).mean(axis=1)
+        return out
+
+    def within(self, X: FloatArray, distance: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """Rows and points nearer than the row's ``distance`` (n,) and the point's extent together, and the squares.
+
+        Rows rise.
+        """
+        found = [(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), np.empty(0))]
+        for part in _slices(len(X), len(self.middle)):
+            row, group = np.nonzero(self._possible(X[part], distance[part]))
+            for pairs in _slices(len(row), _SIZE * X.shape[1]):
+                rows, groups = row[pairs] + part.start, group[pairs]
+                rows, member = np.repeat(rows, _SIZE), self.members[groups].ravel()
+                squared = self.squared(X, rows, member)
+                near = (squared <= np.square(distance[rows] + self.extent[member])) & self.fresh[groups].ravel()
+                found.append((rows[near], member[near], squared[near]))
+        rows, members, squares = (np.concatenate(part) for part in zip(*found, strict=True))
+        return rows, members, squares
+
+    def squared(self, X: FloatArray, row: IntArray, member: IntArray) -> FloatArray:
+        """Squared distances of pairs by differences: the same to the last bit wherever a pair comes up."""
+        out = np.empty(len(row))
+        for part in _slices(len(row), X.shape[1]):
+            out[part] = _square(X[row[part]] - self.points[member[part]])
+        return out
+
+    def _apart(self, X: FloatArray) -> FloatArray:
+        """(n, G) squared distances to the middles, by products."""
+        apart = X @ (-2.0 * self.middle.T)
+        apart += _square(X)[:, None]
+        apart += self.squares
+        return np.asarray(apart)
+
+    def _possible(self, X: FloatArray, distance: FloatArray) -> BoolArray:
+        """(n, G) groups that may hold a point near enough."""
+        limit = np.square(distance[:, None] + self.reach)
+        limit += _ROUNDING * (_square(X)[:, None] + self.squares)
+        return np.asarray(self._apart(X) <= limit)
+
+
+def _slices(n: int, width: int) -> list[slice]:
+    """Parts of rows with so many numbers each."""
+    size = max(1, _BLOCK_NUMBERS // max(1, width))
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
+
+def _square(A: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("...d,...d->...", A, A))
