@@ -2,15 +2,7 @@
 
 Steps 1 to 3 of section 2.3 of Meinicke et al. (2005). An embedding says how rows lie to one another, in no units;
 latent points have the bandwidth of their kernel for a unit. So each axis is brought to unit variance and multiplied
-by a scale, in two stages:
-
-1. one scale for all axes, the inverse of the bandwidth with which a kernel density of the coordinates makes each row
-   most likely by the others (likelihood cross-validation, needing no error);
-2. a scale for each axis, by direct search (Nelder & Mead) of the error that is handed in.
-
-Errors fall again as scales grow without bound, where every row is predicted by its nearest neighbour alone. Therefore
-neither stage may go where the effective number of neighbours (Σ w k)² / Σ (w k)², in the median over the rows, is less
-than a minimum (or than half of what the widest kernel gives, where rows are too few for it).
+by a scale; see the module on scales.
 
 Of many rows some, spread evenly, stand for all while embeddings are compared; the chosen one is scaled with all rows,
 because how wide kernels should be depends on how many rows there are.
@@ -20,15 +12,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
-from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.algorithms.kernel_density import LeaveOneOut, likelihood_bandwidth
+from prinfold._typing import FloatArray, IntArray
+from prinfold.algorithms.scales import Error, ErrorOf, Floor, Judge, Scaled
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
 from prinfold.initialise import (
@@ -40,14 +31,11 @@ from prinfold.initialise import (
 )
 from prinfold.kernels.profiles import Profile
 
-Error = Callable[[FloatArray], float]
-ErrorOf = Callable[[IntArray], Error]
-"""The error among some rows alone."""
-
 SIZES = (4, 6, 8, 10, 12, 14)
 """Neighbourhood sizes tried; Meinicke et al. take 4 to 14 for a spiral and 2 to 21 for digits."""
 
-MIN_NEIGHBORS = 3.0
+SIZES_OF_MANY = (6, 10, 14)
+"""The same for more than 1000 rows, among which neighbours are near enough for embeddings to differ less."""
 
 STARTS = ("pca", *SPECTRAL, "loop")
 """Embeddings by name; the last is for curves that close."""
@@ -55,25 +43,14 @@ STARTS = ("pca", *SPECTRAL, "loop")
 _EMBEDDED = 2000
 """Rows that an embedding sees; the others follow their neighbours among them."""
 
-_COMPARED = 2000
-"""Rows on which embeddings are compared."""
-
-_PAIRS = 2**18
-"""Pairs of rows over which likelihood and numbers of neighbours are taken: all of 500 rows, 131 of 2000 with all. With
-four times as many, starts for 1000 rows of a roll and of flow in a pipe took two to three times as long, the same were
-chosen, and errors differed by 1 % at most."""
+_COMPARED = 1000
+"""Rows on which embeddings are compared, and from which on there are many."""
 
 _NO_EXTENT = 1e-8
 """Spread of an axis, relative to the widest, below which it is rounding."""
 
 _TIE = 1e-6
 """Relative difference of errors that is none: the earlier candidate is taken."""
-
-_SIMPLEX = 0.4
-_PRECISE = 0.02
-_FARTHEST = 7.0
-_MOST_TRIALS = 80
-"""First step, precision and reach (all of log scales) and length of the direct search."""
 
 
 # ---------------------------------------------------------------------------------------------- what was found
@@ -152,28 +129,9 @@ class Start(NamedTuple):
 # --------------------------------------------------------------------------------------------------- choosing
 
 
-@dataclass(frozen=True)
-class Floor:
-    """A minimum for the effective number of neighbours, held by the ``quantile`` of it over the rows."""
-
-    minimum: float = MIN_NEIGHBORS
-    quantile: float = 0.5
-
-    def of(self, rows: LeaveOneOut, bandwidth: float, profile: Profile) -> float:
-        """The number that is held to the minimum."""
-        return float(np.quantile(rows.neighbours(bandwidth, profile), self.quantile))
-
-    def within(self, rows: LeaveOneOut, profile: Profile) -> Floor:
-        """The same, but no higher than half of what a kernel that covers all rows gives."""
-        return Floor(min(self.minimum, 0.5 * self.of(rows, 1e3 * rows.range()[1], profile)), self.quantile)
-
-    def bandwidth(self, rows: LeaveOneOut, profile: Profile) -> float:
-        """The least bandwidth that keeps the minimum, by bisection to a thousandth."""
-        low, high = np.log(rows.range())
-        while high - low > 1e-3:
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if self.of(rows, np.exp(middle), profile) >= self.minimum else (middle, high)
-        return float(np.exp(high))
+def default_sizes(n: int) -> tuple[int, ...]:
+    """Neighbourhood sizes to try for n rows."""
+    return SIZES if n <= _COMPARED else SIZES_OF_MANY
 
 
 def choose_start(
@@ -196,7 +154,7 @@ def choose_start(
     like the others. With a ``bandwidth`` all scales are 1/bandwidth, and nothing is searched for. An embedding that
     fails is recorded; at least one must succeed. Neither the order of rows nor repeats of a row matter.
 
-    Of more than 2000 different rows, 2000 that are chosen evenly by their distance from the mean are compared, where
+    Of more than 1000 different rows, 1000 that are chosen evenly by their distance from the mean are compared, where
     ``error_of(rows)`` can judge some rows by themselves; numbers in the table are those of them.
     """
     rows, index = np.unique(X, axis=0, return_inverse=True)
@@ -204,7 +162,7 @@ def choose_start(
     mass: FloatArray = np.bincount(index, weights=weight).astype(np.float64)
     if given is not None:
         given = _mean_of_repeats(given, index, weight)
-    whole = _Judge(lambda Z: error(Z[index]), mass, profile, bandwidth, floor or Floor())
+    whole = Judge(lambda Z: error(Z[index]), mass, profile, bandwidth, floor or Floor())
     some = evenly_by_radius(rows, mass, len(rows) if error_of is None else _COMPARED)
     judge = whole if error_of is None or len(some) == len(rows) else whole.among(some, index, error_of)
     found, failures = list[_Found](), list[str]()
@@ -230,7 +188,7 @@ class _Found(NamedTuple):
     name: str
     size: int
     coordinates: FloatArray
-    scaled: _Scaled
+    scaled: Scaled
 
 
 def _table(found: Sequence[_Found], failures: Sequence[str]) -> Candidates:
@@ -339,80 +297,3 @@ def normalise(Z: FloatArray, weight: FloatArray) -> FloatArray:
     spread = np.sqrt(np.average(gap**2, axis=0, weights=weight))
     extent = spread > _NO_EXTENT * max(float(spread.max(initial=0.0)), np.finfo(float).tiny)
     return np.asarray(np.where(extent, gap / np.where(extent, spread, 1.0), 0.0))
-
-
-# ------------------------------------------------------------------------------------------------------ scaling
-
-
-class _Scaled(NamedTuple):
-    latent: FloatArray
-    scales: FloatArray
-    start_error: float
-    error: float
-
-
-@dataclass(frozen=True)
-class _Judge:
-    """What every candidate is scaled and judged by."""
-
-    error: Error
-    weight: FloatArray
-    profile: Profile
-    bandwidth: float | None
-    floor: Floor
-
-    def among(self, some: IntArray, index: IntArray, error_of: ErrorOf) -> _Judge:
-        """The same for some of the different rows by themselves; ``index`` names the one that each row is."""
-        place = np.full(len(self.weight), -1)
-        place[some] = np.arange(len(some))
-        members = np.flatnonzero(place[index] >= 0)
-        judged, each = error_of(members), place[index[members]]
-        return replace(self, error=lambda Z: judged(Z[each]), weight=self.weight[some])
-
-    def scale(self, Z: FloatArray) -> _Scaled:
-        """Bring normalised coordinates to their best scales."""
-        live = np.ptp(Z, axis=0) > 0
-        if self.bandwidth is not None or not live.any():
-            return self._at(Z, live, 1.0 if self.bandwidth is None else 1.0 / self.bandwidth)
-        rows = self._rows(Z[:, live])
-        floor = self.floor.within(rows, self.profile)
-        common = 1.0 / likelihood_bandwidth([rows], self.profile, floor.bandwidth(rows, self.profile))
-        first = self._at(Z, live, common)
-        scales, error = self._search(Z, live, first, floor)
-        return _Scaled(Z * scales, scales, first.error, error)
-
-    def _rows(self, Z: FloatArray) -> LeaveOneOut:
-        return LeaveOneOut.of(Z, self.weight, _PAIRS)
-
-    def _at(self, Z: FloatArray, live: BoolArray, scale: float) -> _Scaled:
-        scales = np.where(live, scale, 0.0)
-        error = float(self.error(Z * scales))
-        if not np.isfinite(error):
-            raise InvalidDataError(f"its error is {error}")
-        return _Scaled(Z * scales, scales, error, error)
-
-    def _search(self, Z: FloatArray, live: BoolArray, first: _Scaled, floor: Floor) -> tuple[FloatArray, float]:
-        """Scales of the axes with extent by direct search, and the error; never worse than ``first``."""
-        best = first.scales, first.error
-        # Finite, since the search subtracts the values that it compares.
-        refused = 1e3 * (abs(first.error) or 1.0)
-
-        def trial(log_scales: FloatArray) -> float:
-            nonlocal best
-            if np.abs(log_scales - start).max() > _FARTHEST:
-                return 3.0 * refused
-            scales = np.zeros(len(live))
-            scales[live] = np.exp(log_scales)
-            number = floor.of(self._rows(Z[:, live] * scales[live]), 1.0, self.profile)
-            if number < floor.minimum:
-                return refused * (2.0 - number / floor.minimum)
-            error = float(self.error(Z * scales))
-            if error < best[1]:
-                best = scales, error
-            return error if np.isfinite(error) else refused
-
-        start = np.log(first.scales[live])
-        simplex = np.vstack([start, start + _SIMPLEX * np.eye(len(start))])
-        options: dict[str, Any] = {"initial_simplex": simplex, "xatol": _PRECISE, "maxfev": _MOST_TRIALS}
-        minimize(trial, start, method="Nelder-Mead", options=options | {"fatol": 1e-4 * abs(first.error)})  # type: ignore[call-overload]
-        return best

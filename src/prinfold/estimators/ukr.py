@@ -10,7 +10,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold._validate import Constraint, flag, instance_of, integer, nothing, one_of, real, several
 from prinfold.algorithms import ukr
-from prinfold.algorithms.candidates import SIZES, STARTS, Candidates, Start, choose_start
+from prinfold.algorithms.candidates import STARTS, Candidates, Start, choose_start, default_sizes
 from prinfold.algorithms.kernel_regression import KernelRegression, MassTerm, make_target
 from prinfold.algorithms.thresholds import Contour
 from prinfold.estimators.feature_space import FeatureSpaceManifold
@@ -22,6 +22,9 @@ from prinfold.loops import DESCENTS, Discrepancy, Highest, Rule
 
 AUTO_STARTS = ("pca", "lle", "isomap")
 """Embeddings compared by default; for curves one that closes is among them."""
+
+_ALL_ROWS, _LANDMARKS = 5000, 2000
+"""Rows up to which all have latent points, and how many have beyond; ``benchmarks/ukr_growth.py`` has the loss."""
 
 
 @storable
@@ -63,9 +66,9 @@ class UKR(FeatureSpaceManifold):
     preimage : bool, default=False
         Whether points of a surface in feature space are given in data space approximately, by the same weighted
         means of the training rows; without it they are refused.
-    landmarks : int, default=None
+    landmarks : "auto", int or None, default="auto"
         Rows that have latent points of their own, where there are more; the others are placed on the surface and
-        averaged into the nearest. None is all.
+        averaged into the nearest. None is all; ``"auto"`` is all of up to 5000 rows, and otherwise 2000.
     solver : {"lbfgs", "rprop", "gradient"}, default="lbfgs"
         Way downhill. Meinicke et al. use RPROP.
     max_iter : int, default=500
@@ -139,7 +142,7 @@ class UKR(FeatureSpaceManifold):
         "bandwidth": nothing | real(0, above=True),
         "stop": one_of(ukr.STOPS),
         "homotopy": flag,
-        "landmarks": nothing | integer(10),
+        "landmarks": one_of(("auto",)) | nothing | integer(10),
         "solver": one_of(DESCENTS),
     }
     candidates_: Candidates
@@ -160,7 +163,7 @@ class UKR(FeatureSpaceManifold):
         feature_kernel: Any = None,
         feature_params: dict[str, Any] | None = None,
         preimage: bool = False,
-        landmarks: int | None = None,
+        landmarks: int | str | None = "auto",
         solver: str = "lbfgs",
         max_iter: int = 500,
         tol: float = 1e-6,
@@ -227,11 +230,14 @@ class UKR(FeatureSpaceManifold):
 
     def _chosen(self, rows: Unique) -> IntArray:
         """Which of the different rows have latent points of their own."""
-        if self.landmarks is None or self.landmarks >= len(rows.rows):
-            return np.arange(len(rows.rows))
+        n, wanted = len(rows.rows), self.landmarks
+        if isinstance(wanted, str):
+            wanted = None if n <= _ALL_ROWS or self._is_precomputed() else _LANDMARKS
+        if wanted is None or wanted >= n:
+            return np.arange(n)
         if self._is_precomputed():
             raise InvalidParameterError("landmarks cannot be chosen from a precomputed kernel; choose rows beforehand")
-        return evenly_by_radius(rows.rows, rows.weight, self.landmarks)
+        return evenly_by_radius(rows.rows, rows.weight, wanted)
 
     def _problem(self, Y: FloatArray, weight: FloatArray) -> ukr.Problem:
         profile = self._profile(len(Y))
@@ -244,6 +250,7 @@ class UKR(FeatureSpaceManifold):
     def _start(self, problem: ukr.Problem, rows: Unique, chosen: IntArray) -> Start:
         """Steps 1 to 3: candidates, their scales, and the best of them."""
         given = self._given(rows)
+        sizes = np.atleast_1d(default_sizes(len(chosen)) if self.n_neighbors is None else self.n_neighbors)
         names = self.init
         if isinstance(names, str) and names == "auto":
             names = (*AUTO_STARTS, "loop") if self.n_components == 1 else AUTO_STARTS
@@ -254,7 +261,7 @@ class UKR(FeatureSpaceManifold):
             problem.validated_error,
             problem.regression.profile,
             starts=() if given is not None else (names,) if isinstance(names, str) else names,
-            sizes=SIZES if self.n_neighbors is None else np.atleast_1d(self.n_neighbors).tolist(),
+            sizes=sizes.tolist(),
             given=None if given is None else given[chosen],
             bandwidth=self.bandwidth,
             error_of=lambda some: problem.among(some).validated_error,
