@@ -6,12 +6,13 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
 
 from prinfold import UKR, Contour, datasets, load
 from prinfold.algorithms.features import l1_kernel
+from prinfold.estimators import ukr as estimator
 from prinfold.exceptions import (
     CorruptModelFileError,
     DegenerateWarning,
@@ -259,6 +260,19 @@ def test_landmarks_stand_for_all_rows_and_lose_little():
     assert few.projection_error(new.X) < 1.15 * whole.projection_error(new.X)
     truth = [np.mean(data.surface.distance(model.mesh().vertices) ** 2) for model in (whole, few)]
     assert truth[1] < 2 * truth[0] + 0.1 * 0.1**2
+
+
+def test_of_many_rows_some_become_landmarks_unless_all_are_asked_for(monkeypatch):
+    monkeypatch.setattr(estimator, "_ALL_ROWS", 150)
+    monkeypatch.setattr(estimator, "_LANDMARKS", 40)
+    few, many = bend(150), bend(151)
+    by_choice, asked = curve().fit(many.X), curve(landmarks=40).fit(many.X)
+    assert len(by_choice.latent_.centres) <= 40
+    assert_array_equal(by_choice.embedding_, asked.embedding_)
+    assert len(curve().fit(few.X).latent_.centres) == 150
+    assert len(curve(landmarks=None).fit(many.X).latent_.centres) == 151
+    kernel = rbf_kernel(many.X)
+    assert len(curve(feature_kernel="precomputed").fit(kernel).latent_.centres) == 151
 
 
 # ----------------------------------------------------------------------------------------------- rows that are not easy
