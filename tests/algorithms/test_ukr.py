@@ -191,12 +191,3 @@ def test_averages_are_weighted_means_and_keep_all_weight():
         assert_allclose(mean[i], np.average(A[name == each], axis=0, weights=weight[name == each]))
     assert_allclose(total.sum(), weight.sum())
     assert len(mean) == len(present)
-
-
-def test_a_target_of_inner_products_gives_the_same_errors():
-    rng = np.random.default_rng(2)
-    given = problem(rng.normal(size=(600, 40)), "quartic")
-    X = rng.normal(0, 30, (600, 2))
-    X[:20] = 0.2 * rng.normal(size=(20, 2))
-    assert type(given.at(X).regression.target) is not type(given.regression.target)
-    assert_allclose(given.at(X).error(X), given.error(X), rtol=1e-10)

@@ -62,15 +62,6 @@ class Problem:
         Y = Y - np.average(Y, axis=0, weights=weight)  # what has no neighbours is predicted by the origin
         return Problem(Y, replace(self.regression, target=make_target(Y), weight=weight))
 
-    def at(self, X: FloatArray) -> Problem:
-        """The same problem, its target in the form that costs less with as many neighbours as latent points X have."""
-        reach = self.regression.profile.reach
-        if not np.isfinite(reach):
-            return self
-        tree = cKDTree(X)
-        target = make_target(self.Y, int(tree.count_neighbors(tree, reach)) / len(X))
-        return replace(self, regression=replace(self.regression, target=target))
-
     def mean_error(self, evaluation: Evaluation) -> float:
         """The error of an evaluation without what else was added to its value."""
         return float(self.weight @ evaluation.error) / float(self.weight.sum())

@@ -81,23 +81,40 @@ class KernelRegression:
         """R(X) and ∂R/∂X."""
         return self._evaluate(X, mass_term, wanted=True)
 
-    @cached_property
-    def _loaded(self) -> FloatArray:
-        return self.target.load(self.weight)
-
-    def _is_sparse(self, X: FloatArray) -> bool:
-        """Whether so few pairs are within reach that looking for them pays."""
-        reach = self.profile.reach
-        return reach < inf and len(X) >= _SPARSE_FROM and share_within(X, reach) < _SPARSE_SHARE
-
     def _evaluate(self, X: FloatArray, term: MassTerm | None, wanted: bool) -> Evaluation:
         X = np.ascontiguousarray(X, dtype=np.float64)
         X = X - np.median(X, axis=0)  # which one row far away does not carry off, as it would the mean
-        outcome = Outcome.of(len(X))
-        job = Job(X, self.target, self._loaded, self.weight, self.profile, self.leave_one_out, term, wanted, outcome)
-        gradient = _near(job) if self._is_sparse(X) else _dense(job)
+        share = self._share(X)
+        sparse, outcome = share < _SPARSE_SHARE, Outcome.of(len(X))
+        target, loaded = self._near_form(share * len(X)) if sparse else self._form
+        job = Job(X, target, loaded, self.weight, self.profile, self.leave_one_out, term, wanted, outcome)
+        gradient = _near(job) if sparse else _dense(job)
         value = float(self.weight @ (outcome.error + outcome.penalty)) / job.total_weight
         return Evaluation(value, gradient if wanted else None, outcome.error, outcome.mass, outcome.total <= 0)
+
+    def _share(self, X: FloatArray) -> float:
+        """About which share of the pairs is within reach, where looking for them may pay."""
+        reach = self.profile.reach
+        return share_within(X, reach) if reach < inf and len(X) >= _SPARSE_FROM else 1.0
+
+    @cached_property
+    def _form(self) -> tuple[Target, FloatArray]:
+        """The target as it was given, and what is summed of it."""
+        return self.target, self.target.load(self.weight)
+
+    def _near_form(self, neighbours: float) -> tuple[Target, FloatArray]:
+        """The target in the form that costs less with so many rows within reach of each."""
+        target = self.target
+        if not isinstance(target, DataTarget) or not _may_be_held(target.Y):
+            return self._form
+        return self._products if target.Y.shape[1] > _GRAM_COLUMNS * neighbours else self._form
+
+    @cached_property
+    def _products(self) -> tuple[Target, FloatArray]:
+        """The target as inner products of its rows."""
+        assert isinstance(self.target, DataTarget)
+        target = GramTarget(self.target.Y @ self.target.Y.T)
+        return target, target.load(self.weight)
 
 
 def _near(job: Job) -> FloatArray:
@@ -117,14 +134,17 @@ def _dense(job: Job) -> FloatArray:
     return reduce(np.add, (worker.gradient() for worker in workers))
 
 
-def make_target(Y: FloatArray, neighbours: float | None = None) -> Target:
-    """The form of a table (n, D), centred by the caller, that costs less: itself or its inner products.
+def make_target(Y: FloatArray) -> Target:
+    """The form of a table (n, D), centred by the caller, that costs less over all pairs: itself or its inner products.
 
-    Over all pairs the latter cost n against 2 D columns. Where a compact kernel will have few rows within reach, and
-    ``neighbours`` says about how many, they cost a number of neighbours squared for each row, and pay from some D
-    that does not depend on n. They are taken only where n ≤ 8192, or where they are no larger than the table.
+    The latter cost n against 2 D columns. They are taken only where they may be held.
     """
     Y = np.asarray(Y, dtype=np.float64)
     n, D = Y.shape
-    enough = n / 2 if neighbours is None else min(n / 2, _GRAM_COLUMNS * neighbours)
-    return GramTarget(Y @ Y.T) if enough < D and n <= max(_GRAM_ROWS, D) else DataTarget(Y)
+    return GramTarget(Y @ Y.T) if n < 2 * D and _may_be_held(Y) else DataTarget(Y)
+
+
+def _may_be_held(Y: FloatArray) -> bool:
+    """Whether the inner products of rows take bounded memory, or no more than the rows themselves."""
+    n, D = Y.shape
+    return bool(n <= max(_GRAM_ROWS, D))

@@ -435,8 +435,7 @@ STOPS = {
 
 def train(maps: Maps, Z: FloatArray, **options: Any) -> Any:
     """Minimise the residual (5) from parameters Z."""
-    problem = maps.problem.at(maps.averaged.latent(Z))
-    return kernel_descent.train(problem, Z, parameters=maps.averaged, measured=maps.measure, **options)
+    return kernel_descent.train(maps.problem, Z, parameters=maps.averaged, measured=maps.measure, **options)
 
 
 def anneal(maps: Maps, Z: FloatArray, factor: float, descent: Descent) -> FloatArray:

@@ -220,9 +220,7 @@ class UKR(FeatureSpaceManifold):
             surface = self._surface(place.state.x, problem.Y, problem.weight, names[names >= 0], self._origin(features))
             return surface | {"candidates_": start.candidates, **plan.attributes, **self._span_of(features)}
 
-        loop = partial(
-            ukr.train, problem.at(plan.X), plan.X, descent=DESCENTS[self.solver], rule=plan.rule, term=plan.term
-        )
+        loop = partial(ukr.train, problem, plan.X, descent=DESCENTS[self.solver], rule=plan.rule, term=plan.term)
         self._run(table, loop, attributes)
         if self.feature_kernel is None and len(chosen) < len(rows.rows):
             return self._average(rows)
