@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.properties.cases import cloud
 
 from prinfold import datasets
-from prinfold.algorithms import kmm
+from prinfold.algorithms import kmm, residuals
 from prinfold.algorithms.kernel_descent import Averaged, Problem, Walk
 from prinfold.exceptions import InvalidDataError
 from prinfold.files import _decode, _encode
@@ -244,7 +244,7 @@ def test_tables_print_join_and_travel():
     one, two = (
         kmm.choose_start(Y, weight, Q, setting(), NONE, starts=("isomap",), sizes=(5, 9)).residuals for Q in (1, 2)
     )
-    table = kmm.join([one, two])
+    table = residuals.join([one, two])
     assert list(table.dimensions) == [1, 1, 2, 2]
     assert table.lowest == {1: one.residuals.min(), 2: two.residuals.min()}
     assert str(table).count("← lowest") == 1
@@ -253,7 +253,7 @@ def test_tables_print_join_and_travel():
     again = _decode(_encode(table, "table", arrays), arrays)
     assert str(again) == str(table)
     with pytest.raises(ValueError, match="do not fit together"):
-        kmm.Residuals((), *(np.empty(0),) * 5, variance=1.0)
+        residuals.Residuals((), *(np.empty(0),) * 5, variance=1.0)
 
 
 # -------------------------------------------------------------------------------------------------- training

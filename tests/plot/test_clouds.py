@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from prinfold import GTM, KMM, UKR, datasets, plot
 from prinfold.algorithms.candidates import Candidates
-from prinfold.algorithms.kmm import Residuals
+from prinfold.algorithms.residuals import Residuals
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, NoPreimageError
 from prinfold.kernels.profiles import Gaussian
 from prinfold.latent import Cloud

@@ -15,6 +15,7 @@ from prinfold._validate import Constraint, flag, instance_of, integer, nothing, 
 from prinfold.algorithms import kmm
 from prinfold.algorithms.candidates import STARTS
 from prinfold.algorithms.kernel_descent import Place
+from prinfold.algorithms.residuals import Residuals, join
 from prinfold.estimators.kernel_training import TrainedKernelManifold, Unique
 from prinfold.exceptions import DegenerateWarning
 from prinfold.files import storable
@@ -151,7 +152,7 @@ class KMM(TrainedKernelManifold):
     parameters_: FloatArray
     data_bandwidth_: float
     latent_bandwidth_: float
-    candidates_: kmm.Residuals
+    candidates_: Residuals
     noise_level_: float
 
     def __init__(
@@ -283,7 +284,7 @@ def select_kmm(
     *,
     model: KMM | None = None,
     sample_weight: Any = None,
-) -> kmm.Residuals:
+) -> Residuals:
     """Residuals of kernel map manifolds before training, by latent dimension and number of neighbours.
 
     Figure 1 of Gerber et al.: where the residual stops falling, further dimensions explain nothing. Numbers of
@@ -322,4 +323,4 @@ def select_kmm(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateWarning)
             tables.append(trial.fit(X, sample_weight=sample_weight).candidates_)
-    return kmm.join(tables)
+    return join(tables)

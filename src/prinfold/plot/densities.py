@@ -8,7 +8,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.candidates import Candidates
-from prinfold.algorithms.kmm import Residuals
+from prinfold.algorithms.residuals import Residuals
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.latent import Cloud
 from prinfold.plot.data import Field
