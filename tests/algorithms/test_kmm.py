@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -13,7 +15,7 @@ from prinfold.algorithms.kernel_descent import Averaged, Problem, Walk
 from prinfold.exceptions import InvalidDataError
 from prinfold.files import _decode, _encode
 from prinfold.kernels.profiles import PROFILES, Gaussian
-from prinfold.loops import DESCENTS, Highest
+from prinfold.loops import DESCENTS, Discrepancy, Highest
 
 NONE = kmm.Held(np.empty((0, 5)), np.empty(0))
 
@@ -247,7 +249,7 @@ def test_tables_print_join_and_travel():
     table = residuals.join([one, two])
     assert list(table.dimensions) == [1, 1, 2, 2]
     assert table.lowest == {1: one.residuals.min(), 2: two.residuals.min()}
-    assert str(table).count("← lowest") == 1
+    assert str(table).count("← chosen") == 1
     assert "isomap" in repr(table)
     arrays: dict = {}
     again = _decode(_encode(table, "table", arrays), arrays)
@@ -264,9 +266,32 @@ def test_annealing_ends_at_the_bandwidth_itself_and_lower_than_it_began():
     Y = data.X - data.X.mean(axis=0)
     start = kmm.choose_start(Y, np.ones(120), 1, setting(), NONE, starts=("pca",), sizes=(10,))
     descent = DESCENTS["lbfgs"]
-    Z = kmm.anneal(start.maps, start.Z, 4.0, descent)
+    Z = kmm.anneal(start.maps, start.Z, 4.0, descent, Highest())
     assert start.maps.problem.error(start.maps.averaged.latent(Z)) < start.residuals.residuals[0]
-    assert_allclose(kmm.anneal(start.maps, start.Z, 1.0, descent), start.Z)
+    assert_allclose(kmm.anneal(start.maps, start.Z, 1.0, descent, Highest()), start.Z)
+
+
+def test_annealing_ends_where_the_rule_finds_enough():
+    """Half the variance is enough: the kernel stays wide, and the error is not far below."""
+    Y = datasets.make_half_circle(120, rng=1).X
+    Y = Y - Y.mean(axis=0)
+    start = kmm.choose_start(Y, np.ones(120), 1, setting(), NONE, starts=("isomap",), sizes=(10,))
+    level = 0.5 * start.maps.problem.variance
+    Z = kmm.anneal(start.maps, start.Z, 30.0, DESCENTS["lbfgs"], Discrepancy(level))
+    assert 0.2 * level < start.maps.problem.error(start.maps.averaged.latent(Z)) <= level
+
+
+def test_of_starts_at_the_noise_the_smoothest_is_chosen_and_otherwise_the_lowest():
+    table = residuals.Residuals(
+        ("a", "b", "c"),
+        *(np.array(each) for each in ([1, 1, 1], [4, 10, 25], [1.0] * 3, [1.0] * 3, [0.1, 0.2, 0.9])),
+        variance=2.0,
+        levels=np.array([0.05, 0.25, 0.3]),
+    )
+    assert table.chosen == 1
+    assert replace(table, levels=np.array([0.2, 0.25, 1.0])).chosen == 2
+    assert replace(table, levels=np.zeros(3)).chosen == 0
+    assert replace(table, levels=None).chosen == 0
 
 
 def test_lost_points_of_a_compact_kernel_come_back():

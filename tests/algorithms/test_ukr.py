@@ -135,7 +135,7 @@ def test_room_is_made_by_drawing_together_and_only_where_it_is_needed():
 
 def test_homotopy_keeps_every_threshold_and_the_error_falls_with_them():
     given = problem(half_circle(150).X)
-    X, path = ukr.homotopy(given, started(given), LBFGS, max_iter=30)
+    X, path = ukr.homotopy(given, started(given), LBFGS, Highest(), max_iter=30)
     assert_allclose(path.thresholds, ukr.THRESHOLDS)
     # A threshold below the weight of a row itself holds nothing.
     held = path.thresholds > 2 / 150
@@ -144,6 +144,15 @@ def test_homotopy_keeps_every_threshold_and_the_error_falls_with_them():
     assert path.errors[-1] < 0.2 * path.errors[0]
     assert_allclose(given.error(X), path.errors[-1], rtol=1e-9)
     assert str(path).count("\n") == len(ukr.THRESHOLDS)
+
+
+def test_homotopy_ends_where_the_rule_finds_enough():
+    given = problem(half_circle(150).X)
+    level = 0.3 * given.variance
+    X, path = ukr.homotopy(given, started(given), LBFGS, Discrepancy(level), max_iter=30)
+    assert 1 <= len(path.thresholds) < len(ukr.THRESHOLDS)
+    assert path.errors[-1] <= level
+    assert_allclose(given.error(X), path.errors[-1], rtol=1e-9)
 
 
 # ------------------------------------------------------------------------------------------- lost latent points

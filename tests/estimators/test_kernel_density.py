@@ -286,3 +286,13 @@ def test_oil_flow_in_the_principal_plane():
     for kernel in PROFILES:
         model = KernelDensityClassifier(kernel=kernel).fit(plane.transform(seen.X), seen.labels)
         assert 1 - model.score(plane.transform(new.X), new.labels) == pytest.approx(0.12, abs=0.015)
+
+
+@pytest.mark.parametrize("far", [20.0, 1e6])
+def test_one_row_far_away_does_not_widen_the_kernels_of_all(far):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0, 0.2, (60, 2)), rng.normal(2, 0.2, (60, 2)), [[far, far]]])
+    y = np.repeat([0, 1, 0], [60, 60, 1])
+    alone, beside = KernelDensityClassifier().fit(X[:-1], y[:-1]), KernelDensityClassifier().fit(X, y)
+    assert_allclose(beside.bandwidth_, alone.bandwidth_, rtol=0.05)
+    assert beside.score(X[:-1], y[:-1]) == 1.0

@@ -158,6 +158,8 @@ def test_a_number_is_held_while_training():
     assert model.threshold_ == 0.1
     with pytest.raises(InvalidParameterError, match="threshold"):
         curve(threshold=-1.0).fit(bend().X)
+    with pytest.raises(InvalidParameterError, match="can be kept by no row"):
+        curve(threshold=2.0).fit(bend().X)
 
 
 def test_two_clusters_have_a_domain_in_two_pieces():
@@ -244,6 +246,8 @@ def test_kernels_that_cannot_serve_are_refused():
         curve(feature_kernel=lambda A, B: -(A @ B.T)).fit(bend().X)
     with pytest.raises(InvalidParameterError, match="landmarks cannot be chosen"):
         curve(feature_kernel="precomputed", landmarks=20).fit(rbf_kernel(bend().X))
+    with pytest.raises(InvalidDataError, match=r"shape \(n, n\), got \(150, 2\)"):
+        curve(feature_kernel="precomputed").fit(bend().X)
     with pytest.raises(InvalidParameterError, match="feature_kernel"):
         curve(feature_kernel="nonsense").fit(bend().X)
 
@@ -314,6 +318,21 @@ def test_a_few_rows(n, kernel):
     model = UKR(kernel=kernel).fit(X)
     assert np.isfinite(model.transform(X)).all()
     assert np.isfinite(model.project(X)).all()
+
+
+def test_latent_points_that_predict_nothing_or_stand_alone_are_told_of():
+    X = bend().X
+    with pytest.warns(DegenerateWarning, match="no better than their mean"):
+        UKR(1, init=np.zeros((150, 1))).fit(X)
+    with pytest.warns(DegenerateWarning, match="no neighbours"):
+        UKR(1, init="pca", bandwidth=1e-6).fit(X)
+
+
+def test_noise_is_judged_before_the_homotopy_follows_it():
+    data = bend(noise=0.1)
+    plain, parted = (curve(homotopy=homotopy).fit(data.X) for homotopy in (False, True))
+    assert_allclose(parted.noise_level_, plain.noise_level_, rtol=1e-9)
+    assert np.mean(data.surface.distance(parted.mesh().vertices) ** 2) < 0.5 * 0.1**2
 
 
 def test_one_column_warns_of_the_dimension():

@@ -25,9 +25,11 @@ def test_discrepancy_keeps_the_first_state_at_the_level_and_ends_there():
     assert outcome.converged
 
 
-def test_discrepancy_takes_one_step_but_keeps_a_start_that_is_at_the_level():
+def test_discrepancy_takes_one_step_from_a_start_that_is_at_the_level():
     outcome = walk([1.0, 0.5, 0.1], Discrepancy(2.0))
-    assert (outcome.state, outcome.n_iter, outcome.reason) == (0, 1, StopReason.NOISE)
+    assert (outcome.state, outcome.n_iter, outcome.reason) == (1, 1, StopReason.NOISE)
+    assert walk([1.0, 0.5, 0.1], Discrepancy(2.0), tol=0).state == 1
+    assert walk([1.0, 1.5, 1.2], Discrepancy(2.0)).state == 0, "a step that climbs is not kept"
 
 
 def test_discrepancy_above_the_level_keeps_the_best():

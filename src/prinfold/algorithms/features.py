@@ -108,6 +108,11 @@ class KernelFeatures:
 def kernel_features(kernel: Kernel | None, rows: FloatArray, weight: FloatArray) -> KernelFeatures:
     """Coordinates from a kernel on training rows, or from their kernel matrix (n, n) where ``kernel`` is None."""
     values = np.asarray(rows, dtype=np.float64) if kernel is None else kernel_values(kernel, rows, rows)
+    if len(values) != values.shape[1]:
+        raise InvalidDataError(
+            f"a precomputed kernel of n training rows must have shape (n, n), got {values.shape}; for a kernel that is "
+            "to be computed give its name or a function as feature_kernel"
+        )
     asymmetry = float(np.abs(values - values.T).max())
     if asymmetry > 1e-8 * float(np.abs(values).max()):
         raise InvalidDataError(f"the kernel matrix is not symmetric: two entries differ by {asymmetry:.3g}")

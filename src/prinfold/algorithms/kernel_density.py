@@ -106,12 +106,12 @@ class LeaveOneOut:
     def log_density(self, bandwidth: float, profile: Profile) -> FloatArray:
         """(m,) log Σ_{j≠i} w_j k_ij / (h^D Σ_{j≠i} w_j), up to the volume of the kernel.
 
-        A sum that is lower than exp(−50) times the lightest weight counts as that where the kernel is compact.
+        A sum that is lower than exp(−50) times the lightest weight counts as that, so that no row far from all others
+        decides alone.
         """
         others = np.maximum(self.total_weight - self.weight[self.asked], self.weight.min())
         total = self._by_block(_log_total, bandwidth, profile)
-        if profile.reach < inf:
-            total = np.maximum(total, np.log(self.weight.min()) - _EMPTY)
+        total = np.maximum(total, np.log(self.weight.min()) - _EMPTY)
         return np.asarray(total - np.log(others) - self.dimension * np.log(bandwidth))
 
     def log_likelihood(self, bandwidth: float, profile: Profile) -> float:

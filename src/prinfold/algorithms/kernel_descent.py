@@ -38,6 +38,8 @@ class Problem:
 
     Y: FloatArray
     regression: KernelRegression
+    noise: float | None = None
+    """Noise among neighbours in data space, where more rows than these have shown it."""
 
     @property
     def weight(self) -> FloatArray:
@@ -61,6 +63,10 @@ class Problem:
         Y, weight = self.Y[rows], self.weight[rows]
         Y = Y - np.average(Y, axis=0, weights=weight)  # what has no neighbours is predicted by the origin
         return Problem(Y, replace(self.regression, target=make_target(Y), weight=weight))
+
+    def noise_among(self, n_components: int) -> float:
+        """Noise among neighbours in data space."""
+        return neighborhood_noise(self.Y, self.weight, n_components) if self.noise is None else self.noise
 
     def mean_error(self, evaluation: Evaluation) -> float:
         """The error of an evaluation without what else was added to its value."""
@@ -181,14 +187,14 @@ def fetch_back(X: FloatArray, lost: BoolArray, reach: float) -> FloatArray:
 # --------------------------------------------------------------------------------------------- when to end
 
 
-def noise_rule(problem: Problem, X: FloatArray) -> Rule:
+def noise_rule(problem: Problem, X: FloatArray) -> Discrepancy:
     """End where the error is down to the noise across the surface, as seen from the latent points X to start from.
 
     Where these are in disorder that is too much; neighbours in data space, which see no latent points, are then
     believed in their place.
     """
     across = noise_level(X, problem.Y, problem.weight, problem.regression.profile)
-    among = neighborhood_noise(problem.Y, problem.weight, X.shape[1])
+    among = problem.noise_among(X.shape[1])
     return Discrepancy(NOISE_SLACK * (among if across > DISORDER * among else across))
 
 

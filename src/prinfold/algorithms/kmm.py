@@ -26,16 +26,16 @@ from prinfold._arrays import as_rows
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms import kernel_descent
 from prinfold.algorithms.candidates import label, oriented, padded, proposals
+from prinfold.algorithms.kernel_density import LeaveOneOut, likelihood_bandwidth
 from prinfold.algorithms.kernel_descent import Averaged, Problem
 from prinfold.algorithms.kernel_map import KernelMap
 from prinfold.algorithms.kernel_regression import KernelRegression, make_target
-from prinfold.algorithms.noise_level import neighborhood_noise
 from prinfold.algorithms.residuals import Residuals
 from prinfold.exceptions import InvalidDataError
 from prinfold.initialise import evenly_by_radius
 from prinfold.kernels.distances import squared_distances
 from prinfold.kernels.profiles import Profile
-from prinfold.loops import Descent, Highest, Rule, Validation
+from prinfold.loops import Descent, Discrepancy, Highest, Rule, StopReason, Validation
 
 SIZES = (4, 6, 10, 15, 25)
 """Neighbourhood sizes compared by default. The smallest matters: on noisy rolls Isomap takes short cuts by six
@@ -46,12 +46,6 @@ _PAIRS = 2**20
 
 _COMPACT_WIDTH = 0.4
 """A kernel that is nil from one bandwidth on is about as wide as a Gaussian with this standard deviation."""
-
-_LONG = 3.0
-_DOUBLINGS = 6
-_ASKED = 500
-"""How many times its variance across it a piece of the surface must extend, in each direction, for its plane to be
-known; how often the piece is doubled; and rows whose pieces are looked at."""
 
 _STAGE_STEPS = 10
 """Steps at each bandwidth of an annealing: latent points should follow the kernel, not settle under it."""
@@ -217,6 +211,11 @@ class _Candidate(NamedTuple):
     latent_bandwidth: float
     residual: float
 
+    @property
+    def level(self) -> float:
+        """Residual that the noise alone would leave."""
+        return noise_rule(self.maps, self.maps.averaged.latent(self.Z)).level
+
 
 def choose_start(
     Y: FloatArray,
@@ -228,10 +227,12 @@ def choose_start(
     starts: Sequence[str],
     sizes: Sequence[int],
     given: FloatArray | None = None,
+    smooth: bool = False,
 ) -> Start:
-    """Embed rows Y (m, D) in every way asked for, with every number of neighbours, and take the lowest residual.
+    """Embed rows Y (m, D) in every way asked for, with every number of neighbours, and choose by residuals.
 
-    An embedding that fails is recorded; if all do, the principal plane stands in.
+    With ``smooth``, of those that leave no more than noise the one with the most neighbours is taken, and otherwise the
+    lowest residual. An embedding that fails is recorded; if all do, the principal plane stands in.
     """
     found, failures = list[_Candidate](), list[str]()
     known: dict[int, Maps] = {}
@@ -258,6 +259,7 @@ def choose_start(
         np.array([each.residual for each in found]),
         found[0].maps.problem.variance,
         tuple(failures),
+        np.array([each.level for each in found]) if smooth else None,
     )
     best = found[table.chosen]
     return Start(best.maps, best.Z, table)
@@ -301,33 +303,21 @@ class Stop(NamedTuple):
 
     rule: Callable[[Maps, FloatArray], Rule]
     holds_out: bool = False
+    smooth: bool = False
+    """Whether the start is the smoothest that leaves no more than noise."""
 
 
-def noise_rule(maps: Maps, X: FloatArray) -> Rule:
+def noise_rule(maps: Maps, X: FloatArray) -> Discrepancy:
     """End where the residual is down to the noise, as seen from the coordinates X to begin with.
 
-    A bandwidth of few neighbours may span less of the surface than the noise is wide, and planes through so short a
-    piece follow the noise. Coordinates are drawn together until it spans more.
+    They are brought to the scale that makes them likeliest for that: the bandwidth of few neighbours may span less of
+    the surface than the noise is wide, and planes through so short a piece follow the noise.
     """
     problem = maps.problem
-    noise = neighborhood_noise(problem.Y, problem.weight, X.shape[1])
-    across = max(1, problem.Y.shape[1] - X.shape[1])
-    for _ in range(_DOUBLINGS):
-        along = span(problem, X) - 2.0 * noise  # the distance of two rows has the noise of both
-        if not np.isfinite(noise) or along / X.shape[1] > _LONG * noise / across:
-            break
-        X = 0.5 * X
-    return kernel_descent.noise_rule(problem, X)
-
-
-def span(problem: Problem, X: FloatArray) -> float:
-    """Mean of ‖y_i − y_j‖² over pairs of rows, by the kernel on the distance of their coordinates X (m, Q)."""
-    some = evenly_by_radius(problem.Y, problem.weight, _ASKED)
-    k = problem.weight * problem.regression.profile.value(squared_distances(X[some], X))
-    k[np.arange(len(some)), some] = 0.0
-    total = k.sum(axis=1)
-    mean = np.einsum("mn,mn->m", k, squared_distances(problem.Y[some], problem.Y)) / np.where(total > 0, total, 1.0)
-    return float(np.average(mean, weights=problem.weight[some]))
+    if not np.ptp(X, axis=0).any():
+        return kernel_descent.noise_rule(problem, X)
+    rows, profile = LeaveOneOut.of(X, problem.weight, _PAIRS), problem.regression.profile
+    return kernel_descent.noise_rule(problem, X / likelihood_bandwidth([rows], profile, rows.range()[0]))
 
 
 def validation_rule(maps: Maps, X: FloatArray) -> Rule:
@@ -341,7 +331,7 @@ def minimum_rule(maps: Maps, X: FloatArray) -> Rule:
 
 
 STOPS = {
-    "noise": Stop(noise_rule),
+    "noise": Stop(noise_rule, smooth=True),
     "validation": Stop(validation_rule, holds_out=True),
     "minimum": Stop(minimum_rule),
 }
@@ -352,13 +342,16 @@ def train(maps: Maps, Z: FloatArray, **options: Any) -> Any:
     return kernel_descent.train(maps.problem, Z, parameters=maps.averaged, measured=maps.measure, **options)
 
 
-def anneal(maps: Maps, Z: FloatArray, factor: float, descent: Descent) -> FloatArray:
+def anneal(maps: Maps, Z: FloatArray, factor: float, descent: Descent, rule: Rule) -> FloatArray:
     """Parameters after some steps under each of the bandwidths of g from ``factor`` times its own down (section 7).
 
-    A kernel c times as wide is one of width 1 on latent points drawn together c times.
+    A kernel c times as wide is one of width 1 on latent points drawn together c times. Where the rule finds enough
+    the kernel stays as wide as it is.
     """
     n_stages = int(np.ceil(np.log(factor) / np.log(_STAGE)))
     for wide in np.geomspace(factor, 1.0, n_stages + 1)[:-1]:
-        outcome = train(maps, Z / wide, descent=descent, rule=Highest(), max_iter=_STAGE_STEPS, tol=0.0)
+        outcome = train(maps, Z / wide, descent=descent, rule=rule, max_iter=_STAGE_STEPS, tol=1e-12)
+        if outcome.reason in (StopReason.NOISE, StopReason.VALIDATION):
+            return np.asarray(outcome.state.state.x)
         Z = outcome.state.state.x * wide
     return Z

@@ -38,6 +38,8 @@ class Residuals:
         Mean squared distance of the rows from their mean: the residual in no dimension.
     failures : tuple of str
         What became of embeddings that gave no candidate.
+    levels : array of shape (C,), default=None
+        Residuals that the noise alone would leave, as each candidate sees it; None where nobody asked.
     """
 
     names: tuple[str, ...]
@@ -48,6 +50,7 @@ class Residuals:
     residuals: FloatArray
     variance: float
     failures: tuple[str, ...] = ()
+    levels: FloatArray | None = None
 
     def __post_init__(self) -> None:
         parts = self.dimensions, self.neighbors, self.data_bandwidths, self.latent_bandwidths, self.residuals
@@ -56,7 +59,13 @@ class Residuals:
 
     @property
     def chosen(self) -> int:
-        """The candidate with the lowest residual; of those within rounding of it, the first."""
+        """The candidate with the lowest residual, the first of those within rounding of it.
+
+        Of several that leave no more than noise it is the one with the most neighbours: less than that is left
+        by coordinates that follow the noise.
+        """
+        if self.levels is not None and (self.residuals <= self.levels).any():
+            return int(np.argmax(np.where(self.residuals <= self.levels, self.neighbors, -1)))
         lowest = self.residuals.min()
         return int(np.argmax(self.residuals <= lowest + _TIE * abs(lowest)))
 
@@ -69,13 +78,13 @@ class Residuals:
         best = self.chosen
         title = f"{label(self.names[best], int(self.neighbors[best]))}, residual {self.residuals[best]:.6g}"
         lines = [
-            f"{title} of variance {self.variance:.6g}, lowest of:",
+            f"{title} of variance {self.variance:.6g}, chosen among:",
             "  start        dimension  neighbours  data bandwidth  latent bandwidth    residual",
         ]
         for c, name in enumerate(self.names):
             numbers = f"{self.dimensions[c]:9d}  {self.neighbors[c]:10d}  {self.data_bandwidths[c]:14.4g}"
             numbers += f"  {self.latent_bandwidths[c]:16.4g}  {self.residuals[c]:10.5g}"
-            lines.append(f"  {name:11}  {numbers}{'  ← lowest' if c == best else ''}")
+            lines.append(f"  {name:11}  {numbers}{'  ← chosen' if c == best else ''}")
         return "\n".join(lines + [f"  {reason}" for reason in self.failures])
 
     def __repr__(self) -> str:

@@ -27,7 +27,7 @@ from prinfold.algorithms.kernel_descent import (
     train,
 )
 from prinfold.files import storable
-from prinfold.loops import Descent, Highest
+from prinfold.loops import Descent, Rule, StopReason
 
 __all__ = [
     "DISORDER",
@@ -116,19 +116,26 @@ class Homotopy:
         return "\n".join(lines)
 
 
-def homotopy(problem: Problem, X: FloatArray, descent: Descent, max_iter: int = 100) -> tuple[FloatArray, Homotopy]:
-    """Step 4: from a start drawn together, let latent points part under falling density thresholds."""
+def homotopy(
+    problem: Problem, X: FloatArray, descent: Descent, rule: Rule, max_iter: int = 100
+) -> tuple[FloatArray, Homotopy]:
+    """Step 4: from a start drawn together, let latent points part under falling density thresholds.
+
+    Where the rule finds enough, lower thresholds would only follow the noise.
+    """
     centred = X - np.average(X, axis=0, weights=problem.weight)
     variance = float(np.average(np.square(centred).sum(axis=1), weights=problem.weight)) or 1.0
     X = centred * np.sqrt(_SHRUNKEN_VARIANCE / variance)
     total, found = float(problem.weight.sum()), []
     for threshold in THRESHOLDS:
         wall = barrier(problem, threshold, X)
-        outcome = train(problem, X, descent=descent, rule=Highest(), max_iter=max_iter, tol=1e-6, term=wall)
+        outcome = train(problem, X, descent=descent, rule=rule, max_iter=max_iter, tol=1e-6, term=wall)
         X = outcome.state.state.x
         evaluation = outcome.state.state.evaluation
         density = float((evaluation.mass + problem.weight).min()) / total
         found.append((threshold, problem.mean_error(evaluation), float(outcome.n_iter), density))
+        if outcome.reason is StopReason.NOISE:
+            break
     return X, Homotopy(*np.array(found).T)
 
 

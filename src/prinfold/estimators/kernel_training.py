@@ -18,6 +18,12 @@ from prinfold.estimators.kernel_manifold import KernelManifold
 from prinfold.exceptions import DegenerateWarning, InterruptedWarning, InvalidDataError
 from prinfold.loops import Outcome, StopReason, progress_for
 
+_NOTHING = 0.99
+"""Share of the variance that is not predicted from which on nothing is."""
+
+_ALONE = 1e-3
+"""Weight of a latent point's neighbours, in units of its own, below which it has none."""
+
 
 class Unique(NamedTuple):
     """Rows (u, D) that all differ, sorted, with their weights (u,).
@@ -70,6 +76,8 @@ class TrainedKernelManifold(KernelManifold):
     tol: float
     verbose: int
     init: Any
+    n_neighbors: Any
+    candidates_: Any
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -167,8 +175,26 @@ class TrainedKernelManifold(KernelManifold):
         if len(self.latent_.centres) == 1:
             words = "all rows are equal, so that there is no surface: every place is the same point"
             found.append((words, DegenerateWarning))
+        found += [(words, DegenerateWarning) for words in self._disorders()]
         fetched = sum(self.history_.get("fetched", []))
         if fetched:
             words = f"{fetched:.0f} time(s) a latent point had lost all its neighbours and was fetched back to them"
             found.append((f"{words}; a wider bandwidth or kernel='gaussian' keeps them together", DegenerateWarning))
+        return found
+
+    def _disorders(self) -> list[str]:
+        """What is wrong with the latent points, if anything."""
+        found, centres = list[str](), self.latent_.centres
+        if len(centres) > 1 and self.history_["objective"][-1] < -_NOTHING:
+            found.append("the surface predicts rows no better than their mean; try another init or bandwidth")
+        others = (
+            np.exp(self._model.mixture.log_density(centres)) * self.latent_.weight.sum() / self.latent_.weight - 1.0
+        )
+        if len(centres) > 1 and np.median(others) < _ALONE:
+            found.append("most latent points have no neighbours, so that the surface is the rows; widen the bandwidth")
+        used = self.candidates_.neighbors[self.candidates_.neighbors > 0].tolist()
+        asked = [] if self.n_neighbors is None else np.atleast_1d(self.n_neighbors).tolist()
+        if asked and used and not set(used) <= set(asked):
+            words = f"n_neighbors={self.n_neighbors!r} leaves the rows in pieces, or asks for more than there are"
+            found.append(f"{words}; {', '.join(map(str, sorted(set(used))))} were taken")
         return found

@@ -38,9 +38,11 @@ class KMM(TrainedKernelManifold):
         Profile of the kernel of g; that of f is Gaussian.
     init : str, tuple of str or array of shape (n, Q), default="isomap"
         Embeddings to begin with, of which the one with the lowest residual is taken: any of ``"pca"``, ``"lle"``,
-        ``"isomap"``, ``"laplacian"`` and ``"kernel_pca"``, or coordinates of the rows.
+        ``"isomap"``, ``"laplacian"``, ``"kernel_pca"`` and, for curves that close, ``"loop"``, or coordinates of the
+        rows.
     n_neighbors : int or tuple of int, default=None
-        Neighbours that embedding and bandwidths go by, of which the number with the lowest residual is taken; None
+        Neighbours that embedding and bandwidths go by, of which the number with the lowest residual is taken, or with
+        ``stop="noise"`` the largest that leaves no more than noise; None
         compares 4, 6, 10, 15 and 25.
     bandwidth_rule : {"mean", "kth"}, default="mean"
         Bandwidths are average distances between neighbours: over all k of a row, or to the k-th alone.
@@ -225,9 +227,9 @@ class KMM(TrainedKernelManifold):
         start = self._start(everywhere - offset, rows, chosen, held)
         names = rows.places(chosen)
         maps, Z, descent = start.maps, start.Z, DESCENTS[self.solver]
-        if self.annealing is not None:
-            Z = kmm.anneal(maps, Z, self.annealing, descent)
         rule = stop.rule(maps, maps.averaged.latent(Z))
+        if self.annealing is not None:
+            Z = kmm.anneal(maps, Z, self.annealing, descent, rule)
 
         def attributes(place: Place) -> dict[str, Any]:
             Y, X = maps.problem.Y, maps.averaged.latent(place.state.x)
@@ -256,6 +258,7 @@ class KMM(TrainedKernelManifold):
             starts=names,
             sizes=kmm.SIZES if self.n_neighbors is None else np.atleast_1d(self.n_neighbors).tolist(),
             given=None if given is None else given[chosen],
+            smooth=kmm.STOPS[self.stop].smooth,
         )
 
     def _setting(self, n_rows: int) -> kmm.Setting:
@@ -318,8 +321,9 @@ def select_kmm(
     """
     given = KMM() if model is None else model
     tables = []
-    for dimension in dimensions:
-        trial = clone(given).set_params(n_components=dimension, n_neighbors=tuple(n_neighbors), max_iter=0, tol=0)
+    sizes = tuple(np.atleast_1d(n_neighbors).tolist())
+    for dimension in np.atleast_1d(dimensions).tolist():
+        trial = clone(given).set_params(n_components=dimension, n_neighbors=sizes, max_iter=0, tol=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateWarning)
             tables.append(trial.fit(X, sample_weight=sample_weight).candidates_)

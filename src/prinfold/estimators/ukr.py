@@ -11,7 +11,9 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold._validate import Constraint, flag, instance_of, integer, nothing, one_of, real, several
 from prinfold.algorithms import ukr
 from prinfold.algorithms.candidates import STARTS, Candidates, Start, choose_start, default_sizes
+from prinfold.algorithms.features import Features
 from prinfold.algorithms.kernel_regression import KernelRegression, MassTerm, make_target
+from prinfold.algorithms.noise_level import neighborhood_noise
 from prinfold.algorithms.thresholds import Contour
 from prinfold.estimators.feature_space import FeatureSpaceManifold
 from prinfold.estimators.kernel_training import Unique, every_row, unique_rows
@@ -211,7 +213,7 @@ class UKR(FeatureSpaceManifold):
     def _learn(self, table: FloatArray, rows: Unique) -> IntArray:
         chosen = self._chosen(rows)
         features = self._make_features(rows, chosen)
-        problem = self._problem(features.coordinates(rows.rows[chosen]), rows.weight[chosen])
+        problem = self._problem(features, rows, chosen)
         start = self._start(problem, rows, chosen)
         plan = self._plan(problem, start)
         names = rows.places(chosen)
@@ -237,10 +239,14 @@ class UKR(FeatureSpaceManifold):
             raise InvalidParameterError("landmarks cannot be chosen from a precomputed kernel; choose rows beforehand")
         return evenly_by_radius(rows.rows, rows.weight, wanted)
 
-    def _problem(self, Y: FloatArray, weight: FloatArray) -> ukr.Problem:
-        profile = self._profile(len(Y))
+    def _problem(self, features: Features, rows: Unique, chosen: IntArray) -> ukr.Problem:
+        Y, weight, profile = features.coordinates(rows.rows[chosen]), rows.weight[chosen], self._profile(len(chosen))
         regression = KernelRegression(make_target(Y), weight, profile, leave_one_out=not self._holds_a_threshold())
-        return ukr.Problem(Y, regression)
+        if len(chosen) == len(rows.rows):
+            return ukr.Problem(Y, regression)
+        # Landmarks lie farther apart than rows do, and their neighbours show the bends of the surface as noise.
+        noise = neighborhood_noise(features.coordinates(rows.rows), rows.weight, self.n_components)
+        return ukr.Problem(Y, regression, noise)
 
     def _holds_a_threshold(self) -> bool:
         return not isinstance(self.threshold, str | Contour)
@@ -267,13 +273,21 @@ class UKR(FeatureSpaceManifold):
 
     def _plan(self, problem: ukr.Problem, start: Start) -> Plan:
         """Step 4, and where step 5 ends: a density threshold that was given decides both."""
+        held = self._holds_a_threshold()
+        # The noise is judged by the start: what comes later may have followed it.
+        rule = Highest() if held else ukr.STOPS[self.stop](problem, start.latent)
         path, X = None, start.latent
         if self.homotopy:
-            X, path = ukr.homotopy(problem, X, DESCENTS[self.solver])
-        if not self._holds_a_threshold():
-            return Plan(X, path, ukr.STOPS[self.stop](problem, X), None)
+            X, path = ukr.homotopy(problem, X, DESCENTS[self.solver], rule)
+        if not held:
+            return Plan(X, path, rule, None)
+        if self.threshold >= 1:
+            raise InvalidParameterError(
+                f"threshold={self.threshold!r} can be kept by no row: densities are relative to the peak of a single "
+                "kernel and below 1; choose less, such as 0.05"
+            )
         X = ukr.make_room(problem, X, float(self.threshold))
-        return Plan(X, path, Highest(), ukr.barrier(problem, float(self.threshold), X))
+        return Plan(X, path, rule, ukr.barrier(problem, float(self.threshold), X))
 
     def _average(self, rows: Unique) -> IntArray:
         """Place all rows on the surface of the landmarks, and let each landmark stand for the rows nearest to it."""

@@ -60,12 +60,12 @@ def run_fixed_point(
     state = best = begin()
     # One append records an iteration whole, so that an interrupt never leaves lists of unequal length.
     records = [measures := _record(measure(state), clock)]
-    kept, reason, index = measures, StopReason.MAX_ITER, 0
+    kept, reason, index = 0, StopReason.MAX_ITER, 0
     rule = rule or Highest()
     try:
         while True:
-            if rule.better(measures, kept):
-                kept, best = measures, state
+            if rule.better(records, kept):
+                kept, best = index, state
             if _tell(listeners, Iteration(index, max_iter, state, measures)):
                 reason = StopReason.CALLBACK
                 break

@@ -35,8 +35,8 @@ class StopReason(Enum):
 class Rule(Protocol):
     """What is asked of a rule."""
 
-    def better(self, new: Measures, kept: Measures) -> bool:
-        """Whether the newest state takes the place of the one that is kept."""
+    def better(self, records: Sequence[Measures], kept: int) -> bool:
+        """Whether the newest state takes the place of the one that is kept, given all that was measured."""
 
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
         """Why to end here, given all that was measured; None goes on."""
@@ -46,8 +46,9 @@ class Rule(Protocol):
 class Highest:
     """Keep the highest objective and go on; one that is no number is lower than any."""
 
-    def better(self, new: Measures, kept: Measures) -> bool:
-        return new["objective"] >= kept["objective"] or isnan(kept["objective"])
+    def better(self, records: Sequence[Measures], kept: int) -> bool:
+        new, old = records[-1]["objective"], records[kept]["objective"]
+        return new >= old or isnan(old)
 
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
         return None
@@ -57,7 +58,7 @@ class Highest:
 class Last:
     """Keep what came last, for steps that need not go uphill."""
 
-    def better(self, new: Measures, kept: Measures) -> bool:
+    def better(self, records: Sequence[Measures], kept: int) -> bool:
         return True
 
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
@@ -69,13 +70,14 @@ class Discrepancy:
     """Go on until the error is down to ``level``, and keep the first state that is.
 
     Morozov's principle: what is left once the error equals the noise is noise, and only a surface that follows it
-    can do better. One step is taken in any case, though a start at the level is kept.
+    can do better. One step is taken in any case.
     """
 
     level: float
 
-    def better(self, new: Measures, kept: Measures) -> bool:
-        return kept["error"] > self.level and new["objective"] >= kept["objective"]
+    def better(self, records: Sequence[Measures], kept: int) -> bool:
+        reached = kept > 0 and records[kept]["error"] <= self.level
+        return not reached and records[-1]["objective"] >= records[kept]["objective"]
 
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
         return StopReason.NOISE if len(records) > 1 and records[-1]["error"] <= self.level else None
@@ -87,8 +89,8 @@ class Validation:
 
     patience: int = 10
 
-    def better(self, new: Measures, kept: Measures) -> bool:
-        return new["validation"] < kept["validation"]
+    def better(self, records: Sequence[Measures], kept: int) -> bool:
+        return records[-1]["validation"] < records[kept]["validation"]
 
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
         errors = [record["validation"] for record in records]
