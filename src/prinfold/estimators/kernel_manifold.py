@@ -74,7 +74,8 @@ class KernelManifold(PrincipalManifold):
         Parameters
         ----------
         Z : array-like of shape (n, Q)
-            Latent coordinates, inside the domain or outside.
+            Latent coordinates, inside the domain or outside. The domain is where this times the volume of the kernel
+            is at least ``threshold_``.
 
         Returns
         -------
