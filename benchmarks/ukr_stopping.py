@@ -153,7 +153,7 @@ def way_down(given: ukr.Problem, X: FloatArray, solver: str, term: Any = None) -
     walk = ukr.Walk(given, DESCENTS[solver], term)
     place = walk.begin(X)
     for _ in range(STEPS):
-        yield place.state.x, walk.measure(place)["error"]
+        yield place.state.x, walk.measure(place)["typical"]
         place = walk.step(place)
         if place.state.settled:
             break
@@ -163,7 +163,7 @@ def keep_mass(mass: FloatArray, strength: float) -> Any:
     """A penalty on rows with less than the median mass of neighbours at the start."""
     least = float(np.median(mass))
 
-    def term(m: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def term(m: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
         lack = np.maximum(1.0 - m / least, 0.0)
         return strength * lack**2, -2.0 * strength * lack / least
 
@@ -205,7 +205,7 @@ def run(trial: Trial, seed: int, kernel: str, solver: str) -> Path:
         mass = keep_mass(given.regression.value(X).mass, 10 * error[0])
         *_, (held, _) = way_down(given, X, solver, mass)
         held_D = distances(KernelMap(held, Y, weight, profile), offset, truth)[0]
-    below = np.flatnonzero(error <= rule.level)
+    below = np.flatnonzero(error[1:] <= rule.level) + 1  # one step is taken in any case
     ends = {
         "start": D[0],
         "noise": D[below[0] if len(below) else -1],

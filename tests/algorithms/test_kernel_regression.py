@@ -14,7 +14,7 @@ from prinfold.kernels.kernel_regression import regression_reference
 from prinfold.kernels.profiles import GAUSSIAN_CUT, PROFILES, Gaussian
 
 
-def barrier(mass):
+def barrier(mass, weight):
     return 1.0 / (0.1 + mass), -1.0 / (0.1 + mass) ** 2
 
 
@@ -319,4 +319,4 @@ def test_a_mass_may_be_barred_from_falling():
     before = objective.gradient(X, barrier)
     after = objective.value(X - 0.1 * before.gradient, barrier)
     assert after.value < before.value
-    assert_allclose(before.value, weight @ barrier(before.mass)[0] / weight.sum(), rtol=1e-13)
+    assert_allclose(before.value, weight @ barrier(before.mass, weight)[0] / weight.sum(), rtol=1e-13)

@@ -59,7 +59,7 @@ def test_the_default_ends_at_the_noise_and_says_so():
     model = UKR(1).fit(spiral(300).X)
     assert model.stop_reason_ is StopReason.NOISE
     assert model.converged_
-    assert model.history_["error"][-1] <= model.noise_level_
+    assert model.history_["typical"][-1] <= model.noise_level_
     # 1.4 times the noise across the curve.
     assert_allclose(model.noise_level_, 1.4 * 0.05**2, rtol=0.3)
 

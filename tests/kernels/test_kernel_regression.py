@@ -10,7 +10,7 @@ from prinfold.kernels.kernel_regression import regression_reference, relative_ga
 from prinfold.kernels.profiles import GAUSSIAN_CUT, PROFILES, Gaussian, Power
 
 
-def barrier(mass):
+def barrier(mass, weight):
     """Smooth, and defined for an empty neighbourhood too."""
     return 1.0 / (0.1 + mass), -1.0 / (0.1 + mass) ** 2
 

@@ -14,7 +14,7 @@ def walk(errors, rule, *, validation=None, tol=1e-12):
     seen = validation or errors
 
     def measure(i):
-        return {"objective": -errors[i], "error": errors[i], "validation": seen[i]}
+        return {"objective": -errors[i], "typical": errors[i], "validation": seen[i]}
 
     return run_fixed_point(lambda: 0, lambda i: i + 1, measure, max_iter=len(errors) - 1, tol=tol, rule=rule)
 

@@ -19,7 +19,7 @@ from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.algorithms.kernel_regression import Evaluation, KernelRegression, MassTerm, make_target
-from prinfold.algorithms.noise_level import neighborhood_noise, noise_level
+from prinfold.algorithms.noise_level import neighborhood_noise, noise_level, typical_mean
 from prinfold.loops import Descent, Discrepancy, Highest, Outcome, Rule, run_fixed_point
 from prinfold.loops.descent import State
 
@@ -72,6 +72,9 @@ class Problem:
         """The error of an evaluation without what else was added to its value."""
         return float(self.weight @ evaluation.error) / float(self.weight.sum())
 
+
+_MOST_ROUNDS = 20
+"""Times that lost latent points are fetched back; what is lost then stays where it is."""
 
 _DENSE_SHARE = 0.15
 _DENSE_ROWS = 512
@@ -126,6 +129,8 @@ class Place(NamedTuple):
 
     state: State[Any]
     fetched: int = 0
+    rounds: int = 0
+    """Steps after which latent points had to be fetched back so far."""
 
 
 Measure = Callable[[FloatArray], Mapping[str, float]]
@@ -143,29 +148,33 @@ class Walk:
     measured: Measure | None = None
 
     def begin(self, P: FloatArray) -> Place:
-        return self._fetched(self.descent.begin(P, self._evaluate))
+        return self._fetched(self.descent.begin(P, self._evaluate), 0)
 
     def step(self, place: Place) -> Place:
-        return self._fetched(self.descent.step(place.state, self._evaluate))
+        return self._fetched(self.descent.step(place.state, self._evaluate), place.rounds)
 
     def measure(self, place: Place) -> dict[str, float]:
         """``objective`` is minus the share of the variance that is not predicted, so that it has no units."""
         error = self.problem.mean_error(place.state.evaluation)
+        typical = typical_mean(place.state.evaluation.error, self.problem.weight)
         more = {} if self.measured is None else self.measured(place.state.x)
-        return {"objective": -error / self.problem.variance, "error": error, "fetched": place.fetched, **more}
+        found = {"objective": -error / self.problem.variance, "error": error, "typical": typical}
+        return {**found, "fetched": place.fetched, **more}
 
     def _evaluate(self, P: FloatArray) -> Any:
         evaluation = self.problem.regression.gradient(self.parameters.latent(P), self.term)
         return evaluation._replace(gradient=self.parameters.pull(np.asarray(evaluation.gradient)))
 
-    def _fetched(self, state: State[Any]) -> Place:
+    def _fetched(self, state: State[Any], rounds: int) -> Place:
         lost, reach = state.evaluation.empty, self.problem.regression.profile.reach
         if len(lost) == 1 or reach == inf or not lost.any():
-            return Place(state)
+            return Place(state, 0, rounds)
+        if rounds >= _MOST_ROUNDS:  # an outlier may be predicted better by the mean than by any neighbour
+            return Place(state, 0, rounds)
         X = self.parameters.latent(state.x)
         # Where latent points are means of parameters this is part of the way, and further steps do the rest.
         P = state.x + fetch_back(X, lost, reach) - X
-        return Place(self.descent.begin(P, self._evaluate), int(lost.sum()))
+        return Place(self.descent.begin(P, self._evaluate), int(lost.sum()), rounds + 1)
 
 
 def fetch_back(X: FloatArray, lost: BoolArray, reach: float) -> FloatArray:

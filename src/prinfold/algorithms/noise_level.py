@@ -29,11 +29,13 @@ _LONG = 3.0
 """How many times the variance along a neighbourhood must exceed what chance makes of variance that is the same in all
 directions."""
 
+_FAR_OFF = 20.0
+
 _BLOCK_NUMBERS = 2**21
 
 
 def noise_level(X: FloatArray, Y: FloatArray, weight: FloatArray, profile: Profile) -> float:
-    """Mean squared distance of rows Y (n, D) from the surface across it, given latent points X (n, Q) in bandwidths.
+    """Typical squared distance of rows Y (n, D) across the surface, given latent points X (n, Q) in bandwidths.
 
     Row i is predicted, itself left out, by ŷ_i = Σ_j p_ij y_j, the value at x_i of the plane that fits its neighbours
     best with weights w_j k(‖x_i − x_j‖²). With e_i the part of y_i − ŷ_i that is orthogonal to the plane, noise of
@@ -47,12 +49,25 @@ def noise_level(X: FloatArray, Y: FloatArray, weight: FloatArray, profile: Profi
     n_near = min(n, _MOST_NEIGHBORS + 1)
     distance, near = map(np.asarray, cKDTree(X).query(X[rows], k=n_near))
     size = max(1, _BLOCK_NUMBERS // (n_near * (Y.shape[1] + Q + 1)))
-    total = 0.0
+    squared = np.empty(len(rows))
     for i in range(0, len(rows), size):
         part = slice(i, i + size)
         k = _kernel(distance[part], near[part], rows[part], profile, few) * weight[near[part]]
-        total += float(weight[rows[part]] @ _across(X, Y, rows[part], near[part], k))
-    return total / float(weight[rows].sum())
+        squared[part] = _across(X, Y, rows[part], near[part], k)
+    return typical_mean(squared, weight[rows])
+
+
+def typical_mean(squared: FloatArray, weight: FloatArray) -> float:
+    """Mean of squared distances, none of which counts for more than 20 times their median.
+
+    Of normal noise in one direction that holds down one row in 400, in more directions fewer, and a row far off all
+    others counts about as much in an error as in an estimate of the noise.
+    """
+    order = np.argsort(squared)
+    before = np.cumsum(weight[order])
+    median = squared[order[np.searchsorted(before, 0.5 * before[-1])]]
+    most = _FAR_OFF * median if median > 0 else inf
+    return float(np.average(np.minimum(squared, most), weights=weight))
 
 
 def _kernel(distance: FloatArray, near: IntArray, rows: IntArray, profile: Profile, few: int) -> FloatArray:
@@ -97,11 +112,11 @@ def neighborhood_noise(Y: FloatArray, weight: FloatArray, n_components: int) -> 
     while n_near < n // 2:
         near = np.asarray(tree.query(Y[rows], k=n_near + 1)[1])
         planes = [_planes(Y, i, js, weight, n_components) for i, js in zip(rows, near, strict=True)]
-        along, across, squared = np.average(planes, axis=0, weights=weight[rows])
+        along, across, squared = (typical_mean(each, weight[rows]) for each in np.array(planes).T)
         # Of n_near points that are noise in d directions the longest axis has (1 + √(d/n_near))² of the mean variance.
         chance = (1.0 + np.sqrt(breadth / n_near)) ** 2
         if along / n_components > _LONG * chance * across / min(breadth, D - n_components):
-            return float(squared)
+            return squared
         n_near *= 2
     return inf
 

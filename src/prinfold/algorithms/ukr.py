@@ -66,34 +66,36 @@ _BARRIER = 1e-2
 class Barrier:
     """μ m₀ / (m − m₀) on the neighbours' mass m of a row, infinite from m₀ down: keeps latent densities above η.
 
-    The constraint (7) is p(x_i) ≥ η K(0) with p(x_i)/K(0) = (w_i + m_i)/W, hence m₀ = η W − w̄, taking the mean
-    weight for that of the row itself.
+    The constraint (7) is p(x_i) ≥ η K(0) with p(x_i)/K(0) = (w_i + m_i)/W, hence m₀ = η W − w_i; a row that is
+    density enough by itself has no barrier.
     """
 
-    least: float
+    total: float
+    """η W."""
     strength: float
 
-    def __call__(self, mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-        above = mass - self.least
-        inside = above > 0
+    def __call__(self, mass: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        least = self.total - weight
+        above = mass - least
+        free, inside = least <= 0, above > 0
         # Outside, the value says that no step may end there, and nobody asks for the slope.
         above = np.where(inside, above, 1.0)
-        value = self.strength * self.least / above
-        return np.where(inside, value, np.inf), np.where(inside, -value / above, 0.0)
+        value = self.strength * least / above
+        slope = np.where(free | ~inside, 0.0, -value / above)
+        return np.where(free, 0.0, np.where(inside, value, np.inf)), slope
 
 
-def barrier(problem: Problem, threshold: float, X: FloatArray) -> Barrier | None:
-    """The barrier that holds a density threshold, or None where the row itself is density enough."""
-    least = threshold * float(problem.weight.sum()) - float(problem.weight.mean())
-    return Barrier(least, _BARRIER * problem.error(X)) if least > 0 else None
+def barrier(problem: Problem, threshold: float, X: FloatArray) -> Barrier:
+    """The barrier that holds a density threshold."""
+    return Barrier(threshold * float(problem.weight.sum()), _BARRIER * problem.error(X))
 
 
 def make_room(problem: Problem, X: FloatArray, threshold: float) -> FloatArray:
     """Latent points drawn together, if they must be, until all have more density than the threshold."""
-    least = threshold * float(problem.weight.sum()) - float(problem.weight.mean())
+    total = float(problem.weight.sum())
     centre = np.average(X, axis=0, weights=problem.weight)
     for _ in range(200):
-        if problem.regression.value(X).mass.min() > 1.01 * least:
+        if ((problem.regression.value(X).mass + problem.weight) > 1.01 * threshold * total).all():
             return X
         X = centre + 0.9 * (X - centre)
     return np.broadcast_to(centre, X.shape).copy()

@@ -220,6 +220,16 @@ class FeatureSpaceManifold(TrainedKernelManifold):
     def _n_value_columns(self) -> int:
         return int(self.n_features_in_ if self.span_ is None else self.span_.basis.shape[1])
 
+    def _sound(self) -> dict[str, bool]:
+        """What a model in a file must be like: coordinates in feature space belong to its latent points."""
+        span: Any = self.span_
+        m = len(self.latent_.centres) if hasattr(self.latent_, "centres") else -1
+        fits = type(span) is Span and {len(span.rows), len(span.column_mean), len(span.share), len(span.basis)} == {m}
+        named = self.feature_kernel is None if span is None else self.feature_kernel is not None
+        return {"a feature space that fits its kernel and latent points": named and (span is None or fits)} | (
+            super()._sound()
+        )
+
     def _nearest(self, table: FloatArray) -> Projection:
         return super()._nearest(table if self.span_ is None else self._features().coordinates(table))
 

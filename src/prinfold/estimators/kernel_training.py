@@ -28,14 +28,14 @@ _ALONE = 1e-3
 class Unique(NamedTuple):
     """Rows (u, D) that all differ, sorted, with their weights (u,).
 
-    ``name`` (n,) is the place of each row of the table among them, −1 for rows without weight. ``first`` (u,) is a row
-    of the table for each of them.
+    ``name`` (n,) is the place of each row of the table among them, −1 for rows without weight, and ``own`` (n,) the
+    weight of each.
     """
 
     rows: FloatArray
     weight: FloatArray
     name: IntArray
-    first: IntArray
+    own: FloatArray
 
     def places(self, chosen: IntArray) -> IntArray:
         """(n,) place among the ``chosen`` of these that each row of the table has; −1 for rows that have none."""
@@ -48,17 +48,20 @@ def unique_rows(table: FloatArray, weight: FloatArray | None) -> Unique:
     """Collapse repeats: one row with the weight of all of them is what leaving one out has to leave out."""
     weight = np.ones(len(table)) if weight is None else np.asarray(weight, dtype=np.float64)
     kept = np.flatnonzero(weight > 0)
-    rows, first, name = np.unique(table[kept], axis=0, return_index=True, return_inverse=True)
+    rows, name = np.unique(table[kept], axis=0, return_inverse=True)
     names = np.full(len(table), -1)
     names[kept] = name.reshape(-1)
     total: FloatArray = np.bincount(names[kept], weights=weight[kept]).astype(np.float64)
-    return Unique(rows, total, names, kept[first])
+    return Unique(rows, total, names, weight)
 
 
 def every_row(table: FloatArray, weight: FloatArray | None) -> Unique:
     """Rows as they are, for tables whose columns belong to the rows: a kernel matrix."""
-    n = len(table)
-    return Unique(table, np.ones(n) if weight is None else weight, np.arange(n), np.arange(n))
+    weight = np.ones(len(table)) if weight is None else np.asarray(weight, dtype=np.float64)
+    if not (weight > 0).all():
+        n = int((weight <= 0).sum())
+        raise InvalidDataError(f"{n} row(s) of a precomputed kernel have no weight; leave out their rows and columns")
+    return Unique(table, weight, np.arange(len(table)), weight)
 
 
 class TrainedKernelManifold(KernelManifold):
@@ -123,10 +126,9 @@ class TrainedKernelManifold(KernelManifold):
                 f"init must hold finite latent coordinates of shape {(n, self.n_components)}, one row for each of the "
                 f"data, got shape {places.shape}"
             )
-        weighty = rows.name >= 0
-        total = np.bincount(rows.name[weighty])
-        columns = [np.bincount(rows.name[weighty], weights=column[weighty]) / total for column in places.T]
-        return np.stack(columns, axis=1)
+        seen = rows.name >= 0
+        sums = [np.bincount(rows.name[seen], weights=(rows.own * column)[seen]) for column in places.T]
+        return np.stack(sums, axis=1) / rows.weight[:, None]
 
     def _run(
         self,

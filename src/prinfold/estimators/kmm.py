@@ -106,8 +106,8 @@ class KMM(TrainedKernelManifold):
         Why training ended; its value is a sentence.
     history_ : dict of list
         ``objective`` (minus the share of the variance not reconstructed), ``error`` (the residual, per row),
-        ``validation`` (that of rows held out, where there are), ``fetched`` (coordinates that had lost all neighbours)
-        and ``seconds``, the first entry being the start.
+        ``typical`` (the same with rows far off held down), ``validation`` (that of rows held out, where there are),
+        ``fetched`` (coordinates that had lost all neighbours) and ``seconds``, the first entry being the start.
     n_features_in_ : int
         Columns of the training table.
     feature_names_in_ : ndarray of str
@@ -276,7 +276,9 @@ class KMM(TrainedKernelManifold):
         parameters = np.asarray(self.parameters_)
         return super()._sound() | {
             f"parameters of shape {shape}": parameters.shape == shape and bool(np.isfinite(parameters).all()),
-            "a bandwidth of f above zero": self.data_bandwidth_ > 0,
+            "finite bandwidths above zero": all(
+                type(h) is float and 0 < h < np.inf for h in (self.data_bandwidth_, self.latent_bandwidth_)
+            ),
         }
 
 

@@ -56,7 +56,7 @@ class UKR(FeatureSpaceManifold):
     threshold : "auto", Contour or float, default="auto"
         Density, relative to the peak of a single kernel, that bounds the latent domain. ``"auto"`` takes the least of
         a latent point, :class:`~prinfold.Contour` a contour that holds a share of the rows. A number is held while
-        training too, with the plain error in place of the cross-validated one.
+        training too, with the plain error in place of the cross-validated one, and ``stop`` has no say then.
     homotopy : bool, default=False
         Whether to draw the start together and let it part under falling thresholds, against bad minima. It helped a
         circle that starts from its principal axis, and no other shape tried.
@@ -108,8 +108,9 @@ class UKR(FeatureSpaceManifold):
     stop_reason_ : StopReason
         Why training ended; its value is a sentence.
     history_ : dict of list
-        ``objective`` (minus the share of the variance not predicted), ``error`` (cross-validated, per row),
-        ``fetched`` (latent points that had lost all neighbours) and ``seconds``, the first entry being the start.
+        ``objective`` (minus the share of the variance not predicted), ``error`` (per row; cross-validated, unless a
+        number is held as ``threshold``), ``typical`` (the same with rows far off held down), ``fetched`` (latent
+        points that had lost all neighbours) and ``seconds``, the first entry being the start.
     n_features_in_ : int
         Columns of the training table.
     feature_names_in_ : ndarray of str

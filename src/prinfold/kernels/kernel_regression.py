@@ -22,8 +22,8 @@ from prinfold.kernels.cells import Cells, Room
 from prinfold.kernels.profiles import Profile
 from prinfold.kernels.targets import Fit, Target, inverse
 
-MassTerm: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-"""φ and φ' at each of some masses; called for blocks of rows, from several threads."""
+MassTerm: TypeAlias = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
+"""φ and φ' at each of some masses, given the weights of the rows too; called for blocks, from several threads."""
 
 _FARTHEST = 1200.0
 """Squared distances in bandwidths are held there: exp(−600) changes no sum that is not computed anew, and subnormal
@@ -78,7 +78,7 @@ class Job:
         share = self.weight[rows] / self.total_weight
         shift = np.zeros(len(share))
         if self.term is not None:
-            self.outcome.penalty[rows], slope = self.term(mass)
+            self.outcome.penalty[rows], slope = self.term(mass, self.weight[rows])
             shift = share * slope * level
         return 2.0 * share * inverse(total), shift
 
@@ -227,7 +227,7 @@ def regression_reference(
         error[i] = np.square(predicted - Y[i]).sum()
         V = 2 * slope / total * ((Y - predicted) @ (predicted - Y[i])) if total > 0 else np.zeros(n)
         if term is not None:
-            (penalty[i],), (outer,) = term(mass[i : i + 1])
+            (penalty[i],), (outer,) = term(mass[i : i + 1], weight[i : i + 1])
             V = V + weight * profile.slope(s) * others * outer
         by_pair = 2 * weight[i] / W * V[:, None] * (X[i] - X)
         gradient[i] += by_pair.sum(axis=0)

@@ -67,7 +67,7 @@ class Last:
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """Go on until the error is down to ``level``, and keep the first state that is.
+    """Go on until the typical error is down to ``level``, and keep the first state where it is.
 
     Morozov's principle: what is left once the error equals the noise is noise, and only a surface that follows it
     can do better. One step is taken in any case.
@@ -76,11 +76,11 @@ class Discrepancy:
     level: float
 
     def better(self, records: Sequence[Measures], kept: int) -> bool:
-        reached = kept > 0 and records[kept]["error"] <= self.level
+        reached = kept > 0 and records[kept]["typical"] <= self.level
         return not reached and records[-1]["objective"] >= records[kept]["objective"]
 
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
-        return StopReason.NOISE if len(records) > 1 and records[-1]["error"] <= self.level else None
+        return StopReason.NOISE if len(records) > 1 and records[-1]["typical"] <= self.level else None
 
 
 @dataclass(frozen=True)
