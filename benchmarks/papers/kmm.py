@@ -91,10 +91,6 @@ def judged(reading: str, found: Results) -> list[Finding]:
     ]
 
 
-def averages(results: Sequence[dict[str, float]]) -> dict[str, float]:
-    return {column: float(np.mean([r[column] for r in results])) for column in COLUMNS}
-
-
 def row(cell: Cell, results: Sequence[dict[str, float]]) -> Finding:
     ours = {column: [r[column] for r in results] for column in COLUMNS}
     off = float(np.mean(ours["KMM"])) / cell.published[-1]

@@ -156,6 +156,10 @@ def test_a_number_is_held_while_training():
     model = curve(threshold=0.1, max_iter=60).fit(bend().X)
     assert model._model.density(model.embedding_).min() >= 0.1 * (1 - 1e-6)
     assert model.threshold_ == 0.1
+    k = np.exp(-0.5 * cdist(model.embedding_, model.embedding_, "sqeuclidean"))
+    predicted = k @ bend().X / k.sum(axis=1, keepdims=True)
+    plain = np.square(predicted - bend().X).sum(axis=1).mean()
+    assert_allclose(model.history_["error"][-1], plain, rtol=1e-3, err_msg="rows are not left out where density holds")
     with pytest.raises(InvalidParameterError, match="threshold"):
         curve(threshold=-1.0).fit(bend().X)
     with pytest.raises(InvalidParameterError, match="can be kept by no row"):
@@ -214,6 +218,24 @@ def test_a_function_and_a_conditionally_positive_definite_one_serve_like_the_l1_
         model = curve(feature_kernel=kernel).fit(data.X)
         assert_allclose(model.transform(data.X[:20]), by_name.transform(data.X[:20]), atol=1e-5)
         assert_allclose(model.projection_error(data.X), by_name.projection_error(data.X), rtol=1e-6)
+
+
+def test_errors_in_feature_space_count_what_lies_beyond_the_span_of_the_training_rows():
+    """With the L1 kernel the squared distance of a row from one training row is the L1 distance of the data."""
+    data = bend()
+    model = curve(feature_kernel="l1").fit(data.X)
+    far = np.array([[50.0, 50.0]])
+    nearest = np.abs(far - data.X).sum(axis=1).min()
+    assert 0.9 * nearest < model.projection_error(far) < 1.05 * nearest
+    assert model._nearest(far).squared_distance[0] < 0.2 * nearest, "nearly all of it lies beyond the span"
+
+
+def test_approximate_points_of_feature_space_are_weighted_means_of_the_rows():
+    data, weight = bend(60), np.random.default_rng(0).integers(1, 5, 60).astype(float)
+    model = curve(feature_kernel="rbf", preimage=True).fit(data.X, sample_weight=weight)
+    order = np.lexsort(data.X.T[::-1])
+    k = weight[order] * np.exp(-0.5 * np.square(model.embedding_[order] - model.embedding_[3]).sum(axis=1))
+    assert_allclose(model.inverse_transform(model.embedding_[3:4])[0], k @ data.X[order] / k.sum(), atol=1e-9)
 
 
 def test_points_of_feature_space_are_refused_unless_approximate_ones_are_asked_for():

@@ -44,9 +44,6 @@ neighbours where it takes none by four, and the residual tells them apart."""
 _PAIRS = 2**20
 """Pairs of rows whose distances are held at once."""
 
-_COMPACT_WIDTH = 0.4
-"""A kernel that is nil from one bandwidth on is about as wide as a Gaussian with this standard deviation."""
-
 _STAGE_STEPS = 10
 """Steps at each bandwidth of an annealing: latent points should follow the kernel, not settle under it."""
 
@@ -126,11 +123,6 @@ class Setting:
     data_bandwidth: float | None = None
     latent_bandwidth: float | None = None
     leave_one_out: bool = True
-
-    @property
-    def width(self) -> float:
-        """Standard deviation of the Gaussian that the kernel of g resembles."""
-        return _COMPACT_WIDTH if self.profile.reach <= 1 else 1.0
 
     def coordinates(self, Y: FloatArray, weight: FloatArray, k: int) -> CoordinateMap:
         """f but for its parameters, with the bandwidth that k neighbours give."""
@@ -288,7 +280,7 @@ def _scaled(
             known[k] = Maps.of(setting.coordinates(Y, weight, k), setting, held)
         maps = known[k]
         X = maps.averaged.latent(Z)
-        h = setting.latent_bandwidth or neighbour_distance(X, weight, k, setting.bandwidth_rule) / setting.width
+        h = setting.latent_bandwidth or neighbour_distance(X, weight, k, setting.bandwidth_rule) / setting.profile.width
         residual = maps.residual(Z / h)
         if not np.isfinite(residual):
             raise InvalidDataError(f"its residual is {residual}")

@@ -21,9 +21,6 @@ from prinfold.kernels.profiles import GAUSSIAN_CUT, PROFILES, Gaussian, Power
 from prinfold.latent import Cloud
 from prinfold.loops import StopReason
 
-_COMPACT_WIDTH = 0.4
-"""A kernel that is nil from a distance of 1 on is about as wide as a Gaussian with this standard deviation."""
-
 _DETAIL = {1: 1.0, 2: 2.0}
 """Kernel widths within which the surface hardly folds, by latent dimension; 4 beyond, where meshes soon grow too large.
 What falls between the vertices is found from the nodes."""
@@ -142,7 +139,7 @@ class KernelManifold(PrincipalManifold):
         return self._model.jacobian(Z)
 
     def _detail(self) -> float:
-        return _DETAIL.get(self.latent_.n_columns, 4.0) * min(1.0, _COMPACT_WIDTH * self.latent_.profile.reach)
+        return _DETAIL.get(self.latent_.n_columns, 4.0) * self.latent_.profile.width
 
     def _mesh(self, resolution: int | None = None) -> Mesh:
         if resolution is not None:

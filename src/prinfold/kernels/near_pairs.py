@@ -112,9 +112,8 @@ def near_gram(
         for p in range(first, last):
             own[i] += k[p] * G[near[p], rows[i]]
             out[p] = k[p] * G[near[p], near[p]]
-        for l in range(
-            first, last
-        ):  # each entry of the symmetric matrix is far away in memory: fetched once, used twice
+        # Each entry of the symmetric matrix is far away in memory: fetched once, used twice.
+        for l in range(first, last):
             weight, row, total = k[l], near[l], 0.0
             for p in range(l + 1, last):
                 out[p] += weight * G[row, near[p]]

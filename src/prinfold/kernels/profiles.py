@@ -29,6 +29,10 @@ class Profile(Protocol):
     def reach(self) -> float:
         """Distance in bandwidths from which on the kernel is exactly nil; inf where it never is."""
 
+    @property
+    def width(self) -> float:
+        """Standard deviation of the Gaussian that the kernel resembles, in bandwidths."""
+
     def value(self, s: FloatArray) -> FloatArray:
         """k(s)."""
 
@@ -54,6 +58,10 @@ class Gaussian:
 
     reach: float = inf
     name: str = "gaussian"
+
+    @property
+    def width(self) -> float:
+        return 1.0
 
     def value(self, s: FloatArray) -> FloatArray:
         k = np.exp(-0.5 * s)
@@ -88,6 +96,10 @@ class Power:
     power: int
     name: str
     reach: float = 1.0
+
+    @property
+    def width(self) -> float:
+        return 0.4
 
     def value(self, s: FloatArray) -> FloatArray:
         return np.asarray(np.maximum(1.0 - s, 0.0) ** self.power)
