@@ -367,3 +367,9 @@ def test_what_cannot_close_is_recorded(n_columns, Q):
     start = choose_start(X, np.ones(30), Q, lambda Z: 1.0, GAUSSIAN, starts=("pca", "loop"))
     assert start.candidates.names == ("pca",)
     assert "only a curve" in start.candidates.failures[0]
+
+
+def test_latent_points_far_from_all_others_do_not_make_the_bandwidth_tiny():
+    """LLE puts a few rows of this spiral far away; that the others stand close together is no reason to part them all."""
+    start = start_of(datasets.make_spiral(300, rng=15).X, starts=("lle",), sizes=tuple(range(4, 15)))
+    assert np.ptp(start.latent) < 1e4

@@ -90,14 +90,18 @@ class LeaveOneOut:
     asked: IntArray
     weight: FloatArray
     dimension: int
+    robust: bool = False
+    """Whether a row far from all others is held up even where the kernel reaches everywhere."""
 
     @classmethod
-    def of(cls, X: FloatArray, weight: FloatArray, most_pairs: int = _PAIRS_ASKED) -> LeaveOneOut:
+    def of(
+        cls, X: FloatArray, weight: FloatArray, most_pairs: int = _PAIRS_ASKED, *, robust: bool = False
+    ) -> LeaveOneOut:
         """Of at least two different rows (n, D) with positive weights; those asked depend on what is in the rows."""
         asked = evenly_by_radius(X, weight, max(_LEAST_ASKED, most_pairs // len(X)))
         squared = squared_distances(X[asked].astype(np.float64, copy=False), X)
         squared[np.arange(len(asked)), asked] = inf
-        return cls(squared, asked, weight, X.shape[1])
+        return cls(squared, asked, weight, X.shape[1], robust)
 
     @property
     def total_weight(self) -> float:
@@ -106,12 +110,13 @@ class LeaveOneOut:
     def log_density(self, bandwidth: float, profile: Profile) -> FloatArray:
         """(m,) log Σ_{j≠i} w_j k_ij / (h^D Σ_{j≠i} w_j), up to the volume of the kernel.
 
-        A sum that is lower than exp(−50) times the lightest weight counts as that, so that no row far from all others
-        decides alone.
+        A sum that is lower than exp(−50) times the lightest weight counts as that where the kernel is compact or the
+        sums are to be robust, so that no row far from all others decides alone.
         """
         others = np.maximum(self.total_weight - self.weight[self.asked], self.weight.min())
         total = self._by_block(_log_total, bandwidth, profile)
-        total = np.maximum(total, np.log(self.weight.min()) - _EMPTY)
+        if self.robust or profile.reach < inf:
+            total = np.maximum(total, np.log(self.weight.min()) - _EMPTY)
         return np.asarray(total - np.log(others) - self.dimension * np.log(bandwidth))
 
     def log_likelihood(self, bandwidth: float, profile: Profile) -> float:
@@ -195,7 +200,7 @@ def class_bandwidths(groups: Sequence[ClassRows], profile: Profile, per_class: b
     A class of one row alone says nothing of a bandwidth and takes the common one. If all classes are so, that is the
     distance between two rows of different classes on average, and 1 if there is none.
     """
-    told = [LeaveOneOut.of(group.rows, group.weight) if len(group.rows) > 1 else None for group in groups]
+    told = [LeaveOneOut.of(group.rows, group.weight, robust=True) if len(group.rows) > 1 else None for group in groups]
     speaking = [each for each in told if each is not None]
     if not speaking:
         spread = np.concatenate([group.rows for group in groups]).var(axis=0).sum()
