@@ -369,7 +369,11 @@ def test_what_cannot_close_is_recorded(n_columns, Q):
     assert "only a curve" in start.candidates.failures[0]
 
 
-def test_latent_points_far_from_all_others_do_not_make_the_bandwidth_tiny():
-    """LLE puts a few rows of this spiral far away; that the others stand close together is no reason to part them all."""
-    start = start_of(datasets.make_spiral(300, rng=15).X, starts=("lle",), sizes=tuple(range(4, 15)))
-    assert np.ptp(start.latent) < 1e4
+@pytest.mark.parametrize(
+    ("robust", "profile", "held"), [(False, GAUSSIAN, False), (True, GAUSSIAN, True), (False, QUARTIC, True)]
+)
+def test_a_row_far_from_all_others_is_held_up_where_sums_are_robust_or_kernels_compact(robust, profile, held):
+    X = np.array([[0.0], [0.1], [0.2], [1000.0]])
+    rows = LeaveOneOut.of(X, np.ones(4), robust=robust)
+    lowest = rows.log_density(1.0, profile)[rows.asked.tolist().index(3)]
+    assert bool(lowest > -60) is held
