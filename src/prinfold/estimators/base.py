@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from prinfold._arrays import dense, for_each_block
+from prinfold._arrays import blas_on_one_thread, dense, for_each_block
 from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
 from prinfold._validate import check_latent, check_table, integer
-from prinfold.estimators.callbacks import CallbackSupportMixin
-from prinfold.exceptions import InvalidParameterError, OutOfDomainError
+from prinfold.estimators.callbacks import CallbackSupportMixin, forward_to_callbacks
+from prinfold.exceptions import InterruptedWarning, InvalidParameterError, OutOfDomainError
 from prinfold.files import save
 from prinfold.geometry.domain import Box
 from prinfold.geometry.footholds import Footholds
@@ -23,6 +25,7 @@ from prinfold.geometry.projection import Projection, project_to_surface
 from prinfold.geometry.region import Region
 from prinfold.kernels.distances import squared_distances
 from prinfold.latent import LatentSpace
+from prinfold.loops import Outcome, StopReason, progress_for
 
 _MESH_PER_AXIS = {1: (400, 20_000), 2: (50, 250), 3: (13, 40)}
 """Fewest and most mesh vertices along each axis by latent dimension; beyond three a mesh is too large to use."""
@@ -40,6 +43,9 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     _stored: ClassVar[tuple[str, ...]] = ("latent_", "n_iter_", "converged_", "stop_reason_", "history_")
     _accept_sparse: ClassVar[bool] = False
     latent_: LatentSpace
+    max_iter: int
+    tol: float
+    verbose: int
 
     # ------------------------------------------------------------------ what a method must provide
 
@@ -76,7 +82,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         -------
         ndarray of shape (n, D)
         """
-        return self._point(self._valid_latent(Z, extrapolate))
+        return self._shown(self._valid_latent(Z, extrapolate))
 
     def project(self, X: Any) -> FloatArray:
         """Nearest point of the continuous surface to each row.
@@ -90,7 +96,8 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         ndarray of shape (n, D)
         """
         table = self._table(X)
-        return self._nearest(table).points.astype(table.dtype, copy=False)
+        found = self._nearest(table)
+        return self._shown(found.latent, found.points).astype(table.dtype, copy=False)
 
     def reconstruct(self, X: Any) -> FloatArray:
         """``inverse_transform(transform(X))``: the model's own round trip.
@@ -105,7 +112,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         """
         table = self._table(X)
         Z = np.asarray(self._latent_of(table), dtype=np.float64)
-        return self._point(self.latent_.domain.retract(Z)).astype(table.dtype, copy=False)
+        return self._shown(self.latent_.domain.retract(Z)).astype(table.dtype, copy=False)
 
     def projection_error(self, X: Any) -> float:
         """Mean squared distance from rows to the surface; comparable between methods.
@@ -149,7 +156,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         -------
         ndarray of shape (n, D, Q)
         """
-        return self._jacobian(self._valid_latent(Z, extrapolate))
+        return self._shown_jacobian(self._valid_latent(Z, extrapolate))
 
     def magnification(self, Z: Any, *, extrapolate: bool = False) -> Stretch:
         """How the map stretches latent space: the volume factor √det(JᵀJ), and along which axes.
@@ -185,7 +192,8 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         check_is_fitted(self)
         if resolution is not None and not integer(2).test(resolution):
             raise InvalidParameterError(f"resolution must be {integer(2).words}, got {resolution!r}")
-        return self._mesh(resolution)
+        found = self._mesh(resolution)
+        return found._replace(vertices=self._shown(found.latent, found.vertices))
 
     # ------------------------------------------------------------------------------------ outer layers
 
@@ -232,11 +240,52 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         extent = max(np.subtract(domain.high, domain.low)) if isinstance(domain, Box | Region) else np.sqrt(4 * np.pi)
         return int(np.clip(1 + _VERTICES_PER_DETAIL * extent / self._detail(), *limits))
 
+    def _shown(self, Z: FloatArray, points: FloatArray | None = None) -> FloatArray:
+        """Points in data space at latent coordinates; ``points`` are what ``_point`` gave there, if it was asked."""
+        return self._point(Z) if points is None else points
+
+    def _shown_jacobian(self, Z: FloatArray) -> FloatArray:
+        """Derivative of :meth:`_shown`."""
+        return self._jacobian(Z)
+
     def _mesh(self, resolution: int | None = None) -> Mesh:
         """The surface cut into simplices, where ``_point`` has it."""
         resolution = resolution or self._resolution()
         fine = self.latent_.refined(resolution) if resolution else self.latent_
         return Mesh(self._point(fine.nodes), fine.nodes, fine.faces)
+
+    def _listened_to(
+        self, table: FloatArray, attributes: Callable[[Any], dict[str, Any]], loop: Callable[..., Outcome[Any]]
+    ) -> Outcome[Any]:
+        """Train with progress and callbacks, and keep what came out; ``attributes`` makes a model of a state.
+
+        All that a fit leaves behind is set at once: what fails before leaves nothing half done.
+        """
+        progress = progress_for(int(self.verbose), type(self).__name__)
+        callbacks = forward_to_callbacks(self, table, self.max_iter, attributes)
+        with blas_on_one_thread():  # held for the whole of training: asking for it each time would show
+            outcome = loop(max_iter=self.max_iter, tol=self.tol, listeners=[*progress, *callbacks])
+        for listener in (*progress, *callbacks):
+            listener.close(str(outcome.reason))
+        self._set(attributes(outcome.state))
+        self.n_iter_ = outcome.n_iter
+        self.converged_ = outcome.converged
+        self.stop_reason_ = outcome.reason
+        self.history_ = outcome.history
+        return outcome
+
+    def _set(self, attributes: dict[str, Any]) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def _how_it_ended(self) -> list[tuple[str, type[Warning]]]:
+        """What is to be said of the end of training, if anything."""
+        if self.stop_reason_ is StopReason.INTERRUPTED:
+            return [(f"{self.stop_reason_} ({self.n_iter_} iterations done)", InterruptedWarning)]
+        if self.stop_reason_ is StopReason.MAX_ITER and self.tol > 0:
+            words = f"{self.stop_reason_} Raise max_iter (now {self.max_iter}) or tol (now {self.tol:g})."
+            return [(words, ConvergenceWarning)]
+        return []
 
     def _forget(self) -> None:
         """Drop what an earlier fit left, so that one that fails now leaves no mixture of the two."""

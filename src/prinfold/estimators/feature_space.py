@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from prinfold._typing import FloatArray, IntArray, Mesh, RandomState
+from prinfold._typing import FloatArray, IntArray
 from prinfold._validate import Constraint, flag, instance_of, nothing, one_of
 from prinfold.algorithms.features import (
     KERNEL_NAMES,
@@ -45,55 +44,6 @@ class FeatureSpaceManifold(TrainedKernelManifold):
     preimage: bool
     span_: Span | None
 
-    def inverse_transform(self, Z: Any, *, extrapolate: bool = False) -> FloatArray:
-        """Points of the surface at latent coordinates.
-
-        Parameters
-        ----------
-        Z : array-like of shape (n, Q)
-            Latent coordinates.
-        extrapolate : bool, default=False
-            Whether coordinates outside the latent domain are allowed; without it they raise
-            :class:`~prinfold.exceptions.OutOfDomainError`.
-
-        Returns
-        -------
-        ndarray of shape (n, D)
-        """
-        return self._in_data_space().point(self._valid_latent(Z, extrapolate)) + self._data_offset()
-
-    def project(self, X: Any) -> FloatArray:
-        """Nearest point of the continuous surface to each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-
-        Returns
-        -------
-        ndarray of shape (n, D)
-        """
-        surface, table = self._in_data_space(), self._table(X)
-        found = self._nearest(table)
-        points = found.points if self.span_ is None else surface.point(found.latent)
-        return points.astype(table.dtype, copy=False)
-
-    def reconstruct(self, X: Any) -> FloatArray:
-        """``inverse_transform(transform(X))``: the model's own round trip.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-
-        Returns
-        -------
-        ndarray of shape (n, D)
-        """
-        surface, table = self._in_data_space(), self._table(X)
-        Z = np.asarray(self._latent_of(table), dtype=np.float64)
-        points = surface.point(self.latent_.domain.retract(Z)) + self._data_offset()
-        return points.astype(table.dtype, copy=False)
-
     def projection_error(self, X: Any) -> float:
         """Mean squared distance from rows to the surface, in feature space where there is a feature kernel.
 
@@ -111,61 +61,6 @@ class FeatureSpaceManifold(TrainedKernelManifold):
         table = self._table(X)
         beyond = 0.0 if self.span_ is None else float(self._features().beyond(table).mean())
         return float(self._nearest(table).squared_distance.mean()) + beyond
-
-    def jacobian(self, Z: Any, *, extrapolate: bool = False) -> FloatArray:
-        """Derivative ∂x/∂z of the map at latent coordinates.
-
-        Parameters
-        ----------
-        Z : array-like of shape (n, Q)
-        extrapolate : bool, default=False
-            Whether coordinates outside the latent domain are allowed.
-
-        Returns
-        -------
-        ndarray of shape (n, D, Q)
-        """
-        return self._in_data_space().jacobian(self._valid_latent(Z, extrapolate))
-
-    def mesh(self, resolution: int | None = None) -> Mesh:
-        """The surface cut into simplices: segments of a curve, triangles of a surface.
-
-        Parameters
-        ----------
-        resolution : int, default=None
-            Vertices along each latent axis of a box around the domain; None takes a fine mesh up to three dimensions
-            and the latent points themselves beyond.
-
-        Returns
-        -------
-        Mesh
-            ``vertices`` (V, D), ``latent`` (V, Q), ``faces`` (F, q + 1).
-        """
-        mesh = super().mesh(resolution)
-        if self.span_ is None:
-            return mesh
-        return mesh._replace(vertices=self._in_data_space().point(mesh.latent))
-
-    def sample(self, n: int = 1, *, random_state: RandomState = None, return_latent: bool = False) -> Any:
-        """Points of the surface, their latent coordinates drawn from the latent density within the domain.
-
-        Parameters
-        ----------
-        n : int, default=1
-            How many.
-        random_state : int, RandomState or Generator, default=None
-            Seed.
-        return_latent : bool, default=False
-            Whether the latent coordinates are returned too.
-
-        Returns
-        -------
-        ndarray of shape (n, D), or that and an ndarray of shape (n, Q)
-        """
-        surface = self._in_data_space()
-        points, Z = super().sample(n, random_state=random_state, return_latent=True)
-        points = points if self.span_ is None else surface.point(Z)
-        return (points, Z) if return_latent else points
 
     # --------------------------------------------------------------------------------------- plumbing
 
@@ -197,11 +92,15 @@ class FeatureSpaceManifold(TrainedKernelManifold):
         """The coordinates of a fitted model."""
         return PlainFeatures(self.offset_) if self.span_ is None else KernelFeatures(self._kernel(), self.span_)
 
-    def _in_data_space(self) -> KernelMap:
-        """The surface in data space, which in feature space is only approximately there: weighted means of rows."""
-        check_is_fitted(self)
-        if self.span_ is None:
-            return self._model
+    def _shown(self, Z: FloatArray, points: FloatArray | None = None) -> FloatArray:
+        return super()._shown(Z, points) if self.span_ is None else self._preimage().point(Z)
+
+    def _shown_jacobian(self, Z: FloatArray) -> FloatArray:
+        return super()._shown_jacobian(Z) if self.span_ is None else self._preimage().jacobian(Z)
+
+    def _preimage(self) -> KernelMap:
+        """An approximation in data space of a surface in feature space: the same weighted means, of the rows."""
+        assert self.span_ is not None
         if self._is_precomputed() or not self.preimage:
             remedy = (
                 "precomputed kernel values know nothing of data space"
@@ -213,9 +112,6 @@ class FeatureSpaceManifold(TrainedKernelManifold):
                 f"no exact counterparts in data space; {remedy}"
             )
         return KernelMap(self._model.centres, self.span_.rows, self._model.weight, self._model.profile)
-
-    def _data_offset(self) -> FloatArray | float:
-        return self.offset_ if self.span_ is None else 0.0
 
     def _n_value_columns(self) -> int:
         return int(self.n_features_in_ if self.span_ is None else self.span_.basis.shape[1])

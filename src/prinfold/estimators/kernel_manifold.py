@@ -102,7 +102,7 @@ class KernelManifold(PrincipalManifold):
         if not integer(0).test(n):
             raise InvalidParameterError(f"n must be {integer(0).words}, got {n!r}")
         Z = _draw(self.latent_, n, as_generator(random_state))
-        points = self._point(Z)
+        points = self._shown(Z)
         return (points, Z) if return_latent else points
 
     # --------------------------------------------------------------------------------------- plumbing

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from prinfold._arrays import blas_on_one_thread
 from prinfold._typing import FloatArray, IntArray
 from prinfold._validate import Constraint, check_parameters, check_table, check_weight, flag, integer, real
-from prinfold.estimators.callbacks import forward_to_callbacks, with_callbacks
+from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.kernel_manifold import KernelManifold
-from prinfold.exceptions import DegenerateWarning, InterruptedWarning, InvalidDataError
-from prinfold.loops import Outcome, StopReason, progress_for
+from prinfold.exceptions import DegenerateWarning, InvalidDataError
 
 _NOTHING = 0.99
 """Share of the variance that is not predicted from which on nothing is."""
@@ -75,9 +71,6 @@ class TrainedKernelManifold(KernelManifold):
         "verbose": integer(0) | flag,
     }
     n_components: int
-    max_iter: int
-    tol: float
-    verbose: int
     init: Any
     n_neighbors: Any
     candidates_: Any
@@ -130,30 +123,6 @@ class TrainedKernelManifold(KernelManifold):
         sums = [np.bincount(rows.name[seen], weights=(rows.own * column)[seen]) for column in places.T]
         return np.stack(sums, axis=1) / rows.weight[:, None]
 
-    def _run(
-        self,
-        table: FloatArray,
-        loop: Callable[..., Outcome[Any]],
-        attributes: Callable[[Any], dict[str, Any]],
-    ) -> Outcome[Any]:
-        """Train with progress and callbacks, and keep what came out; ``attributes`` makes a model of a state."""
-        progress = progress_for(int(self.verbose), type(self).__name__)
-        callbacks = forward_to_callbacks(self, table, self.max_iter, attributes)
-        with blas_on_one_thread():
-            outcome = loop(max_iter=self.max_iter, tol=self.tol, listeners=[*progress, *callbacks])
-        for listener in (*progress, *callbacks):
-            listener.close(str(outcome.reason))
-        self._set(attributes(outcome.state))
-        self.n_iter_ = outcome.n_iter
-        self.converged_ = outcome.converged
-        self.stop_reason_ = outcome.reason
-        self.history_ = outcome.history
-        return outcome
-
-    def _set(self, attributes: dict[str, Any]) -> None:
-        for name, value in attributes.items():
-            setattr(self, name, value)
-
     def _place_the_others(self, table: FloatArray, name: IntArray) -> None:
         """Rows that had no part in the fit have a place on the surface like any other."""
         left_out = name < 0
@@ -165,12 +134,7 @@ class TrainedKernelManifold(KernelManifold):
 
     def _cautions(self) -> list[tuple[str, type[Warning]]]:
         """What went wrong or may mislead, in words."""
-        found: list[tuple[str, type[Warning]]] = []
-        if self.stop_reason_ is StopReason.INTERRUPTED:
-            found.append((f"{self.stop_reason_} ({self.n_iter_} iterations done)", InterruptedWarning))
-        if self.stop_reason_ is StopReason.MAX_ITER and self.tol > 0:
-            words = f"{self.stop_reason_} Raise max_iter (now {self.max_iter}) or tol (now {self.tol:g})."
-            found.append((words, ConvergenceWarning))
+        found = self._how_it_ended()
         if self.n_features_in_ < self.n_components:
             words = f"a surface of {self.n_components} dimensions in {self.n_features_in_} column(s) is not determined"
             found.append((f"{words}; set n_components={self.n_features_in_}", DegenerateWarning))

@@ -242,7 +242,7 @@ class KMM(TrainedKernelManifold):
                 "noise_level_": rule.level if isinstance(rule, Discrepancy) else 0.0,
             }
 
-        self._run(table, partial(kmm.train, maps, Z, descent=descent, rule=rule), attributes)
+        self._listened_to(table, attributes, partial(kmm.train, maps, Z, descent=descent, rule=rule))
         return names
 
     def _start(self, Y: FloatArray, rows: Unique, chosen: IntArray, held: IntArray) -> kmm.Start:

@@ -8,9 +8,8 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from prinfold._arrays import Rows, as_rows, blas_on_one_thread
+from prinfold._arrays import Rows, as_rows
 from prinfold._typing import FloatArray
 from prinfold._validate import (
     Constraint,
@@ -36,13 +35,12 @@ from prinfold.algorithms.noise import Parameters
 from prinfold.algorithms.penalties import ConstantPenalty, PriorPenalty
 from prinfold.algorithms.sizes import LATENTS, make_basis, make_latent
 from prinfold.algorithms.starts import STARTS, Start, given_start, warmed_up
-from prinfold.estimators.callbacks import forward_to_callbacks, with_callbacks
+from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.family import GTMFamily
 from prinfold.exceptions import (
     CorruptModelFileError,
     DegenerateWarning,
     FoldWarning,
-    InterruptedWarning,
     InvalidDataError,
     InvalidParameterError,
     MultimodalWarning,
@@ -50,7 +48,7 @@ from prinfold.exceptions import (
 from prinfold.geometry.folds import describe
 from prinfold.initialise import principal_axes, smallest_noise, weighted_mean
 from prinfold.latent import LatentSpace
-from prinfold.loops import Highest, Last, Outcome, StopReason, progress_for, run_fixed_point
+from prinfold.loops import Highest, Last, StopReason, run_fixed_point
 
 _REGULARIZATION = 0.1
 """Constant λ by default: with ``width=1`` it held up best over simulated shapes and real tables alike."""
@@ -133,7 +131,7 @@ class TrainedFamily(GTMFamily):
         """Train on rows that have been checked; ``places`` are their latent coordinates to begin with, if given."""
         job = self._assemble(table, weight, places)
         start = warmed_up(self._start(job, places))(job.model, job.rows, as_generator(self.random_state))
-        self._keep(job, self._train(job, start))
+        self._train(job, start)
         return job.rows
 
     def _assemble(self, table: FloatArray, weight: FloatArray | None, places: FloatArray | None) -> Job:
@@ -188,32 +186,16 @@ class TrainedFamily(GTMFamily):
         latent = job.model.surface.latent
         return partial(given_start, latent.domain.retract(check_latent(places, latent.n_columns)))
 
-    def _train(self, job: Job, start: Parameters) -> Outcome[Any]:
+    def _train(self, job: Job, start: Parameters) -> None:
         model, rows = job.model, job.rows
-        progress = progress_for(int(self.verbose), type(self).__name__)
-        callbacks = forward_to_callbacks(self, rows.table, self.max_iter, lambda s: self._attributes(job, s.parameters))
-        with blas_on_one_thread():  # held for the whole of training: asking for it each time would show
-            outcome = run_fixed_point(
-                lambda: model.begin(rows, start),
-                lambda state: model.step(rows, state, self.relaxation),
-                model.measure,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                listeners=[*progress, *callbacks],
-                rule=Highest() if model.monotone else Last(),
-            )
-        for listener in (*progress, *callbacks):
-            listener.close(str(outcome.reason))
-        return outcome
-
-    def _keep(self, job: Job, outcome: Outcome[Any]) -> None:
-        """All that a fit leaves behind, set at once: what fails before this leaves nothing half done."""
-        for name, value in self._attributes(job, outcome.state.parameters).items():
-            setattr(self, name, value)
-        self.n_iter_ = outcome.n_iter
-        self.converged_ = outcome.converged
-        self.stop_reason_ = outcome.reason
-        self.history_ = outcome.history
+        loop = partial(
+            run_fixed_point,
+            lambda: model.begin(rows, start),
+            lambda state: model.step(rows, state, self.relaxation),
+            model.measure,
+            rule=Highest() if model.monotone else Last(),
+        )
+        self._listened_to(rows.table, lambda state: self._attributes(job, state.parameters), loop)
 
     def _restore(self) -> None:
         """Rebuild what a file leaves out, and refuse parts that do not fit together."""
@@ -244,11 +226,8 @@ class TrainedFamily(GTMFamily):
 
     def _warn(self, rows: Rows) -> None:
         """Say in words what went wrong or may mislead."""
-        if self.stop_reason_ is StopReason.INTERRUPTED:
-            self._say(f"{self.stop_reason_} ({self.n_iter_} iterations done)", InterruptedWarning)
-        if self.stop_reason_ is StopReason.MAX_ITER and self.tol > 0:
-            words = f"{self.stop_reason_} Raise max_iter (now {self.max_iter}) or tol (now {self.tol:g})."
-            self._say(words, ConvergenceWarning)
+        for words, category in self._how_it_ended():
+            self._say(words, category)
         if np.min(self.noise_variance_) <= self._model.noise.floor:
             self._warn_of_the_floor(rows)
         for words in self._cautions():

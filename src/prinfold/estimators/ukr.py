@@ -224,7 +224,7 @@ class UKR(FeatureSpaceManifold):
             return surface | {"candidates_": start.candidates, **plan.attributes, **self._span_of(features)}
 
         loop = partial(ukr.train, problem, plan.X, descent=DESCENTS[self.solver], rule=plan.rule, term=plan.term)
-        self._run(table, loop, attributes)
+        self._listened_to(table, attributes, loop)
         if self.feature_kernel is None and len(chosen) < len(rows.rows):
             return self._average(rows)
         return names

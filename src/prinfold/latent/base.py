@@ -127,6 +127,26 @@ class LatentSpace(ABC):
         return self.embed(self.nodes)
 
 
+class FlatSpace(LatentSpace):
+    """A latent space that is its own embedding: a part of ordinary space."""
+
+    def embed(self, Z: FloatArray) -> FloatArray:
+        return Z
+
+    def embed_jacobian(self, Z: FloatArray) -> FloatArray:
+        return np.broadcast_to(np.eye(self.n_columns), (len(Z), self.n_columns, self.n_columns))
+
+    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.domain.retract(E), np.full(len(E), np.inf)
+
+    def chart(self, Z: FloatArray) -> FloatArray:
+        return Z[:, :3]
+
+    @property
+    def chart_labels(self) -> tuple[str, ...]:
+        return tuple(f"latent {i + 1}" for i in range(min(self.n_columns, 3)))
+
+
 def is_count(n: object) -> bool:
     """Whether n is a whole number of at least one."""
     return isinstance(n, int | np.integer) and not isinstance(n, bool) and bool(n >= 1)

@@ -16,7 +16,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.region import Region
 from prinfold.kernels.mixtures import Mixture
 from prinfold.kernels.profiles import PROFILES, Gaussian, Power
-from prinfold.latent.base import LatentSpace, edges_of, unique_edges
+from prinfold.latent.base import FlatSpace, edges_of, unique_edges
 from prinfold.latent.lattice import grid
 from prinfold.latent.points import Points
 
@@ -34,7 +34,7 @@ _SMALLEST_REACH = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Cloud(LatentSpace):
+class Cloud(FlatSpace):
     """Kernels of bandwidth 1 at ``centres`` (m, Q), and the region where their density is at least ``threshold``.
 
     The density Σ w k / Σ w is relative to that of a single kernel at its peak, k(0) = 1. Nodes are the centres inside;
@@ -123,22 +123,6 @@ class Cloud(LatentSpace):
     def thinned(self) -> Tiles:
         kept = self.nodes[:: 2**self.n_columns]
         return self._with(kept, np.empty((0, self.n_columns + 1), dtype=np.intp))
-
-    def embed(self, Z: FloatArray) -> FloatArray:
-        return Z
-
-    def embed_jacobian(self, Z: FloatArray) -> FloatArray:
-        return np.broadcast_to(np.eye(self.n_columns), (len(Z), self.n_columns, self.n_columns))
-
-    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.domain.retract(E), np.full(len(E), np.inf)
-
-    def chart(self, Z: FloatArray) -> FloatArray:
-        return Z[:, :3]
-
-    @property
-    def chart_labels(self) -> tuple[str, ...]:
-        return tuple(f"latent {i + 1}" for i in range(min(self.n_columns, 3)))
 
     @property
     def n_columns(self) -> int:

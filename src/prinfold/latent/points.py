@@ -11,7 +11,7 @@ from scipy.spatial import Delaunay, QhullError, cKDTree
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
-from prinfold.latent.base import LatentSpace, edges_of, unique_edges
+from prinfold.latent.base import FlatSpace, edges_of, unique_edges
 from prinfold.latent.lattice import Lattice, grid
 
 _MOST_TRIANGULATED = 3
@@ -19,7 +19,7 @@ _MOST_TRIANGULATED = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Points(LatentSpace):
+class Points(FlatSpace):
     """Any given set of nodes (K, Q), such as a Monte-Carlo sample; the domain is their bounding box."""
 
     coordinates: FloatArray
@@ -89,19 +89,3 @@ class Points(LatentSpace):
 
     def thinned(self) -> Points:
         return Points(self.coordinates[:: 2**self.n_columns])
-
-    def embed(self, Z: FloatArray) -> FloatArray:
-        return Z
-
-    def embed_jacobian(self, Z: FloatArray) -> FloatArray:
-        return np.broadcast_to(np.eye(self.n_columns), (len(Z), self.n_columns, self.n_columns))
-
-    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.domain.retract(E), np.full(len(E), np.inf)
-
-    def chart(self, Z: FloatArray) -> FloatArray:
-        return Z[:, :3]
-
-    @property
-    def chart_labels(self) -> tuple[str, ...]:
-        return tuple(f"latent {i + 1}" for i in range(min(self.n_columns, 3)))
