@@ -34,7 +34,7 @@ from scipy.spatial import cKDTree
 from prinfold import datasets
 from prinfold._arrays import blas_on_one_thread
 from prinfold._typing import FloatArray
-from prinfold.algorithms import ukr
+from prinfold.algorithms import kernel_descent
 from prinfold.algorithms.candidates import choose_start
 from prinfold.algorithms.kernel_map import KernelMap
 from prinfold.algorithms.kernel_regression import KernelRegression, make_target
@@ -148,9 +148,11 @@ def distances(surface: KernelMap, offset: FloatArray, truth: Truth) -> tuple[flo
     return float(there + back), float(np.mean(np.asarray(tree.query(truth.new)[0]) ** 2))
 
 
-def way_down(given: ukr.Problem, X: FloatArray, solver: str, term: Any = None) -> Iterator[tuple[FloatArray, float]]:
+def way_down(
+    given: kernel_descent.Problem, X: FloatArray, solver: str, term: Any = None
+) -> Iterator[tuple[FloatArray, float]]:
     """Latent points and their error at each step."""
-    walk = ukr.Walk(given, DESCENTS[solver], term)
+    walk = kernel_descent.Walk(given, DESCENTS[solver], term)
     place = walk.begin(X)
     for _ in range(STEPS):
         yield place.state.x, walk.measure(place)["typical"]
@@ -188,10 +190,10 @@ def run(trial: Trial, seed: int, kernel: str, solver: str) -> Path:
     truth = Truth(trial, seed)
     offset = truth.X.mean(axis=0)
     Y, weight, profile = truth.X - offset, np.ones(trial.n), PROFILES[kernel]
-    given = ukr.Problem(Y, KernelRegression(make_target(Y), weight, profile))
+    given = kernel_descent.Problem(Y, KernelRegression(make_target(Y), weight, profile))
     with blas_on_one_thread():
         X = choose_start(Y, weight, trial.Q, given.error, profile, starts=STARTS[trial.Q > 1]).latent
-        rule = ukr.noise_rule(given, X)
+        rule = kernel_descent.noise_rule(given, X)
         assert isinstance(rule, Discrepancy)
         steps = list(way_down(given, X, solver))
         error = np.array([each for _, each in steps])
@@ -248,9 +250,13 @@ def draw(trials: list[Trial], found: dict[Trial, list[Path]], file: str) -> None
     figure, axes = plt.subplots(-(-len(chosen) // columns), columns, figsize=(14, 3.2 * -(-len(chosen) // columns)))
     for ax, trial in zip(axes.flat, chosen, strict=False):
         path = found[trial][0]
-        ax.plot(path.error / path.level * ukr.NOISE_SLACK, path.D / path.D.min(), ".-", lw=1, ms=3, color="0.4")
-        ax.axvline(ukr.NOISE_SLACK, color="tab:blue", lw=1)
-        ax.plot(path.error[-1] / path.level * ukr.NOISE_SLACK, path.D[-1] / path.D.min(), "s", color="tab:red")
+        ax.plot(
+            path.error / path.level * kernel_descent.NOISE_SLACK, path.D / path.D.min(), ".-", lw=1, ms=3, color="0.4"
+        )
+        ax.axvline(kernel_descent.NOISE_SLACK, color="tab:blue", lw=1)
+        ax.plot(
+            path.error[-1] / path.level * kernel_descent.NOISE_SLACK, path.D[-1] / path.D.min(), "s", color="tab:red"
+        )
         ax.set(xscale="log", yscale="log", xlabel="error / noise level", ylabel="D / least D")
         ax.set_title(f"{trial.shape}, n={trial.n}, noise {trial.noise:g}", fontsize=10)
         for axis in (ax.xaxis, ax.yaxis):

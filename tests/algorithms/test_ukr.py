@@ -9,7 +9,7 @@ from scipy.optimize import check_grad
 from scipy.spatial.distance import cdist
 
 from prinfold import datasets
-from prinfold.algorithms import ukr
+from prinfold.algorithms import kernel_descent, ukr
 from prinfold.algorithms.candidates import choose_start
 from prinfold.algorithms.kernel_regression import KernelRegression, make_target
 from prinfold.algorithms.noise_level import noise_level
@@ -22,7 +22,7 @@ LBFGS = DESCENTS["lbfgs"]
 def problem(X, kernel="gaussian", weight=None, leave_one_out=True):
     Y = X - X.mean(axis=0)
     weight = np.ones(len(Y)) if weight is None else weight
-    return ukr.Problem(Y, KernelRegression(make_target(Y), weight, PROFILES[kernel], leave_one_out))
+    return kernel_descent.Problem(Y, KernelRegression(make_target(Y), weight, PROFILES[kernel], leave_one_out))
 
 
 def half_circle(n=120, noise=0.1, seed=0, **settings):
@@ -55,8 +55,8 @@ def test_the_error_is_the_definition():
 def test_training_ends_at_the_noise_and_keeps_what_it_found_there():
     given = problem(datasets.make_swiss_roll(600, noise=0.5, rng=0).X)
     X = started(given, 2)
-    rule = ukr.noise_rule(given, X)
-    outcome = ukr.train(given, X, descent=LBFGS, rule=rule, max_iter=300, tol=1e-9)
+    rule = kernel_descent.noise_rule(given, X)
+    outcome = kernel_descent.train(given, X, descent=LBFGS, rule=rule, max_iter=300, tol=1e-9)
     assert isinstance(rule, Discrepancy)
     assert outcome.reason is StopReason.NOISE
     *before, last = outcome.history["typical"]
@@ -72,8 +72,8 @@ def test_ending_at_the_noise_stays_nearer_to_the_truth_than_the_minimum_does(noi
         data = half_circle(200, noise, seed)
         given = problem(data.X)
         X = started(given)
-        for name, rule in ukr.STOPS.items():
-            outcome = ukr.train(given, X, descent=LBFGS, rule=rule(given, X), max_iter=100, tol=1e-9)
+        for name, rule in kernel_descent.STOPS.items():
+            outcome = kernel_descent.train(given, X, descent=LBFGS, rule=rule(given, X), max_iter=100, tol=1e-9)
             place = outcome.state.state.x
             k = np.exp(-0.5 * cdist(place, place, "sqeuclidean"))
             curve = k @ given.Y / k.sum(axis=1, keepdims=True) + data.X.mean(axis=0)
@@ -87,9 +87,11 @@ def test_a_few_rows_far_off_do_not_move_the_end():
     wild = np.concatenate([data.X, np.random.default_rng(0).normal(0, 3, (3, 2))])
     given, without = problem(wild), problem(data.X)
     X = started(given, sizes=(10,))
-    levels = [ukr.noise_rule(each, X[: len(each.Y)]).level for each in (given, without)]
+    levels = [kernel_descent.noise_rule(each, X[: len(each.Y)]).level for each in (given, without)]
     assert_allclose(levels[0], levels[1], rtol=0.25)
-    outcome = ukr.train(given, X, descent=LBFGS, rule=ukr.noise_rule(given, X), max_iter=300, tol=1e-9)
+    outcome = kernel_descent.train(
+        given, X, descent=LBFGS, rule=kernel_descent.noise_rule(given, X), max_iter=300, tol=1e-9
+    )
     assert outcome.reason is StopReason.NOISE
     assert outcome.n_iter < 30
 
@@ -100,7 +102,7 @@ def test_disorder_in_the_start_does_not_pass_for_noise():
     given = problem(data.X)
     X = 30 * data.latent + np.random.default_rng(0).normal(0, 6, (300, 1))
     seen = noise_level(X, given.Y, given.weight, given.regression.profile)
-    level = ukr.noise_rule(given, X).level
+    level = kernel_descent.noise_rule(given, X).level
     assert seen > 5 * 0.02**2
     assert level < 1.4 * 2.5 * 0.02**2
 
@@ -129,7 +131,7 @@ def test_no_latent_point_leaves_a_density_that_is_held(solver):
     given = problem(half_circle().X, leave_one_out=False)
     X = ukr.make_room(given, started(problem(half_circle().X)), 0.1)
     wall = ukr.barrier(given, 0.1, X)
-    outcome = ukr.train(given, X, descent=DESCENTS[solver], rule=Highest(), max_iter=60, tol=1e-9, term=wall)
+    outcome = kernel_descent.train(given, X, descent=DESCENTS[solver], rule=Highest(), max_iter=60, tol=1e-9, term=wall)
     density = (outcome.state.state.evaluation.mass + 1) / 120
     assert density.min() >= 0.1
     assert density.min() < 0.2, "the constraint was never felt"
@@ -141,7 +143,7 @@ def test_a_density_is_held_whatever_the_weights():
     given = problem(half_circle().X, weight=weight, leave_one_out=False)
     X = ukr.make_room(given, started(problem(half_circle().X)), 0.05)
     wall = ukr.barrier(given, 0.05, X)
-    outcome = ukr.train(given, X, descent=LBFGS, rule=Highest(), max_iter=60, tol=1e-9, term=wall)
+    outcome = kernel_descent.train(given, X, descent=LBFGS, rule=Highest(), max_iter=60, tol=1e-9, term=wall)
     assert ((outcome.state.state.evaluation.mass + weight) / weight.sum()).min() >= 0.05
 
 
@@ -184,7 +186,7 @@ def test_homotopy_ends_where_the_rule_finds_enough():
 def test_lost_points_come_back_within_reach_on_their_own_side():
     X = np.array([[0.0, 0.0], [0.3, 0.0], [5.0, 5.0], [-9.0, 0.1]])
     lost = np.array([False, False, True, True])
-    back = ukr.fetch_back(X, lost, reach=1.0)
+    back = kernel_descent.fetch_back(X, lost, reach=1.0)
     assert_allclose(back[:2], X[:2])
     assert_allclose(np.linalg.norm(back[2:] - X[[1, 0]], axis=1), 0.5)
     assert (np.sign(back[2] - X[1]) == 1).all()
@@ -193,7 +195,7 @@ def test_lost_points_come_back_within_reach_on_their_own_side():
 
 def test_if_all_are_lost_all_are_drawn_together():
     X = np.array([[0.0], [10.0], [20.0], [30.0]])
-    back = ukr.fetch_back(X, np.ones(4, dtype=bool), reach=1.0)
+    back = kernel_descent.fetch_back(X, np.ones(4, dtype=bool), reach=1.0)
     assert_allclose(np.diff(back, axis=0), 0.5)
 
 
@@ -202,7 +204,7 @@ def test_a_point_without_neighbours_is_fetched_back_counted_and_then_predicted()
     given = problem(data.X, "quartic")
     X = started(given).copy()
     X[5] += 100.0
-    walk = ukr.Walk(given, LBFGS)
+    walk = kernel_descent.Walk(given, LBFGS)
     place = walk.begin(X)
     assert place.fetched == 1
     assert walk.measure(place)["fetched"] == 1

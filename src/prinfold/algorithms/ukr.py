@@ -14,41 +14,9 @@ from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.algorithms.kernel_descent import (
-    DISORDER,
-    NOISE_SLACK,
-    STOPS,
-    Place,
-    Problem,
-    Walk,
-    fetch_back,
-    minimum_rule,
-    noise_rule,
-    train,
-)
+from prinfold.algorithms.kernel_descent import Problem, train
 from prinfold.files import storable
 from prinfold.loops import Descent, Rule, StopReason
-
-__all__ = [
-    "DISORDER",
-    "NOISE_SLACK",
-    "STOPS",
-    "THRESHOLDS",
-    "Barrier",
-    "Homotopy",
-    "Place",
-    "Problem",
-    "Walk",
-    "averages",
-    "barrier",
-    "fetch_back",
-    "homotopy",
-    "make_room",
-    "minimum_rule",
-    "nearest_centres",
-    "noise_rule",
-    "train",
-]
 
 THRESHOLDS = (0.5, 0.25, 0.1, 0.05, 0.025, 0.01, 0.005)
 """Falling density thresholds of the homotopy, as in section 4.3 of the paper."""

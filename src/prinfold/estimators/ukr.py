@@ -9,7 +9,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold._validate import Constraint, flag, instance_of, integer, nothing, one_of, real, several
-from prinfold.algorithms import ukr
+from prinfold.algorithms import kernel_descent, ukr
 from prinfold.algorithms.candidates import STARTS, Candidates, Start, choose_start, default_sizes
 from prinfold.algorithms.features import Features
 from prinfold.algorithms.kernel_regression import KernelRegression, MassTerm, make_target
@@ -143,7 +143,7 @@ class UKR(FeatureSpaceManifold):
         | instance_of(np.ndarray, words="an array of latent coordinates"),
         "n_neighbors": nothing | integer(1) | several(integer(1), "numbers of neighbours"),
         "bandwidth": nothing | real(0, above=True),
-        "stop": one_of(ukr.STOPS),
+        "stop": one_of(kernel_descent.STOPS),
         "homotopy": flag,
         "landmarks": one_of(("auto",)) | nothing | integer(10),
         "solver": one_of(DESCENTS),
@@ -219,11 +219,13 @@ class UKR(FeatureSpaceManifold):
         plan = self._plan(problem, start)
         names = rows.places(chosen)
 
-        def attributes(place: ukr.Place) -> dict[str, Any]:
+        def attributes(place: kernel_descent.Place) -> dict[str, Any]:
             surface = self._surface(place.state.x, problem.Y, problem.weight, names[names >= 0], self._origin(features))
             return surface | {"candidates_": start.candidates, **plan.attributes, **self._span_of(features)}
 
-        loop = partial(ukr.train, problem, plan.X, descent=DESCENTS[self.solver], rule=plan.rule, term=plan.term)
+        loop = partial(
+            kernel_descent.train, problem, plan.X, descent=DESCENTS[self.solver], rule=plan.rule, term=plan.term
+        )
         self._listened_to(table, attributes, loop)
         if self.feature_kernel is None and len(chosen) < len(rows.rows):
             return self._average(rows)
@@ -240,19 +242,19 @@ class UKR(FeatureSpaceManifold):
             raise InvalidParameterError("landmarks cannot be chosen from a precomputed kernel; choose rows beforehand")
         return evenly_by_radius(rows.rows, rows.weight, wanted)
 
-    def _problem(self, features: Features, rows: Unique, chosen: IntArray) -> ukr.Problem:
+    def _problem(self, features: Features, rows: Unique, chosen: IntArray) -> kernel_descent.Problem:
         Y, weight, profile = features.coordinates(rows.rows[chosen]), rows.weight[chosen], self._profile(len(chosen))
         regression = KernelRegression(make_target(Y), weight, profile, leave_one_out=not self._holds_a_threshold())
         if len(chosen) == len(rows.rows):
-            return ukr.Problem(Y, regression)
+            return kernel_descent.Problem(Y, regression)
         # Landmarks lie farther apart than rows do, and their neighbours show the bends of the surface as noise.
         noise = neighborhood_noise(features.coordinates(rows.rows), rows.weight, self.n_components)
-        return ukr.Problem(Y, regression, noise)
+        return kernel_descent.Problem(Y, regression, noise)
 
     def _holds_a_threshold(self) -> bool:
         return not isinstance(self.threshold, str | Contour)
 
-    def _start(self, problem: ukr.Problem, rows: Unique, chosen: IntArray) -> Start:
+    def _start(self, problem: kernel_descent.Problem, rows: Unique, chosen: IntArray) -> Start:
         """Steps 1 to 3: candidates, their scales, and the best of them."""
         given = self._given(rows)
         sizes = np.atleast_1d(default_sizes(len(chosen)) if self.n_neighbors is None else self.n_neighbors)
@@ -272,11 +274,11 @@ class UKR(FeatureSpaceManifold):
             error_of=lambda some: problem.among(some).validated_error,
         )
 
-    def _plan(self, problem: ukr.Problem, start: Start) -> Plan:
+    def _plan(self, problem: kernel_descent.Problem, start: Start) -> Plan:
         """Step 4, and where step 5 ends: a density threshold that was given decides both."""
         held = self._holds_a_threshold()
         # The noise is judged by the start: what comes later may have followed it.
-        rule = Highest() if held else ukr.STOPS[self.stop](problem, start.latent)
+        rule = Highest() if held else kernel_descent.STOPS[self.stop](problem, start.latent)
         path, X = None, start.latent
         if self.homotopy:
             X, path = ukr.homotopy(problem, X, DESCENTS[self.solver], rule)
