@@ -489,13 +489,13 @@ def test_two_penalties_are_refused():
 
 @pytest.mark.usefixtures("small")
 def test_an_interruption_ends_the_search(monkeypatch):
-    kept = PPS._keep
+    heard = PPS._listened_to
 
-    def interrupted(self, job, outcome):
-        kept(self, job, outcome)
+    def interrupted(self, *args):
+        heard(self, *args)
         self.stop_reason_ = StopReason.INTERRUPTED
 
-    monkeypatch.setattr(PPS, "_keep", interrupted)
+    monkeypatch.setattr(PPS, "_listened_to", interrupted)
     model = PPS(**SETTINGS)
     with pytest.raises(KeyboardInterrupt):
         model.fit(curve())
