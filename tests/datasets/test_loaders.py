@@ -22,6 +22,10 @@ CRABS = (
 )
 FILES = {"load_glass": "glass.csv.gz", "load_diabetes": "pima.csv.gz", "load_crabs": "crabs.csv.gz"}
 FILES |= {"load_oil_flow": "oil_flow.npz", "load_usps_twos": "usps_twos.npz"}
+FILES |= {"load_galaxies": "sdss_galaxies_z005.csv.gz", "load_gps_traces": "gps_athens_small.csv.gz"}
+SKY = "slice,ra,dec,z\nz0.05,146.5,-0.75,0.0525\nz0.05,12.25,68.5,0.0515\n"
+GPS = "trip,x,y,t\n0,3,4,10\n0,10,1,40\n5,-3,-4,9\n"
+ROADS = "x1,y1,x2,y2\n0,0,20,0\n0,0,0,9\n"
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -121,6 +125,22 @@ def test_usps_pixels_are_thousandths(tmp_path: Path) -> None:
     assert set(data.X.ravel()) == {-1.0, 0.25}
 
 
+def test_galaxies_are_read_in_degrees(tmp_path: Path) -> None:
+    data = datasets.load_galaxies(write(tmp_path, "sdss_galaxies_z005.csv.gz", SKY))
+    np.testing.assert_array_equal(data.X, [[146.5, -0.75, 0.0525], [12.25, 68.5, 0.0515]])
+    assert data.feature_names == ("ra", "dec", "z")
+
+
+def test_gps_traces_come_with_their_roads(tmp_path: Path) -> None:
+    write(tmp_path, "gps_athens_small.csv.gz", GPS)
+    with pytest.raises(DataNotFoundError, match="Set PRINFOLD_DATA to a folder that holds gps_athens_small_osm_segm"):
+        datasets.load_gps_traces(tmp_path)
+    data = datasets.load_gps_traces(write(tmp_path, "gps_athens_small_osm_segments.csv.gz", ROADS))
+    assert data.labels.tolist() == [0, 0, 5]
+    assert data.surface.segments.shape == (2, 2, 2)
+    np.testing.assert_allclose(data.surface.distance(data.X), [3.0, 1.0, 5.0])
+
+
 @pytest.mark.parametrize(
     ("load", "name", "text", "message"),
     [
@@ -129,6 +149,8 @@ def test_usps_pixels_are_thousandths(tmp_path: Path) -> None:
         (datasets.load_glass, "glass.csv.gz", GLASS + "3,1\n", "should be a full table"),
         (datasets.load_glass, "glass.csv.gz", "", "not a gzipped CSV file with a header"),
         (datasets.load_diabetes, "pima.csv.gz", PIMA.replace("148", "nan"), "Expected finite numbers in 8 columns"),
+        (datasets.load_galaxies, "sdss_galaxies_z005.csv.gz", SKY.replace("68.5", "inf"), "finite numbers in the col"),
+        (datasets.load_galaxies, "sdss_galaxies_z005.csv.gz", SKY.replace("68.5", "99"), "from −90 to 90; got 99"),
     ],
 )
 def test_broken_tables_are_named(load: object, name: str, text: str, message: str, tmp_path: Path) -> None:
@@ -202,6 +224,18 @@ def test_real_tables_have_their_known_sizes(data_folder: Path) -> None:
     twos = datasets.load_usps_twos(data_folder).X
     assert twos.shape == (731, 256)
     assert (twos.min(), twos.max()) == (-1.0, 1.0)
+
+
+def test_real_galaxies_and_traces_have_their_known_sizes(data_folder: Path) -> None:
+    galaxies = datasets.load_galaxies(data_folder).X
+    assert galaxies.shape == (22709, 3)
+    assert ((galaxies[:, 2] > 0.05) & (galaxies[:, 2] < 0.055)).all()
+    traces = datasets.load_gps_traces(data_folder)
+    assert traces.X.shape == (2840, 2)
+    assert len(np.unique(traces.labels)) == 129
+    assert traces.surface.segments.shape == (3436, 2, 2)
+    # Vehicles drive on roads: the receivers of the time are right to a few metres.
+    assert np.median(traces.surface.distance(traces.X)) < 5.0
 
 
 def test_the_pipe_model_explains_the_real_oil_flow(data_folder: Path) -> None:

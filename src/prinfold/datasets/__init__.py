@@ -18,11 +18,14 @@ from prinfold.datasets.loaders import (
     load_crabs,
     load_diabetes,
     load_digits,
+    load_galaxies,
     load_glass,
+    load_gps_traces,
     load_iris,
     load_oil_flow,
     load_usps_twos,
 )
+from prinfold.datasets.network import LineNetwork, line_network
 from prinfold.datasets.pipe import Beams, Densitometer, make_pipe_flow, path_lengths
 from prinfold.datasets.poses import make_poses
 from prinfold.datasets.surface import TrueSurface, polyline
@@ -38,11 +41,15 @@ __all__ = [
     "Beams",
     "Dataset",
     "Densitometer",
+    "LineNetwork",
     "TrueSurface",
+    "line_network",
     "load_crabs",
     "load_diabetes",
     "load_digits",
+    "load_galaxies",
     "load_glass",
+    "load_gps_traces",
     "load_iris",
     "load_oil_flow",
     "load_usps_twos",

@@ -12,7 +12,8 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.datasets.dataset import Dataset
-from prinfold.datasets.files import Folder, fetch, find, not_found, read_arrays, read_table
+from prinfold.datasets.files import Folder, Table, fetch, find, not_found, read_arrays, read_table
+from prinfold.datasets.network import line_network
 from prinfold.datasets.pipe import FLOWS, Beams, beam_names
 from prinfold.datasets.surface import option
 from prinfold.exceptions import InvalidDataError
@@ -33,6 +34,8 @@ _CRAB_COLUMNS = ("FL", "RW", "CL", "CW", "BD")
 _CRAB_GROUPS = {"BM": "blue male", "BF": "blue female", "OM": "orange male", "OF": "orange female"}
 _OIL_PARTS = {"train": ("train",), "valid": ("valid",), "all": ("train", "valid")}
 _USPS_TRAINING, _USPS_TWOS = 7291, 731
+_SKY_COLUMNS = ("ra", "dec", "z")
+_GPS_COLUMNS, _ROAD_COLUMNS = ("x", "y"), ("x1", "y1", "x2", "y2")
 
 
 def load_glass(folder: Folder = None) -> Dataset:
@@ -98,10 +101,7 @@ def load_crabs(folder: Folder = None, *, normalise: bool = True) -> Dataset:
     Dataset
         ``labels`` is one of four groups of 50.
     """
-    path = find("crabs.csv.gz", folder)
-    if path is None:
-        raise not_found("crabs.csv.gz", folder, "no registry is known to hold it")
-    table = read_table(path, ("sp", "sex", *_CRAB_COLUMNS))
+    table = _table("crabs.csv.gz", folder, ("sp", "sex", *_CRAB_COLUMNS))
     groups = [
         option(_CRAB_GROUPS, "sp and sex", sp + sex)
         for sp, sex in zip(table.text("sp"), table.text("sex"), strict=True)
@@ -180,6 +180,59 @@ def load_usps_twos(folder: Folder = None) -> Dataset:
     return Dataset(X=X, feature_names=_pixels(16), description="USPS digit 2 (Meinicke et al., section 4.2)")
 
 
+def load_galaxies(folder: Folder = None) -> Dataset:
+    """Galaxies of the Sloan Digital Sky Survey in one thin shell of redshift, 0.05 to 0.055: 22 709 rows.
+
+    Filaments of galaxies are ridges of their density on the sky. The survey ends where it ends: its edges are
+    visible in the rows and no filaments.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where ``sdss_galaxies_z005.csv.gz`` is; otherwise ``PRINFOLD_DATA``. OpenML is not asked.
+
+    Returns
+    -------
+    Dataset
+        Columns are right ascension and declination in degrees, and redshift; ``X[:, :2]`` are places on the sky.
+    """
+    table = _table("sdss_galaxies_z005.csv.gz", folder, _SKY_COLUMNS)
+    X = _finite(table, _SKY_COLUMNS)
+    if np.abs(X[:, 1]).max() > 90.0:
+        raise InvalidDataError(f"Declinations are degrees from −90 to 90; got {np.abs(X[:, 1]).max():g}.")
+    return Dataset(X=X, feature_names=_SKY_COLUMNS, description="galaxies at redshift 0.050 to 0.055 (SDSS)")
+
+
+def load_gps_traces(folder: Folder = None) -> Dataset:
+    """Places where vehicles in Athens reported themselves every half minute, and the roads under them.
+
+    2840 places on 129 trips, in metres of a flat map, and 3436 straight pieces of road from OpenStreetMap as the truth:
+    ``data.surface.distance(P)`` is how far points are from the nearest road, ``data.surface.segments`` (S, 2, 2) are
+    the pieces. More roads are mapped than were driven, so the distance from road to rows says little.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where ``gps_athens_small.csv.gz`` and ``gps_athens_small_osm_segments.csv.gz`` are; otherwise
+        ``PRINFOLD_DATA``. OpenML is not asked.
+
+    Returns
+    -------
+    Dataset
+        ``surface`` is the network of roads, ``labels`` the number of the trip; the rows of a trip are in order of time.
+    """
+    traces = _table("gps_athens_small.csv.gz", folder, ("trip", *_GPS_COLUMNS))
+    roads = _table("gps_athens_small_osm_segments.csv.gz", folder, _ROAD_COLUMNS)
+    segments = _finite(roads, _ROAD_COLUMNS).reshape(-1, 2, 2)
+    return Dataset(
+        X=_finite(traces, _GPS_COLUMNS),
+        surface=line_network("road network", segments),
+        labels=traces.numbers(("trip",))[:, 0].astype(np.int64),
+        feature_names=_GPS_COLUMNS,
+        description="GPS traces in Athens, with the roads of OpenStreetMap",
+    )
+
+
 def load_digits(digit: int | None = None) -> Dataset:
     """Small handwritten digits that come with scikit-learn: 1797 images of 8 × 8 pixels from 0 to 16.
 
@@ -214,6 +267,21 @@ def load_iris() -> Dataset:
     bunch = bundled()
     features, species = tuple(map(str, bunch.feature_names)), tuple(map(str, bunch.target_names))
     return _classified(bunch.data, bunch.target.astype(np.int64), features, species, "iris (Fisher)")
+
+
+def _table(name: str, folder: Folder, columns: tuple[str, ...]) -> Table:
+    """A table that no registry is known to hold."""
+    path = find(name, folder)
+    if path is None:
+        raise not_found(name, folder, "no registry is known to hold it")
+    return read_table(path, columns)
+
+
+def _finite(table: Table, columns: tuple[str, ...]) -> FloatArray:
+    X = table.numbers(columns)
+    if not np.isfinite(X).all():
+        raise InvalidDataError(f"Expected finite numbers in the columns {list(columns)}.")
+    return X
 
 
 def _pixels(side: int) -> tuple[str, ...]:
