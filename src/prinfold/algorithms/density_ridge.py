@@ -1,0 +1,278 @@
+"""Ridges of a density, by mean shift held to the directions across the ridge.
+
+A place x lies on the ridge of dimension d where the gradient of log p has no part in the span V⊥ of those q − d
+eigenvectors across which the density falls off most, and it does fall off across them: λ⊥ < 0. Subspace-constrained
+mean shift (Ozertem & Erdogmus 2011) goes there by steps V⊥V⊥ᵀ m with m the mean shift, until
+
+    ‖V⊥V⊥ᵀ m‖ < tol · h,
+
+which isolated rows reach too, as the angle between gradient and ridge does not. d = 0 are the modes.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from prinfold._arrays import for_each_block
+from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.algorithms.densities import Density, Derivatives
+from prinfold.algorithms.normals import InverseCovariance, Normal
+from prinfold.geometry.domain import UnitSphere
+
+_BLOCK_ROWS, _BLOCK_NUMBERS = 2048, 2**21
+"""Rows that move together at most, and numbers in their Hessians: what a thread holds at once."""
+
+_CLOSE = 0.1
+"""Bandwidths from the ridge within which Newton's step may take over.
+
+The way there decides which ridge a row belongs to. From here on rows end within a thousandth of a bandwidth of where
+mean shift takes them, and in fewer than half the steps; farther out, Newton's step slides along the ridge as well."""
+
+_LEAST_CURVATURE = 0.05
+"""Of −h² λ⊥, below which the ridge is too flat for Newton's step."""
+
+_WORTH = 0.9
+"""A step of Newton's must leave less than this share of the way, or the row goes back and on by mean shift alone."""
+
+_FAR = 3.0
+"""Bandwidths outside the box of all rows from which on a row has run off."""
+
+
+class Status(enum.IntEnum):
+    """How the way of a row to the ridge ended."""
+
+    CONVERGED = 0
+    NOT_CONVERGED = 1
+    LOW_DENSITY = 2
+    NOT_A_RIDGE = 3
+    NO_GAP = 4
+    RAN_OFF = 5
+
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Status.CONVERGED: "The row has reached the ridge.",
+    Status.NOT_CONVERGED: "The row was still moving when the iterations were used up.",
+    Status.LOW_DENSITY: "The row came to rest where there is next to no density.",
+    Status.NOT_A_RIDGE: "The row came to rest where the density does not fall off across its way.",
+    Status.NO_GAP: "The row came to rest where no direction is that of a ridge more than others.",
+    Status.RAN_OFF: "The row ran off, away from all data.",
+}
+
+
+class Flowed(NamedTuple):
+    """Where rows end, in the order in which they were given.
+
+    ``points`` (n, D); ``tangent`` (n, D, d) of the ridge there; ``curvature`` (n, q) the second derivatives of log p
+    along the ridge and then across it, in units of the squared bandwidth; ``log_density`` (n,); ``status`` (n,), see
+    :class:`Status`; ``n_iter`` (n,) steps taken.
+    """
+
+    points: FloatArray
+    tangent: FloatArray
+    curvature: FloatArray
+    log_density: FloatArray
+    status: IntArray
+    n_iter: IntArray
+
+    def only(self, rows: IntArray | BoolArray) -> Flowed:
+        """The same of some rows."""
+        return Flowed._make(part[rows] for part in self)
+
+    @property
+    def ridgeness(self) -> FloatArray:
+        """(n,) how much more the density bends across the ridge than along it, from 0 (no ridge) to about 1 (sharp)."""
+        d = self.tangent.shape[2]
+        along = self.curvature[:, :d].min(axis=1, initial=0.0)
+        return np.asarray(along - self.curvature[:, d:].max(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """The way to the ridge of dimension ``dimension`` of a density.
+
+    ``normal`` says which directions lead across; ``newton`` whether its step takes over near the ridge. ``floor`` is
+    the log density below which there is none to speak of, and ``box`` (2, D) the corners of all rows. ``sphere`` says
+    that rows are unit vectors and stay such.
+    """
+
+    density: Density
+    dimension: int
+    normal: Normal = field(default_factory=InverseCovariance)
+    newton: bool = True
+    max_iter: int = 500
+    tol: float = 1e-7
+    min_gap: float = 0.05
+    floor: float = -inf
+    box: FloatArray | None = None
+    sphere: UnitSphere | None = None
+
+    def __call__(self, X: FloatArray) -> Flowed:
+        """Carry every row (n, D) to the ridge; each goes its own way, whatever the others do."""
+        walk = Walk(self, X)
+        while len(walk.moving) and walk.done < self.max_iter:
+            walk.advance()
+        return walk.end()
+
+
+class _Places(NamedTuple):
+    """What is known at some places: as in :class:`Flowed`, with ``step`` (m, D) to the next, and ``left`` (m,).
+
+    ``left`` is what mean shift would go across the ridge, in bandwidths.
+    """
+
+    tangent: FloatArray
+    curvature: FloatArray
+    log_density: FloatArray
+    step: FloatArray
+    left: FloatArray
+    close: BoolArray
+
+
+class Walk:
+    """Rows on their way; :meth:`advance` takes every row that has not arrived one step further."""
+
+    def __init__(self, flow: Flow, X: FloatArray) -> None:
+        n, D = X.shape
+        q = D if flow.sphere is None else flow.sphere.dimension
+        self.flow, self.done = flow, 0
+        self.points = np.array(X, dtype=np.float64)
+        self.tangent, self.curvature = np.zeros((n, D, flow.dimension)), np.zeros((n, q))
+        self.log_density, self.left = np.full(n, -inf), np.full(n, inf)
+        self.n_iter, self.moving = np.zeros(n, dtype=np.int64), np.arange(n)
+        self._before = self.points.copy()  # where to go back to when a step of Newton's was none
+        self._newton, self._plain = np.zeros(n, dtype=bool), np.full(n, not flow.newton)
+        self._look()
+
+    def advance(self) -> Walk:
+        """One step of every row that moves, and a look at where it came to."""
+        rows = self.moving
+        self._before[rows] = self.points[rows]
+        moved = self.points[rows] + self._step
+        self.points[rows] = moved if self.flow.sphere is None else self.flow.sphere.retract(moved)
+        self.n_iter[rows] += 1
+        self.done += 1
+        self._look()
+        return self
+
+    def measures(self) -> dict[str, float]:
+        """For the history: minus how far rows still have to go on average, in bandwidths, and how many do."""
+        return {"objective": -float(self.left.mean()), "moving": float(len(self.moving))}
+
+    def end(self) -> Flowed:
+        """What has become of all rows."""
+        found = Flowed(
+            self.points,
+            self.tangent,
+            self.curvature,
+            self.log_density,
+            np.zeros(len(self.points), np.int8),
+            self.n_iter,
+        )
+        return found._replace(status=judge(found, self.flow, self._unsettled()))
+
+    def _unsettled(self) -> BoolArray:
+        unsettled = np.zeros(len(self.points), dtype=bool)
+        unsettled[self.moving] = True
+        return unsettled
+
+    def _look(self) -> None:
+        """Learn what is at the places that rows have come to, and which of them have arrived."""
+        rows = self.moving
+        here = self._places(rows)
+        worse = self._newton[rows] & ~(here.left < _WORTH * self.left[rows])
+        if worse.any():
+            back = rows[worse]
+            self.points[back], self._plain[back] = self._before[back], True
+            again = self._places(back)
+            for whole, part in zip(here, again, strict=True):
+                whole[worse] = part
+        for name in ("tangent", "curvature", "log_density", "left"):
+            getattr(self, name)[rows] = getattr(here, name)
+        self._newton[rows] = here.close
+        lost = ~np.isfinite(self.points[rows]).all(axis=1) | np.isnan(here.left)
+        going = ~(here.left < self.flow.tol) & ~lost
+        self.moving, self._step = rows[going], here.step[going]
+
+    def _places(self, rows: IntArray) -> _Places:
+        n, (D, d), q = len(rows), self.tangent.shape[1:], self.curvature.shape[1]
+        found = _Places(
+            np.empty((n, D, d)), np.empty((n, q)), np.empty(n), np.empty((n, D)), np.empty(n), np.empty(n, dtype=bool)
+        )
+        size = int(np.clip(_BLOCK_NUMBERS // D**2, 1, _BLOCK_ROWS))
+
+        def one(part: slice) -> None:
+            block = _look_at(self.flow, self.points[rows[part]], self._plain[rows[part]])
+            for whole, values in zip(found, block, strict=True):
+                whole[part] = values
+
+        for_each_block(one, [slice(i, min(i + size, n)) for i in range(0, n, size)])
+        return found
+
+
+def _look_at(flow: Flow, X: FloatArray, plain: BoolArray) -> _Places:
+    """Directions, curvatures and steps at places (m, D); ``plain`` ones step by mean shift alone."""
+    at, length, d = flow.density.derivatives(X), flow.density.length(X), flow.dimension
+    vectors, curvature = _directions(flow, X, at)
+    curvature *= (length**2)[:, None]
+    across, bend = vectors[:, :, d:], curvature[:, d:]
+    shift = np.einsum("mia,mi->ma", across, flow.density.shift(X, at))
+    left = np.linalg.norm(shift, axis=1) / length
+    close = ~plain & (left < _CLOSE) & (bend.max(axis=1) < -_LEAST_CURVATURE)
+    if close.any():
+        slope = np.einsum("mia,mi->ma", across[close], at.gradient[close])
+        newton = slope * (length[close] ** 2)[:, None] / -bend[close]
+        size = np.linalg.norm(newton, axis=1) / length[close]
+        shift[close] = newton / np.maximum(size, 1.0)[:, None]
+    step = np.einsum("mia,ma->mi", across, shift)
+    return _Places(vectors[:, :, :d], curvature, at.log_density, step, left, close)
+
+
+def _directions(flow: Flow, X: FloatArray, at: Derivatives) -> tuple[FloatArray, FloatArray]:
+    """(m, D, q) orthonormal directions along the ridge, then across it, and (m, q) second derivatives of log p.
+
+    Mixed derivatives within the directions along, and within those across, vanish; both are in falling order.
+    """
+    matrix, hessian, frame = flow.normal.matrix(X, at), at.hessian, None
+    if flow.sphere is not None:
+        frame = flow.sphere.frame(X)
+        matrix, hessian = _within(frame, matrix), _within(frame, hessian)
+    values, vectors = np.linalg.eigh(matrix)  # rising, so that the directions across come last
+    curvature = -values
+    if not flow.normal.own:
+        for part in (slice(flow.dimension), slice(flow.dimension, None)):
+            values, turn = np.linalg.eigh(-_within(vectors[:, :, part], hessian))
+            curvature[:, part], vectors[:, :, part] = -values, vectors[:, :, part] @ turn
+    return vectors if frame is None else frame @ vectors, curvature
+
+
+def _within(frame: FloatArray, matrix: FloatArray) -> FloatArray:
+    """(m, q, q) symmetric matrices (m, D, D) seen in frames (m, D, q)."""
+    return np.asarray(np.swapaxes(frame, 1, 2) @ matrix @ frame)
+
+
+def judge(found: Flowed, flow: Flow, unsettled: BoolArray) -> IntArray:
+    """(n,) statuses of rows that have come to rest, and of those that have not."""
+    length = flow.density.length(found.points)
+    # The gravest comes last.
+    status = np.full(len(found.points), Status.CONVERGED, dtype=np.int8)
+    status[found.ridgeness < (flow.min_gap if flow.dimension else -inf)] = Status.NO_GAP
+    status[~(found.curvature[:, flow.dimension :].max(axis=1) < 0)] = Status.NOT_A_RIDGE
+    status[unsettled] = Status.NOT_CONVERGED
+    status[found.log_density < flow.floor] = Status.LOW_DENSITY
+    off = ~np.isfinite(found.points).all(axis=1) | ~np.isfinite(found.log_density)
+    if flow.box is not None:
+        low, high = flow.box
+        beyond = np.maximum(low - found.points, found.points - high).max(axis=1)
+        off |= ~(beyond <= _FAR * length)
+    status[off] = Status.RAN_OFF
+    return status
