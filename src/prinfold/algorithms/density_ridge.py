@@ -12,6 +12,7 @@ which isolated rows reach too, as the angle between gradient and ridge does not.
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -22,6 +23,8 @@ from prinfold._arrays import for_each_block
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.algorithms.densities import Density, Derivatives
 from prinfold.algorithms.normals import InverseCovariance, Normal
+from prinfold.exceptions import InvalidParameterError
+from prinfold.files import storable
 from prinfold.geometry.domain import UnitSphere
 
 _BLOCK_ROWS, _BLOCK_NUMBERS = 2048, 2**21
@@ -38,6 +41,12 @@ _LEAST_CURVATURE = 0.05
 
 _WORTH = 0.9
 """A step of Newton's must leave less than this share of the way, or the row goes back and on by mean shift alone."""
+
+_BELOW = 2.0
+"""Nats below the least dense training row from which on there is no density to speak of: two bandwidths from one that
+is alone."""
+
+_MESH_COLUMNS, _MESH_POINTS = 3, 2_000_000
 
 _FAR = 3.0
 """Bandwidths outside the box of all rows from which on a row has run off."""
@@ -96,6 +105,7 @@ class Flowed(NamedTuple):
         return np.asarray(along - self.curvature[:, d:].max(axis=1))
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Flow:
     """The way to the ridge of dimension ``dimension`` of a density.
@@ -152,6 +162,7 @@ class Walk:
         self._before = self.points.copy()  # where to go back to when a step of Newton's was none
         self._newton, self._plain = np.zeros(n, dtype=bool), np.full(n, not flow.newton)
         self._look()
+        self.start_density = self.log_density.copy()
 
     def advance(self) -> Walk:
         """One step of every row that moves, and a look at where it came to."""
@@ -168,22 +179,12 @@ class Walk:
         """For the history: minus how far rows still have to go on average, in bandwidths, and how many do."""
         return {"objective": -float(self.left.mean()), "moving": float(len(self.moving))}
 
-    def end(self) -> Flowed:
-        """What has become of all rows."""
-        found = Flowed(
-            self.points,
-            self.tangent,
-            self.curvature,
-            self.log_density,
-            np.zeros(len(self.points), np.int8),
-            self.n_iter,
-        )
-        return found._replace(status=judge(found, self.flow, self._unsettled()))
-
-    def _unsettled(self) -> BoolArray:
-        unsettled = np.zeros(len(self.points), dtype=bool)
-        unsettled[self.moving] = True
-        return unsettled
+    def end(self, flow: Flow | None = None) -> Flowed:
+        """What has become of all rows; ``flow`` is what they are judged by, if not the one they went by."""
+        status = np.full(len(self.points), Status.CONVERGED, dtype=np.int8)
+        status[self.moving] = Status.NOT_CONVERGED
+        found = Flowed(self.points, self.tangent, self.curvature, self.log_density, status, self.n_iter)
+        return found._replace(status=judge(found, flow or self.flow))
 
     def _look(self) -> None:
         """Learn what is at the places that rows have come to, and which of them have arrived."""
@@ -260,14 +261,14 @@ def _within(frame: FloatArray, matrix: FloatArray) -> FloatArray:
     return np.asarray(np.swapaxes(frame, 1, 2) @ matrix @ frame)
 
 
-def judge(found: Flowed, flow: Flow, unsettled: BoolArray) -> IntArray:
-    """(n,) statuses of rows that have come to rest, and of those that have not."""
+def judge(found: Flowed, flow: Flow) -> IntArray:
+    """(n,) statuses of rows that have come to rest, or have not."""
     length = flow.density.length(found.points)
+    status = found.status.copy()
+    resting = status == Status.CONVERGED
     # The gravest comes last.
-    status = np.full(len(found.points), Status.CONVERGED, dtype=np.int8)
-    status[found.ridgeness < (flow.min_gap if flow.dimension else -inf)] = Status.NO_GAP
-    status[~(found.curvature[:, flow.dimension :].max(axis=1) < 0)] = Status.NOT_A_RIDGE
-    status[unsettled] = Status.NOT_CONVERGED
+    status[resting & (found.ridgeness < (flow.min_gap if flow.dimension else -inf))] = Status.NO_GAP
+    status[resting & ~(found.curvature[:, flow.dimension :].max(axis=1) < 0)] = Status.NOT_A_RIDGE
     status[found.log_density < flow.floor] = Status.LOW_DENSITY
     off = ~np.isfinite(found.points).all(axis=1) | ~np.isfinite(found.log_density)
     if flow.box is not None:
@@ -276,3 +277,54 @@ def judge(found: Flowed, flow: Flow, unsettled: BoolArray) -> IntArray:
         off |= ~(beyond <= _FAR * length)
     status[off] = Status.RAN_OFF
     return status
+
+
+def floor_of(log_density: FloatArray, weight: FloatArray, min_density: float) -> float:
+    """Log density below which nothing counts as a ridge, from that (n,) of the training rows and their weights (n,).
+
+    A little below the least of any row; and where ``min_density`` is above 0, not below what that share of the weight
+    does not have.
+    """
+    order = np.argsort(log_density, kind="stable")
+    share = np.cumsum(weight[order]) / weight.sum()
+    quantile = log_density[order[int(np.searchsorted(share, min_density, side="right"))]]
+    return float(log_density.min() - _BELOW if min_density == 0 else quantile)
+
+
+def worth_keeping(found: Flowed) -> IntArray:
+    """Which rows ended on a ridge; where none did, those that are nearest to it: something has to be the surface."""
+    for allowed in ((Status.CONVERGED,), (Status.NO_GAP,), (Status.NOT_A_RIDGE, Status.NOT_CONVERGED), tuple(Status)):
+        kept = np.flatnonzero(np.isin(found.status, allowed) & np.isfinite(found.points).all(axis=1))
+        if len(kept):
+            break
+    return kept
+
+
+def every_row(flow: Flow, rows: FloatArray) -> FloatArray:
+    """The rows themselves, which end in the support of the data."""
+    return rows
+
+
+def mesh_over(flow: Flow, rows: FloatArray) -> FloatArray:
+    """A mesh over the box of the rows, half a bandwidth wide, where the density is as high as at some row."""
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    width = 0.5 * float(np.median(flow.density.length(rows)))
+    if rows.shape[1] > _MESH_COLUMNS:
+        raise InvalidParameterError(
+            f"start='mesh' is for up to {_MESH_COLUMNS} columns, got {rows.shape[1]}; use start='data', or give points"
+        )
+    counts = np.floor((high - low) / width) + 2.0
+    if counts.prod() > _MESH_POINTS:
+        raise InvalidParameterError(
+            f"a mesh half a bandwidth ({width:.3g}) wide over these rows would have {counts.prod():.3g} points, more "
+            f"than the {_MESH_POINTS} allowed; use start='data', a larger bandwidth, or give points"
+        )
+    middle = 0.5 * (low + high)
+    axes = [middle[j] + width * (np.arange(k) - 0.5 * (k - 1.0)) for j, k in enumerate(counts.tolist())]
+    mesh = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, rows.shape[1])
+    lowest = flow.density.log_density(rows).min()
+    return np.asarray(mesh[flow.density.log_density(mesh) >= lowest - _BELOW])
+
+
+STARTS: dict[str, Callable[[Flow, FloatArray], FloatArray]] = {"data": every_row, "mesh": mesh_over}
+"""What is carried to the ridge, by name, from the training rows."""

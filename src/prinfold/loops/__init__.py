@@ -3,10 +3,11 @@
 from prinfold.loops.descent import DESCENTS, Descent
 from prinfold.loops.fixed_point import Iteration, Outcome, run_fixed_point
 from prinfold.loops.progress import progress_for
-from prinfold.loops.rules import Discrepancy, Highest, Last, Rule, StopReason, Validation
+from prinfold.loops.rules import Arrived, Discrepancy, Highest, Last, Rule, StopReason, Validation
 
 __all__ = [
     "DESCENTS",
+    "Arrived",
     "Descent",
     "Discrepancy",
     "Highest",

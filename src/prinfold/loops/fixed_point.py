@@ -34,7 +34,7 @@ class Outcome(Generic[S]):
     @property
     def converged(self) -> bool:
         """Whether the loop ended because there was no more to do."""
-        return self.reason in (StopReason.CONVERGED, StopReason.NOISE, StopReason.VALIDATION)
+        return self.reason not in (StopReason.MAX_ITER, StopReason.CALLBACK, StopReason.INTERRUPTED)
 
 
 Listener = Callable[[Iteration[S]], bool]

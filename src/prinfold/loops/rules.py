@@ -22,6 +22,7 @@ class StopReason(Enum):
     """Why training ended; the value is a sentence."""
 
     CONVERGED = "The objective changed by less than tol."
+    ARRIVED = "Every row has come to rest."
     NOISE = "The error has come down to the level of the noise."
     VALIDATION = "The error of rows held out has stopped falling."
     MAX_ITER = "The iteration limit max_iter was reached before the objective settled."
@@ -63,6 +64,14 @@ class Last:
 
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
         return None
+
+
+@dataclass(frozen=True)
+class Arrived(Last):
+    """Keep what came last, and end when nothing is ``moving`` any more."""
+
+    def stop(self, records: Sequence[Measures]) -> StopReason | None:
+        return StopReason.ARRIVED if records[-1]["moving"] == 0 else None
 
 
 @dataclass(frozen=True)
