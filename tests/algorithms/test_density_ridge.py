@@ -21,7 +21,6 @@ from prinfold.algorithms.density_ridge import (
 )
 from prinfold.algorithms.normals import NORMALS, Hessian, InverseCovariance, NeighborCovariance
 from prinfold.exceptions import InvalidParameterError
-from prinfold.geometry.domain import UnitSphere
 
 H = 0.12
 
@@ -144,34 +143,6 @@ def test_modes_are_maxima():
     assert np.linalg.norm(at.gradient, axis=1).max() * H < 1e-6
     assert np.linalg.eigvalsh(at.hessian).max() < 0
     assert found.tangent.shape == (300, 2, 0)
-
-
-def test_on_the_sphere_rows_stay_on_it():
-    """With the density of a Gaussian about a great circle, given in space, the ridge is that circle."""
-
-    class Belt:
-        def log_density(self, X):
-            return -5.0 * X[:, 2] ** 2
-
-        def derivatives(self, X):
-            z, e = X[:, 2], np.array([0.0, 0.0, 1.0])
-            slope = -10.0 * z[:, None] * (e - z[:, None] * X)
-            P = np.eye(3) - X[:, :, None] * X[:, None, :]
-            bend = -10.0 * (P @ np.outer(e, e) @ P) + 10.0 * (z**2)[:, None, None] * P
-            return Derivatives(self.log_density(X), slope, bend)
-
-        def shift(self, X, at):
-            return 0.05 * at.gradient
-
-        def length(self, X):
-            return np.full(len(X), 0.05**0.5)
-
-    X = np.random.default_rng(0).standard_normal((100, 3)) * [1, 1, 0.3]
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    found = Flow(Belt(), 1, sphere=UnitSphere())(X)
-    np.testing.assert_allclose(np.linalg.norm(found.points, axis=1), 1.0, atol=1e-12)
-    np.testing.assert_allclose(found.points[:, 2], 0.0, atol=1e-6)
-    assert found.curvature.shape == (100, 2)
 
 
 # ---------------------------------------------------------------------------------------------- what holds for it

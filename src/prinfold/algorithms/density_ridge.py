@@ -23,9 +23,9 @@ from prinfold._arrays import for_each_block
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.algorithms.densities import Density, Derivatives
 from prinfold.algorithms.normals import InverseCovariance, Normal
+from prinfold.algorithms.spaces import Globe
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
-from prinfold.geometry.domain import UnitSphere
 
 _BLOCK_ROWS, _BLOCK_NUMBERS = 2048, 2**21
 """Rows that move together at most, and numbers in their Hessians: what a thread holds at once."""
@@ -105,14 +105,18 @@ class Flowed(NamedTuple):
         return np.asarray(along - self.curvature[:, d:].max(axis=1))
 
 
+STEPS = {"newton": True, "mean_shift": False}
+"""Whether Newton's step takes over near the ridge, by name."""
+
+
 @storable
 @dataclass(frozen=True, eq=False)
 class Flow:
     """The way to the ridge of dimension ``dimension`` of a density.
 
     ``normal`` says which directions lead across; ``newton`` whether its step takes over near the ridge. ``floor`` is
-    the log density below which there is none to speak of, and ``box`` (2, D) the corners of all rows. ``sphere`` says
-    that rows are unit vectors and stay such.
+    the log density below which there is none to speak of, and ``box`` (2, D) the corners of all rows. ``sphere`` keeps
+    places on itself, where rows are on one.
     """
 
     density: Density
@@ -124,7 +128,7 @@ class Flow:
     min_gap: float = 0.05
     floor: float = -inf
     box: FloatArray | None = None
-    sphere: UnitSphere | None = None
+    sphere: Globe | None = None
 
     def __call__(self, X: FloatArray) -> Flowed:
         """Carry every row (n, D) to the ridge; each goes its own way, whatever the others do."""
@@ -153,9 +157,9 @@ class Walk:
 
     def __init__(self, flow: Flow, X: FloatArray) -> None:
         n, D = X.shape
-        q = D if flow.sphere is None else flow.sphere.dimension
+        q = D if flow.sphere is None else 2
         self.flow, self.done = flow, 0
-        self.points = np.array(X, dtype=np.float64)
+        self.points = np.array(X if flow.sphere is None else flow.sphere.retract(X), dtype=np.float64)
         self.tangent, self.curvature = np.zeros((n, D, flow.dimension)), np.zeros((n, q))
         self.log_density, self.left = np.full(n, -inf), np.full(n, inf)
         self.n_iter, self.moving = np.zeros(n, dtype=np.int64), np.arange(n)

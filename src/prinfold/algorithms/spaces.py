@@ -1,0 +1,142 @@
+"""What rows are: points of flat space, or longitudes and latitudes on a globe.
+
+A method works in coordinates of its own, in which distances are Euclidean nearby: the rows themselves, or places on a
+sphere in space whose radius makes a degree of arc one unit of length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import degrees
+from typing import Protocol
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidDataError
+from prinfold.files import storable
+from prinfold.geometry.domain import UnitSphere
+
+_POLE = 90.0 + 1e-9
+
+
+class Space(Protocol):
+    """What is asked of a space; X are rows (n, D), P places (n, d) in the coordinates that methods work in."""
+
+    @property
+    def round(self) -> Globe | None:
+        """What keeps places where they may be; None where they may be anywhere."""
+
+    def dimension(self, n_columns: int) -> int:
+        """Directions in which a row can move."""
+
+    def enter(self, X: FloatArray) -> FloatArray:
+        """Places of rows."""
+
+    def leave(self, P: FloatArray) -> FloatArray:
+        """Rows at places."""
+
+    def leave_jacobian(self, P: FloatArray) -> FloatArray | None:
+        """(n, D, d) the derivative of rows by places; None for the identity."""
+
+    def squared_length(self, squared: FloatArray) -> FloatArray:
+        """Squares of lengths along the space from those of straight lines."""
+
+
+@storable
+@dataclass(frozen=True)
+class Flat:
+    """Rows as they are."""
+
+    round: None = None
+
+    def dimension(self, n_columns: int) -> int:
+        return n_columns
+
+    def enter(self, X: FloatArray) -> FloatArray:
+        return np.asarray(X, dtype=np.float64)
+
+    def leave(self, P: FloatArray) -> FloatArray:
+        return P
+
+    def leave_jacobian(self, P: FloatArray) -> FloatArray | None:
+        return None
+
+    def squared_length(self, squared: FloatArray) -> FloatArray:
+        return squared
+
+
+@storable
+@dataclass(frozen=True)
+class Globe:
+    """Longitude and latitude in degrees, on a sphere on which a degree of arc has length 1.
+
+    Longitudes are given between ``west`` and ``west`` + 360.
+    """
+
+    west: float = -180.0
+
+    @property
+    def round(self) -> Globe:
+        return self
+
+    @property
+    def radius(self) -> float:
+        return degrees(1.0)
+
+    def dimension(self, n_columns: int) -> int:
+        if n_columns != 2:
+            raise InvalidDataError(
+                "space='sphere' takes two columns, longitude and latitude in degrees, but the table has "
+                f"n_features = {n_columns}"
+            )
+        return 2
+
+    def enter(self, X: FloatArray) -> FloatArray:
+        X = np.asarray(X, dtype=np.float64)
+        beyond = np.flatnonzero(np.abs(X[:, 1]) > _POLE)
+        if len(beyond):
+            raise InvalidDataError(
+                f"{len(beyond)} row(s) have latitudes beyond ±90 degrees, the first being row {beyond[0]}: "
+                f"{X[beyond[0], 1]:g}; the columns are longitude and then latitude, in degrees"
+            )
+        longitude, latitude = np.radians(X).T
+        across = np.cos(latitude)
+        unit = np.stack([across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude)], axis=1)
+        return self.radius * unit
+
+    def leave(self, P: FloatArray) -> FloatArray:
+        latitude = np.degrees(np.arctan2(P[:, 2], np.hypot(P[:, 0], P[:, 1])))
+        longitude = self.west + np.mod(np.degrees(np.arctan2(P[:, 1], P[:, 0])) - self.west, 360.0)
+        return np.stack([longitude, latitude], axis=1)
+
+    def leave_jacobian(self, P: FloatArray) -> FloatArray:
+        x, y, z = P.T
+        # At a pole every direction is north or south, and longitude does not change by as much as can be said.
+        flat = np.maximum(x**2 + y**2, (1e-9 * self.radius) ** 2)
+        whole, side = flat + z**2, np.sqrt(flat)
+        longitude = np.stack([-y / flat, x / flat, np.zeros_like(z)], axis=1)
+        latitude = np.stack([-x * z / (whole * side), -y * z / (whole * side), side / whole], axis=1)
+        return np.degrees(np.stack([longitude, latitude], axis=1))
+
+    def squared_length(self, squared: FloatArray) -> FloatArray:
+        """(2R asin(c / 2R))² of chords c: the great circle between their ends."""
+        half = np.minimum(0.5 * np.sqrt(squared) / self.radius, 1.0)
+        return np.asarray(np.square(2.0 * self.radius * np.arcsin(half)))
+
+    def frame(self, P: FloatArray) -> FloatArray:
+        """(n, 3, 2) orthonormal directions along the sphere."""
+        return UnitSphere().frame(P / self.radius)
+
+    def retract(self, P: FloatArray) -> FloatArray:
+        """The nearest places on the sphere."""
+        return self.radius * UnitSphere().retract(P / self.radius)
+
+
+def globe_of(X: FloatArray) -> Globe:
+    """The globe with longitudes written as the rows have them: from −180 where any is negative, else from 0."""
+    return Globe(-180.0 if X[:, 0].min(initial=0.0) < 0 or X[:, 0].max(initial=0.0) <= 180.0 else 0.0)
+
+
+SPACES = {"flat": lambda X: Flat(), "sphere": globe_of}
+"""By name, from the training rows."""
