@@ -38,7 +38,7 @@ def find_modes(found: Flowed, weight: FloatArray, length: FloatArray, min_weight
         rest = np.flatnonzero(np.isfinite(found.points).all(axis=1))
     points, heights = found.points[rest], found.log_density[rest]
     group = _same(points, SAME * length[rest])
-    total = np.bincount(group, weights=weight[rest])
+    total = np.bincount(group, weights=weight[rest]).astype(np.float64)
     # The densest row of a group stands for it; the first by its coordinates where several are as dense.
     order = np.lexsort((*points.T[::-1], -heights, group))
     first = order[np.searchsorted(group[order], np.arange(len(total)))]
@@ -63,7 +63,7 @@ def _same(points: FloatArray, radius: FloatArray) -> IntArray:
 
 def label(found: Flowed, modes: Modes, length: FloatArray) -> IntArray:
     """(n,) which mode each row has come to rest at, −1 where that is none of them."""
-    finite = np.isfinite(found.points).all(axis=1)
+    finite = np.asarray(np.isfinite(found.points).all(axis=1))
     distance, near = cKDTree(modes.points).query(np.where(finite[:, None], found.points, 0.0))
     arrived = finite & (np.asarray(distance) <= 2.0 * SAME * length)
     return np.where(arrived, near, -1).astype(np.intp)

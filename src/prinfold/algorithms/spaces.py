@@ -103,7 +103,7 @@ class Globe:
         longitude, latitude = np.radians(X).T
         across = np.cos(latitude)
         unit = np.stack([across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude)], axis=1)
-        return self.radius * unit
+        return np.asarray(self.radius * unit)
 
     def leave(self, P: FloatArray) -> FloatArray:
         latitude = np.degrees(np.arctan2(P[:, 2], np.hypot(P[:, 0], P[:, 1])))
@@ -130,7 +130,7 @@ class Globe:
 
     def retract(self, P: FloatArray) -> FloatArray:
         """The nearest places on the sphere."""
-        return self.radius * UnitSphere().retract(P / self.radius)
+        return np.asarray(self.radius * UnitSphere().retract(P / self.radius))
 
 
 def globe_of(X: FloatArray) -> Globe:
