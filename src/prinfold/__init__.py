@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "Contour": "algorithms.thresholds",
+    "DenoisedSignal": "algorithms.signals",
     "GTM": "estimators.gtm",
     "GaussianBasis": "algorithms.basis",
     "HarmonicBasis": "algorithms.basis",
@@ -17,6 +18,7 @@ _PUBLIC = {
     "NearestSurfaceClassifier": "estimators.nearest",
     "PPS": "estimators.pps",
     "UKR": "estimators.ukr",
+    "denoise_signal": "algorithms.signals",
     "load": "files",
     "save": "files",
     "select_kmm": "estimators.kmm",
@@ -26,6 +28,7 @@ _MODULES = ("datasets", "exceptions", "latent", "metrics", "plot")
 if TYPE_CHECKING:
     from prinfold import datasets, exceptions, latent, metrics, plot
     from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
+    from prinfold.algorithms.signals import DenoisedSignal, denoise_signal
     from prinfold.algorithms.thresholds import Contour
     from prinfold.estimators.gtm import GTM
     from prinfold.estimators.kernel_density import KernelDensityClassifier
@@ -41,12 +44,14 @@ __all__ = [
     "PPS",
     "UKR",
     "Contour",
+    "DenoisedSignal",
     "GaussianBasis",
     "HarmonicBasis",
     "KernelDensityClassifier",
     "NearestSurfaceClassifier",
     "__version__",
     "datasets",
+    "denoise_signal",
     "exceptions",
     "latent",
     "load",
