@@ -32,7 +32,7 @@ from prinfold.exceptions import (
 )
 from prinfold.files.steps import INNER, REVIVE, STEPS
 from prinfold.kernels.profiles import Gaussian, Power
-from prinfold.latent import Cloud, Lattice, Points, Sphere
+from prinfold.latent import Branches, Cloud, Lattice, Points, Sphere
 
 FORMAT = 1
 """Version of the layout; raised whenever an older reader could misread a file."""
@@ -47,7 +47,7 @@ _MOST_BYTES = 2**33
 _KINDS = frozenset("fiub")
 
 C = TypeVar("C", bound=type)
-_classes: dict[str, Any] = {each.__name__: each for each in (Cloud, Gaussian, Lattice, Points, Power, Sphere)}
+_classes: dict[str, Any] = {each.__name__: each for each in (Branches, Cloud, Gaussian, Lattice, Points, Power, Sphere)}
 
 
 def storable(cls: C) -> C:

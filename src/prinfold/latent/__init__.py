@@ -6,9 +6,22 @@ the sphere are unit vectors.
 """
 
 from prinfold.latent.base import LatentSpace
+from prinfold.latent.branches import Branches
 from prinfold.latent.cloud import Cloud
 from prinfold.latent.lattice import Lattice, circle, cylinder, grid, line, torus
 from prinfold.latent.points import Points
 from prinfold.latent.sphere import Sphere
 
-__all__ = ["Cloud", "LatentSpace", "Lattice", "Points", "Sphere", "circle", "cylinder", "grid", "line", "torus"]
+__all__ = [
+    "Branches",
+    "Cloud",
+    "LatentSpace",
+    "Lattice",
+    "Points",
+    "Sphere",
+    "circle",
+    "cylinder",
+    "grid",
+    "line",
+    "torus",
+]

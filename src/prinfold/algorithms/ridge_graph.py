@@ -1,0 +1,214 @@
+"""The graph of a one-dimensional ridge: smooth branches between ends and junctions, with arc length as coordinate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from prinfold._arrays import for_each_block
+from prinfold._typing import FloatArray, IntArray, Mesh
+from prinfold.algorithms.density_ridge import Flow, Flowed
+from prinfold.algorithms.ridge_nets import STEP, Net, net
+from prinfold.algorithms.ridge_wires import Path, degrees, wired
+from prinfold.exceptions import InvalidDataError
+from prinfold.files import storable
+from prinfold.geometry.curves import Cells, EvenCurve, by_arc_length
+from prinfold.geometry.footholds import Footholds
+from prinfold.geometry.projection import Projection, project_to_surface
+from prinfold.latent import Branches
+
+_KNOT = 0.5
+"""Distance between knots of a branch, in steps of the net: an eighth of a bandwidth."""
+
+_EQUAL = 1e-9
+"""Difference in log density between two halves of a branch below which they are as dense."""
+
+_N_STARTS = 6
+_BLOCK_ROWS = 1024
+
+
+class Location(NamedTuple):
+    """Where rows lie with respect to a graph.
+
+    ``branch`` (n,) is the number of the branch that each is nearest to, ``arc_length`` (n,) how far along it the
+    nearest point is, ``distance`` (n,) how far away. In two columns the distance is signed: positive to the left of
+    the branch, seen in the direction in which its arc length grows.
+    """
+
+    branch: IntArray
+    arc_length: FloatArray
+    distance: FloatArray
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class RidgeGraph:
+    """Branches of a ridge, each a smooth curve by arc length.
+
+    ``latent`` lays them end to end, longest first; ``points`` (K, D) and unit ``tangents`` (K, D) are at its nodes,
+    ``log_density`` (K,) too. ``places`` (V, D) are the ends and junctions, and ``ends`` (B, 2) the numbers of those
+    where each branch begins and ends, −1 for a closed one. A branch begins at its denser half; a closed one at its
+    densest node, towards the denser half.
+    """
+
+    latent: Branches
+    points: FloatArray
+    tangents: FloatArray
+    log_density: FloatArray
+    places: FloatArray
+    ends: IntArray
+
+    @classmethod
+    def of(cls, flow: Flow, ridge: Flowed) -> RidgeGraph:
+        """The graph of ridge points; ``flow`` carries points to the ridge where more of them are needed."""
+        if len(ridge.points) == 0:
+            raise InvalidDataError("a graph needs at least one ridge point, got none; use a larger bandwidth")
+        nodes = net(flow, ridge)
+        branches = _branches(nodes, wired(flow, nodes))
+        places, ends = _places(nodes, branches)
+        latent = Branches(
+            np.array([branch.curve.length for branch in branches]),
+            np.array([branch.closed for branch in branches]),
+            np.array([len(branch.curve.points) for branch in branches]),
+            float(np.median(nodes.length)),
+        )
+        points = np.concatenate([branch.curve.points for branch in branches])
+        tangents = np.concatenate([branch.curve.tangents for branch in branches])
+        return cls(latent, points, tangents, flow.density.log_density(points), places, ends)
+
+    # ------------------------------------------------------------------------------- the map
+
+    def point(self, Z: FloatArray) -> FloatArray:
+        """(n, D) points at coordinates (n, 1); beyond the end of a branch straight on."""
+        cells, t, past = self._cells(Z)
+        return np.asarray(cells.at(t) + past[:, None] * cells.slope(t))
+
+    def jacobian(self, Z: FloatArray) -> FloatArray:
+        """(n, D, 1) derivative of :meth:`point`."""
+        cells, t, _ = self._cells(Z)
+        return cells.slope(t)[:, :, None]
+
+    def bend(self, Z: FloatArray, directions: FloatArray) -> FloatArray:
+        """(n, 1, 1) second derivative of r·y with r the directions (n, D)."""
+        cells, t, past = self._cells(Z)
+        bend = np.where(past[:, None] == 0, cells.bend(t), 0.0)
+        return np.asarray(np.einsum("nd,nd->n", bend, directions)[:, None, None])
+
+    def mesh(self, resolution: int | None = None) -> Mesh:
+        """The branches cut into segments, between their nodes or between about ``resolution`` even ones."""
+        if resolution is None:
+            return Mesh(self.points, self.latent.nodes, self.latent.faces)
+        coarse = self.latent.refined(resolution)
+        return Mesh(self.point(coarse.nodes), coarse.nodes, coarse.faces)
+
+    # ------------------------------------------------------------------------------- from data
+
+    def nearest(self, X: FloatArray) -> Projection:
+        """The nearest point of any branch to each row, exactly."""
+        X = np.asarray(X, dtype=float)
+        n, D = X.shape
+        found = Projection(np.empty((n, 1)), np.empty((n, D)), np.empty(n), np.empty(n, dtype=bool))
+
+        def one(part: slice) -> None:
+            starts = self._footholds.starts(X[part], self.latent.domain, _N_STARTS)
+            block = project_to_surface(X[part], self.point, self.jacobian, self.latent.domain, starts, bend=self.bend)
+            for whole, rows in zip(found, block, strict=True):
+                whole[part] = rows
+
+        for_each_block(one, [slice(i, i + _BLOCK_ROWS) for i in range(0, n, _BLOCK_ROWS)])
+        return found
+
+    def locate(self, X: FloatArray) -> Location:
+        """Branch, arc length along it and distance of each row."""
+        found = self.nearest(X)
+        branch = self.latent.domain.piece(found.latent)
+        arc_length = found.latent[:, 0] - self.latent.domain.low[branch]
+        distance = np.sqrt(found.squared_distance)
+        if self.points.shape[1] == 2:
+            (tx, ty), (rx, ry) = self.jacobian(found.latent)[:, :, 0].T, (X - found.points).T
+            distance = np.where(tx * ry - ty * rx < 0, -distance, distance)
+        return Location(branch, arc_length, distance)
+
+    @property
+    def degrees(self) -> IntArray:
+        """(V,) how many branches begin or end at each place: 1 at an end, 3 or more at a junction."""
+        return np.bincount(self.ends[self.ends >= 0], minlength=len(self.places))
+
+    # ------------------------------------------------------------------------------- plumbing
+
+    def _cells(self, Z: FloatArray) -> tuple[Cells, FloatArray, FloatArray]:
+        """The cells that coordinates lie in, where in them (n,), and how far beyond the end of the branch (n,)."""
+        latent, domain = self.latent, self.latent.domain
+        branch = domain.piece(Z)
+        inside = domain.retract(Z)[:, 0]
+        past = np.where(latent.closed[branch], 0.0, Z[:, 0] - inside)
+        step = latent.steps[branch]
+        # A branch of no length still has a direction.
+        share = (inside - domain.low[branch]) / np.where(step > 0, step, 1.0)
+        cell = np.clip(share.astype(np.int64), 0, latent.cells[branch] - 1)
+        first = latent.first[branch]
+        a, b = first + cell, first + np.mod(cell + 1, latent.counts[branch])
+        width = np.where(step > 0, step, latent.gap)
+        start, end = self.points[a], self.points[b]
+        end = np.where(step[:, None] > 0, end, start + width[:, None] * self.tangents[a])
+        return Cells(start, end, self.tangents[a], self.tangents[b], width), share - cell, past
+
+    @cached_property
+    def _footholds(self) -> Footholds:
+        return Footholds(self.mesh())
+
+
+# ------------------------------------------------------------------------------------ from paths to branches
+
+
+class _Branch(NamedTuple):
+    """A branch in the making."""
+
+    path: Path
+    closed: bool
+    curve: EvenCurve
+
+
+def _branches(nodes: Net, paths: list[Path]) -> list[_Branch]:
+    """Paths in their direction, made smooth, longest first."""
+    count, found = degrees(paths), list[_Branch]()
+    for path in paths:
+        closed = len(path) > 1 and path[0] == path[-1] and count[path[0]] == 2
+        way = _canonical(nodes, path, closed)
+        found.append(_Branch(way, closed, _curve(nodes, way, closed)))
+    return sorted(found, key=lambda branch: (-branch.curve.length, branch.path))
+
+
+def _canonical(nodes: Net, path: Path, closed: bool) -> Path:
+    """The path begun and directed as the class says; where both halves are as dense, by the coordinates."""
+    if closed:
+        start = max(range(len(path) - 1), key=lambda i: (nodes.log_density[path[i]], -path[i]))
+        path = [*path[start:-1], *path[: start + 1]]
+    if len(path) == 1:
+        return path
+    step = np.linalg.norm(np.diff(nodes.points[path], axis=0), axis=1)
+    place, height = np.concatenate([[0.0], np.cumsum(step)]), nodes.log_density[path]
+    middle = 0.5 * (place[1:] + place[:-1]) / place[-1] - 0.5
+    tilt = float((step * middle * (height[1:] + height[:-1])).sum() / place[-1])
+    if abs(tilt) > _EQUAL:
+        return path[::-1] if tilt > 0 else path
+    return min(path, path[::-1], key=lambda way: nodes.points[way].tolist())
+
+
+def _curve(nodes: Net, path: Path, closed: bool) -> EvenCurve:
+    """The smooth curve through a path; that of a single node has no length, but a direction."""
+    if len(path) == 1:
+        return EvenCurve(nodes.points[[*path, *path]], nodes.tangent[[*path, *path]], 0.0)
+    points = nodes.points[path[:-1] if closed else path]
+    return by_arc_length(points, _KNOT * STEP * float(np.median(nodes.length[path])), closed)
+
+
+def _places(nodes: Net, branches: list[_Branch]) -> tuple[FloatArray, IntArray]:
+    """Where branches begin and end, and which of these places are the ends of each branch."""
+    ends = [(path[0], path[-1]) for path, closed, _ in branches if not closed]
+    number = {node: i for i, node in enumerate(sorted({end for pair in ends for end in pair}))}
+    names = [(-1, -1) if closed else (number[path[0]], number[path[-1]]) for path, closed, _ in branches]
+    return nodes.points[list(number)], np.asarray(names, dtype=np.int64)

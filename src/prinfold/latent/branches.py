@@ -1,0 +1,117 @@
+"""Branches of a graph laid end to end: the coordinate is arc length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.geometry.intervals import Intervals
+from prinfold.latent.base import FlatSpace, refuse_too_many, unique_edges
+
+_FEWEST = {False: 2, True: 3}
+"""Nodes that an open and a closed branch need for their segments."""
+
+
+@dataclass(frozen=True, eq=False)
+class Branches(FlatSpace):
+    """B branches of ``lengths`` (B,), one after another with a ``gap`` between, each with ``counts`` (B,) even nodes.
+
+    A coordinate is the length travelled, from 0 at the beginning of the first branch; one in a gap is outside the
+    domain. A ``closed`` branch returns to its beginning: its last node is one step short of it.
+    """
+
+    lengths: FloatArray
+    closed: BoolArray
+    counts: IntArray
+    gap: float
+
+    def __post_init__(self) -> None:
+        lengths, closed = np.array(self.lengths, dtype=float), np.array(self.closed, dtype=bool)
+        counts = np.array(self.counts, dtype=np.int64)
+        if lengths.ndim != 1 or not len(lengths) or not np.isfinite(lengths).all() or (lengths < 0).any():
+            raise InvalidParameterError(f"branches need lengths of at least zero, one for each, got {lengths}")
+        if closed.shape != lengths.shape or counts.shape != lengths.shape or (lengths[closed] == 0).any():
+            raise InvalidParameterError(
+                f"each of the {len(lengths)} branches needs a count of nodes and whether it is closed, "
+                f"which one of no length cannot be; got shapes {counts.shape} and {closed.shape}"
+            )
+        if (counts < np.where(closed, _FEWEST[True], _FEWEST[False])).any():
+            raise InvalidParameterError(f"an open branch needs two nodes, a closed one three; got {counts}")
+        if not (np.isfinite(self.gap) and self.gap > 0):
+            raise InvalidParameterError(f"the gap between branches must be above zero, got {self.gap}")
+        refuse_too_many(int(counts.sum()))
+        for name, array in (("lengths", lengths), ("closed", closed), ("counts", counts)):
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    @cached_property
+    def domain(self) -> Intervals:
+        low = np.concatenate([[0.0], np.cumsum(self.lengths[:-1] + self.gap)])
+        return Intervals(low, low + self.lengths, self.closed)
+
+    @property
+    def n_branches(self) -> int:
+        """How many there are."""
+        return len(self.lengths)
+
+    @cached_property
+    def first(self) -> IntArray:
+        """(B,) number of the first node of each branch."""
+        return np.concatenate([[0], np.cumsum(self.counts[:-1])])
+
+    @cached_property
+    def cells(self) -> IntArray:
+        """(B,) segments between neighbouring nodes of each branch."""
+        return np.asarray(np.where(self.closed, self.counts, self.counts - 1))
+
+    @cached_property
+    def steps(self) -> FloatArray:
+        """(B,) length of each of them."""
+        return np.asarray(self.lengths / self.cells)
+
+    @cached_property
+    def nodes(self) -> FloatArray:
+        branch = np.repeat(np.arange(self.n_branches), self.counts)
+        place = np.arange(len(branch)) - self.first[branch]
+        z = self.domain.low[branch] + place * self.steps[branch]
+        last = ~self.closed[branch] & (place == self.cells[branch])
+        return np.where(last, self.domain.high[branch], z)[:, None]
+
+    @cached_property
+    def spacing(self) -> float:
+        steps = self.steps[self.steps > 0]
+        return float(steps.min()) if len(steps) else self.gap
+
+    @cached_property
+    def edges(self) -> IntArray:
+        return unique_edges(self.faces)
+
+    @cached_property
+    def faces(self) -> IntArray:
+        """Segments between neighbours, that of a closed branch back to its beginning included."""
+        branch = np.repeat(np.arange(self.n_branches), self.cells)
+        place = np.arange(len(branch)) - np.repeat(np.cumsum(self.cells) - self.cells, self.cells)
+        after = np.mod(place + 1, self.counts[branch])
+        return np.stack([self.first[branch] + place, self.first[branch] + after], axis=1)
+
+    def refined(self, resolution: int) -> Branches:
+        """The same branches with about ``resolution`` nodes in all, shared out by length."""
+        total = float(self.lengths.sum())
+        share = self.lengths / total if total > 0 else np.zeros(self.n_branches)
+        fewest = np.where(self.closed, _FEWEST[True], _FEWEST[False])
+        return self._with(np.maximum(np.round(resolution * share).astype(np.int64), fewest))
+
+    def thinned(self) -> Branches:
+        fewest = np.where(self.closed, _FEWEST[True], _FEWEST[False])
+        return self._with(np.maximum((self.counts + 1) // 2, fewest))
+
+    @property
+    def chart_labels(self) -> tuple[str, ...]:
+        return ("arc length",)
+
+    def _with(self, counts: IntArray) -> Branches:
+        return Branches(self.lengths, self.closed, counts, self.gap)
