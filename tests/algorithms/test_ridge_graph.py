@@ -80,18 +80,21 @@ def test_branches_ends_and_junctions_are_those_of_the_true_curves(known):
 
 
 def test_the_coordinate_is_arc_length(known):
-    g = known[2]
-    Z = g.latent.refined(5000).nodes
-    assert_allclose(np.linalg.norm(g.jacobian(Z)[:, :, 0], axis=1), 1.0, atol=3e-4)
+    name, _, g, _ = known
+    speed = np.linalg.norm(g.jacobian(g.latent.refined(20_000).nodes)[:, :, 0], axis=1)
+    # A joint may turn in a corner, which an even speed would take very many cells.
+    assert_allclose(speed, 1.0, atol=1e-3 if name in {"circle", "spiral", "line"} else 0.025)
+    assert np.quantile(np.abs(speed - 1.0), 0.99) < 1e-3
     for b, (low, high) in enumerate(zip(g.latent.domain.low, g.latent.domain.high, strict=True)):
-        line = g.point(np.linspace(low, np.nextafter(high, low), 20_000)[:, None])
-        assert_allclose(np.linalg.norm(np.diff(line, axis=0), axis=1).sum(), g.latent.lengths[b], rtol=1e-4)
+        Z = np.linspace(low, np.nextafter(high, low), 20_000)
+        travelled = np.cumsum(np.linalg.norm(np.diff(g.point(Z[:, None]), axis=0), axis=1))
+        assert_allclose(travelled, (Z - low)[1:], rtol=0, atol=1.1e-4 * g.latent.lengths[b])
 
 
 def test_the_jacobian_is_the_derivative_of_the_map(known):
     g = known[2]
     Z = np.vstack([g.latent.nodes, g.latent.refined(200).nodes])
-    step = 1e-7
+    step = 1e-9
     slope = (g.point(Z + step) - g.point(Z - step)) / (2 * step)
     assert_allclose(g.jacobian(Z)[:, :, 0], slope, atol=1e-6)
 

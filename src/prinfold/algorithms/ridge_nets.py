@@ -5,7 +5,7 @@ Nodes are a quarter of a bandwidth apart. They come densest first, which no moti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import NamedTuple
 
@@ -29,6 +29,9 @@ SHARE = 0.25
 
 _ROUNDS = 32
 """Steps that a bridge may be long: eight bandwidths, which the share above allows nothing to reach but a plain."""
+
+_CORRECTIONS = 100
+"""Steps of the flow after which a place a step ahead was not near the ridge."""
 
 _NEAR = 24
 """Neighbours looked at. Nodes a step apart have about five within reach on one ridge, ten where two cross."""
@@ -72,7 +75,7 @@ def grown(flow: Flow, nodes: Net) -> Net:
     From each such front one step is taken along the ridge and corrected by the flow, again and again, until the ridge
     ends, the density falls below a share of that where the growth began, or another node comes into reach.
     """
-    m = len(nodes.points)
+    flow, m = replace(flow, max_iter=min(flow.max_iter, _CORRECTIONS)), len(nodes.points)
     fronts = _Fronts(
         np.tile(np.arange(m), 2), np.concatenate([nodes.tangent, -nodes.tangent]), np.tile(nodes.log_density, 2)
     )

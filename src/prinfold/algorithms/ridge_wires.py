@@ -6,14 +6,16 @@
    ahead of it within two bandwidths, if the density on the way is nowhere below a quarter of that at the sparser of the
    two. Three wires at a node make it a junction.
 3. Growth that led nowhere is taken back to the last ridge point of a row.
-4. No branch is shorter than two bandwidths. The junctions at both ends of such a one become one at its densest node,
-   so that a crossing, where ridges share a part of their way, has one junction; one with a free end that hangs on a
+4. A loop no longer than a circle with the bandwidth as its radius is none: the side with the sparsest place goes. No
+   branch is shorter than two bandwidths: the junctions at both ends of such a one become one at its densest node, so
+   that a crossing, where ridges share a part of their way, has one junction; one with a free end that hangs on a
    junction goes, the shortest first, and so do fragments, but for the last. What then meets two by two is one branch.
 """
 
 from __future__ import annotations
 
-from math import log
+from heapq import heappop, heappush
+from math import log, pi
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +33,9 @@ _LOOKS = 7
 
 _DETOUR = 3.0
 """How many times longer than the straight way a chain must be to be joined to itself."""
+
+_LOOP = 2.0 * pi
+"""Bandwidths that a loop must be long: smaller rings than one of radius 1.6 have so small a ridge, or none."""
 
 SHORTEST = 2.0
 """Bandwidths that a branch must be long to be kept."""
@@ -134,7 +139,8 @@ def _leads(flow: Flow, nodes: Net, a: IntArray, b: IntArray) -> BoolArray:
     share = np.arange(1, _LOOKS + 1) / (_LOOKS + 1.0)
     start, end = nodes.points[a], nodes.points[b]
     way = start[:, None] + share[:, None] * (end - start)[:, None]
-    height = flow.density.log_density(way.reshape(-1, start.shape[1])).reshape(len(a), _LOOKS)
+    way = way.reshape(-1, start.shape[1])
+    height = flow.density.log_density(way if flow.sphere is None else flow.sphere.retract(way)).reshape(-1, _LOOKS)
     floor = np.minimum(nodes.log_density[a], nodes.log_density[b]) + log(SHARE)
     return np.asarray(height.min(axis=1) >= floor)
 
@@ -194,9 +200,10 @@ def in_bandwidths(nodes: Net, path: Path) -> float:
 
 
 def simplified(branches: list[Path], nodes: Net, shortest: float = SHORTEST) -> list[Path]:
-    """Without short ways between junctions, spurs and fragments."""
+    """Without small loops, short ways between junctions, spurs and fragments."""
     while True:
         before = len(branches)
+        branches = _merged(_without_loops(branches, nodes))
         branches = _merged(_contracted(branches, nodes, shortest))
         branches = _merged(_without_spurs(branches, nodes, shortest))
         if len(branches) == before:
@@ -210,6 +217,49 @@ def degrees(branches: list[Path]) -> dict[int, int]:
         for end in (path[0], path[-1]):
             count[end] = count.get(end, 0) + 1
     return count
+
+
+def _without_loops(branches: list[Path], nodes: Net) -> list[Path]:
+    """Open small loops where they are sparsest."""
+    length = [in_bandwidths(nodes, path) for path in branches]
+    around: dict[int, list[int]] = {}
+    for number, path in enumerate(branches):
+        for end in {path[0], path[-1]}:
+            around.setdefault(end, []).append(number)
+    count, gone = degrees(branches), set[int]()
+    for number in sorted(range(len(branches)), key=lambda i: (nodes.log_density[branches[i]].min(), i)):
+        a, b = branches[number][0], branches[number][-1]
+        if length[number] >= _LOOP or (count[a] < 3 and count[b] < 3):
+            continue
+        if _detour(branches, length, around, gone | {number}, a, b, _LOOP - length[number]):
+            gone.add(number)
+    return [path for number, path in enumerate(branches) if number not in gone]
+
+
+def _detour(
+    branches: list[Path],
+    length: list[float],
+    around: dict[int, list[int]],
+    barred: set[int],
+    a: int,
+    b: int,
+    longest: float,
+) -> bool:
+    """Whether one gets from a to b in less than ``longest``, by Dijkstra's search, without the barred branches."""
+    heap, done = [(0.0, a)], set[int]()
+    while heap:
+        way, node = heappop(heap)
+        if node == b:
+            return True
+        if node in done:
+            continue
+        done.add(node)
+        for number in around[node]:
+            path = branches[number]
+            other = path[-1] if path[0] == node else path[0]
+            if number not in barred and way + length[number] < longest:
+                heappush(heap, (way + length[number], other))
+    return False
 
 
 def _contracted(branches: list[Path], nodes: Net, shortest: float) -> list[Path]:

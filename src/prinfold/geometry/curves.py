@@ -19,9 +19,13 @@ _PIECES = 8
 """Parts of a cell, the lengths of which are summed by three-point Gauss rules."""
 
 _EVEN = 1e-4
-"""Greatest deviation of the speed from one that a curve by arc length may have."""
+"""Share of the length of a curve by which its coordinate may differ from the length travelled along it."""
 
-_DOUBLINGS = 6
+_STEADY = 0.02
+"""By how much the speed along a curve by arc length may differ from one anywhere, as it does in corners."""
+
+_DOUBLINGS = 4
+"""How often the steps may be halved to get there."""
 
 
 class EvenCurve(NamedTuple):
@@ -95,16 +99,17 @@ def through(points: FloatArray, closed: bool) -> Cells:
 def by_arc_length(points: FloatArray, spacing: float, closed: bool) -> EvenCurve:
     """The smooth curve through points (m, D) at even steps of arc length, about ``spacing`` or as fine as it takes.
 
-    Cells made of what comes back have a speed within 1e-4 of one, unless the curve has a corner.
+    Along the cells made of what comes back the length travelled is the coordinate, to 1e-4 of the whole.
     """
     cells = through(points, closed)
-    share, length = _lengths(cells)
+    travelled, length = _lengths(cells)
     steps = max(int(np.ceil(length / spacing)), 3 if closed else 1)
+    curve = _evenly(cells, travelled, length, steps, closed)
     for _ in range(_DOUBLINGS):
-        curve = _evenly(cells, share, length, steps, closed)
-        if _unevenness(curve, closed) <= _EVEN:
+        if _is_even(curve, closed):
             break
         steps *= 2
+        curve = _evenly(cells, travelled, length, steps, closed)
     return curve
 
 
@@ -156,11 +161,13 @@ def _from_part(cells: Cells, part: IntArray, t: FloatArray) -> FloatArray:
     return np.asarray(total * (t - begin) * cells.width)
 
 
-def _unevenness(curve: EvenCurve, closed: bool) -> float:
-    """How far from one the speed of the cells between even steps gets."""
+def _is_even(curve: EvenCurve, closed: bool) -> bool:
+    """Whether the length travelled along the cells between even steps is the coordinate."""
     last = np.roll(np.arange(len(curve.points)), -1) if closed else np.arange(1, len(curve.points))
-    first = np.arange(len(last))
-    width = np.full(len(last), curve.length / len(last))
+    first, steps = np.arange(len(last)), len(last)
+    width = np.full(steps, curve.length / steps)
     cells = Cells(curve.points[first], curve.points[last], curve.tangents[first], curve.tangents[last], width)
-    looks = [np.linalg.norm(cells.slope(np.full(len(last), t)), axis=1) for t in (0.15, 0.3, 0.5, 0.7, 0.85)]
-    return float(np.abs(np.stack(looks) - 1.0).max())
+    nodes, weights = np.polynomial.legendre.leggauss(5)
+    ahead = np.stack([np.linalg.norm(cells.slope(np.full(steps, 0.5 * (1.0 + t))), axis=1) for t in nodes]) - 1.0
+    whole = float(np.abs(np.cumsum(0.5 * weights @ ahead)).max()) / steps
+    return whole <= _EVEN and float(np.abs(ahead).max()) <= _STEADY
