@@ -17,10 +17,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.algorithms.bandwidths import likelihood
 from prinfold.algorithms.densities import KernelDensity
 from prinfold.algorithms.density_ridge import Flow, Flowed, Status
-from prinfold.algorithms.kernel_density import LeaveOneOut, likelihood_bandwidth
-from prinfold.kernels.profiles import Gaussian
 from prinfold.kernels.wavelets import MAD
 
 _PAIRS_ASKED, _PAIRS_HELD = 2**23, 2**18
@@ -28,9 +27,6 @@ _LEAST_ASKED = 200
 """Pairs of samples that one look at a bandwidth takes, at the most; those held at once; and the samples asked at least.
 
 Of n samples all are asked while n² is within the first, and otherwise as many, evenly spread, as make so many pairs."""
-
-_PAIRS_LIKELY = 2**19
-"""Pairs of points asked for the likeliest bandwidth: those of 700 all, of 7000 one in a hundred, to within some 2 %."""
 
 _REACH = 7.0
 """Bandwidths beyond which a sample counts for nothing: exp(−24) of one nearby."""
@@ -56,11 +52,16 @@ class Points(NamedTuple):
         """(n, 2) both."""
         return np.column_stack(self)
 
+    @property
+    def different(self) -> tuple[FloatArray, FloatArray]:
+        """(m, 2) rows that are all different, and (m,) how often each comes."""
+        rows, count = np.unique(self.rows, axis=0, return_counts=True)
+        return rows, count.astype(float)
+
 
 def carry(points: Points, bandwidth: float) -> Flowed:
     """Where the ridge of the points' own density takes each of them."""
-    rows, count = np.unique(points.rows, axis=0, return_counts=True)
-    return Flow(KernelDensity(rows, count.astype(float), bandwidth), 1)(points.rows)
+    return Flow(KernelDensity(*points.different, bandwidth), 1)(points.rows)
 
 
 def height(flowed: Flowed, time: FloatArray) -> FloatArray:
@@ -94,9 +95,7 @@ def noise_of_differences(time: FloatArray, value: FloatArray) -> float:
 
 def by_likelihood(points: Points) -> float:
     """The bandwidth with which the points, each left out in turn, are likeliest: that of section 5.3.1."""
-    rows, count = np.unique(points.rows, axis=0, return_counts=True)
-    told = LeaveOneOut.of(rows, count.astype(float), _PAIRS_LIKELY, robust=True)
-    return likelihood_bandwidth([told], Gaussian())
+    return likelihood(*points.different, 1, np.random.default_rng(0))
 
 
 def by_prediction(points: Points) -> float:
