@@ -98,13 +98,13 @@ def by_likelihood(points: Points) -> float:
     return likelihood(*points.different, 1, np.random.default_rng(0))
 
 
-def by_prediction(points: Points) -> float:
-    """The bandwidth, no smaller than the likeliest, with which each value is predicted best by the others.
+def by_prediction(points: Points, least: float | None = None) -> float:
+    """The bandwidth, no smaller than the likeliest or what is given, with which each value is predicted best by others.
 
     The prediction is local linear regression on time, which the ridge is for large bandwidths. Below the likeliest
     bandwidth there is no curve to speak of: points are too far apart to see each other.
     """
-    n, low = len(points.time), by_likelihood(points)
+    n, low = len(points.time), by_likelihood(points) if least is None else least
     high = max(low, _WIDEST * float(np.ptp(points.time)))
     asked = np.unique(np.linspace(0, n - 1, min(n, max(_LEAST_ASKED, _PAIRS_ASKED // n))).round().astype(np.intp))
 
