@@ -162,3 +162,34 @@ def test_thinned_has_fewer_nodes_of_the_same_region():
 def test_what_makes_no_region_is_refused(arguments, match):
     with pytest.raises(InvalidParameterError, match=match):
         Cloud(*arguments)
+
+
+def test_a_bandwidth_is_a_unit_of_the_coordinates():
+    """Kernels h wide are kernels of width 1 with everything else h times as large."""
+    here = ring()
+    there = Cloud(3.0 * here.centres, here.weight, here.profile, here.threshold, bandwidth=3.0)
+    Z = np.random.default_rng(2).uniform(-9, 9, (200, 2))
+    assert_array_equal(there.domain.contains(3.0 * Z), here.domain.contains(Z))
+    assert_allclose(there.domain.retract(3.0 * Z), 3.0 * here.domain.retract(Z), atol=1e-9)
+    value, gradient, hessian = there.mixture.log_density_hessian(3.0 * Z)
+    expected = here.mixture.log_density_hessian(Z)
+    assert_allclose(value, expected[0], atol=1e-12)
+    assert_allclose(gradient, expected[1] / 3.0, atol=1e-12)
+    assert_allclose(hessian, expected[2] / 9.0, atol=1e-12)
+    for one, other in ((here, there), (here.refined(20), there.refined(20))):
+        assert_allclose(other.nodes, 3.0 * one.nodes, atol=1e-9)
+        assert_array_equal(other.faces, one.faces)
+        assert_allclose(other.spacing, 3.0 * one.spacing)
+
+
+def test_a_lattice_may_have_other_numbers_of_nodes_along_each_axis():
+    space = ring()
+    wide, tall = space.tiled((30, 12)), space.tiled((12, 30))
+    assert_allclose(mesh_volume(wide.nodes, wide.faces), mesh_volume(tall.nodes, tall.faces), rtol=0.05)
+    assert_array_equal(space.tiled((20, 20)).nodes, space.refined(20).nodes)
+
+
+@pytest.mark.parametrize("bandwidth", [0.0, -1.0, np.inf, np.nan])
+def test_a_bandwidth_that_is_none_is_refused(bandwidth):
+    with pytest.raises(InvalidParameterError, match="bandwidth of a latent density must be above 0"):
+        Cloud(np.zeros((2, 2)), np.ones(2), GAUSSIAN, 0.3, bandwidth=bandwidth)

@@ -356,6 +356,28 @@ class Mixture:
         return cast(Pairs, _NearPairs(delta, centre, cuts, m)), lonely
 
 
+@dataclass(frozen=True, eq=False)
+class WideMixture:
+    """The log-density of a mixture whose kernels have a ``bandwidth``; ``mixture`` is the same in units of that."""
+
+    mixture: Mixture
+    bandwidth: float
+
+    def log_density(self, Z: FloatArray) -> FloatArray:
+        """(n,) log of Σ w_j k(‖z − c_j‖² / h²) / Σ w_j."""
+        return self.mixture.log_density(Z / self.bandwidth)
+
+    def log_density_gradient(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The same with its gradient (n, Q)."""
+        value, gradient = self.mixture.log_density_gradient(Z / self.bandwidth)
+        return value, gradient / self.bandwidth
+
+    def log_density_hessian(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The same with its gradient (n, Q) and Hessian (n, Q, Q)."""
+        value, gradient, hessian = self.mixture.log_density_hessian(Z / self.bandwidth)
+        return value, gradient / self.bandwidth, hessian / self.bandwidth**2
+
+
 def _slices(n: int, size: int) -> Iterator[slice]:
     return (slice(i, min(i + size, n)) for i in range(0, n, size))
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from math import log
+from math import isfinite, log
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.geometry.region import Region
-from prinfold.kernels.mixtures import Mixture
+from prinfold.geometry.region import LogDensity, Region
+from prinfold.kernels.mixtures import Mixture, WideMixture
 from prinfold.kernels.profiles import PROFILES, Gaussian, Power
 from prinfold.latent.base import FlatSpace, edges_of, unique_edges
 from prinfold.latent.lattice import grid
@@ -35,16 +35,18 @@ _SMALLEST_REACH = 3.0
 
 @dataclass(frozen=True, eq=False)
 class Cloud(FlatSpace):
-    """Kernels of bandwidth 1 at ``centres`` (m, Q), and the region where their density is at least ``threshold``.
+    """Kernels at ``centres`` (m, Q), and the region where their density is at least ``threshold``.
 
     The density Σ w k / Σ w is relative to that of a single kernel at its peak, k(0) = 1. Nodes are the centres inside;
-    the region may have holes and several pieces.
+    the region may have holes and several pieces. Where latent coordinates have units of their own, ``bandwidth`` is
+    that of the kernels in them; else it is the unit.
     """
 
     centres: FloatArray
     weight: FloatArray
     profile: Gaussian | Power
     threshold: float
+    bandwidth: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
         centres, weight = np.array(self.centres, dtype=float), np.array(self.weight, dtype=float)
@@ -53,6 +55,8 @@ class Cloud(FlatSpace):
         if weight.shape != centres.shape[:1] or not np.isfinite(weight).all() or not (weight > 0).all():
             raise InvalidParameterError(f"each of the {len(centres)} latent points needs a finite weight above zero")
         _check_profile(self.profile)
+        if not (self.bandwidth > 0 and isfinite(self.bandwidth)):
+            raise InvalidParameterError(f"the bandwidth of a latent density must be above 0, got {self.bandwidth}")
         for name, array in (("centres", centres), ("weight", weight)):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
@@ -62,9 +66,11 @@ class Cloud(FlatSpace):
             )
 
     @cached_property
-    def mixture(self) -> Mixture:
+    def mixture(self) -> LogDensity:
         """The kernels with their weights, which give the density."""
-        return Mixture(self.centres, self.weight, self.profile)
+        if self.bandwidth == 1.0:
+            return Mixture(self.centres, self.weight, self.profile)
+        return WideMixture(Mixture(self.centres / self.bandwidth, self.weight, self.profile), self.bandwidth)
 
     @cached_property
     def domain(self) -> Region:
@@ -112,13 +118,17 @@ class Cloud(FlatSpace):
 
         Simplices across the contour are cut off there. Pieces that fall between the nodes of the lattice are missing.
         """
-        if resolution not in self._tilings:
+        return self.tiled((resolution,) * self.n_columns)
+
+    def tiled(self, shape: tuple[int, ...]) -> Tiles:
+        """The same from a lattice with so many nodes along each axis."""
+        if shape not in self._tilings:
             low, high = self._box
-            lattice = grid(*(resolution,) * self.n_columns)
+            lattice = grid(*shape)
             places = low + (lattice.nodes + 1.0) / 2.0 * (high - low)
             self._tilings.clear()  # the last is kept: every projection asks for the same one
-            self._tilings[resolution] = self._with(*_cut_off(self.domain, places, lattice.faces))
-        return self._tilings[resolution]
+            self._tilings[shape] = self._with(*_cut_off(self.domain, places, lattice.faces))
+        return self._tilings[shape]
 
     def thinned(self) -> Tiles:
         kept = self.nodes[:: 2**self.n_columns]
@@ -129,7 +139,7 @@ class Cloud(FlatSpace):
         return int(self.centres.shape[1])
 
     @cached_property
-    def _tilings(self) -> dict[int, Tiles]:
+    def _tilings(self) -> dict[tuple[int, ...], Tiles]:
         return {}
 
     @cached_property
@@ -140,7 +150,7 @@ class Cloud(FlatSpace):
     def _box(self) -> tuple[FloatArray, FloatArray]:
         """Corners of a box around the region, to a step of a coarse lattice."""
         # The density is a mean of kernels, so that at least one of them is as high as the threshold.
-        radius = _radius(self.profile, self.threshold)
+        radius = self.bandwidth * _radius(self.profile, self.threshold)
         low, high = self.centres.min(axis=0) - radius, self.centres.max(axis=0) + radius
         per_axis = int(_PROBES ** (1.0 / self.n_columns))
         if per_axis < 4:
@@ -151,7 +161,8 @@ class Cloud(FlatSpace):
         return np.maximum(low, known.min(axis=0) - step), np.minimum(high, known.max(axis=0) + step)
 
     def _with(self, places: FloatArray, corners: IntArray) -> Tiles:
-        return Tiles(self.centres, self.weight, self.profile, self.threshold, places, corners)
+        kernels = self.centres, self.weight, self.profile, self.threshold
+        return Tiles(*kernels, places, corners, bandwidth=self.bandwidth)
 
     def _stay_inside(self, nodes: FloatArray, pairs: IntArray) -> BoolArray:
         """(E,) whether the straight way between the nodes of each pair lies in the region, as far as one can see."""
