@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
+from tests.properties.cases import cloud, random_rotation
 
 from prinfold import datasets
 from prinfold.algorithms import ridge_embedding, ridge_sheets
@@ -22,7 +24,6 @@ from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidPara
 from prinfold.files import _decode, _encode
 from prinfold.kernels.profiles import Gaussian
 from prinfold.latent import Cloud
-from tests.properties.cases import cloud, random_rotation
 
 
 def ridge(X, bandwidth, dimension=2):
@@ -119,8 +120,8 @@ def test_a_swiss_roll_is_unrolled():
     off = data.surface.distance(vertices)
     assert np.sqrt(np.mean(off**2)) < 0.25
     # The ridge itself is as near.
-    flow, points = ridge(data.X, 1.2)
-    assert np.sqrt(np.mean(off**2)) < 1.2 * np.sqrt(np.mean(data.surface.distance(points.points) ** 2))
+    points = ridge(data.X, 1.2)[1].points
+    assert np.sqrt(np.mean(off**2)) < 1.2 * np.sqrt(np.mean(data.surface.distance(points) ** 2))
 
 
 def test_the_surface_is_the_ridge(known):
@@ -361,7 +362,7 @@ def test_neighbours_lie_along_the_ridge_and_not_on_the_next_layer():
     across = layers[pairs[:, 0], 2] != layers[pairs[:, 1], 2]
     steep = np.linalg.norm(layers[pairs[:, 0], :2] - layers[pairs[:, 1], :2], axis=1) < 1.1
     assert not (across & steep).any()
-    assert (across.sum(), (~across).sum()) != (0, 0)
+    assert (~across).sum() > 2 * len(layers)
 
 
 def test_pieces_lie_side_by_side_with_a_gap():
@@ -370,7 +371,7 @@ def test_pieces_lie_side_by_side_with_a_gap():
     spacing = 0.5 * bandwidth
     spans = [(z.min(), z.max()) for z in (c.latent.centres[c.piece == i, 0] for i in range(c.piece.max() + 1))]
     spans.sort()
-    for (_, high), (low, _) in zip(spans[:-1], spans[1:], strict=True):
+    for (_, high), (low, _) in pairwise(spans):
         assert_allclose(low - high, ridge_embedding.GAP * spacing, rtol=1e-9)
     between = np.array([[0.5 * (spans[0][1] + spans[1][0]), 0.0]])
     assert not c.latent.domain.contains(between).any()
