@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from prinfold.algorithms.densities import Density, KernelDensity
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import _decode, _encode
-from prinfold.kernels.gaussian_sums import BallSums, DenseSums
+from prinfold.kernels.dense_sums import DenseSums
+from prinfold.kernels.patches import PatchedSums
 
 DIMENSIONS = [1, 2, 3, 5, 12]
 M = 300
@@ -138,12 +141,13 @@ def test_far_rows_have_finite_densities_that_fall_off(make, far):
 
 
 @cases
-def test_a_density_can_be_written_to_a_file(make):
+def test_a_density_can_be_written_to_a_file_and_pickled(make):
     density = make()
     arrays = {}
-    again = _decode(_encode(density, "density", arrays), arrays)
     X = near(density, 5)
-    assert_array_equal(again.derivatives(X).hessian, density.derivatives(X).hessian)
+    expected = density.derivatives(X).hessian
+    for again in (_decode(_encode(density, "density", arrays), arrays), pickle.loads(pickle.dumps(density))):
+        assert_array_equal(again.derivatives(X).hessian, expected)
     assert isinstance(density, Density)
 
 
@@ -235,13 +239,13 @@ def test_data_far_from_zero_keep_their_digits():
         assert_allclose(one, two, rtol=1e-12, atol=1e-9)
 
 
-@pytest.mark.parametrize("D", [1, 2, 3])
+@pytest.mark.parametrize("D", [1, 2])
 def test_crowds_put_together_stay_near_the_exact_density(D):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, D))
     exact, fast = (KernelDensity(X, np.ones(5000), 0.8, each) for each in ("exact", "compressed"))
-    assert isinstance(fast._sums, BallSums)
-    assert (fast._sums._compressed is None) == (D == 3)  # too few rows in a cell there
+    assert isinstance(fast._sums, PatchedSums)
+    assert fast._sums.sums._compressed is not None
     places = X[::50]
     for one, two, atol in zip(fast.derivatives(places), exact.derivatives(places), (1e-4, 3e-4, 1e-3), strict=True):
         assert_allclose(one, two, atol=atol)

@@ -12,15 +12,10 @@ from threadpoolctl import threadpool_limits
 
 from prinfold.kernels.ball_lists import Groups, compress, group_places, reach_within
 from prinfold.kernels.ball_sums import sum_balls
-from prinfold.kernels.gaussian_sums import (
-    ACCURACY,
-    Accuracy,
-    BallSums,
-    DenseSums,
-    Moments,
-    alone,
-    make_sums,
-)
+from prinfold.kernels.dense_sums import DenseSums
+from prinfold.kernels.gaussian_sums import ACCURACY, Accuracy, BallSums, make_sums
+from prinfold.kernels.moments import Moments, alone
+from prinfold.kernels.patches import PatchedSums, patched
 
 DIMENSIONS = [1, 2, 3, 5, 12]
 dimensions = pytest.mark.parametrize("D", DIMENSIONS)
@@ -136,6 +131,7 @@ def test_threads_change_nothing(D, monkeypatch):
     Z, sums = places(C, 400), BallSums(C, w, FINE)
     expected = sums.moments(Z)
     monkeypatch.setattr("prinfold.kernels.gaussian_sums._ROWS_ON_THREADS", 1)
+    monkeypatch.setattr("prinfold.kernels.dense_sums._ROWS_ON_THREADS", 1)
     monkeypatch.setattr("prinfold.kernels.gaussian_sums._ROWS_PER_PART", 37)
     with threadpool_limits(2):
         assert_same(sums.moments(Z), expected, rtol=0)
@@ -364,6 +360,97 @@ def test_groups_do_not_hang_on_what_else_is_there():
     assert sorted(np.diff(far.cuts)) == [1, 2]
 
 
+# -------------------------------------------------------------------------------------------------- patches
+
+
+class OneKernel:
+    """A single kernel at c, by the definition."""
+
+    def __init__(self, c):
+        self.c = c
+
+    def moments(self, Z):
+        return reference(self.c[None], np.ones(1), Z)
+
+    def log_sum(self, Z):
+        return self.moments(Z).log_sum
+
+
+@pytest.mark.parametrize("D", [1, 2, 3])
+def test_on_a_patch_a_single_kernel_is_off_by_no_more_than_stated(D):
+    rng = np.random.default_rng(0)
+    Z = np.concatenate([rng.uniform(0, 0.4, (100, D)), 0.4 * rng.integers(0, 2, (10, D)) - 1e-12])
+    Z = Z[(Z >= 0).all(axis=1)]
+    worst = np.zeros(3)
+    for r in np.linspace(0, 6, 13):
+        for direction in [np.eye(D)[0], np.ones(D), *rng.normal(size=(4, D))]:
+            kernel = OneKernel(0.2 + r * direction / np.linalg.norm(direction))
+            found = PatchedSums(kernel, np.zeros(D), np.zeros((1, D))).moments(Z)
+            off = [a - b for a, b in zip(raw(found, np.ones(1)), raw(kernel.moments(Z), np.ones(1)), strict=True)]
+            size = np.abs(off[0]), np.linalg.norm(off[1], axis=1), np.linalg.norm(off[2], ord=2, axis=(1, 2))
+            worst = np.maximum(worst, [each.max() for each in size])
+    assert (worst <= [8e-10, 3e-8, 8e-7]).all()
+    assert (worst >= [1e-12, 1e-11, 1e-9]).all()
+
+
+@pytest.mark.parametrize("D", [1, 2, 3])
+def test_patches_are_the_sums_and_their_own_derivatives(D):
+    C, w = crowded(D, 8000)
+    balls = BallSums(C, w, FINE)
+    sums = patched(balls, C)
+    Z = np.concatenate([places(C, 300, off=0.2), 8.0 + np.arange(5 * D).reshape(5, D)])
+    on = sums._patch_of(Z) >= 0
+    assert 0.5 < on.mean() < 1.0
+    at, expected = sums.moments(Z), reference(C, w, Z)
+    for one, two, atol in zip(at, expected, (1e-8, 1e-7, 2e-6), strict=True):
+        assert_allclose(one, two, atol=atol)
+    assert_allclose(sums.log_sum(Z), at.log_sum, rtol=1e-13)
+    inside = Z[on][:20]
+    inside = sums._centre[sums._patch_of(inside)] + 0.9 * (inside - sums._centre[sums._patch_of(inside)])
+    assert_allclose(sums.moments(inside).shift, slopes(sums.log_sum, inside, 1e-5), atol=1e-9)
+    bend = slopes(lambda z: sums.moments(z).shift, inside, 1e-5)
+    assert_allclose(sums.moments(inside).spread - np.eye(D), bend, atol=1e-8)
+
+
+@pytest.mark.parametrize("D", [1, 2, 3])
+@pytest.mark.parametrize("accuracy", ["truncated", "compressed"])
+def test_what_a_patch_gives_does_not_hang_on_what_was_asked_before(D, accuracy):
+    C, w = crowded(D, 4000)
+    Z = np.concatenate([places(C, 60, off=0.2), np.full((1, D), 1e150)])
+    together = make_sums(C, w, ACCURACY[accuracy]).moments(Z)
+    other = make_sums(C, w, ACCURACY[accuracy])
+    assert isinstance(other, PatchedSums)
+    for i in np.random.default_rng(1).permutation(len(Z)):
+        for one, whole in zip(other.moments(Z[i : i + 1]), together, strict=True):
+            assert_array_equal(one[0], whole[i])
+
+
+def test_patches_are_made_for_neighbourhoods_only_and_on_threads_too(monkeypatch):
+    C, w = crowded(2, 4000)
+    sums = patched(BallSums(C, w, FINE), C)
+    sums.log_sum(np.zeros((1, 2)))
+    assert 0 < sums._made.sum() <= 16
+    whole = sums.moments(C)
+    monkeypatch.setattr("prinfold.kernels.patches._ROWS_PER_PART", 100)
+    monkeypatch.setattr("prinfold.kernels.patches._AT_ONCE", 7)
+    again = patched(BallSums(C, w, FINE), C)
+    with threadpool_limits(2):
+        assert_same(again.moments(C), whole, rtol=0)
+    assert again._made.all()
+
+
+def test_patches_are_made_only_where_they_pay():
+    C, w = cloud(2, 300, extent=30.0)
+    sums = BallSums(C, w, FINE)
+    assert patched(sums, C) is sums
+    assert patched(sums, np.zeros((1000, 4))) is sums
+    crowd, _ = crowded(2, 3000)
+    far = np.concatenate([crowd, [[1e100, -1e100]]])
+    both = patched(BallSums(far, np.ones(len(far)), FINE), far)
+    assert isinstance(both, PatchedSums)
+    assert_allclose(both.moments(crowd[:9]).shift, reference(crowd, np.ones(len(crowd)), crowd[:9]).shift, atol=1e-7)
+
+
 # ---------------------------------------------------------------------------------------------- which way
 
 
@@ -375,7 +462,9 @@ def test_the_way_is_chosen_by_number_dimension_and_reach():
 
     assert way(100, 2, 10.0) is DenseSums
     assert way(400, 2, 10.0) is BallSums
-    assert way(400, 2, 0.1) is BallSums
+    assert way(400, 2, 1.0) is BallSums
+    assert way(600, 2, 1.0) is PatchedSums
+    assert way(600, 2, 1.0, "exact") is BallSums
     assert way(400, 5, 1.0) is BallSums
     assert way(400, 12, 1.0) is DenseSums
     assert way(400, 12, 100.0) is BallSums

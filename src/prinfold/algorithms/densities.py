@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, pi
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -19,7 +19,8 @@ from prinfold._typing import FloatArray
 from prinfold.algorithms.bandwidths import Bandwidth, check_bandwidth
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
-from prinfold.kernels.gaussian_sums import ACCURACY, Sums, make_sums
+from prinfold.kernels.gaussian_sums import ACCURACY, make_sums
+from prinfold.kernels.moments import Sums
 
 
 class Derivatives(NamedTuple):
@@ -144,6 +145,9 @@ class KernelDensity:
     def length(self, X: FloatArray) -> FloatArray:
         """(n,) the bandwidth, of a matrix the geometric mean of its axes."""
         return np.full(len(X), float(np.exp(self._kernels.log_volume / self.rows.shape[1])))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}  # what sums have found is found again
 
     @cached_property
     def _kernels(self) -> Kernels:

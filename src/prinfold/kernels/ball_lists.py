@@ -122,7 +122,7 @@ def make_strips(
 def compress(points: FloatArray, weight: FloatArray, side: float, least: int) -> Crowds:
     """Make one of the points (m, D) of each cell of that ``side`` that holds at least so many."""
     m, D = points.shape
-    order, first = _sort_by_cell(np.floor((points - np.median(points, axis=0)) / side))
+    order, first = sort_by_cell(np.floor((points - np.median(points, axis=0)) / side))
     counts = np.diff(np.append(first, m))
     crowded = np.repeat(counts >= least, counts)
     lone = np.ones(m, dtype=bool)
@@ -146,7 +146,7 @@ def compress(points: FloatArray, weight: FloatArray, side: float, least: int) ->
 def group_places(Y: FloatArray, rows: IntArray, side: float, square: float, middle: FloatArray) -> Groups:
     """Groups of some rows of Y (n, D) by cells of that side; which one a place is in does not depend on the others."""
     at = np.floor((Y[rows] - middle) / side)
-    order, first = _sort_by_cell(at)
+    order, first = sort_by_cell(at)
     first = _at_most(first, len(rows), _MOST_PLACES)
     n, origin = len(first), middle + side * (at[order[first]] + 0.5)
     # A place at the rim of its cell may be rounded out of it.
@@ -159,8 +159,8 @@ def _at_most(first: IntArray, n: int, most: int) -> IntArray:
     return np.union1d(first, np.arange(0, n, most)) if n else first
 
 
-def _sort_by_cell(at: FloatArray) -> tuple[IntArray, IntArray]:
-    """Names of rows sorted by cell ``at`` (n, D), and where each cell begins among them."""
+def sort_by_cell(at: FloatArray) -> tuple[IntArray, IntArray]:
+    """Names of rows sorted by cell ``at`` (n, D), first axis first, and where each cell begins among them."""
     n = len(at)
     if n == 0:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -172,6 +172,6 @@ def _sort_by_cell(at: FloatArray) -> tuple[IntArray, IntArray]:
         order = np.argsort(key)
         new = key[order[1:]] != key[order[:-1]]
     else:
-        order = np.lexsort(at.T)
+        order = np.lexsort(at.T[::-1])
         new = (at[order[1:]] != at[order[:-1]]).any(axis=1)
     return order, np.flatnonzero(np.append(True, new))

@@ -1,10 +1,6 @@
 """Sums of Gaussian kernels of bandwidth 1 at many places: what a density, its gradient and its Hessian are made of.
 
-With centres c_j of weight w_j, d_j = c_j − x and k_j = exp(−‖d_j‖²/2), each place x has
-
-    log_sum = log Σ w k / Σ w,    shift m = Σ w k d / Σ w k,    spread C = Σ w k d dᵀ / Σ w k − m mᵀ,
-
-so that m is the gradient of log Σ w k and C − I its Hessian. What is left out or put together, and what that changes:
+The sums are those of :mod:`prinfold.kernels.moments`. What is left out or put together, and what that changes:
 
 * *Out of reach.* Centres farther than R are left out. With R² = 2 log(Σ w / (ε w_min)) they make up less than ε of any
   sum Σ w k that is no less than w_min, as it is wherever there is a centre, and less than ε R² of Σ w k ‖d‖². A place
@@ -17,8 +13,9 @@ so that m is the gradient of log Σ w k and C − I its Hessian. What is left ou
       |Δ Σ w k| ≤ 1.3802 T/6,    ‖Δ ∇Σ w k‖ ≤ 3 T/6,    ‖Δ ∇²Σ w k‖ ≤ 5.7833 T/6,
 
   since the third, fourth and fifth derivatives of k in any direction, He₃, He₄ and He₅ times a Gaussian, never exceed
-  these numbers. T ≤ Σ w (√D c/2)³ for cells of side c. Relative to Σ w k the change grows with the distance of what
+  these numbers; in cells of side c no ‖δ‖ exceeds √D c. Relative to Σ w k the change grows with the distance of what
   counts, so that a place more than three bandwidths from the mean of that is done again without crowds.
+* *Patches.* Where rows crowd, polynomials stand for the sums: :mod:`prinfold.kernels.patches` states how well.
 
 Results for a place do not depend on the others: in balls to the last bit, by products of matrices to rounding.
 """
@@ -29,7 +26,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import inf, log
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -47,6 +44,9 @@ from prinfold.kernels.ball_lists import (
     widest_last,
 )
 from prinfold.kernels.cells import share_within
+from prinfold.kernels.dense_sums import DenseSums
+from prinfold.kernels.moments import Moments, Sums, alone, in_range
+from prinfold.kernels.patches import patched
 
 _SIDE = 1.0
 """Bandwidths across a strip and across a group of places. Half as wide, a tenth fewer pairs are looked at in vain, but
@@ -61,18 +61,11 @@ _WORTH = 0.8
 _OUTSKIRTS = 3.0
 """Bandwidths from the mean of what counts at a place beyond which crowds are undone."""
 
-_FAR, _FARTHEST = 1e6, 1e150
-"""Bandwidths from all centres, or from their middle, from which on places go one by one; and where they are held, since
-squares would be infinite."""
+_FAR = 1e6
+"""Bandwidths from all centres, or from their middle, from which on places go one by one."""
 
 _FLOOR = -600.0
 """Log sums below this come from exponents at the end of their range."""
-
-_WIDE = 1e4
-"""Bandwidths from the middle of the centres beyond which products of matrices lose too many digits."""
-
-_PAIRS = 2**18
-"""Pairs of a place and a centre that products of matrices hold at once."""
 
 _COMPILED_FROM = 256
 """Centres from which on loading the compiler pays."""
@@ -84,52 +77,41 @@ With ten thousand rows near a surface, balls take from a fifteenth of their time
 the same (a quarter), and with eight columns or more up to twice as long when all are; with fewer columns they are
 faster throughout. Counting neighbours by a k-d tree alone takes about as long as balls take in all."""
 
+_MANY_IN_REACH = 500
+"""Centres in reach from which on patches are faster than sums over them."""
+
 _ROWS_ON_THREADS, _ROWS_PER_PART = 2**14, 2**12
 """Places from which parts go to threads (fewer come from a pass that is on threads itself), and places of a part."""
 
 
-class Moments(NamedTuple):
-    """``log_sum`` (n,), ``shift`` (n, D) and ``spread`` (n, D, D); see the formulas of the module."""
-
-    log_sum: FloatArray
-    shift: FloatArray
-    spread: FloatArray
-
-
-class Sums(Protocol):
-    """What is asked of sums over kernels; Z is (n, D)."""
-
-    def log_sum(self, Z: FloatArray) -> FloatArray:
-        """(n,) log Σ w k / Σ w, finite everywhere."""
-
-    def moments(self, Z: FloatArray) -> Moments:
-        """The same with shift and spread."""
-
-
 class Accuracy(NamedTuple):
-    """``tolerance`` ε of what is out of reach, nil for none, and ``side`` c of the cells of crowds, None for none."""
+    """What may be left out: ``tolerance`` ε of what is out of reach, ``side`` c of the cells of crowds, ``patches``.
+
+    ε is nil to leave out nothing, and c is None to put nothing together.
+    """
 
     tolerance: float = 1e-6
     side: float | None = None
+    patches: bool = True
 
 
 ACCURACY: dict[str, Accuracy] = {
-    "exact": Accuracy(0.0),
+    "exact": Accuracy(0.0, patches=False),
     "truncated": Accuracy(),
     "compressed": Accuracy(side=0.25),
 }
-"""What is left out, by name; see the module for the bounds."""
+"""What is left out, by name."""
 
 
 def make_sums(centres: FloatArray, weight: FloatArray, accuracy: Accuracy) -> Sums:
     """Sums over centres (m, D) with positive weights (m,), in the way that suits their number, dimension and extent."""
-    centres = np.clip(np.ascontiguousarray(centres, dtype=np.float64), -_FARTHEST, _FARTHEST)
-    weight = np.asarray(weight, dtype=np.float64)
+    centres, weight = in_range(centres), np.asarray(weight, dtype=np.float64)
     balls = BallSums(centres, weight, accuracy)
-    few, columns = len(centres) < _COMPILED_FROM, centres.shape[1]
-    if few or (columns >= _MANY_COLUMNS and share_within(centres, balls.reach) > _MOST_IN_REACH):
+    m, columns = centres.shape
+    share = share_within(centres, balls.reach)
+    if m < _COMPILED_FROM or (columns >= _MANY_COLUMNS and share > _MOST_IN_REACH):
         return DenseSums(centres, weight)
-    return balls
+    return patched(balls, centres) if accuracy.patches and share * m > _MANY_IN_REACH else balls
 
 
 # ------------------------------------------------------------------------------------------------ in balls
@@ -158,7 +140,7 @@ class BallSums:
     def _sums(self, Z: FloatArray, n_moments: int) -> Moments:
         Y, D = self._inward(Z), Z.shape[1]
         n, axes = Y.shape
-        out = Moments(np.empty(n), np.empty((n_moments, axes)), np.empty((n_moments, axes, axes)))
+        out = Moments.room(n, n_moments, axes)
         wild = np.abs(Y - self._middle).max(axis=1, initial=0.0) > _FAR
         rows = np.flatnonzero(~wild)
         if self._compressed is not None:
@@ -168,9 +150,10 @@ class BallSums:
         self._fill(Y, self._grouped(Y, rows), *self._plain, out)
         rows = rows[self._lost(out, rows)]
         wild[rows] = self._fill_far(Y, rows, out)
+        out = Moments(out.log_sum, out.shift[:, :D], out.spread[:, :D, :D])
         for i in np.flatnonzero(wild).tolist():
-            _put(out, i, self._axes, alone(Y[i], self._points, self._log_weight))
-        return Moments(out.log_sum, out.shift[:, :D], out.spread[:, :D, :D])
+            out.put(i, alone(in_range(Z[i]), self.centres, self._log_weight))
+        return out
 
     def _lost(self, out: Moments, rows: IntArray) -> BoolArray:
         """Which of the rows have a sum that is too small to be bounded relative to itself."""
@@ -207,7 +190,7 @@ class BallSums:
 
     def _inward(self, Z: FloatArray) -> FloatArray:
         """Coordinates in the order of the strips; a single one gets a second beside it that is always nil."""
-        Y = _in_range(Z)
+        Y = in_range(Z)
         return np.ascontiguousarray(Y[:, self._axes] if Y.shape[1] > 1 else np.column_stack([np.zeros(len(Y)), Y]))
 
     @cached_property
@@ -256,119 +239,3 @@ def _parts(cuts: IntArray) -> list[slice]:
     """Groups in parts of about so many places each."""
     ends = np.searchsorted(cuts, np.arange(_ROWS_PER_PART, cuts[-1], _ROWS_PER_PART))
     return [slice(a, b) for a, b in pairwise([0, *np.unique(ends).tolist(), len(cuts) - 1]) if a < b]
-
-
-# -------------------------------------------------------------------------------------- products of matrices
-
-
-@dataclass(frozen=True, eq=False)
-class DenseSums:
-    """Sums over all centres by products of matrices: for many columns, or kernels that reach most of the centres.
-
-    With x and c taken from the middle of the centres, and j the largest of the exponents x·c + log w − ‖c‖²/2,
-    kernels are relative to that of c_j, so that no place is too far away.
-    """
-
-    centres: FloatArray
-    weight: FloatArray
-
-    def log_sum(self, Z: FloatArray) -> FloatArray:
-        return self._sums(Z, 0).log_sum
-
-    def moments(self, Z: FloatArray) -> Moments:
-        return self._sums(Z, len(Z))
-
-    def _sums(self, Z: FloatArray, n_moments: int) -> Moments:
-        n, D = Z.shape
-        Y = _in_range(Z) - self._middle
-        out = Moments(np.empty(n), np.empty((n_moments, D)), np.empty((n_moments, D, D)))
-        size = max(16, _PAIRS // len(self.centres))
-        parts = [slice(i, min(i + size, n)) for i in range(0, n, size)]
-
-        def one(part: slice) -> None:
-            self._fill(Y, part, out)
-
-        if n >= _ROWS_ON_THREADS:
-            for_each_block(one, parts)
-        else:
-            for part in parts:
-                one(part)
-        return out
-
-    def _fill(self, Y: FloatArray, part: slice, out: Moments) -> None:
-        y, (log_sum, shift, spread) = Y[part], out
-        share = y @ self._points.T
-        share += self._level
-        most = share.argmax(axis=1)
-        share -= share[np.arange(len(y)), most][:, None]
-        np.exp(np.maximum(share, -700.0, out=share), out=share)
-        total = share.sum(axis=1)
-        off = self._points[most] - y
-        log_sum[part] = np.log(total) + self._log_weight[most] - 0.5 * np.einsum("ij,ij->i", off, off)
-        wild = (np.abs(y).max(axis=1) > _WIDE) | (np.abs(self._points[most]).max(axis=1) > _WIDE)
-        if len(shift):
-            share /= total[:, None]
-            mean, upper = share @ self._points, np.triu_indices(y.shape[1])
-            shift[part] = mean - y
-            second = share @ self._products - mean[:, upper[0]] * mean[:, upper[1]]
-            spread[part, upper[0], upper[1]] = second
-            spread[part, upper[1], upper[0]] = second
-        for i in np.flatnonzero(wild).tolist():
-            _put(out, part.start + i, np.arange(y.shape[1]), alone(y[i], self._points, self._log_weight))
-
-    @cached_property
-    def _middle(self) -> FloatArray:
-        return np.asarray(np.median(self.centres, axis=0))
-
-    @cached_property
-    def _points(self) -> FloatArray:
-        return np.asarray(self.centres - self._middle)
-
-    @cached_property
-    def _products(self) -> FloatArray:
-        """(m, D (D + 1)/2) products of two coordinates of each centre."""
-        first, second = np.triu_indices(self.centres.shape[1])
-        return np.asarray(self._points[:, first] * self._points[:, second])
-
-    @cached_property
-    def _log_weight(self) -> FloatArray:
-        return np.asarray(np.log(self.weight) - log(self.weight.sum()))
-
-    @cached_property
-    def _level(self) -> FloatArray:
-        return np.asarray(self._log_weight - 0.5 * np.einsum("ij,ij->i", self._points, self._points))
-
-
-# --------------------------------------------------------------------------------------------- one by one
-
-
-def alone(x: FloatArray, points: FloatArray, log_weight: FloatArray) -> Moments:
-    """Moments at a single place (D,), with as many digits as there are wherever it is.
-
-    All is relative to the nearest of the points: with y = x − o and e = c − o, exponents are y·e − ‖e‖²/2.
-    """
-    origin = points[0]
-    for _ in range(2):
-        e, y = points - origin, x - origin
-        exponent = e @ y - 0.5 * np.einsum("ij,ij->i", e, e)
-        origin = points[int(exponent.argmax())]
-    exponent += log_weight
-    most = float(exponent.max())
-    share = np.exp(np.maximum(exponent - most, -700.0))
-    total = float(share.sum())
-    share /= total
-    mean = share @ e
-    e -= mean
-    log_sum = most + log(total) - 0.5 * float(y @ y)
-    return Moments(np.asarray(log_sum), mean - y, (share[:, None] * e).T @ e)
-
-
-def _put(out: Moments, row: int, axes: IntArray, found: Moments) -> None:
-    out.log_sum[row] = found.log_sum
-    if len(out.shift):
-        out.shift[row, axes] = found.shift
-        out.spread[row][np.ix_(axes, axes)] = found.spread
-
-
-def _in_range(Z: FloatArray) -> FloatArray:
-    return np.clip(np.asarray(Z, dtype=np.float64), -_FARTHEST, _FARTHEST)

@@ -1,0 +1,75 @@
+"""What sums of Gaussian kernels of bandwidth 1 are asked for, and the same at a single place by the definition.
+
+With centres c_j of weight w_j, d_j = c_j − x and k_j = exp(−‖d_j‖²/2), each place x has
+
+    log_sum = log Σ w k / Σ w,    shift m = Σ w k d / Σ w k,    spread C = Σ w k d dᵀ / Σ w k − m mᵀ,
+
+so that m is the gradient of log Σ w k and C − I its Hessian.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+
+_FARTHEST = 1e150
+"""Coordinates beyond this are held there: their squares would be infinite."""
+
+
+class Moments(NamedTuple):
+    """``log_sum`` (n,), ``shift`` (n, D) and ``spread`` (n, D, D); the last two are empty where nobody asked."""
+
+    log_sum: FloatArray
+    shift: FloatArray
+    spread: FloatArray
+
+    @classmethod
+    def room(cls, n: int, n_moments: int, D: int) -> Moments:
+        """To be filled."""
+        return cls(np.empty(n), np.empty((n_moments, D)), np.empty((n_moments, D, D)))
+
+    def put(self, rows: IntArray | int, found: Moments) -> None:
+        """Fill in some rows."""
+        for whole, part in zip(self, found, strict=True):
+            if len(whole):
+                whole[rows] = part
+
+
+class Sums(Protocol):
+    """What is asked of sums over kernels; Z is (n, D)."""
+
+    def log_sum(self, Z: FloatArray) -> FloatArray:
+        """(n,) log Σ w k / Σ w, finite everywhere."""
+
+    def moments(self, Z: FloatArray) -> Moments:
+        """The same with shift and spread."""
+
+
+def in_range(Z: FloatArray) -> FloatArray:
+    """Z in double precision, no coordinate so large that its square is infinite."""
+    return np.clip(np.ascontiguousarray(Z, dtype=np.float64), -_FARTHEST, _FARTHEST)
+
+
+def alone(x: FloatArray, points: FloatArray, log_weight: FloatArray) -> Moments:
+    """Moments at a single place (D,), with as many digits as there are wherever it is.
+
+    All is relative to the nearest of the points: with y = x − o and e = c − o, exponents are y·e − ‖e‖²/2.
+    """
+    origin = points[0]
+    for _ in range(2):
+        e, y = points - origin, x - origin
+        exponent = e @ y - 0.5 * np.einsum("ij,ij->i", e, e)
+        origin = points[int(exponent.argmax())]
+    exponent += log_weight
+    most = float(exponent.max())
+    share = np.exp(np.maximum(exponent - most, -700.0))
+    total = float(share.sum())
+    share /= total
+    mean = share @ e
+    e -= mean
+    log_sum = most + log(total) - 0.5 * float(y @ y)
+    return Moments(np.asarray(log_sum), mean - y, (share[:, None] * e).T @ e)
