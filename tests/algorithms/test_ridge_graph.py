@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -12,6 +13,9 @@ from prinfold import datasets
 from prinfold.algorithms.densities import KernelDensity
 from prinfold.algorithms.density_ridge import Flow, Status
 from prinfold.algorithms.ridge_graph import RidgeGraph
+from prinfold.algorithms.ridge_nets import net
+from prinfold.algorithms.spaces import Globe
+from prinfold.algorithms.sphere_density import SphereDensity
 from prinfold.exceptions import InvalidDataError
 
 
@@ -217,6 +221,83 @@ def test_locations_name_branch_arc_length_and_side():
 def test_distances_have_no_sign_in_three_columns():
     X = np.hstack([strokes([(-1, 0), (1, 0)], n=300), 0.03 * np.random.default_rng(0).standard_normal((300, 1))])
     assert (graph(X, 0.1).locate(X).distance >= 0).all()
+
+
+def on_a_globe(west, tilt=0.4, n=800, seed=0):
+    """Rows about a great circle, in degrees, and the rotation that takes the equator there."""
+    rng, globe = np.random.default_rng(seed), Globe(west)
+    equator = np.stack([rng.uniform(-180, 180, n), 3.0 * rng.standard_normal(n)], axis=1)
+    turn = np.array([[1, 0, 0], [0, np.cos(tilt), -np.sin(tilt)], [0, np.sin(tilt), np.cos(tilt)]])
+    return globe, globe.enter(equator) @ turn.T, turn
+
+
+def globe_graph(globe, P, bandwidth):
+    density = SphereDensity(KernelDensity(P, np.ones(len(P)), bandwidth), bandwidth, globe.radius)
+    flow = Flow(density, 1, sphere=globe)
+    found = flow(P)
+    return RidgeGraph.of(flow, found.only(found.status == Status.CONVERGED))
+
+
+def test_a_great_circle_closes_round_the_globe():
+    globe, P, turn = on_a_globe(-180.0)
+    g = globe_graph(globe, P, 6.0)
+    assert shape(g) == (1, 1, 0, 0)
+    assert_allclose(g.latent.lengths, 360.0, rtol=0.01)
+    everywhere = g.point(g.latent.refined(1000).nodes)
+    assert_allclose(np.linalg.norm(everywhere, axis=1), globe.radius, rtol=1e-6)
+    assert np.abs(globe.leave(everywhere @ turn)[:, 1]).max() < 2.0
+    # Distances are degrees of arc, and have opposite signs on the two sides.
+    poles = globe.enter(np.array([[0.0, 80.0], [0.0, -80.0]])) @ turn.T
+    north, south = g.locate(poles).distance
+    assert north * south < 0
+    assert_allclose(np.abs([north, south]), 80.0, atol=2.0)
+    heading = g.jacobian(g.nearest(poles[:1]).latent)[0, :, 0] @ turn
+    assert np.sign(heading[1]) == np.sign(north)  # eastwards, north is to the left
+
+
+# ------------------------------------------------------------------------------------------- densities of other kinds
+
+
+@dataclass(frozen=True, eq=False)
+class Growing:
+    """A density whose bandwidth grows with the distance from the origin, as those of sparse rows do."""
+
+    density: KernelDensity
+
+    def log_density(self, X):
+        return self.density.log_density(X)
+
+    def derivatives(self, X):
+        return self.density.derivatives(X)
+
+    def shift(self, X, at):
+        return self.density.shift(X, at)
+
+    def length(self, X):
+        return 0.05 * (1.0 + np.linalg.norm(X, axis=1))
+
+
+def test_steps_follow_the_length_of_the_density():
+    X = np.unique(strokes([(0, 0), (4, 0)], n=2000), axis=0)
+    flow = Flow(Growing(KernelDensity(X, np.ones(len(X)), 0.1)), 1)
+    found = flow(X)
+    found = found.only(found.status == Status.CONVERGED)
+    nodes = net(flow, found)
+    place = nodes.points[np.argsort(nodes.points[:, 0])]
+    gap, middle = np.diff(place[:, 0]), 0.5 * (place[1:, 0] + place[:-1, 0])
+    assert gap[middle > 3].mean() > 2.5 * gap[middle < 0.5].mean()
+    g = RidgeGraph.of(flow, found)
+    assert shape(g) == (1, 0, 0, 2)
+    assert_allclose(g.latent.lengths, 4.0, rtol=0.05)
+
+
+def test_a_helix_in_three_columns():
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, 4 * np.pi, 1500)
+    X = np.stack([np.cos(angle), np.sin(angle), 0.2 * angle], axis=1) + 0.03 * rng.standard_normal((1500, 3))
+    g = graph(X, 0.12)
+    assert shape(g) == (1, 0, 0, 2)
+    assert_allclose(g.latent.lengths, 4 * np.pi * np.hypot(1.0, 0.2), rtol=0.02)
 
 
 # ------------------------------------------------------------------------------------------- invariances

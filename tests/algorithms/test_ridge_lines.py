@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 
 from prinfold.algorithms.ridge_graph import RidgeGraph
 from prinfold.algorithms.ridge_lines import lines, to_csv, to_geojson, to_networkx
+from prinfold.algorithms.spaces import Globe
 from prinfold.exceptions import InvalidParameterError, MissingExtraError
 from prinfold.latent import Branches
 
@@ -114,6 +115,35 @@ def test_columns_without_names_are_numbered(tmp_path):
         to_csv(made(), tmp_path / "lines.csv", ["a", "b", "c"])
 
 
-def test_what_users_see_may_be_other_coordinates(tmp_path):
-    collection = to_geojson(made(), show=lambda P: 10 * P)
-    assert collection["features"][0]["geometry"]["coordinates"][0] == [-20.0, 0.0]
+def round_the_world(west: float) -> RidgeGraph:
+    """The equator, closed, tilted a little, and a short stroke across the map's edge for the usual longitudes."""
+    globe = Globe(west)
+    longitude = np.arange(36) * 10.0
+    equator = globe.enter(np.stack([longitude, 5.0 * np.sin(np.radians(longitude))], axis=1))
+    stroke = globe.enter(np.array([[178.0, 40.0], [182.0, 44.0]]))
+    latent = Branches([360.0, 5.0], [True, False], [36, 2], 1.0)
+    points = np.vstack([equator, stroke])
+    return RidgeGraph(latent, points, np.zeros_like(points), np.zeros(38), stroke, np.array([[-1, -1], [0, 1]]), globe)
+
+
+def test_lines_on_a_globe_are_cut_at_the_edge_of_the_map():
+    ring, stroke = (each["geometry"] for each in to_geojson(round_the_world(-180.0))["features"])
+    assert stroke["type"] == ring["type"] == "MultiLineString"
+    assert_allclose(stroke["coordinates"], [[[178, 40], [180, 42]], [[-180, 42], [-178, 44]]], atol=1e-9)
+    for piece in ring["coordinates"]:
+        assert np.abs(np.diff(np.asarray(piece)[:, 0])).max() < 11
+    assert_allclose([ring["coordinates"][0][-1][0], ring["coordinates"][1][0][0]], [180, -180])
+    total = sum(np.abs(np.diff(np.asarray(piece)[:, 0])).sum() for piece in ring["coordinates"])
+    assert_allclose(total, 360.0)
+
+
+def test_lines_on_a_globe_that_stay_on_the_map_are_whole():
+    stroke = to_geojson(round_the_world(0.0))["features"][1]["geometry"]
+    assert stroke["type"] == "LineString"
+    assert_allclose(stroke["coordinates"], [[178, 40], [182, 44]])
+
+
+def test_a_table_of_lines_on_a_globe_has_degrees(tmp_path):
+    to_csv(round_the_world(0.0), tmp_path / "lines.csv", ["lon", "lat"])
+    table = np.loadtxt(tmp_path / "lines.csv", delimiter=",", skiprows=1)
+    assert_allclose(table[-2:, 2:4], [[178, 40], [182, 44]], atol=1e-9)

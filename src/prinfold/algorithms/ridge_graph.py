@@ -13,6 +13,7 @@ from prinfold._typing import FloatArray, IntArray, Mesh
 from prinfold.algorithms.density_ridge import Flow, Flowed
 from prinfold.algorithms.ridge_nets import STEP, Net, net
 from prinfold.algorithms.ridge_wires import Path, degrees, wired
+from prinfold.algorithms.spaces import Globe
 from prinfold.exceptions import InvalidDataError
 from prinfold.files import storable
 from prinfold.geometry.curves import Cells, EvenCurve, by_arc_length
@@ -34,8 +35,9 @@ class Location(NamedTuple):
     """Where rows lie with respect to a graph.
 
     ``branch`` (n,) is the number of the branch that each is nearest to, ``arc_length`` (n,) how far along it the
-    nearest point is, ``distance`` (n,) how far away. In two columns the distance is signed: positive to the left of
-    the branch, seen in the direction in which its arc length grows.
+    nearest point is, ``distance`` (n,) how far away. In two columns, and on a globe, where it is that along the great
+    circle, the distance is signed: positive to the left of the branch, seen in the direction in which its arc length
+    grows, and from outside the globe.
     """
 
     branch: IntArray
@@ -51,7 +53,7 @@ class RidgeGraph:
     ``latent`` lays them end to end, longest first; ``points`` (K, D) and unit ``tangents`` (K, D) are at its nodes,
     ``log_density`` (K,) too. ``places`` (V, D) are the ends and junctions, and ``ends`` (B, 2) the numbers of those
     where each branch begins and ends, −1 for a closed one. A branch begins at its denser half; a closed one at its
-    densest node, towards the denser half.
+    densest node, towards the denser half. Where rows are places on a ``globe``, points are such too.
     """
 
     latent: Branches
@@ -60,6 +62,7 @@ class RidgeGraph:
     log_density: FloatArray
     places: FloatArray
     ends: IntArray
+    globe: Globe | None = None
 
     @classmethod
     def of(cls, flow: Flow, ridge: Flowed) -> RidgeGraph:
@@ -77,7 +80,7 @@ class RidgeGraph:
         )
         points = np.concatenate([branch.curve.points for branch in branches])
         tangents = np.concatenate([branch.curve.tangents for branch in branches])
-        return cls(latent, points, tangents, flow.density.log_density(points), places, ends)
+        return cls(latent, points, tangents, flow.density.log_density(points), places, ends, flow.sphere)
 
     # ------------------------------------------------------------------------------- the map
 
@@ -126,11 +129,8 @@ class RidgeGraph:
         found = self.nearest(X)
         branch = self.latent.domain.piece(found.latent)
         arc_length = found.latent[:, 0] - self.latent.domain.low[branch]
-        distance = np.sqrt(found.squared_distance)
-        if self.points.shape[1] == 2:
-            (tx, ty), (rx, ry) = self.jacobian(found.latent)[:, :, 0].T, (X - found.points).T
-            distance = np.where(tx * ry - ty * rx < 0, -distance, distance)
-        return Location(branch, arc_length, distance)
+        squared = found.squared_distance if self.globe is None else self.globe.squared_length(found.squared_distance)
+        return Location(branch, arc_length, self._side(found, X) * np.sqrt(squared))
 
     @property
     def degrees(self) -> IntArray:
@@ -138,6 +138,17 @@ class RidgeGraph:
         return np.bincount(self.ends[self.ends >= 0], minlength=len(self.places))
 
     # ------------------------------------------------------------------------------- plumbing
+
+    def _side(self, found: Projection, X: FloatArray) -> FloatArray:
+        """(n,) −1 for rows to the right of their branch, else 1."""
+        if self.globe is None and X.shape[1] != 2:
+            return np.ones(len(X))
+        tangent, residual = self.jacobian(found.latent)[:, :, 0], X - found.points
+        if self.globe is None:
+            left = tangent[:, 0] * residual[:, 1] - tangent[:, 1] * residual[:, 0]
+        else:
+            left = np.einsum("nd,nd->n", found.points, np.cross(tangent, residual))
+        return np.where(left < 0, -1.0, 1.0)
 
     def _cells(self, Z: FloatArray) -> tuple[Cells, FloatArray, FloatArray]:
         """The cells that coordinates lie in, where in them (n,), and how far beyond the end of the branch (n,)."""

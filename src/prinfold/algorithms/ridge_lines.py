@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,9 +17,6 @@ from prinfold.exceptions import InvalidParameterError, MissingExtraError
 
 if TYPE_CHECKING:
     from networkx import MultiGraph
-
-Show = Callable[[FloatArray], FloatArray]
-"""From points of the graph (n, D) to what users see: degrees in place of unit vectors, say."""
 
 
 class Line(NamedTuple):
@@ -39,9 +36,9 @@ class Line(NamedTuple):
     end: int
 
 
-def lines(graph: RidgeGraph, show: Show = np.asarray) -> list[Line]:
-    """All branches, at the nodes of the graph."""
-    latent, points, found = graph.latent, show(graph.points), list[Line]()
+def lines(graph: RidgeGraph) -> list[Line]:
+    """All branches, at the nodes of the graph; on a globe in longitude and latitude."""
+    latent, points, found = graph.latent, _shown(graph, graph.points), list[Line]()
     for b in range(latent.n_branches):
         place = np.arange(latent.cells[b] + 1)
         node = latent.first[b] + np.mod(place, latent.counts[b])
@@ -62,7 +59,7 @@ def lines(graph: RidgeGraph, show: Show = np.asarray) -> list[Line]:
     return found
 
 
-def to_networkx(graph: RidgeGraph, show: Show = np.asarray) -> MultiGraph:
+def to_networkx(graph: RidgeGraph) -> MultiGraph:
     """The graph with a node at each end and junction, and an edge for each branch.
 
     A node has ``position`` (D,) and ``kind``: "end", "junction", or "loop" where a closed branch begins, which is an
@@ -76,9 +73,9 @@ def to_networkx(graph: RidgeGraph, show: Show = np.asarray) -> MultiGraph:
             'a NetworkX graph needs networkx, which is not installed; get it with: pip install "prinfold[graph]"'
         ) from error
     made = MultiGraph()
-    for number, (position, degree) in enumerate(zip(show(graph.places), graph.degrees, strict=True)):
+    for number, (position, degree) in enumerate(zip(_shown(graph, graph.places), graph.degrees, strict=True)):
         made.add_node(number, position=position, kind="junction" if degree > 2 else "end")
-    for line in lines(graph, show):
+    for line in lines(graph):
         start, end = line.start, line.end
         if line.closed:
             start = end = made.number_of_nodes()
@@ -98,18 +95,16 @@ def to_networkx(graph: RidgeGraph, show: Show = np.asarray) -> MultiGraph:
 
 
 def to_geojson(
-    graph: RidgeGraph,
-    names: Sequence[str] | None = None,
-    path: str | os.PathLike[str] | None = None,
-    show: Show = np.asarray,
+    graph: RidgeGraph, names: Sequence[str] | None = None, path: str | os.PathLike[str] | None = None
 ) -> dict[str, Any]:
     """The branches as a FeatureCollection of LineStrings, written to ``path`` where one is given.
 
     Properties are the number of the branch, its length, whether it is closed, the numbers of the places at its ends,
-    its mean log density, and the names of the columns.
+    its mean log density, and the names of the columns. A line that crosses the edge of the map of a globe is cut there
+    and becomes a MultiLineString.
     """
     features = []
-    for line in lines(graph, show):
+    for line in lines(graph):
         _refuse_many_columns(line.points)
         properties = {
             "branch": line.branch,
@@ -120,24 +115,18 @@ def to_geojson(
             "mean_log_density": float(line.log_density.mean()),
             "columns": list(_columns(names, line.points.shape[1])),
         }
-        shape = {"type": "LineString", "coordinates": line.points.tolist()}
-        features.append({"type": "Feature", "geometry": shape, "properties": properties})
+        features.append({"type": "Feature", "geometry": _geometry(graph, line.points), "properties": properties})
     collection = {"type": "FeatureCollection", "features": features}
     if path is not None:
         Path(path).write_text(json.dumps(collection, allow_nan=False), encoding="utf-8")
     return collection
 
 
-def to_csv(
-    graph: RidgeGraph,
-    path: str | os.PathLike[str],
-    names: Sequence[str] | None = None,
-    show: Show = np.asarray,
-) -> None:
+def to_csv(graph: RidgeGraph, path: str | os.PathLike[str], names: Sequence[str] | None = None) -> None:
     """A table of the points of all branches: branch, arc length, the columns of the data, log density."""
     with Path(path).open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
-        for line in lines(graph, show):
+        for line in lines(graph):
             if line.branch == 0:
                 columns = _columns(names, line.points.shape[1])
                 writer.writerow(["branch", "arc_length", *columns, "log_density"])
@@ -158,3 +147,28 @@ def _refuse_many_columns(points: FloatArray) -> None:
             f"a place in GeoJSON has two or three coordinates, but the data have {points.shape[1]} columns; "
             "use to_csv, or to_networkx"
         )
+
+
+def _shown(graph: RidgeGraph, points: FloatArray) -> FloatArray:
+    return points if graph.globe is None else graph.globe.leave(points)
+
+
+def _geometry(graph: RidgeGraph, points: FloatArray) -> dict[str, Any]:
+    pieces = [points] if graph.globe is None else _cut(points, graph.globe.west)
+    if len(pieces) == 1:
+        return {"type": "LineString", "coordinates": pieces[0].tolist()}
+    return {"type": "MultiLineString", "coordinates": [piece.tolist() for piece in pieces]}
+
+
+def _cut(points: FloatArray, west: float) -> list[FloatArray]:
+    """A line (k, 2) of longitudes and latitudes cut where it leaves the map on one side and enters on the other."""
+    leap = np.diff(points[:, 0])
+    pieces, rest = list[FloatArray](), points
+    for i in np.flatnonzero(np.abs(leap) > 180.0)[::-1]:
+        (here, low), (there, high) = points[i], points[i + 1]
+        leaves, enters = (west + 360.0, west) if leap[i] < 0 else (west, west + 360.0)
+        out, back = abs(leaves - here), abs(there - enters)
+        latitude = low + (high - low) * out / (out + back) if out + back > 0 else low
+        pieces.append(np.vstack([[enters, latitude], rest[i + 1 :]]))
+        rest = np.vstack([rest[: i + 1], [leaves, latitude]])
+    return [rest, *pieces[::-1]]
