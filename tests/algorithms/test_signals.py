@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.algorithms.test_local_lines import line_by_least_squares
 
 from prinfold import DenoisedSignal, denoise_signal
+from prinfold.algorithms.local_lines import prediction_errors
 from prinfold.algorithms.ridge_signals import (
     Points,
     by_likelihood,
@@ -15,7 +17,6 @@ from prinfold.algorithms.ridge_signals import (
     carry,
     height,
     noise_of_differences,
-    prediction_errors,
 )
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.kernels.wavelets import wavelet_matrix_reference
@@ -35,13 +36,6 @@ def wave(n: int = 100, noise: float = 0.3, seed: int = 0) -> tuple[np.ndarray, n
     """A clean signal and the same with noise."""
     clean = np.sin(np.linspace(0.0, 9.0, n)) + 2.0
     return clean, clean + noise * np.random.default_rng(seed).normal(size=n)
-
-
-def line(time: np.ndarray, value: np.ndarray, at: float, bandwidth: float) -> float:
-    """Local linear regression by least squares."""
-    root = np.exp(-0.25 * ((time - at) / bandwidth) ** 2)
-    design = np.column_stack([np.ones_like(time), time - at]) * root[:, None]
-    return float(np.linalg.lstsq(design, value * root, rcond=None)[0][0])
 
 
 # ------------------------------------------------------------------------------------------------------ theorems
@@ -112,7 +106,7 @@ def test_with_long_steps_and_wide_kernels_the_ridge_is_local_linear_regression(
     time = np.arange(60.0) if even else np.sort(rng.uniform(0.0, 60.0, 60))
     step = float(np.median(np.diff(time)))
     found = denoise_signal(x, time=time, time_step=1e4, bandwidth=3e4).signal
-    np.testing.assert_allclose(found, [line(time, x, t, 3.0 * step) for t in time], atol=1e-5)
+    np.testing.assert_allclose(found, [line_by_least_squares(time, x, t, 3.0 * step) for t in time], atol=1e-5)
 
 
 def test_where_nothing_reaches_over_a_step_every_sample_stays() -> None:
@@ -152,32 +146,6 @@ def test_wavelets_take_any_length(n: int, boundary: str) -> None:
 # ---------------------------------------------------------------------------------------------------- bandwidths
 
 
-def test_predictions_leave_each_sample_out(rng: np.random.Generator) -> None:
-    time = np.sort(np.append(rng.uniform(0.0, 30.0, 40), [200.0]))
-    points = Points(time, rng.normal(size=41))
-    asked = np.array([0, 7, 20, 39, 40])
-    for bandwidth in (0.4, 3.0, 50.0):
-        others = [np.delete(np.arange(41), i) for i in asked]
-        expected = [
-            line(time[k], points.value[k], time[i], bandwidth) - points.value[i]
-            for i, k in zip(asked[:-1], others, strict=False)
-        ]
-        np.testing.assert_allclose(prediction_errors(points, bandwidth, asked)[:-1], expected, rtol=1e-6, atol=1e-7)
-    # The last is alone, far from the others: the nearest of them predicts it.
-    alone = prediction_errors(points, 0.01, np.array([40]))[0]
-    assert alone == pytest.approx(points.value[39] - points.value[40])
-
-
-def test_predictions_in_blocks_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, x = wave()
-    points = Points(np.arange(100.0), x)
-    whole = prediction_errors(points, 4.0, np.arange(100))
-    monkeypatch.setattr("prinfold.algorithms.ridge_signals._PAIRS_HELD", 300)
-    np.testing.assert_array_equal(prediction_errors(points, 4.0, np.arange(100)), whole)
-    one_by_one = [prediction_errors(points, 4.0, np.array([i]))[0] for i in range(100)]
-    np.testing.assert_allclose(one_by_one, whole, atol=1e-12)
-
-
 def test_the_predicting_bandwidth_predicts_best_of_those_no_smaller_than_the_likeliest() -> None:
     for noise in (0.02, 0.3, 3.0):
         _, x = wave(120, noise)
@@ -185,7 +153,7 @@ def test_the_predicting_bandwidth_predicts_best_of_those_no_smaller_than_the_lik
         least, chosen = by_likelihood(points), by_prediction(points)
 
         def loss(h: float, points: Points = points) -> float:
-            return float(np.square(prediction_errors(points, h, np.arange(120))).mean())
+            return float(np.square(prediction_errors(*points, h)).mean())
 
         grid = np.geomspace(least, 119 / 3, 200)
         assert least <= chosen <= grid[-1] * (1 + 1e-12)
