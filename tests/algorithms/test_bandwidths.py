@@ -7,11 +7,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from prinfold import datasets
-from prinfold.algorithms.bandwidths import BANDWIDTHS, check_bandwidth, choose_bandwidth, effective_number
+from prinfold.algorithms.bandwidths import BANDWIDTHS, choose_bandwidth, effective_number, wider_for_ridges
+from prinfold.algorithms.kernel_widths import check_bandwidth
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 
 rules = pytest.mark.parametrize("rule", BANDWIDTHS.values(), ids=BANDWIDTHS.keys())
-CURVE = np.unique(datasets.make_half_circle(150, 0.1, rng=0).X, axis=0)
+CURVE = np.unique(datasets.make_half_circle(80, 0.1, rng=0).X, axis=0)
 WEIGHT = np.random.default_rng(1).integers(1, 4, len(CURVE)).astype(float)
 
 
@@ -125,6 +126,11 @@ def test_kernels_are_wider_where_rows_are_sparse():
     assert found.shape == (400,)
     assert np.median(found[200:]) > 4 * np.median(found[:200])
     assert found.max() / found.min() <= 16 * (1 + 1e-9)
+
+
+def test_ridges_want_wider_kernels_the_more_rows_there_are():
+    found = [wider_for_ridges(n, 2) for n in (100, 500, 3000, 1e6)]
+    assert_allclose(found, [1.59, 1.77, 1.99, 2.93], atol=0.01)
 
 
 # ------------------------------------------------------------------------------------------------ what is given

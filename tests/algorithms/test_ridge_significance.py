@@ -79,7 +79,7 @@ def test_what_cannot_be_is_refused():
     rows = datasets.make_half_circle(40, 0.1, rng=0).X
     with pytest.raises(InvalidParameterError, match="n_samples must be at least 1, got 0"):
         judged(rows, n_samples=0)
-    with pytest.raises(InvalidDataError, match="a branch for each of the .* points, got shape"):
+    with pytest.raises(InvalidDataError, match=r"a branch for each of the .* points, got shape"):
         judged(rows, branch=np.zeros(3, dtype=int))
 
 

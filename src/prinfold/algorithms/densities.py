@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from prinfold._typing import FloatArray
-from prinfold.algorithms.bandwidths import Bandwidth, check_bandwidth
+from prinfold.algorithms.kernel_widths import Bandwidth, check_bandwidth
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
 from prinfold.kernels.gaussian_sums import ACCURACY, make_sums
