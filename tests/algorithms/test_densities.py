@@ -7,75 +7,27 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.densities import (
+    CASES,
+    DIMENSIONS,
+    adaptive_density,
+    components,
+    kernel_density,
+    mixture_density,
+    near,
+    reference,
+    rows,
+    slopes,
+)
 
 from prinfold.algorithms.densities import Density, KernelDensity
+from prinfold.algorithms.mixture_density import MixtureDensity
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import _decode, _encode
 from prinfold.kernels.dense_sums import DenseSums
 from prinfold.kernels.patches import PatchedSums
 
-DIMENSIONS = [1, 2, 3, 5, 12]
-M = 300
-
-
-def rows(D, m=M, seed=0):
-    rng = np.random.default_rng(seed)
-    t = rng.uniform(-1, 1, m)
-    X = np.stack([np.sin((1 + 0.5 * d) * t + d) for d in range(D)], axis=1) + 0.2 * rng.normal(size=(m, D))
-    return X + 100.0, rng.uniform(0.2, 3.0, m)
-
-
-def matrix(D, seed=5):
-    A = np.random.default_rng(seed).normal(size=(D, D))
-    return 0.05 * (A @ A.T / D + np.eye(D))
-
-
-def kernel_density(D, shape, **settings):
-    X, w = rows(D)
-    bandwidth = {"number": 0.3, "columns": np.linspace(0.2, 0.5, D), "matrix": matrix(D)}[shape]
-    return KernelDensity(X, w, bandwidth, **settings)
-
-
-def components(density):
-    """Weights, means and covariances of the normal densities that a density is made of."""
-    D = density.rows.shape[1]
-    bandwidth = np.asarray(density.bandwidth)
-    H = bandwidth if bandwidth.ndim == 2 else np.diag(np.broadcast_to(bandwidth, D) ** 2)
-    return density.weight, density.rows, np.broadcast_to(H, (len(density.rows), D, D))
-
-
-def reference(parts, X):
-    """(n,) log p by the definition, one normal density at a time, in log space."""
-    weight, mean, covariance = parts
-    terms = np.empty((len(X), len(weight)))
-    for j, (m, S) in enumerate(zip(mean, covariance, strict=True)):
-        d = X - m
-        level = 0.5 * (np.linalg.slogdet(S)[1] + len(m) * np.log(2 * np.pi))
-        terms[:, j] = -0.5 * np.einsum("ni,ni->n", d, np.linalg.solve(S, d.T).T) - level
-    with np.errstate(divide="ignore"):
-        terms += np.log(weight / weight.sum())
-    return np.logaddexp.reduce(terms, axis=1)
-
-
-def slopes(function, X, h):
-    """(n, …, D) central differences."""
-    steps = h * np.eye(X.shape[1])
-    return np.stack([(function(X + e) - function(X - e)) / (2 * h) for e in steps], axis=-1)
-
-
-CASES = {
-    f"{shape}-{accuracy}-{D}": lambda shape=shape, accuracy=accuracy, D=D: kernel_density(D, shape, accuracy=accuracy)
-    for shape in ("number", "columns", "matrix")
-    for accuracy in ("truncated", "exact")
-    for D in DIMENSIONS
-}
 cases = pytest.mark.parametrize("make", CASES.values(), ids=CASES.keys())
-
-
-def near(density, n=25, off=0.3, seed=1):
-    rng = np.random.default_rng(seed)
-    X = components(density)[1]
-    return X[rng.choice(len(X), n)] + off * rng.normal(size=(n, X.shape[1]))
 
 
 # ------------------------------------------------------------------------------------------- the definition
@@ -117,7 +69,8 @@ def test_mean_shift_is_a_positive_definite_matrix_times_the_gradient(make):
 def test_a_row_does_not_depend_on_the_others(make):
     density = make()
     X = np.concatenate([near(density, 10), near(density, 2, off=50.0)])
-    together, exact = density.derivatives(X), not isinstance(getattr(density, "_sums", None), DenseSums)
+    together, exact = density.derivatives(X), not isinstance(density, MixtureDensity)
+    exact = exact and not isinstance(density._sums, DenseSums)
     for i in range(len(X)):
         for one, all_ in zip(density.derivatives(X[i : i + 1]), together, strict=True):
             if exact:
@@ -130,7 +83,7 @@ def test_a_row_does_not_depend_on_the_others(make):
 @pytest.mark.parametrize("far", [1e3, 1e8, 1e150])
 def test_far_rows_have_finite_densities_that_fall_off(make, far):
     density = make()
-    D = density.rows.shape[1]
+    D = components(density)[1].shape[1]
     X = np.stack([np.full(D, far), np.full(D, 2 * far)])
     at = density.derivatives(X)
     assert all(np.isfinite(part).all() for part in at)
@@ -151,9 +104,16 @@ def test_a_density_can_be_written_to_a_file_and_pickled(make):
     assert isinstance(density, Density)
 
 
-@pytest.mark.parametrize("shape", ["number", "columns", "matrix"])
-def test_densities_integrate_to_one(shape):
-    assert_allclose(integral(kernel_density(2, shape)), 1.0, rtol=1e-5)
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(lambda s=s: kernel_density(2, s) for s in ("number", "columns", "matrix")),
+        lambda: adaptive_density(2),
+        lambda: mixture_density(2),
+    ],
+)
+def test_densities_integrate_to_one(make):
+    assert_allclose(integral(make()), 1.0, rtol=1e-5)
 
 
 def integral(density):

@@ -130,9 +130,9 @@ def test_threads_change_nothing(D, monkeypatch):
     C, w = cloud(D)
     Z, sums = places(C, 400), BallSums(C, w, FINE)
     expected = sums.moments(Z)
-    monkeypatch.setattr("prinfold.kernels.gaussian_sums._ROWS_ON_THREADS", 1)
+    monkeypatch.setattr("prinfold.kernels.ball_lists._ROWS_ON_THREADS", 1)
     monkeypatch.setattr("prinfold.kernels.dense_sums._ROWS_ON_THREADS", 1)
-    monkeypatch.setattr("prinfold.kernels.gaussian_sums._ROWS_PER_PART", 37)
+    monkeypatch.setattr("prinfold.kernels.ball_lists._ROWS_PER_PART", 37)
     with threadpool_limits(2):
         assert_same(sums.moments(Z), expected, rtol=0)
         assert_same(DenseSums(C, w).moments(Z), expected, rtol=1e-11, atol=1e-11)

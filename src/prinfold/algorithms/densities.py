@@ -124,8 +124,7 @@ class KernelDensity:
     def __post_init__(self) -> None:
         check_rows(self.rows, self.weight)
         check_bandwidth(self.bandwidth, np.shape(self.rows)[1])
-        if self.accuracy not in ACCURACY:
-            raise InvalidParameterError(f"accuracy={self.accuracy!r} is not one of {sorted(ACCURACY)}")
+        check_accuracy(self.accuracy)
 
     def log_density(self, X: FloatArray) -> FloatArray:
         return self._sums.log_sum(self._kernels.inward(X)) - self._log_volume
@@ -175,3 +174,9 @@ def check_rows(rows: FloatArray, weight: FloatArray) -> None:
         raise InvalidDataError(f"expected one weight for each of {len(rows)} rows, got shape {np.shape(weight)}")
     if not (np.isfinite(weight).all() and np.min(weight) >= 0 and np.max(weight) > 0):
         raise InvalidDataError("weights must be finite, none of them negative and not all of them nil")
+
+
+def check_accuracy(accuracy: str) -> None:
+    """Refuse what is no name of an accuracy."""
+    if accuracy not in ACCURACY:
+        raise InvalidParameterError(f"accuracy={accuracy!r} is not one of {sorted(ACCURACY)}")

@@ -7,11 +7,14 @@ than the bandwidth, their weight, mean and second moment stand for them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
 from math import log, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from prinfold._arrays import for_each_block
 from prinfold._typing import BoolArray, FloatArray, IntArray
 
 _KEYS = 2.0**62
@@ -20,14 +23,17 @@ _KEYS = 2.0**62
 _MOST_PLACES = 4096
 """Places of a group at most, so that threads have something to share."""
 
+_ROWS_ON_THREADS, _ROWS_PER_PART = 2**14, 2**12
+"""Places from which parts go to threads (fewer come from a pass that is on threads itself), and places of a part."""
+
 
 class Strips(NamedTuple):
     """Points sorted by slab, by strip in the slab, and along the strip.
 
-    ``columns`` (C, m) hold the logarithm of the weight, the coordinates and, of crowds, the upper triangle of the
-    second moment. Slab s has the strips from ``slab_first[s]`` on, and strip t the points from ``strip_first[t]`` on;
-    ``slab_at`` and ``strip_at`` are their numbers along the axes across, counted from ``corner`` (2,) in steps of
-    ``side``. With one axis across there is one slab, and where it lies is of no account.
+    ``columns`` (C, m) hold the logarithm of the weight, the coordinates and what else belongs to a point: of crowds the
+    upper triangle of the second moment. Slab s has the strips from ``slab_first[s]`` on, and strip t the points from
+    ``strip_first[t]`` on; ``slab_at`` and ``strip_at`` are their numbers along the axes across, counted from ``corner``
+    (2,) in steps of ``side``. With one axis across there is one slab, and where it lies is of no account.
     """
 
     columns: FloatArray
@@ -40,10 +46,11 @@ class Strips(NamedTuple):
 
 
 class Crowds(NamedTuple):
-    """What stands for crowded cells: ``weight`` (k,), ``mean`` (k, D), ``moment`` (k, D, D) per weight, about the mean.
+    """What stands for crowded cells: ``weight`` (k,), ``mean`` (k, D) and ``moment`` (k, D (D + 1)/2).
 
-    ``third`` is Σ w ‖δ‖³ over all points that are stood for, δ being what they are off the mean: see the bounds of
-    :mod:`prinfold.kernels.gaussian_sums`. ``lone`` (m,) says which points stay on their own.
+    The last is the upper triangle of the second moment about the mean, per weight. ``third`` is Σ w ‖δ‖³ over all
+    points that are stood for, δ being what they are off the mean: see the bounds of the module on Gaussian sums.
+    ``lone`` (m,) says which points stay on their own.
     """
 
     weight: FloatArray
@@ -72,6 +79,15 @@ class Groups(NamedTuple):
         of_each = (values[some] for values in (self.origin, self.centre, self.half, self.square))
         return Groups(self.rows, self.cuts[some.start : some.stop + 1], *of_each)
 
+    def each_part(self, work: Callable[[Groups], Any]) -> None:
+        """Hand out all groups in parts of about so many places, to threads if they are many."""
+        if len(self.rows) < _ROWS_ON_THREADS:
+            work(self)
+            return
+        ends = np.searchsorted(self.cuts, np.arange(_ROWS_PER_PART, self.cuts[-1], _ROWS_PER_PART))
+        parts = pairwise([0, *np.unique(ends).tolist(), len(self.half)])
+        for_each_block(lambda part: work(self.part(part)), [slice(a, b) for a, b in parts if a < b])
+
 
 def reach_within(weight: FloatArray, tolerance: float) -> float:
     """R = √(2 log(W / (ε w_min))): all kernels farther than R weigh less than ε of one lone kernel's peak.
@@ -83,15 +99,24 @@ def reach_within(weight: FloatArray, tolerance: float) -> float:
 
 
 def widest_last(X: FloatArray) -> IntArray:
-    """(D,) axes in the order that strips want: of the three widest, rising; then the others."""
+    """Axes in the order that strips want: of the three widest, rising; then the others. See :func:`inward`."""
+    if X.shape[1] == 1:
+        return np.array([1, 0])
     falling = np.argsort(-np.ptp(X, axis=0), kind="stable")
     return np.concatenate([falling[:3][::-1], falling[3:]])
 
 
+def inward(Z: FloatArray, axes: IntArray) -> FloatArray:
+    """Columns in that order; a single one gets a second beside it that is always nil."""
+    if Z.shape[1] == 1:
+        Z = np.column_stack([Z, np.zeros(len(Z))])
+    return np.ascontiguousarray(Z[:, axes])
+
+
 def make_strips(
-    log_weight: FloatArray, points: FloatArray, moment: FloatArray | None, side: float, middle: FloatArray
+    log_weight: FloatArray, points: FloatArray, more: FloatArray, side: float, middle: FloatArray
 ) -> Strips:
-    """Strips of points (m, D), D ≥ 2, along the last of their first three axes; ``moment`` (m, D, D) or None."""
+    """Strips of points (m, D), D ≥ 2, along the last of their first three axes, with ``more`` (m, k) columns."""
     m, D = points.shape
     last = min(D, 3) - 1
     # Numbers count from the middle of the data, so that a point far away does not cost the others their last digits;
@@ -104,9 +129,7 @@ def make_strips(
     new_slab = np.append(True, slab[1:] != slab[:-1])[:m]
     new_strip = new_slab | np.append(True, strip[1:] != strip[:-1])[:m]
     strip_first, slab_first = np.flatnonzero(new_strip), np.flatnonzero(new_slab)
-    columns = [log_weight[order], *points[order].T]
-    if moment is not None:
-        columns += [moment[order, a, b] for a in range(D) for b in range(a, D)]
+    columns = [log_weight[order], *points[order].T, *more[order].T]
     corner = middle[:2] if last == 2 else np.append(0.0, middle[:1])
     return Strips(
         np.ascontiguousarray(columns),
@@ -129,18 +152,15 @@ def compress(points: FloatArray, weight: FloatArray, side: float, least: int) ->
     lone[order[crowded]] = False
     cuts = np.append(0, np.cumsum(counts[counts >= least]))
     if cuts[-1] == 0:
-        return Crowds(np.empty(0), np.empty((0, D)), np.empty((0, D, D)), 0.0, lone)
+        return Crowds(np.empty(0), np.empty((0, D)), np.empty((0, D * (D + 1) // 2)), 0.0, lone)
     inside, w = points[order[crowded]], weight[order[crowded]]
     total = np.add.reduceat(w, cuts[:-1])
     mean = np.add.reduceat(w[:, None] * inside, cuts[:-1]) / total[:, None]
     delta = inside - np.repeat(mean, np.diff(cuts), axis=0)
-    moment = np.empty((len(total), D, D))
-    for a in range(D):
-        for b in range(a, D):
-            moment[:, a, b] = np.add.reduceat(w * delta[:, a] * delta[:, b], cuts[:-1]) / total
-            moment[:, b, a] = moment[:, a, b]
+    pairs = zip(*np.triu_indices(D), strict=True)
+    moment = [np.add.reduceat(w * delta[:, a] * delta[:, b], cuts[:-1]) / total for a, b in pairs]
     third = float(w @ np.linalg.norm(delta, axis=1) ** 3)
-    return Crowds(total, mean, moment, third, lone)
+    return Crowds(total, mean, np.stack(moment, axis=1), third, lone)
 
 
 def group_places(Y: FloatArray, rows: IntArray, side: float, square: float, middle: FloatArray) -> Groups:

@@ -10,6 +10,10 @@ expansion to second order about it: with u = y − e, v = S u and f = (u·v − 
 
     a → a (1 + f),    a e → a ((1 + f) e + v),    a e eᵀ → a ((1 + f) e eᵀ + v eᵀ + e vᵀ + S).
 
+Points whose kernels are narrower than one bandwidth, exp(−τ ‖c − x‖²/2) with τ ≥ 1, are points with one coordinate
+more: with Y = (y, −‖y‖²/2), E = (τ e, τ) and h = log w − τ ‖e‖²/2, their kernel is exp(h + Y·E), and Σ a E and
+Σ a E Eᵀ hold all that derivatives need.
+
 The points of a group's ball are copied side by side first: short runs would leave vector instructions nothing to do,
 and all places of the group use the copy. This module imports numba: import it only where there is much to do.
 """
@@ -109,41 +113,48 @@ def _copy(columns: FloatArray, at: int, n: int, origin: FloatArray, chunk: Float
             chunk[c, held + j] = columns[c, at + j]
 
 
-def _copy_near(
+def _select(
     columns: FloatArray,
     at: int,
     n: int,
-    origin: FloatArray,
     centre: FloatArray,
     half: float,
     square: float,
-    chunk: FloatArray,
-    held: int,
     apart: FloatArray,
     kept: IntArray,
 ) -> int:
-    """The same of points with more coordinates that are within √``square`` of the box; returns how many are held then.
+    """Which of n points, ``at`` and following, are within √``square`` of the box; returns how many.
 
     With more axes than strips are cut along, most points of a run may be far away.
     """
     n_kept = 0
     for j in range(n):
         apart[j] = 0.0
-    for q in range(len(origin)):
+    for q in range(len(centre)):
         for j in range(n):
             apart[j] += max(abs(columns[1 + q, at + j] - centre[q]) - half, 0.0) ** 2
     for j in range(n):
         # Written in any case, and kept by moving on: the branch would be as good as random.
         kept[n_kept] = at + j
         n_kept += int(apart[j] <= square)
-    for k in range(n_kept):
+    return n_kept
+
+
+def _copy_kept(columns: FloatArray, kept: IntArray, n: int, origin: FloatArray, chunk: FloatArray, held: int) -> None:
+    """The first n of the points kept, with any number of coordinates, to a chunk; as E where there is a column of τ."""
+    D = len(origin)
+    scaled = columns.shape[0] == D + 2
+    for k in range(n):
         chunk[0, held + k] = columns[0, kept[k]]
-    for q in range(len(origin)):
-        for k in range(n_kept):
+    for q in range(D):
+        for k in range(n):
             e = columns[1 + q, kept[k]] - origin[q]
-            chunk[1 + q, held + k] = e
-            chunk[0, held + k] -= 0.5 * e * e
-    return held + n_kept
+            scale = columns[1 + D, kept[k]] if scaled else 1.0
+            chunk[1 + q, held + k] = scale * e
+            chunk[0, held + k] -= 0.5 * scale * e * e
+    if scaled:
+        for k in range(n):
+            chunk[1 + D, held + k] = columns[1 + D, kept[k]]
 
 
 def _fill_up(chunk: FloatArray, held: int, n_columns: int) -> int:
@@ -157,7 +168,7 @@ def _fill_up(chunk: FloatArray, held: int, n_columns: int) -> int:
 
 
 list_runs, fill_up = register_jitable(_list_runs), register_jitable(_fill_up)
-copy_points, copy_near = register_jitable(_copy), register_jitable(_copy_near)
+copy_points, select, copy_kept = register_jitable(_copy), register_jitable(_select), register_jitable(_copy_kept)
 
 
 # ------------------------------------------------------------------------------------- sums over a chunk
@@ -370,13 +381,13 @@ def _add_ball(
         at, stop = room.starts[r], room.stops[r]
         while at < stop:
             n = min(stop - at, _CHUNK - held)
-            if D < 4:
-                copy_points(strips.columns, at, n, origin, chunk, held)
-                held += n
-            else:
-                ball, apart = (origin, centre, half, square), room.rows[0]
-                held = copy_near(strips.columns, at, n, *ball, chunk, held, apart, room.kept)
             at += n
+            if Y.shape[1] > D or D > 3:
+                n = select(strips.columns, at - n, n, centre, half, square, room.rows[0], room.kept)
+                copy_kept(strips.columns, room.kept, n, origin, chunk, held)
+            else:
+                copy_points(strips.columns, at - n, n, origin, chunk, held)
+            held += n
             if held == _CHUNK or (held and r == n_runs - 1 and at == stop):
                 pairs += held * len(Y)
                 held = fill_up(chunk, held, strips.columns.shape[0])
@@ -454,3 +465,56 @@ def sum_balls(
         for i in range(n):
             settle(sums[i], places[i], axes, groups.rows[first + i], log_sum, shift, spread)
     return pairs
+
+
+def _place_of(q: int, r: int, L: int) -> int:
+    """Where in the sums over points with L coordinates that of a e_q e_r is, q ≤ r."""
+    return 1 + L + q * L - q * (q - 1) // 2 + r - q
+
+
+place_of = register_jitable(_place_of)
+
+
+def _unscale(sums: FloatArray, y: FloatArray, axes: IntArray, unit: float, out: FloatArray) -> None:
+    """Add Σ a, Σ a τ, Σ a τ d and Σ a τ² d dᵀ, row by row, from sums over E; 1 / ``unit`` is what lengths are in."""
+    D, L = len(y), len(y) + 1
+    total, square = sums[L], sums[place_of(D, D, L)]
+    out[0] += sums[0]
+    out[1] += total * unit * unit
+    for q in range(D):
+        out[2 + axes[q]] += unit * (sums[1 + q] - y[q] * total)
+        for r in range(D):
+            value = sums[place_of(min(q, r), max(q, r), L)] + square * y[q] * y[r]
+            value -= sums[place_of(q, D, L)] * y[r] + sums[place_of(r, D, L)] * y[q]
+            out[2 + D + axes[q] * D + axes[r]] += unit * unit * value
+
+
+unscale = register_jitable(_unscale)
+
+
+@compiled
+def sum_scaled(Y: FloatArray, groups: Groups, strips: Strips, axes: IntArray, unit: float, out: FloatArray) -> None:
+    """Add to ``out`` (n, 2 + D + D²) what kernels of many widths have at places Y (n, D): see ``_unscale``.
+
+    Points have a last column of τ. Column q of the places and points is axis ``axes[q]`` of what is added to.
+    """
+    D = Y.shape[1]
+    n_sums, largest = 2 + D + (D + 1) * (D + 2) // 2, 0
+    for g in range(len(groups.cuts) - 1):
+        largest = max(largest, groups.cuts[g + 1] - groups.cuts[g])
+    runs = np.empty(len(strips.strip_at), np.int64), np.empty(len(strips.strip_at), np.int64)
+    room = _Room(*runs, np.empty((n_sums, _CHUNK)), np.empty((2, _CHUNK)), np.empty(_CHUNK, np.int64))
+    places, sums = np.empty((largest, D + 1)), np.empty((largest, n_sums))
+    for g in range(len(groups.cuts) - 1):
+        first, n = groups.cuts[g], groups.cuts[g + 1] - groups.cuts[g]
+        origin, ball = groups.origin[g], (groups.origin[g], groups.centre[g], groups.half[g], groups.square[g])
+        for i in range(n):
+            places[i, D] = 0.0
+            for q in range(D):
+                places[i, q] = Y[groups.rows[first + i], q] - origin[q]
+                places[i, D] -= 0.5 * places[i, q] * places[i, q]
+            for c in range(n_sums):
+                sums[i, c] = 0.0
+        add_ball(strips, *ball, places[:n], False, True, sums[:n], room)
+        for i in range(n):
+            unscale(sums[i], places[i, :D], axes, unit, out[groups.rows[first + i]])

@@ -24,14 +24,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from math import inf, log
 from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from prinfold._arrays import for_each_block
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.kernels.ball_lists import (
     Crowds,
@@ -39,6 +37,7 @@ from prinfold.kernels.ball_lists import (
     Strips,
     compress,
     group_places,
+    inward,
     make_strips,
     reach_within,
     widest_last,
@@ -79,9 +78,6 @@ faster throughout. Counting neighbours by a k-d tree alone takes about as long a
 
 _MANY_IN_REACH = 500
 """Centres in reach from which on patches are faster than sums over them."""
-
-_ROWS_ON_THREADS, _ROWS_PER_PART = 2**14, 2**12
-"""Places from which parts go to threads (fewer come from a pass that is on threads itself), and places of a part."""
 
 
 class Accuracy(NamedTuple):
@@ -180,22 +176,14 @@ class BallSums:
     def _fill(self, Y: FloatArray, groups: Groups, plain: Strips, crowds: Strips, out: Moments) -> None:
         from prinfold.kernels.ball_sums import sum_balls
 
-        def one(part: slice) -> None:
-            sum_balls(Y, groups.part(part), plain, crowds, self._axes, *out)
-
-        if len(groups.rows) < _ROWS_ON_THREADS:
-            one(slice(0, len(groups.half)))
-        else:
-            for_each_block(one, _parts(groups.cuts))
+        groups.each_part(lambda part: sum_balls(Y, part, plain, crowds, self._axes, *out))
 
     def _inward(self, Z: FloatArray) -> FloatArray:
-        """Coordinates in the order of the strips; a single one gets a second beside it that is always nil."""
-        Y = in_range(Z)
-        return np.ascontiguousarray(Y[:, self._axes] if Y.shape[1] > 1 else np.column_stack([np.zeros(len(Y)), Y]))
+        return inward(in_range(Z), self._axes)
 
     @cached_property
     def _axes(self) -> IntArray:
-        return widest_last(self.centres) if self.centres.shape[1] > 1 else np.array([1, 0])
+        return widest_last(self.centres)
 
     @cached_property
     def _points(self) -> FloatArray:
@@ -232,10 +220,5 @@ class BallSums:
         return made, lone, self._strips(log_weight, made.mean, made.moment)
 
     def _strips(self, log_weight: FloatArray, points: FloatArray, moment: FloatArray | None = None) -> Strips:
-        return make_strips(log_weight, points, moment, _SIDE, self._middle)
-
-
-def _parts(cuts: IntArray) -> list[slice]:
-    """Groups in parts of about so many places each."""
-    ends = np.searchsorted(cuts, np.arange(_ROWS_PER_PART, cuts[-1], _ROWS_PER_PART))
-    return [slice(a, b) for a, b in pairwise([0, *np.unique(ends).tolist(), len(cuts) - 1]) if a < b]
+        more = np.empty((len(points), 0)) if moment is None else moment
+        return make_strips(log_weight, points, more, _SIDE, self._middle)
