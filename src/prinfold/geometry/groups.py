@@ -6,6 +6,8 @@ of x unless ‖x − c‖ ≤ d + e + ρ. Distances to the middles are one matri
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 from scipy.spatial import cKDTree
 
@@ -15,8 +17,13 @@ from prinfold._typing import BoolArray, FloatArray, IntArray
 _SIZE = 32
 # Numbers held at once.
 _BLOCK_NUMBERS = 2**21
+# In few columns a tree finds the points near a row, unless there are too many of them.
+_TREE_DIMENSIONS, _TREE_POINTS, _TREE_FOUND = 8, 4096, 128
 # Distances to the middles, being products, are good to this share of the squares.
 _ROUNDING = 1e-12
+
+Pairs = tuple[IntArray, IntArray, FloatArray]
+"""Rows, points, and the squares of the distances between them."""
 
 
 class Groups:
@@ -24,7 +31,8 @@ class Groups:
 
     def __init__(self, points: FloatArray, extent: FloatArray) -> None:
         self.points, self.extent = points, extent
-        order = np.asarray(cKDTree(points, leafsize=_SIZE).indices)
+        self.tree = cKDTree(points, leafsize=_SIZE)
+        order = np.asarray(self.tree.indices)
         n_short = -len(order) % _SIZE
         self.members = np.pad(order, (0, n_short), mode="edge").reshape(-1, _SIZE)
         self.fresh = np.ones(self.members.shape, dtype=bool)
@@ -49,22 +57,53 @@ class Groups:
             out[part] = self._possible(X[part], distance[part]).mean(axis=1)
         return out
 
-    def within(self, X: FloatArray, distance: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    def within(self, X: FloatArray, distance: FloatArray) -> Pairs:
         """Rows and points nearer than the row's ``distance`` (n,) and the point's extent together, and the squares.
 
         Rows rise.
         """
-        found = [(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), np.empty(0))]
+        few = self._has_few(X, distance)
+        if not few.any():
+            return self._by_groups(X, distance)
+        ways = ((self._by_tree, np.flatnonzero(few)), (self._by_groups, np.flatnonzero(~few)))
+        found = [(rows, *way(X[rows], distance[rows])) for way, rows in ways]
+        row = np.concatenate([rows[local] for rows, local, _, _ in found])
+        member, squared = (np.concatenate([each[part] for each in found]) for part in (2, 3))
+        order = np.argsort(row, kind="stable")
+        return row[order], member[order], squared[order]
+
+    def _has_few(self, X: FloatArray, distance: FloatArray) -> BoolArray:
+        """(n,) rows for which a tree is the shorter way."""
+        if X.shape[1] > _TREE_DIMENSIONS or len(self.points) < _TREE_POINTS or len(X) == 0:
+            return np.zeros(len(X), dtype=bool)
+        count = self.tree.query_ball_point(X, self._radius(distance), return_length=True)
+        return np.asarray(np.asarray(count) <= _TREE_FOUND)
+
+    def _radius(self, distance: FloatArray) -> FloatArray:
+        return np.asarray((distance + self.extent.max()) * (1.0 + 1e-12))
+
+    def _by_tree(self, X: FloatArray, distance: FloatArray) -> Pairs:
+        near = self.tree.query_ball_point(X, self._radius(distance))
+        row = np.repeat(np.arange(len(X)), [len(each) for each in near])
+        member = np.fromiter(chain.from_iterable(near), dtype=np.intp, count=len(row))
+        return self._near(X, distance, row, member)
+
+    def _by_groups(self, X: FloatArray, distance: FloatArray) -> Pairs:
+        found: list[Pairs] = [(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), np.empty(0))]
         for part in _slices(len(X), len(self.middle)):
             row, group = np.nonzero(self._possible(X[part], distance[part]))
             for pairs in _slices(len(row), _SIZE * X.shape[1]):
-                rows, groups = row[pairs] + part.start, group[pairs]
-                rows, member = np.repeat(rows, _SIZE), self.members[groups].ravel()
-                squared = self.squared(X, rows, member)
-                near = (squared <= np.square(distance[rows] + self.extent[member])) & self.fresh[groups].ravel()
-                found.append((rows[near], member[near], squared[near]))
+                fresh = self.fresh[group[pairs]].ravel()
+                rows, member = np.repeat(row[pairs] + part.start, _SIZE), self.members[group[pairs]].ravel()
+                found.append(self._near(X, distance, rows[fresh], member[fresh]))
         rows, members, squares = (np.concatenate(part) for part in zip(*found, strict=True))
         return rows, members, squares
+
+    def _near(self, X: FloatArray, distance: FloatArray, row: IntArray, member: IntArray) -> Pairs:
+        """Those of some pairs that are near enough, and their squared distances."""
+        squared = self.squared(X, row, member)
+        near = squared <= np.square(distance[row] + self.extent[member])
+        return row[near], member[near], squared[near]
 
     def squared(self, X: FloatArray, row: IntArray, member: IntArray) -> FloatArray:
         """Squared distances of pairs by differences: the same to the last bit wherever a pair comes up."""
