@@ -61,9 +61,9 @@ def wave(n=1500, noise=0.05, seed=0):
     return np.stack([np.sin(t) * off, w, np.sign(t) * (np.cos(t) * off - 1)], axis=1), t, w
 
 
-def cylinder(n=1500, noise=0.03, seed=0):
+def cylinder(n=900, noise=0.03, seed=0):
     rng = np.random.default_rng(seed)
-    turn, height = rng.uniform(0, 2 * np.pi, n), rng.uniform(-1, 1, n)
+    turn, height = rng.uniform(0, 2 * np.pi, n), rng.uniform(-0.8, 0.8, n)
     return np.stack([np.cos(turn), np.sin(turn), height], axis=1) + noise * rng.normal(size=(n, 3))
 
 
@@ -72,7 +72,7 @@ SURFACES = {
     "wave": lambda: (wave()[0], 0.2),
     "five columns": lambda: (cloud(300), 0.3),
     "pieces": lambda: (np.concatenate([cloud(200, 3), cloud(150, 3, seed=4) + [7.0, 0.0, 0.0]]), 0.35),
-    "cylinder": lambda: (cylinder(), 0.2),
+    "cylinder": lambda: (cylinder(), 0.25),
 }
 
 
@@ -116,7 +116,7 @@ def test_a_swiss_roll_is_unrolled():
     # Lengths are those of the roll, to a few per cent.
     assert_allclose(abs(np.polyfit(length, found.latent[:, 0], 1)[0]), 1.0, atol=0.05)
     assert_allclose(abs(np.polyfit(U[:, 1], found.latent[:, 1], 1)[0]), 1.0, atol=0.05)
-    vertices = c.mesh().vertices
+    vertices = c.mesh().vertices[::5]
     off = data.surface.distance(vertices)
     assert np.sqrt(np.mean(off**2)) < 0.25
     # The ridge itself is as near.
@@ -164,7 +164,7 @@ def test_classical_scaling_alone_stretches_more():
 
 
 def test_closed_surfaces_are_cut_into_pieces_that_lie_flat():
-    c = chart(cylinder(), 0.2)
+    c = chart(cylinder(), 0.25)
     assert c.piece.max() == 1
     longest, shortest = strain(c)
     assert 0.9 < shortest < longest < 1.15
@@ -311,10 +311,10 @@ def test_pickles_and_files_hold_a_chart():
 @pytest.mark.parametrize("dimension", [1, 3, 4])
 def test_any_dimension(dimension):
     rng = np.random.default_rng(0)
-    flat = rng.uniform(-1, 1, (500, dimension))
-    X = np.concatenate([flat, 0.2 * np.square(flat[:, :1]), np.zeros((500, 1))], axis=1)
+    flat = rng.uniform(-1, 1, (300, dimension))
+    X = np.concatenate([flat, 0.2 * np.square(flat[:, :1]), np.zeros((300, 1))], axis=1)
     X = X + 0.01 * rng.standard_normal(X.shape)
-    c = chart(X, 0.35, dimension)
+    c = chart(X, 0.5, dimension)
     found = c.nearest(X[:100])
     assert found.latent.shape == (100, dimension)
     assert found.converged.all()

@@ -45,6 +45,9 @@ _NEAR, _TORN, _LAYERS = 1.0, 2.0, 0.01
 """Nodes within a spacing in the chart whose distance on the ridge is more than two lie in two layers; a hundredth of
 all nodes may, at sharp bends."""
 
+_SMALLEST = 2
+"""Times d + 1, the nodes of a piece that is not cut any more."""
+
 _FLAT = 1e-3
 """Share of the widest extent below which a piece has none along an axis."""
 
@@ -152,7 +155,7 @@ def _lay_flat(sheet: Sheet) -> _Laid:
         return _Laid(placed, strain, start, True)
     placed, strain = _aligned(sheet, start[:, :d])
     bad = strain > _STRAIN or _overlaps(sheet, placed.latent)
-    return _Laid(placed, strain, start, not bad or m <= 4 * (d + 1))
+    return _Laid(placed, strain, start, not bad or m <= _SMALLEST * (d + 1))
 
 
 def _scaled(sheet: Sheet, n_axes: int) -> FloatArray:

@@ -26,8 +26,9 @@ SPACING = 0.5
 REACH = 3.0
 """Spacings within which nodes are neighbours; ridge points farther apart hang together only by others between them."""
 
-MOST_NODES = 3000
-"""Beyond, nodes are farther apart."""
+_MOST_NODES = {1: 3000, 2: 3000, 3: 2000}
+"""Nodes by dimension, beyond which they are farther apart; 1000 from four dimensions on, where each has hundreds of
+neighbours."""
 
 _WIDEN = 1.25
 """Factor of the spacing while there are too many nodes."""
@@ -93,10 +94,10 @@ class Links:
         return csr_matrix((self.weight, (self.here, every)), shape=(self.n_nodes, len(every)))
 
 
-def make_sheet(flow: Flow, ridge: Flowed, most: int = MOST_NODES) -> Sheet:
+def make_sheet(flow: Flow, ridge: Flowed, most: int | None = None) -> Sheet:
     """Nodes for kept ridge points, of which there is at least one; half a bandwidth apart, or more if they are many."""
-    order = np.lexsort(ridge.points.T)
-    ridge = ridge.only(order)
+    most = _MOST_NODES.get(flow.dimension, 1000) if most is None else most
+    ridge = ridge.only(np.lexsort(ridge.points.T))
     spacing = SPACING * float(np.median(flow.density.length(ridge.points)))
     while True:
         chosen = thin(ridge.points, spacing, most)
