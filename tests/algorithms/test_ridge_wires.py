@@ -67,6 +67,12 @@ def test_long_spurs_stay():
     assert sorted(degrees(branches).values()) == [1, 1, 1, 3]
 
 
+@pytest.mark.parametrize(("shortest", "count"), [(0.0, 3), (1.0, 3), (3.0, 1)])
+def test_how_short_a_spur_may_be_is_for_users_to_say(shortest, count):
+    nodes, members = drawn(((0, 0), (5, 0)), ((5, 0), (10, 0)), ((5, 0), (5, 1.75)))
+    assert len(simplified(members, nodes, shortest)) == count
+
+
 def test_of_two_spurs_at_the_end_of_a_branch_the_longer_goes_on_with_it():
     nodes, members = drawn(((0, 0), (5, 0)), ((5, 0), (6.5, 0.5)), ((5, 0), (6, -1)))
     assert shapes(simplified(members, nodes), nodes) == [round(5 + np.hypot(1.5, 0.5), 2)]
@@ -104,6 +110,7 @@ def test_junctions_farther_apart_stay_two():
         ((1.25, 0), (5, -3)),
     )
     assert sorted(degrees(simplified(members, nodes)).values()) == [1, 1, 1, 1, 3, 3]
+    assert sorted(degrees(simplified(members, nodes, shortest=4.5)).values()) == [1, 1, 1, 1, 3, 3]
 
 
 @pytest.mark.parametrize(("width", "kept"), [(1.0, False), (3.0, True)])

@@ -6,10 +6,10 @@
    ahead of it within two bandwidths, if the density on the way is nowhere below a quarter of that at the sparser of the
    two. Three wires at a node make it a junction.
 3. Growth that led nowhere is taken back to the last ridge point of a row.
-4. A loop no longer than a circle with the bandwidth as its radius is none: the side with the sparsest place goes. No
-   branch is shorter than two bandwidths: the junctions at both ends of such a one become one at its densest node, so
-   that a crossing, where ridges share a part of their way, has one junction; one with a free end that hangs on a
-   junction goes, the shortest first, and so do fragments, but for the last. What then meets two by two is one branch.
+4. A loop no longer than a circle with the bandwidth as its radius is none: the side with the sparsest place goes.
+   Junctions less than two bandwidths apart along a branch are one at its densest node, so that a crossing, where ridges
+   share a part of their way, has one junction. A branch with a free end that hangs on a junction and is shorter than
+   two bandwidths goes, the shortest first, and so do fragments, but for the last. What then meets two by two is one.
 """
 
 from __future__ import annotations
@@ -37,8 +37,11 @@ _DETOUR = 3.0
 _LOOP = 2.0 * pi
 """Bandwidths that a loop must be long: smaller rings than one of radius 1.6 have so small a ridge, or none."""
 
+_MERGE = 2.0
+"""Bandwidths that the way between two junctions must be long for them not to be one."""
+
 SHORTEST = 2.0
-"""Bandwidths that a branch must be long to be kept."""
+"""Bandwidths that a branch with a free end, or a fragment, must be long to be kept."""
 
 Path = list[int]
 Adjacency = list[list[int]]
@@ -204,7 +207,7 @@ def simplified(branches: list[Path], nodes: Net, shortest: float = SHORTEST) -> 
     while True:
         before = len(branches)
         branches = _merged(_without_loops(branches, nodes))
-        branches = _merged(_contracted(branches, nodes, shortest))
+        branches = _merged(_contracted(branches, nodes))
         branches = _merged(_without_spurs(branches, nodes, shortest))
         if len(branches) == before:
             return _without_fragments(branches, nodes, shortest)
@@ -262,14 +265,14 @@ def _detour(
     return False
 
 
-def _contracted(branches: list[Path], nodes: Net, shortest: float) -> list[Path]:
+def _contracted(branches: list[Path], nodes: Net) -> list[Path]:
     """Two junctions that a short branch joins become one, at its densest node; the shortest of each junction first."""
     count = degrees(branches)
     inner = [len(path) > 1 and min(count[path[0]], count[path[-1]]) >= 3 for path in branches]
     short = [
         (length, number)
         for number, path in enumerate(branches)
-        if inner[number] and (length := in_bandwidths(nodes, path)) < shortest
+        if inner[number] and (length := in_bandwidths(nodes, path)) < _MERGE
     ]
     name: dict[int, int] = {}
     gone = set[int]()
