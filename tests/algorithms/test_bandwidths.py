@@ -124,8 +124,13 @@ def test_kernels_are_wider_where_rows_are_sparse():
     rows = np.concatenate([rng.normal(size=(200, 2)) * 0.1, rng.normal(size=(200, 2)) + 5.0])
     found = of(BANDWIDTHS["neighbors"], rows)
     assert found.shape == (400,)
-    assert np.median(found[200:]) > 4 * np.median(found[:200])
-    assert found.max() / found.min() <= 16 * (1 + 1e-9)
+    assert np.median(found[200:]) / np.median(found[:200]) == pytest.approx(10**0.5, rel=0.2)
+
+
+def test_no_kernel_covers_all_others():
+    rows = np.concatenate([np.random.default_rng(0).normal(size=(100, 2)), [[1e6, 0.0]]])
+    found = of(BANDWIDTHS["neighbors"], rows)
+    assert found[-1] == pytest.approx(4 * of(BANDWIDTHS["auto"], rows))
 
 
 def test_ridges_want_wider_kernels_the_more_rows_there_are():
