@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from prinfold.plot.bands import ridge_bands
     from prinfold.plot.clouds import candidates, images, latent_density
     from prinfold.plot.maps import folds, latent_map, magnification, posterior
     from prinfold.plot.scenes import learning_curve, model, residuals, selection, surface
@@ -25,11 +26,13 @@ __all__ = [
     "model",
     "posterior",
     "residuals",
+    "ridge_bands",
     "selection",
     "surface",
 ]
 
 _HOMES = {
+    "ridge_bands": "bands",
     "candidates": "clouds",
     "images": "clouds",
     "latent_density": "clouds",
