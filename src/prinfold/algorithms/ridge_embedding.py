@@ -73,10 +73,9 @@ class Embedded(NamedTuple):
 
 def embed(sheet: Sheet) -> Embedded:
     """Lay out all pieces, the largest first, side by side along the first axis."""
-    todo, done = _connected(sheet, np.arange(len(sheet.points))), list[tuple[Placed, IntArray]]()
+    todo, done = _lay_all(sheet, np.arange(len(sheet.points))), list[tuple[Placed, IntArray]]()
     while todo:
-        nodes = todo.pop()
-        laid = _lay_flat(sheet.only(nodes))
+        nodes, laid = todo.pop()
         if laid.whole:
             done.append((_canonical(laid.placed), nodes))
         else:
@@ -85,21 +84,20 @@ def embed(sheet: Sheet) -> Embedded:
     return _side_by_side(sheet, done)
 
 
-def _cut(sheet: Sheet, nodes: IntArray, start: FloatArray) -> list[IntArray]:
-    """The nodes in two halves or more, by the coordinate (m, d + 1) that leaves the least strain."""
-    ways = list[list[IntArray]]()
+def _cut(sheet: Sheet, nodes: IntArray, start: FloatArray) -> list[tuple[IntArray, _Laid]]:
+    """The nodes in two halves or more, by the coordinate (m, ≤ d + 1) that leaves the least strain."""
+    ways = list[list[tuple[IntArray, _Laid]]]()
     for along in start.T:
         ahead = np.argsort(np.argsort(along, kind="stable")) >= len(along) // 2
-        ways.append(_connected(sheet, nodes[ahead]) + _connected(sheet, nodes[~ahead]))
-    strains = [sum(len(part) * _lay_flat(sheet.only(part)).strain ** 2 for part in way) for way in ways]
-    return ways[int(np.argmin(strains))]
+        ways.append(_lay_all(sheet, nodes[ahead]) + _lay_all(sheet, nodes[~ahead]))
+    return min(ways, key=lambda way: sum(len(part) * laid.strain**2 for part, laid in way))
 
 
-def _connected(sheet: Sheet, nodes: IntArray) -> list[IntArray]:
-    """The nodes piece by piece."""
-    part = sheet.only(nodes)
-    count, name = connected_components(_graph(part), directed=False)
-    return [nodes[name == i] for i in range(count)]
+def _lay_all(sheet: Sheet, nodes: IntArray) -> list[tuple[IntArray, _Laid]]:
+    """Pieces that hang together, each laid flat."""
+    count, name = connected_components(_graph(sheet.only(nodes)), directed=False)
+    pieces = [nodes[name == i] for i in range(count)]
+    return [(piece, _lay_flat(sheet.only(piece))) for piece in pieces]
 
 
 def _graph(sheet: Sheet) -> csr_matrix:
