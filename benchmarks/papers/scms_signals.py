@@ -95,18 +95,14 @@ def figures_6_to_8(figures: Figures) -> list[Finding]:
 
 
 def claim(found: Results, signal: str, n: int) -> Finding:
-    """Who is better at one length."""
+    """Who is better at one length: the curve up to the first of two lengths, wavelets beyond the second."""
     verdicts = compared(found, signal, n, CURVE, WAVELETS)
-    small = n <= (64 if signal == "sinusoids" else 32)
-    published = "the curve, at any ratio" if small else "the wavelets" + (", vastly" if signal == "sinusoids" else "")
-    holds = all(v == (1 if small else -1) for v in verdicts)
-    mostly = sum(verdicts) > 0 if small else sum(verdicts) < 0
-    return Finding(
-        f"{signal}, N = {n}: which is better?",
-        published,
-        f"the curve is {said(verdicts)}",
-        judge(holds, "in part: it depends on the ratio" if mostly else "not so with this signal"),
-    )
+    few, many = (64, 64) if signal == "sinusoids" else (32, 64)
+    sign = int(n <= few) - int(n > many)
+    published = {1: "the curve, at any ratio", 0: "— (changes hands)", -1: "the wavelets"}[sign]
+    mostly = "in part: it depends on the ratio" if sign * sum(verdicts) > 0 else "not so with this signal"
+    holds = judge(all(v == sign for v in verdicts), mostly) if sign else ""
+    return Finding(f"{signal}, N = {n}: which is better?", published, f"the curve is {said(verdicts)}", holds)
 
 
 def mean_log(found: Results, signal: str, n: int, name: str) -> float:
@@ -205,7 +201,7 @@ def draw_errors(ax: Any, errors: dict[float, dict[str, np.ndarray]]) -> None:
 def time_in_unit_interval(figures: Figures) -> list[Finding]:
     """The same with time from 0 to 1 instead of in samples."""
     cells = [Cell(signal, n, ratio) for signal in SIGNALS for n in SIZES for ratio in RATIOS]
-    found = trials(cells, range(25 if figures.full else 4), (UNIT,))
+    found = trials(cells, range(20 if figures.full else 4), (UNIT,))
     for signal in SIGNALS:
         print_errors(found, signal, (NOISY, WAVELETS, UNIT, UNIT_TWICE))
     findings = []
@@ -258,7 +254,7 @@ def draw_time(figures: Figures) -> None:
 def crossover(figures: Figures) -> list[Finding]:
     """From which length on wavelets are better, by the number of cycles."""
     cells = [Cell("sinusoids", n, ratio, c) for c in CYCLES for n in SIZES for ratio in (5, 15)]
-    found = trials(cells, range(50 if figures.full else 5), (CURVE, PREDICTING))
+    found = trials(cells, range(30 if figures.full else 5), (CURVE, PREDICTING))
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), sharey=True, layout="constrained")
     crossings: dict[int, list[float]] = {}
     for ax, ratio in zip(axes, (5, 15), strict=True):

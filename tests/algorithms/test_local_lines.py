@@ -80,8 +80,8 @@ def test_many_samples_within_reach_go_to_bins_and_few_do_not(
 
 def test_blocks_are_the_whole(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
     time, value = samples(100, rng)
-    whole = prediction_errors(time, value, 4.0)
-    monkeypatch.setattr("prinfold.algorithms.local_lines._PAIRS_HELD", 300)
-    np.testing.assert_array_equal(prediction_errors(time, value, 4.0), whole)
+    whole = errors_one_by_one(time, value, 4.0, np.arange(100))
+    monkeypatch.setattr("prinfold.algorithms.local_lines._PAIRS", 300)
+    np.testing.assert_array_equal(errors_one_by_one(time, value, 4.0, np.arange(100)), whole)
     one_by_one = [errors_one_by_one(time, value, 4.0, np.array([i]))[0] for i in range(100)]
     np.testing.assert_allclose(one_by_one, whole, atol=1e-12)

@@ -17,8 +17,8 @@ from prinfold._typing import BoolArray, FloatArray, IntArray
 _REACH = 7.0
 """Bandwidths beyond which a sample counts for nothing: exp(−24) of one nearby."""
 
-_PAIRS, _PAIRS_HELD = 2**22, 2**18
-"""Pairs of samples within reach up to which they are summed one by one, and those held at once."""
+_PAIRS = 2**18
+"""Pairs of samples within reach up to which they are summed one by one, and pairs held at once."""
 
 _BINS = 10
 """To a bandwidth: variances of lags are then off by a quarter of a hundredth of h² at the most."""
@@ -47,7 +47,7 @@ def errors_one_by_one(time: FloatArray, value: FloatArray, bandwidth: float, ask
     start, stop = _within_reach(time, asked, bandwidth)
     window = np.arange(int((stop - start).max(initial=0)))
     errors = np.empty(len(asked))
-    size = max(1, _PAIRS_HELD // max(1, len(window)))
+    size = max(1, _PAIRS // max(1, len(window)))
     for part in (slice(i, i + size) for i in range(0, len(asked), size)):
         near = start[part, None] + window
         nothing = (near >= stop[part, None]) | (near == asked[part, None])
