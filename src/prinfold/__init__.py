@@ -10,11 +10,13 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Contour": "algorithms.thresholds",
     "DenoisedSignal": "algorithms.signals",
+    "DensityRidge": "estimators.density_ridge",
     "GTM": "estimators.gtm",
     "GaussianBasis": "algorithms.basis",
     "HarmonicBasis": "algorithms.basis",
     "KernelDensityClassifier": "estimators.kernel_density",
     "KMM": "estimators.kmm",
+    "ModeClustering": "estimators.mode_clustering",
     "NearestSurfaceClassifier": "estimators.nearest",
     "PPS": "estimators.pps",
     "UKR": "estimators.ukr",
@@ -30,9 +32,11 @@ if TYPE_CHECKING:
     from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
     from prinfold.algorithms.signals import DenoisedSignal, denoise_signal
     from prinfold.algorithms.thresholds import Contour
+    from prinfold.estimators.density_ridge import DensityRidge
     from prinfold.estimators.gtm import GTM
     from prinfold.estimators.kernel_density import KernelDensityClassifier
     from prinfold.estimators.kmm import KMM, select_kmm
+    from prinfold.estimators.mode_clustering import ModeClustering
     from prinfold.estimators.nearest import NearestSurfaceClassifier
     from prinfold.estimators.pps import PPS
     from prinfold.estimators.ukr import UKR
@@ -45,9 +49,11 @@ __all__ = [
     "UKR",
     "Contour",
     "DenoisedSignal",
+    "DensityRidge",
     "GaussianBasis",
     "HarmonicBasis",
     "KernelDensityClassifier",
+    "ModeClustering",
     "NearestSurfaceClassifier",
     "__version__",
     "datasets",

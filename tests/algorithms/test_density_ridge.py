@@ -107,7 +107,8 @@ def test_the_gradient_has_no_part_across_the_ridge(d, newton):
     along = np.einsum("nia,ni->na", rest.tangent, at.gradient)
     across = at.gradient - np.einsum("nia,na->ni", rest.tangent, along)
     assert len(rest.points) > 100
-    assert np.linalg.norm(across, axis=1).max() * 2.0 < 2e-7
+    assert np.linalg.norm(across, axis=1).max() * 2.0 < 1e-6
+    assert np.quantile(np.linalg.norm(across, axis=1), 0.9) * 2.0 < 1e-7
     np.testing.assert_allclose(
         np.swapaxes(rest.tangent, 1, 2) @ rest.tangent, np.broadcast_to(np.eye(d), (len(rest.points), d, d)), atol=1e-12
     )
@@ -121,7 +122,7 @@ def test_whatever_tells_the_directions_the_gradient_has_no_part_across(name):
     assert len(rest.points) > 270
     slope = density.derivatives(rest.points).gradient
     across = slope - np.einsum("ni,ni->n", slope, rest.tangent[:, :, 0])[:, None] * rest.tangent[:, :, 0]
-    assert np.linalg.norm(across, axis=1).max() * H < 2e-7
+    assert np.linalg.norm(across, axis=1).max() * H < 1e-6
 
 
 @pytest.mark.parametrize(("normal", "share"), [(InverseCovariance(), 1.0), (Hessian(), 0.3)])
@@ -182,10 +183,12 @@ def test_given_rows_are_not_written_to():
 
 
 def test_no_tolerance_never_ends_early():
-    X, density = spiral(20)
-    found = Flow(density, 1, tol=0.0, max_iter=12)(X)
-    assert (found.n_iter == 12).all()
-    assert (found.status == Status.NOT_CONVERGED).all()
+    X, density = spiral(100)
+    few, many = (Flow(density, 1, tol=0.0, max_iter=n)(X) for n in (0, 30))
+    assert (few.n_iter == 0).all()
+    assert (many.n_iter == 30).all()
+    assert (few.status == Status.NOT_CONVERGED).all()
+    assert (many.status == Status.CONVERGED).all()
 
 
 def test_a_bad_step_of_newtons_is_taken_back():
@@ -202,6 +205,21 @@ def test_a_bad_step_of_newtons_is_taken_back():
     wanted = Flow(density, 1, newton=False)(X)
     assert (found.status != Status.NOT_CONVERGED).all()
     assert (np.linalg.norm(found.points - wanted.points, axis=1) < 0.05 * H).mean() > 0.95
+
+
+def test_steps_that_are_too_long_are_halved():
+    """With a shift thirty times that of a Gaussian rows would oscillate and run off."""
+
+    class Hasty(Quadratic):
+        def shift(self, X, at):
+            return 30.0 * super().shift(X, at)
+
+    density = Hasty(np.diag([0.2, 1.0]))
+    X = np.random.default_rng(0).standard_normal((50, 2)) * [2.0, 1.0]
+    for newton in (False, True):
+        found = Flow(density, 1, newton=newton)(X)
+        assert (found.status == Status.CONVERGED).all()
+        np.testing.assert_allclose(found.points, X * [1.0, 0.0], atol=1e-6)
 
 
 # ----------------------------------------------------------------------------------------------------- statuses
@@ -261,6 +279,21 @@ def test_what_runs_off():
     found = Flow(Slope(), 1, max_iter=10, box=np.array([[-1.0, -1.0], [1.0, 1.0]]))(X)
     assert (found.status == Status.RAN_OFF).all()
     assert (Flow(Slope(), 1, max_iter=2, box=np.array([[-1.0, -1.0], [1.0, 1.0]]))(X).status == 1).all()
+
+
+def test_what_is_no_number_has_run_off():
+    class Hole(Quadratic):
+        """Not defined left of the axis."""
+
+        def derivatives(self, X):
+            at = super().derivatives(X)
+            gone = X[:, 0] < 0
+            for part in at:
+                part[gone] = np.nan
+            return at
+
+    found = Flow(Hole(np.diag([0.2, 1.0])), 1)(np.array([[1.0, 1.0], [-1.0, 1.0]]))
+    assert found.status.tolist() == [Status.CONVERGED, Status.RAN_OFF]
 
 
 def test_a_valley_is_no_ridge():

@@ -5,7 +5,8 @@ A new method adds its lines to ``CASES``; the tests in this folder then apply th
 Tags: ``euclidean`` (rigid motions and scaling carry through), ``mirror`` (the nodes are their own mirror
 image, so that any rotation does; without it only those that keep the signs of the principal axes),
 ``open`` (the surface has edges, so that flat data can be covered once), ``weights`` (offers sample
-weights), ``monotone`` (the stated objective never gets worse), ``density`` (has a likelihood of rows).
+weights), ``monotone`` (the stated objective never gets worse), ``density`` (has a likelihood of rows),
+``lengths`` (latent coordinates are lengths, in units of the data).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from prinfold import GTM, KMM, PPS, UKR, Contour, HarmonicBasis
+from prinfold import GTM, KMM, PPS, UKR, Contour, DensityRidge, HarmonicBasis
 from prinfold.latent import Points
 
 
@@ -60,6 +61,13 @@ def _ukr(**settings: Any) -> Callable[..., UKR]:
 
 def _kmm(**settings: Any) -> Callable[..., KMM]:
     return lambda **more: KMM(**{**_QUICK, **settings, **more})
+
+
+_RIDGE = frozenset({"euclidean", "mirror", "weights", "lengths"})
+
+
+def _ridge(**settings: Any) -> Callable[..., DensityRidge]:
+    return lambda **more: DensityRidge(**{**_QUICK, **settings, **more})
 
 
 CASES = [
@@ -119,6 +127,10 @@ CASES = [
     Case("KMM-line", _kmm(n_components=1, n_neighbors=8), _KERNEL | {"monotone"}, 1, 1),
     Case("KMM-volume", _kmm(n_components=3, n_neighbors=6, stop="minimum"), _KERNEL | {"monotone"}, 3, 3),
     Case("KMM-paper", _kmm(stop="validation", solver="gradient", leave_one_out=False), _KERNEL | {"monotone"}, 2, 2),
+    Case("DensityRidge", _ridge(), _RIDGE, 1, 1),
+    Case("DensityRidge-wide", _ridge(bandwidth=0.8), _RIDGE | {"open"}, 1, 1, lambda s: {"bandwidth": 0.8 * s}),
+    Case("DensityRidge-shift", _ridge(step="mean_shift", bandwidth="silverman", max_iter=12), _RIDGE, 1, 1),
+    Case("DensityRidge-surface", _ridge(n_components=2, bandwidth=0.8), _RIDGE, 2, 2, lambda s: {"bandwidth": 0.8 * s}),
     Case("KMM-compact", _kmm(kernel="quartic", bandwidth_rule="kth"), _KERNEL, 2, 2),
 ]
 

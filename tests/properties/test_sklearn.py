@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from prinfold import GTM, KMM, PPS, UKR, KernelDensityClassifier, NearestSurfaceClassifier
+from prinfold import (
+    GTM,
+    KMM,
+    PPS,
+    UKR,
+    DensityRidge,
+    KernelDensityClassifier,
+    ModeClustering,
+    NearestSurfaceClassifier,
+)
 
 # pandas and polars decide which checks run: without them the frames' checks would pass unseen.
 pytest.importorskip("pandas")
@@ -31,6 +40,9 @@ pytestmark = [
         UKR(),
         UKR(1, kernel="quartic", stop="minimum", max_iter=20),
         UKR(1, feature_kernel="l1", preimage=True, max_iter=20),
+        DensityRidge(),
+        DensityRidge(bandwidth="silverman", normal="hessian"),
+        ModeClustering(),
         NearestSurfaceClassifier(),
         KernelDensityClassifier(),
         KernelDensityClassifier(kernel="quartic", per_class=True, priors="uniform"),
@@ -41,7 +53,18 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", [GTM(), KMM(), UKR(), NearestSurfaceClassifier(), KernelDensityClassifier()])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        GTM(),
+        KMM(),
+        UKR(),
+        DensityRidge(),
+        ModeClustering(),
+        NearestSurfaceClassifier(),
+        KernelDensityClassifier(),
+    ],
+)
 def test_no_tag_excuses_anything(estimator):
     tags = estimator.__sklearn_tags__()
     assert not tags.non_deterministic

@@ -73,7 +73,8 @@ def test_scaling_carries_through(case: Case, scale: float):
     X = cloud()
     here, there = case.make().fit(X), case.make(**case.rescale(scale)).fit(scale * X)
     assert_allclose(there.project(scale * X) / scale, here.project(X), atol=1e-7)
-    assert_allclose(there.transform(scale * X), here.transform(X), atol=1e-7)
+    unit = scale if "lengths" in case.tags else 1.0
+    assert_allclose(there.transform(scale * X) / unit, here.transform(X), atol=1e-7)
 
 
 @cases()
@@ -117,8 +118,9 @@ def test_float32_goes_through_and_agrees(case: Case):
     narrow = case.make().fit(X.astype(np.float32))
     for verb in ("transform", "project", "reconstruct"):
         assert getattr(narrow, verb)(X.astype(np.float32)).dtype == np.float32, verb
-    wide = case.make(max_iter=1).fit(X)
-    narrow = case.make(max_iter=1).fit(X.astype(np.float32))
+    # Steps that may differ by what is discrete in them are compared one by one, but where only the end has coordinates.
+    steps = {} if "lengths" in case.tags else {"max_iter": 1}
+    wide, narrow = case.make(**steps).fit(X), case.make(**steps).fit(X.astype(np.float32))
     assert_allclose(narrow.transform(X.astype(np.float32)), wide.transform(X), atol=2e-3)
 
 

@@ -30,6 +30,12 @@ class Derivatives(NamedTuple):
     gradient: FloatArray
     hessian: FloatArray
 
+    def turned(self, gradient: FloatArray) -> Derivatives:
+        """The same with another gradient, and with whatever a density has noted down besides."""
+        other = self._replace(gradient=gradient)
+        getattr(other, "__dict__", {}).update(getattr(self, "__dict__", {}))
+        return other
+
 
 @runtime_checkable
 class Density(Protocol):
@@ -42,7 +48,10 @@ class Density(Protocol):
         """log p with gradient and Hessian."""
 
     def shift(self, X: FloatArray, at: Derivatives) -> FloatArray:
-        """(n, D) the step that mean shift takes uphill: a positive definite matrix times the gradient."""
+        """(n, D) the step that mean shift takes uphill: a positive definite matrix times ``at.gradient``.
+
+        That may be a part of the gradient only, such as the one across a ridge.
+        """
 
     def length(self, X: FloatArray) -> FloatArray:
         """(n,) length over which the density changes: the unit of steps and tolerances."""

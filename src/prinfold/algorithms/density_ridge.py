@@ -2,7 +2,7 @@
 
 A place x lies on the ridge of dimension d where the gradient of log p has no part in the span V⊥ of those q − d
 eigenvectors across which the density falls off most, and it does fall off across them: λ⊥ < 0. Subspace-constrained
-mean shift (Ozertem & Erdogmus 2011) goes there by steps V⊥V⊥ᵀ m with m the mean shift, until
+mean shift (Ozertem & Erdogmus 2011) goes there by steps V⊥V⊥ᵀ m with m the mean shift of V⊥V⊥ᵀ g, until
 
     ‖V⊥V⊥ᵀ m‖ < tol · h,
 
@@ -22,8 +22,9 @@ import numpy as np
 from prinfold._arrays import for_each_block
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.algorithms.densities import Density, Derivatives
+from prinfold.algorithms.masks import Edge
 from prinfold.algorithms.normals import InverseCovariance, Normal
-from prinfold.algorithms.spaces import Globe
+from prinfold.algorithms.spaces import Globe, Space
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 
@@ -42,11 +43,24 @@ _LEAST_CURVATURE = 0.05
 _WORTH = 0.9
 """A step of Newton's must leave less than this share of the way, or the row goes back and on by mean shift alone."""
 
+_FALL = 1e-4
+"""Nats by which log p may fall in a step of mean shift before it is taken back and halved for that row, as are steps
+that go to and fro.
+
+On Gaussian kernels it never falls, but for what sums leave out; other densities may suggest longer steps than they
+bear."""
+
+_COARSE, _LEAST_SHARE = 1e-4, 1 / 64
+"""Bandwidths from the ridge within which going to and fro is rounding, and the least share of a step that is taken."""
+
 _BELOW = 2.0
 """Nats below the least dense training row from which on there is no density to speak of: two bandwidths from one that
 is alone."""
 
 _MESH_COLUMNS, _MESH_POINTS = 3, 2_000_000
+
+_THERE = 1e-6
+"""Bandwidths of mean shift across the ridge within which a row is on it, however small a tolerance was asked for."""
 
 _FAR = 3.0
 """Bandwidths outside the box of all rows from which on a row has run off."""
@@ -61,6 +75,7 @@ class Status(enum.IntEnum):
     NOT_A_RIDGE = 3
     NO_GAP = 4
     RAN_OFF = 5
+    OUTSIDE = 6
 
     @property
     def sentence(self) -> str:
@@ -75,6 +90,7 @@ _SENTENCES = {
     Status.NOT_A_RIDGE: "The row came to rest where the density does not fall off across its way.",
     Status.NO_GAP: "The row came to rest where no direction is that of a ridge more than others.",
     Status.RAN_OFF: "The row ran off, away from all data.",
+    Status.OUTSIDE: "The row came to rest where nothing could have been observed.",
 }
 
 
@@ -97,6 +113,12 @@ class Flowed(NamedTuple):
         """The same of some rows."""
         return Flowed._make(part[rows] for part in self)
 
+    def left(self, space: Space) -> Flowed:
+        """The same with points and tangents in units of the data, which places in a space stand for."""
+        leaving = space.leave_jacobian(self.points)
+        tangent = self.tangent if leaving is None else np.asarray(leaving @ self.tangent)
+        return self._replace(points=space.leave(self.points), tangent=tangent)
+
     @property
     def ridgeness(self) -> FloatArray:
         """(n,) how much more the density bends across the ridge than along it, from 0 (no ridge) to about 1 (sharp)."""
@@ -116,7 +138,7 @@ class Flow:
 
     ``normal`` says which directions lead across; ``newton`` whether its step takes over near the ridge. ``floor`` is
     the log density below which there is none to speak of, and ``box`` (2, D) the corners of all rows. ``sphere`` keeps
-    places on itself, where rows are on one.
+    places on itself, where rows are on one, and ``edge`` tells where something could have been observed.
     """
 
     density: Density
@@ -129,6 +151,7 @@ class Flow:
     floor: float = -inf
     box: FloatArray | None = None
     sphere: Globe | None = None
+    edge: Edge | None = None
 
     def __call__(self, X: FloatArray) -> Flowed:
         """Carry every row (n, D) to the ridge; each goes its own way, whatever the others do."""
@@ -163,8 +186,9 @@ class Walk:
         self.tangent, self.curvature = np.zeros((n, D, flow.dimension)), np.zeros((n, q))
         self.log_density, self.left = np.full(n, -inf), np.full(n, inf)
         self.n_iter, self.moving = np.zeros(n, dtype=np.int64), np.arange(n)
-        self._before = self.points.copy()  # where to go back to when a step of Newton's was none
+        self._before = self.points.copy()  # where to go back to when a step was none
         self._newton, self._plain = np.zeros(n, dtype=bool), np.full(n, not flow.newton)
+        self._share = np.ones(n)  # of the mean shift that is gone at once
         self._look()
         self.start_density = self.log_density.copy()
 
@@ -185,8 +209,8 @@ class Walk:
 
     def end(self, flow: Flow | None = None) -> Flowed:
         """What has become of all rows; ``flow`` is what they are judged by, if not the one they went by."""
-        status = np.full(len(self.points), Status.CONVERGED, dtype=np.int8)
-        status[self.moving] = Status.NOT_CONVERGED
+        there = self.left < max(self.flow.tol, _THERE)
+        status = np.where(there, Status.CONVERGED, Status.NOT_CONVERGED).astype(np.int8)
         found = Flowed(self.points, self.tangent, self.curvature, self.log_density, status, self.n_iter)
         return found._replace(status=judge(found, flow or self.flow))
 
@@ -194,19 +218,28 @@ class Walk:
         """Learn what is at the places that rows have come to, and which of them have arrived."""
         rows = self.moving
         here = self._places(rows)
-        worse = self._newton[rows] & ~(here.left < _WORTH * self.left[rows])
+        newton = self._newton[rows]
+        overshot = ~newton & (here.log_density < self.log_density[rows] - _FALL)
+        worse = overshot | newton & ~(here.left < _WORTH * self.left[rows])
         if worse.any():
             back = rows[worse]
             self.points[back], self._plain[back] = self._before[back], True
+            self._share[rows[overshot]] *= 0.5
             again = self._places(back)
             for whole, part in zip(here, again, strict=True):
                 whole[worse] = part
+        turned = np.einsum("ni,ni->n", here.step, self.points[rows] - self._before[rows]) < 0
+        self._share[rows[turned & ~newton & (here.left > np.maximum(_WORTH * self.left[rows], _COARSE))]] *= 0.5
+        np.maximum(self._share, _LEAST_SHARE, out=self._share)
+        # What sums leave out may keep a row from coming nearer.
+        stalled = (here.left < _THERE) & (here.left > 0.999 * self.left[rows]) & (self.flow.tol > 0)
         for name in ("tangent", "curvature", "log_density", "left"):
             getattr(self, name)[rows] = getattr(here, name)
         self._newton[rows] = here.close
         lost = ~np.isfinite(self.points[rows]).all(axis=1) | np.isnan(here.left)
-        going = ~(here.left < self.flow.tol) & ~lost
-        self.moving, self._step = rows[going], here.step[going]
+        going = ~(here.left < self.flow.tol) & ~stalled & ~lost
+        share = np.where(here.close, 1.0, self._share[rows])
+        self.moving, self._step = rows[going], (share[:, None] * here.step)[going]
 
     def _places(self, rows: IntArray) -> _Places:
         n, (D, d), q = len(rows), self.tangent.shape[1:], self.curvature.shape[1]
@@ -230,12 +263,14 @@ def _look_at(flow: Flow, X: FloatArray, plain: BoolArray) -> _Places:
     vectors, curvature = _directions(flow, X, at)
     curvature *= (length**2)[:, None]
     across, bend = vectors[:, :, d:], curvature[:, d:]
-    shift = np.einsum("mia,mi->ma", across, flow.density.shift(X, at))
+    slope = np.einsum("mia,mi->ma", across, at.gradient)
+    # Of the part across alone: where kernels are not round, V⊥ᵀm may vanish off the ridge, where V⊥ᵀg does not.
+    part = at.turned(np.einsum("mia,ma->mi", across, slope))
+    shift = np.einsum("mia,mi->ma", across, flow.density.shift(X, part))
     left = np.linalg.norm(shift, axis=1) / length
     close = ~plain & (left < _CLOSE) & (bend.max(axis=1) < -_LEAST_CURVATURE)
     if close.any():
-        slope = np.einsum("mia,mi->ma", across[close], at.gradient[close])
-        newton = slope * (length[close] ** 2)[:, None] / -bend[close]
+        newton = slope[close] * (length[close] ** 2)[:, None] / -bend[close]
         size = np.linalg.norm(newton, axis=1) / length[close]
         shift[close] = newton / np.maximum(size, 1.0)[:, None]
     step = np.einsum("mia,ma->mi", across, shift)
@@ -251,6 +286,8 @@ def _directions(flow: Flow, X: FloatArray, at: Derivatives) -> tuple[FloatArray,
     if flow.sphere is not None:
         frame = flow.sphere.frame(X)
         matrix, hessian = _within(frame, matrix), _within(frame, hessian)
+    # What is no number any more has run off, and is found out by how far it has left to go.
+    matrix = np.where(np.isfinite(matrix).all(axis=(1, 2), keepdims=True), matrix, 0.0)
     values, vectors = np.linalg.eigh(matrix)  # rising, so that the directions across come last
     curvature = -values
     if not flow.normal.own:
@@ -274,6 +311,8 @@ def judge(found: Flowed, flow: Flow) -> IntArray:
     status[resting & (found.ridgeness < (flow.min_gap if flow.dimension else -inf))] = Status.NO_GAP
     status[resting & ~(found.curvature[:, flow.dimension :].max(axis=1) < 0)] = Status.NOT_A_RIDGE
     status[found.log_density < flow.floor] = Status.LOW_DENSITY
+    if flow.edge is not None:
+        status[flow.edge.outside(found.points)] = Status.OUTSIDE
     off = ~np.isfinite(found.points).all(axis=1) | ~np.isfinite(found.log_density)
     if flow.box is not None:
         low, high = flow.box

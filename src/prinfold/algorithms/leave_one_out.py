@@ -64,9 +64,20 @@ class LeaveOneOutLikelihood:
     most: float
 
     @classmethod
-    def of(cls, X: FloatArray, weight: FloatArray, *, robust: bool = True, asked: int = ASKED) -> LeaveOneOutLikelihood:
-        """Of at least two different rows (n, D), centred and of order 1, with positive weights."""
-        n, D = X.shape
+    def of(
+        cls,
+        X: FloatArray,
+        weight: FloatArray,
+        *,
+        robust: bool = True,
+        asked: int = ASKED,
+        dimension: int | None = None,
+    ) -> LeaveOneOutLikelihood:
+        """Of at least two different rows (n, D), centred and of order 1, with positive weights.
+
+        Where rows lie on a surface, such as a sphere, and the density is one on that, ``dimension`` is the surface's.
+        """
+        n, D = len(X), dimension or X.shape[1]
         some = evenly_by_radius(X, weight, asked)
         rings = make_rings(X, weight, some)
         k = min(_NEIGHBORS, n - 1)

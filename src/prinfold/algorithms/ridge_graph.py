@@ -12,7 +12,7 @@ from prinfold._arrays import for_each_block
 from prinfold._typing import FloatArray, IntArray, Mesh
 from prinfold.algorithms.density_ridge import Flow, Flowed
 from prinfold.algorithms.ridge_nets import STEP, Net, net
-from prinfold.algorithms.ridge_wires import Path, degrees, wired
+from prinfold.algorithms.ridge_wires import SHORTEST, Path, degrees, wired
 from prinfold.algorithms.spaces import Globe
 from prinfold.exceptions import InvalidDataError
 from prinfold.files import storable
@@ -65,12 +65,15 @@ class RidgeGraph:
     globe: Globe | None = None
 
     @classmethod
-    def of(cls, flow: Flow, ridge: Flowed) -> RidgeGraph:
-        """The graph of ridge points; ``flow`` carries points to the ridge where more of them are needed."""
+    def of(cls, flow: Flow, ridge: Flowed, shortest: float = SHORTEST) -> RidgeGraph:
+        """The graph of ridge points; ``flow`` carries points to the ridge where more of them are needed.
+
+        No branch is shorter than ``shortest`` bandwidths, unless it is the only one.
+        """
         if len(ridge.points) == 0:
             raise InvalidDataError("a graph needs at least one ridge point, got none; use a larger bandwidth")
         nodes = net(flow, ridge)
-        branches = _branches(nodes, wired(flow, nodes))
+        branches = _branches(nodes, wired(flow, nodes, shortest))
         places, ends = _places(nodes, branches)
         latent = Branches(
             np.array([branch.curve.length for branch in branches]),

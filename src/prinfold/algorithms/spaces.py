@@ -6,6 +6,7 @@ sphere in space whose radius makes a degree of arc one unit of length.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import degrees
 from typing import Protocol
@@ -66,6 +67,9 @@ class Flat:
         return squared
 
 
+FLAT = Flat()
+
+
 @storable
 @dataclass(frozen=True)
 class Globe:
@@ -117,7 +121,7 @@ class Globe:
         whole, side = flat + z**2, np.sqrt(flat)
         longitude = np.stack([-y / flat, x / flat, np.zeros_like(z)], axis=1)
         latitude = np.stack([-x * z / (whole * side), -y * z / (whole * side), side / whole], axis=1)
-        return np.degrees(np.stack([longitude, latitude], axis=1))
+        return np.asarray(np.degrees(np.stack([longitude, latitude], axis=1)))
 
     def squared_length(self, squared: FloatArray) -> FloatArray:
         """(2R asin(c / 2R))² of chords c: the great circle between their ends."""
@@ -138,5 +142,5 @@ def globe_of(X: FloatArray) -> Globe:
     return Globe(-180.0 if X[:, 0].min(initial=0.0) < 0 or X[:, 0].max(initial=0.0) <= 180.0 else 0.0)
 
 
-SPACES = {"flat": lambda X: Flat(), "sphere": globe_of}
+SPACES: dict[str, Callable[[FloatArray], Flat | Globe]] = {"flat": lambda X: FLAT, "sphere": globe_of}
 """By name, from the training rows."""

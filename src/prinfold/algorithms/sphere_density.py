@@ -7,13 +7,17 @@ volume and which derivatives are taken: along the sphere only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log, pi
 
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.algorithms.bandwidths import effective_number, wider_for_ridges
 from prinfold.algorithms.densities import Density, Derivatives
+from prinfold.algorithms.leave_one_out import LeaveOneOutLikelihood
+from prinfold.exceptions import InvalidDataError
 from prinfold.files import storable
 
 
@@ -53,3 +57,24 @@ class SphereDensity:
         """log of the flat kernel's volume (2πh²)^(3/2) over that on the sphere, 2πh² (1 − exp(−2κ))."""
         kappa = (self.radius / self.bandwidth) ** 2
         return 0.5 * log(2 * pi * self.bandwidth**2) - float(np.log1p(-np.exp(-2.0 * kappa)))
+
+
+def likelihood(places: FloatArray, weight: FloatArray) -> float:
+    """The bandwidth that makes places (n, 3) on a sphere likeliest by the others, but for those that belong to none.
+
+    As in flat space, with densities on a surface of two dimensions.
+    """
+    if len(places) < 2:
+        raise InvalidDataError(
+            f"a bandwidth is found from at least two different rows, got n_samples = {len(places)}; pass a number"
+        )
+    centred = places - np.average(places, axis=0, weights=weight)
+    unit = float(np.sqrt(np.average(np.einsum("nd,nd->n", centred, centred), weights=weight)))
+    return unit * LeaveOneOutLikelihood.of(centred / unit, weight, dimension=2).bandwidth()
+
+
+SPHERE_BANDWIDTHS: dict[str, Callable[[FloatArray, FloatArray], float]] = {
+    "auto": lambda places, weight: wider_for_ridges(effective_number(weight), 2) * likelihood(places, weight),
+    "likelihood": likelihood,
+}
+"""Rules for the bandwidth on a sphere, by name."""

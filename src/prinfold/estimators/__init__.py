@@ -1,10 +1,21 @@
 """scikit-learn faces of the methods: settings, docs, tags; almost no maths."""
 
+from prinfold.estimators.density_ridge import DensityRidge
 from prinfold.estimators.gtm import GTM
 from prinfold.estimators.kernel_density import KernelDensityClassifier
 from prinfold.estimators.kmm import KMM
+from prinfold.estimators.mode_clustering import ModeClustering
 from prinfold.estimators.nearest import NearestSurfaceClassifier
 from prinfold.estimators.pps import PPS
 from prinfold.estimators.ukr import UKR
 
-__all__ = ["GTM", "KMM", "PPS", "UKR", "KernelDensityClassifier", "NearestSurfaceClassifier"]
+__all__ = [
+    "GTM",
+    "KMM",
+    "PPS",
+    "UKR",
+    "DensityRidge",
+    "KernelDensityClassifier",
+    "ModeClustering",
+    "NearestSurfaceClassifier",
+]

@@ -14,7 +14,7 @@ import math
 import os
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -218,7 +218,7 @@ def _fields_of(value: Any, where: str) -> dict[str, dict[str, Any]]:
     name = type(value).__name__
     if _classes.get(name) is type(value) and not isinstance(value, enum.Enum):
         if hasattr(value, "__dataclass_fields__"):
-            return {"init": {field: getattr(value, field) for field in value.__dataclass_fields__}}
+            return {"init": {field.name: getattr(value, field.name) for field in fields(value)}}
         missing = [attribute for attribute in value._stored if not hasattr(value, attribute)]
         if missing:
             raise NotStorableError(f"{where} is not fitted ({missing[0]} is missing); call fit before save")

@@ -271,7 +271,7 @@ def _flatten(corners: FloatArray, scale: float) -> _Flattened:
     edges = np.swapaxes(corners[:, 1:] - corners[:, :1], 1, 2)
     R = np.asarray(np.linalg.qr(edges, mode="r"))
     # Rounding in products is of the order ε·scale² and dividing by a thin face's height would blow it up.
-    thin = np.abs(np.diagonal(R, axis1=1, axis2=2)).min(axis=1, initial=np.inf) < 1e-5 * scale
+    thin = np.abs(np.diagonal(R, axis1=1, axis2=2)).min(axis=1, initial=np.inf) <= 1e-5 * scale
     R[thin] = np.eye(R.shape[2])
     local = np.concatenate([np.zeros((len(R), 1, R.shape[1])), np.swapaxes(R, 1, 2)], axis=1)
     return _Flattened(local, np.linalg.inv(np.swapaxes(R, 1, 2)), _square(np.swapaxes(edges, 1, 2)), thin)

@@ -1,7 +1,8 @@
 """Pictures of fitted surfaces; each function takes and returns a matplotlib ``ax``.
 
-What is drawn is computed in :mod:`prinfold.plot.data`, :mod:`prinfold.plot.densities` and :mod:`prinfold.plot.layouts`,
-which need no drawing library; the ink needs matplotlib, which comes with ``pip install "prinfold[plot]"``.
+What is drawn is computed in :mod:`prinfold.plot.data`, :mod:`prinfold.plot.densities`, :mod:`prinfold.plot.ridge_data`
+and :mod:`prinfold.plot.layouts`, which need no drawing library; the ink needs matplotlib, which comes with
+``pip install "prinfold[plot]"``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from prinfold.plot.bands import ridge_bands
     from prinfold.plot.clouds import candidates, images, latent_density
     from prinfold.plot.maps import folds, latent_map, magnification, posterior
+    from prinfold.plot.ridges import ridge
     from prinfold.plot.scenes import learning_curve, model, residuals, selection, surface
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "model",
     "posterior",
     "residuals",
+    "ridge",
     "ridge_bands",
     "selection",
     "surface",
@@ -40,6 +43,7 @@ _HOMES = {
     "latent_map": "maps",
     "magnification": "maps",
     "posterior": "maps",
+    "ridge": "ridges",
     "learning_curve": "scenes",
     "model": "scenes",
     "residuals": "scenes",

@@ -1,0 +1,94 @@
+"""
+Density ridges
+==============
+
+A ridge of a density is where it is highest across: along a ridge of dimension one there is a curve, and nothing is
+assumed about its ends, crossings or loops. Rows are carried there by mean shift, held to the directions across.
+"""
+
+# %%
+# From rows to a ridge
+# --------------------
+#
+# Every row goes its own way uphill, across the ridge and never along it, until the mean shift across is nil.
+
+import numpy as np
+from matplotlib import pyplot as plt
+
+from prinfold import DensityRidge, datasets, plot
+from prinfold.algorithms.density_ridge import Status
+
+spiral = datasets.make_spiral(500, noise=0.04, rng=0)
+model = DensityRidge().fit(spiral.X)
+print(f"bandwidth {model.bandwidth_:.3f}, at most {model.n_iter_} steps: {model.stop_reason_}")
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
+ends = model.flow(spiral.X).points
+left.plot(*np.stack([spiral.X, ends]).transpose(2, 0, 1), color="#6fa8d0", lw=0.8)
+left.plot(*spiral.X.T, ".", color="#6e7781", ms=3)
+left.plot(*ends.T, ".", color="#D55E00", ms=3)
+left.set(aspect="equal", title="rows and where they end")
+plot.ridge(model, spiral.X, ax=right)
+right.set_title("the ridge as a curve, on its density")
+
+# %%
+# Crossings, corners and loops
+# ----------------------------
+#
+# What rows end at is made a graph: branches with arc length between ends (open circles) and junctions (filled).
+
+shapes = (
+    datasets.make_epitrochoid(1000, rng=0),
+    datasets.make_star(1200, rng=1),
+    datasets.make_zigzag(400, rng=0),
+)
+figure, axes = plt.subplots(1, 3, figsize=(14, 4.8), layout="constrained")
+for data, ax in zip(shapes, axes, strict=True):
+    fitted = DensityRidge().fit(data.X)
+    plot.ridge(fitted, data.X, ax=ax)
+    away = np.sqrt(np.mean(data.surface.distance(fitted.ridge_.points) ** 2))
+    ax.set_title(f"{len(fitted.graph_.ends)} branches, {away:.3f} from the true curve")
+
+# %%
+# What is no ridge
+# ----------------
+#
+# Rows that are alone, or in a clump that is as wide as long, have no direction of their own. Every row has a status.
+
+rng = np.random.default_rng(0)
+X = np.concatenate([spiral.X, rng.normal([2.2, 0.9], 0.12, (60, 2)), rng.uniform([-2, -2], [3.5, 2.5], (12, 2))])
+cluttered = DensityRidge(bandwidth=model.bandwidth_).fit(X)
+for status, count in zip(*np.unique(cluttered.status_, return_counts=True), strict=True):
+    print(f"{count:4d}  {Status(status).sentence}")
+ax = plot.ridge(cluttered, X)
+ax.set_title("a clump and strays beside a spiral")
+
+# %%
+# The edge of a survey
+# --------------------
+#
+# Where a window cuts the data off, kernels reach out into nothing, and the density falls off as if there were a ridge
+# along the edge. A mask says where rows could have been seen.
+
+x = rng.uniform(0, 1, 400)
+filament = np.stack([x, 0.5 + 0.15 * np.sin(5 * x) + rng.normal(0, 0.012, 400)], axis=1)
+window = np.concatenate([rng.uniform(0, 1, (1500, 2)), filament])
+figure, axes = plt.subplots(1, 2, figsize=(11, 5.2), layout="constrained")
+for ax, mask in zip(axes, (None, lambda rows: ((rows > 0) & (rows < 1)).all(axis=1)), strict=True):
+    seen = DensityRidge(bandwidth=0.05, mask=mask, min_gap=0.12).fit(window)
+    plot.ridge(seen, window, ax=ax)
+    ax.set_title("with a mask" if mask else "without a mask")
+
+# %%
+# On a sphere
+# -----------
+#
+# Longitude and latitude are no flat coordinates. A belt around the pole closes, and its length is in degrees along
+# great circles.
+
+longitude = rng.uniform(-180, 180, 600)
+belt = np.stack([longitude, 60 + 8 * np.sin(np.radians(3 * longitude)) + rng.normal(0, 1.5, 600)], axis=1)
+globe = DensityRidge(space="sphere").fit(belt)
+print(f"closed: {globe.graph_.latent.closed.tolist()}, length {globe.graph_.latent.lengths.round(1).tolist()} degrees")
+ax = plot.ridge(globe, belt)
+
+plt.show()

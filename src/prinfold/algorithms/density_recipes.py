@@ -1,0 +1,125 @@
+"""Densities from what users ask for: a bandwidth, the name of a rule for it, a density of their own, a mask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from prinfold._typing import FloatArray
+from prinfold._validate import Constraint, as_generator, instance_of, nothing, one_of, real
+from prinfold.algorithms.adaptive_density import AdaptiveDensity
+from prinfold.algorithms.bandwidths import BANDWIDTHS, choose_bandwidth
+from prinfold.algorithms.densities import Density, KernelDensity
+from prinfold.algorithms.masks import Edge, even_points
+from prinfold.algorithms.mixture_density import MixtureDensity, RatioDensity
+from prinfold.algorithms.spaces import Space
+from prinfold.algorithms.sphere_density import SPHERE_BANDWIDTHS, SphereDensity
+from prinfold.exceptions import InvalidParameterError
+
+BANDWIDTH = (
+    one_of(tuple(BANDWIDTHS))
+    | real(0, above=True)
+    | instance_of(np.ndarray, words="an array of one number for each column, or a matrix")
+)
+"""What a ``bandwidth`` parameter may be."""
+
+MASK = nothing | Constraint(
+    lambda v: callable(v) or isinstance(v, np.ndarray),
+    "a function that tells which rows could have been seen, or an array of points spread evenly over what was observed",
+)
+"""What a ``mask`` parameter may be."""
+
+DENSITY = nothing | Constraint(
+    lambda v: not isinstance(v, type) and (isinstance(v, Density) or hasattr(v, "covariance_type")),
+    "a density with log_density, derivatives, shift and length, or a mixture to be fitted, such as GaussianMixture(5)",
+)
+"""What a ``density`` parameter may be."""
+
+
+_CROWDED = 20_000
+"""Places from which on those that crowd are put together, which changes log p by some 1e-5."""
+
+
+class Made(NamedTuple):
+    """A density, its bandwidth (NaN where the density was given), and where something could have been observed."""
+
+    density: Density
+    bandwidth: Any
+    edge: Edge | None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a density is made of rows: what users ask for."""
+
+    density: Any
+    bandwidth: Any
+    mask: Any = None
+    random_state: Any = None
+
+    def make(self, rows: FloatArray, weight: FloatArray, dimension: int, space: Space) -> Made:
+        """Of different rows (n, D) with weights (n,), for ridges of some dimension."""
+        places = space.enter(rows)
+        if self.density is not None:
+            self._refuse_beside_a_density()
+            return Made(_given(self.density, places, weight), nan, None)
+        h = _bandwidth(self.bandwidth, places, weight, dimension, as_generator(self.random_state), space)
+        density = _kernels(places, weight, h, space, adaptive=isinstance(self.bandwidth, str))
+        if self.mask is None:
+            return Made(density, h, None)
+        if np.shape(h) == (len(places),) and isinstance(self.bandwidth, str):
+            raise InvalidParameterError(
+                f"a mask needs kernels that are the same everywhere, but bandwidth={self.bandwidth!r} has one for each "
+                "row; choose another rule or a number"
+            )
+        even, share = even_points(self.mask, rows, h, space)
+        seen = _kernels(space.enter(even), share, h, space, adaptive=False)
+        return Made(RatioDensity(density, seen), h, Edge.of(seen, places))
+
+    def _refuse_beside_a_density(self) -> None:
+        if self.mask is not None:
+            raise InvalidParameterError("mask goes with kernels on the rows, not with a density that is given")
+
+
+def _kernels(places: FloatArray, weight: FloatArray, bandwidth: Any, space: Space, adaptive: bool) -> Density:
+    """Kernels at places; with ``adaptive``, as many bandwidths as there are places are those of each."""
+    accuracy = "compressed" if len(places) >= _CROWDED else "truncated"
+    if space.round is not None:
+        return SphereDensity(KernelDensity(places, weight, bandwidth, accuracy), bandwidth, space.round.radius)
+    if adaptive and np.shape(bandwidth) == (len(places),):
+        return AdaptiveDensity(places, weight, bandwidth, accuracy)
+    return KernelDensity(places, weight, bandwidth, accuracy)
+
+
+def _bandwidth(
+    given: Any, places: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator, space: Space
+) -> Any:
+    if space.round is None:
+        return choose_bandwidth(given, places, weight, dimension, rng)
+    if isinstance(given, str):
+        if given not in SPHERE_BANDWIDTHS:
+            raise InvalidParameterError(
+                f"bandwidth={given!r} is for flat space; on a sphere use one of {sorted(SPHERE_BANDWIDTHS)}, or a "
+                "number of degrees"
+            )
+        return SPHERE_BANDWIDTHS[given](places, weight)
+    if np.ndim(given):
+        raise InvalidParameterError(
+            f"on a sphere the bandwidth is one number of degrees, got an array of shape {np.shape(given)}"
+        )
+    return float(given)
+
+
+def _given(recipe: Any, places: FloatArray, weight: FloatArray) -> Density:
+    """A density that was brought along, or the mixture that a recipe for one makes of the rows."""
+    if isinstance(recipe, Density):
+        return recipe
+    if np.ptp(weight) > 0:
+        raise InvalidParameterError(
+            f"{type(recipe).__name__} takes no weights, but rows have some or come several times; use bandwidth="
+        )
+    return MixtureDensity.of(clone(recipe).fit(places))

@@ -1,0 +1,86 @@
+"""Pictures of ridges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prinfold.exceptions import InvalidParameterError
+from prinfold.plot import ink
+from prinfold.plot.ridge_data import density_image, in_the_plane, ridge_lines, view_of
+from prinfold.plot.subject import Fitted, check_values, group
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def ridge(
+    model: Any,
+    X: Any = None,
+    *,
+    labels: Any = None,
+    values: Any = None,
+    value_name: str = "value",
+    show_density: bool = True,
+    resolution: int = 200,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the branches of a ridge in two columns, its ends and junctions, on the density that it is the ridge of.
+
+    Every branch has a colour of its own where rows are not coloured; open circles are ends, filled ones junctions. On
+    a sphere the axes are longitude and latitude.
+
+    Parameters
+    ----------
+    model : fitted DensityRidge, or a pipeline that ends in one
+        The model, with a ridge of one dimension in two columns; :func:`surface` draws any other.
+    X : array-like of shape (n, 2), default=None
+        Rows to show.
+    labels : array-like of shape (n,), default=None
+        Class of each row.
+    values : array-like of shape (n,), default=None
+        A number for each row, shown by colour.
+    value_name : str, default="value"
+        What the colour scale of ``values`` is called.
+    show_density : bool, default=True
+        Whether the density is shaded.
+    resolution : int, default=200
+        Cells of the shading along each axis.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    fitted = Fitted.of(model)
+    in_the_plane(fitted)
+    if labels is not None and values is not None:
+        raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
+    if X is None and (labels is not None or values is not None):
+        raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
+    found = ridge_lines(fitted)
+    rows = None if X is None else np.asarray(X, dtype=float)
+    low, high = view_of(*found.lines, *([] if rows is None else [rows]))
+    on = ink.axes_for(ax, 2, (6.0, 5.0))
+    if show_density:
+        ink.draw_field(on, density_image(fitted, low, high, resolution))
+    if rows is not None:
+        groups = None if labels is None else group(labels, len(rows))
+        numbers = None if values is None else check_values(values, len(rows))
+        if groups is None and numbers is None:
+            ink.dots(on, rows, s=4, c=ink.SOFT, linewidths=0, alpha=0.5, zorder=2)
+        else:
+            scale = ink.draw_rows(on, rows, groups, numbers)
+            if scale is not None:
+                ink.scale_bar(on, scale, value_name)
+    coloured = labels is not None or values is not None
+    for number, line in zip(found.branch, found.lines, strict=True):
+        colour = ink.INK if coloured else ink.PALETTE[number % len(ink.PALETTE)]
+        on.plot(*line.T, color=colour, lw=2.0, solid_capstyle="round", zorder=4)
+    for places, face in ((found.ends, "white"), (found.junctions, ink.INK)):
+        ink.dots(on, places, s=22, c=face, edgecolors=ink.INK, linewidths=1.1, zorder=5)
+    names = ("longitude", "latitude") if fitted.model.space_.round is not None else fitted.feature_names
+    on.set(xlabel=names[0], ylabel=names[1], xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
+    return ink.done(on, settle=ax is None)
