@@ -164,6 +164,45 @@ def test_short_branches_are_left_out_or_kept():
     assert counts[0] >= counts[1] >= counts[2] >= 1
 
 
+# ------------------------------------------------------------------------------------------------------- how sure
+
+
+def test_bands_hold_the_true_curve_where_noise_is_across(fitted):
+    band = fitted.bands(20, random_state=0)
+    assert band.points.shape == fitted.graph_.points.shape
+    off = spiral().surface.distance(band.points)
+    assert (off < band.radius).mean() > 0.6
+    assert (band.found > 0.9).mean() > 0.9
+    again = fitted.bands(20, random_state=0)
+    np.testing.assert_array_equal(again.radius, band.radius)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_curve_is_significant_and_noise_is_not(fitted):
+    curve = fitted.significance(20, random_state=0)
+    assert len(curve.p_value) == len(fitted.ridge_.points)
+    assert len(curve.branch_p_value) == 1
+    X = np.random.default_rng(0).uniform(0, 1, (400, 2))
+    noise = DensityRidge(bandwidth=0.07).fit(X).significance(20, random_state=0)
+    assert (curve.p_value < 0.1).mean() > 0.6
+    assert (noise.p_value < 0.1).mean() < 0.25
+    assert noise.branch_p_value.min() > 0.05
+
+
+def test_on_a_sphere_bands_are_in_degrees():
+    model = DensityRidge(space="sphere", bandwidth=3.0).fit(belt(300))
+    band = model.bands(5, random_state=0)
+    assert band.points.shape[1] == 2
+    assert 0.1 < np.median(band.radius) < 3.0
+    assert (model.significance(9, random_state=0).p_value <= 0.2).mean() > 0.8
+
+
+def test_what_rows_cannot_be_drawn_anew_for():
+    model = DensityRidge(bandwidth="neighbors").fit(spiral(100).X)
+    with pytest.raises(InvalidParameterError, match="kernels of one bandwidth only, not for a AdaptiveDensity"):
+        model.bands(2)
+
+
 # ------------------------------------------------------------------------------------------------ sphere and mask
 
 

@@ -36,7 +36,7 @@ _STARTS = 400
 
 def strength(found: Flowed, flow: Flow, n: float) -> FloatArray:
     """(m,) ridgeness × √N of ridge points, for a density on n rows."""
-    D, length = found.points.shape[1], flow.density.length(found.points)
+    D, length = found.curvature.shape[1], flow.density.length(found.points)  # two on a sphere
     log_number = log(n) + found.log_density + D * (0.5 * log(4.0 * pi) + np.log(length))
     return np.asarray(np.maximum(found.ridgeness, 0.0) * np.exp(0.5 * log_number))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import replace
 from functools import cached_property, partial
@@ -26,16 +25,15 @@ from prinfold._validate import (
     random_state,
     real,
 )
-from prinfold.algorithms import ridge_lines
 from prinfold.algorithms.density_recipes import BANDWIDTH, DENSITY, MASK, Made, Recipe
 from prinfold.algorithms.density_ridge import STARTS, STEPS, Flow, Flowed, Status, Walk, floor_of, worth_keeping
 from prinfold.algorithms.normals import NORMALS
 from prinfold.algorithms.ridge_coordinates import Coordinates, make_coordinates
-from prinfold.algorithms.ridge_graph import Location, RidgeGraph
 from prinfold.algorithms.spaces import SPACES, Space
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.kernel_training import Unique, unique_rows
+from prinfold.estimators.ridge_verbs import RidgeVerbs
 from prinfold.exceptions import DegenerateWarning, InvalidDataError
 from prinfold.files import storable
 from prinfold.geometry.projection import Projection
@@ -73,7 +71,7 @@ class _Fit(NamedTuple):
 
 
 @storable
-class DensityRidge(PrincipalManifold):
+class DensityRidge(RidgeVerbs, PrincipalManifold):
     """Ridges of the density of rows: curves, surfaces or more, with branches, crossings and loops as they come.
 
     A point lies on a ridge where the density is highest across it. Every row is carried there by subspace-constrained
@@ -306,65 +304,11 @@ class DensityRidge(PrincipalManifold):
         """
         return self._flowed(self._table(X)).left(self.space_)
 
-    def locate(self, X: Any) -> Location:
-        """Branch of the ridge that each row is nearest to, how far along it and how far off; for curves only.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-
-        Returns
-        -------
-        Location
-            ``branch`` (n,), ``arc_length`` (n,) from the beginning of that branch, and ``distance`` (n,). In two
-            columns, and on a sphere, the distance is positive to the left of the branch and negative to the right.
-        """
-        table = self._table(X)
-        return self._graph("locate").locate(self.space_.enter(table))
-
-    def to_networkx(self) -> Any:
-        """The ridge as a NetworkX graph: ends and junctions with positions, branches with length and points.
-
-        Returns
-        -------
-        networkx.MultiGraph
-        """
-        return ridge_lines.to_networkx(self._graph("to_networkx"))
-
-    def to_geojson(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-        """The branches as a GeoJSON collection of lines, written to a file where a path is given.
-
-        Parameters
-        ----------
-        path : str or path, default=None
-
-        Returns
-        -------
-        dict
-        """
-        names = getattr(self, "feature_names_in_", None)
-        return ridge_lines.to_geojson(self._graph("to_geojson"), names, path)
-
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the branches as a table of points: branch, arc length, the columns of the data, log density.
-
-        Parameters
-        ----------
-        path : str or path
-        """
-        names = getattr(self, "feature_names_in_", None)
-        ridge_lines.to_csv(self._graph("to_csv"), path, names)
-
     @property
     def ridge_(self) -> Flowed:
         """Points of the ridge that rows were carried to, in units of the data."""
         check_is_fitted(self)
         return self.places_.left(self.space_)
-
-    @property
-    def graph_(self) -> RidgeGraph:
-        """Branches, ends and junctions of a ridge that is a curve; on a sphere, with places in space."""
-        return self._graph("graph_")
 
     @property
     def latent_(self) -> LatentSpace:  # type: ignore[override]
@@ -373,13 +317,6 @@ class DensityRidge(PrincipalManifold):
         return self._model.coordinates.latent
 
     # --------------------------------------------------------------------------------------- plumbing
-
-    def _graph(self, verb: str) -> RidgeGraph:
-        check_is_fitted(self)
-        found = self._model.coordinates
-        if not isinstance(found, RidgeGraph):
-            raise AttributeError(f"{verb} is for curves, but this ridge has {self.flow_.dimension} dimensions")
-        return found
 
     def _refuse_dimension(self, n_columns: int, space: Space) -> None:
         n = space.dimension(n_columns)
