@@ -175,6 +175,8 @@ def bench_growth(full: bool) -> None:
     sizes = (10_000, 100_000, 1_000_000) if full else (10_000, 30_000, 100_000, 300_000)
     lines = []
     for D in (2, 3):
+        rows = curve(3000, D)
+        KernelDensity(rows, np.ones(3000), 5 * BANDWIDTH, "compressed").derivatives(rows)  # compiles
         for accuracy in ("truncated", "compressed"):
             spent: list[list[float]] = []
             for n in sizes:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from time import sleep
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from prinfold._arrays import as_rows, blas_on_one_thread, for_each_block, sum_blocks
+from prinfold._arrays import as_rows, blas_on_one_thread, for_each_block, shared_property, sum_blocks
 from prinfold.initialise import principal_axes, weighted_mean
 
 
@@ -216,3 +218,23 @@ def test_a_block_is_never_too_small_to_be_worth_it_nor_too_large_for_a_cache(wid
     rows = as_rows(np.empty((1, 1)), width=width)
     assert 64 <= rows.block_rows <= 1024
     assert rows.block_rows * width <= 2**19 or rows.block_rows == 64
+
+
+def test_what_is_shared_is_found_once_however_many_ask():
+    asked = []
+
+    class Slow:
+        @shared_property
+        def answer(self):
+            """Of a long search."""
+            asked.append(1)
+            sleep(0.05)
+            return object()
+
+    one, other = Slow(), Slow()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda slow: slow.answer, [one] * 8))
+    assert len(asked) == 1
+    assert len(set(map(id, found))) == 1
+    assert other.answer is not found[0]
+    assert Slow.answer.__doc__ == "Of a long search."

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, reduce
-from threading import Lock
-from typing import Any, Protocol, TypeVar
+from functools import cache, cached_property, reduce
+from threading import Lock, RLock
+from typing import Any, Protocol, Self, TypeVar, overload
 
 import joblib  # comes with scikit-learn, which needs it
 import numpy as np
@@ -22,6 +22,7 @@ from threadpoolctl import ThreadpoolController
 from prinfold._typing import FloatArray, IntArray
 
 P = TypeVar("P")
+T = TypeVar("T")
 P_contra = TypeVar("P_contra", contravariant=True)
 
 _BLOCK_BYTES = 2**22
@@ -196,3 +197,23 @@ _held_threads = [1]
 def _blas() -> ThreadpoolController:
     # Looking for the loaded libraries takes milliseconds, so it is done once.
     return ThreadpoolController().select(user_api="blas")
+
+
+class shared_property(cached_property[T]):  # noqa: N801 - a decorator
+    """A cached property that threads which ask at the same time find once: the rest wait, rather than find it again."""
+
+    def __init__(self, find: Callable[[Any], T]) -> None:
+        super().__init__(find)
+        self._finding = RLock()
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> T: ...
+    def __get__(self, instance: object | None, owner: type[Any] | None = None) -> Any:
+        """What was found; asked for only until there is something."""
+        if instance is None:
+            return self
+        with self._finding:
+            kept = instance.__dict__
+            return kept[self.attrname] if self.attrname in kept else super().__get__(instance, owner)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import log, pi
 from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
 
+from prinfold._arrays import shared_property
 from prinfold._typing import FloatArray
 from prinfold.algorithms.densities import Derivatives, check_accuracy, check_rows
 from prinfold.exceptions import InvalidParameterError
@@ -82,15 +82,15 @@ class AdaptiveDensity:
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}  # what sums have found is found again
 
-    @cached_property
+    @shared_property
     def _middle(self) -> FloatArray:
         return np.asarray(np.median(self.rows, axis=0))
 
-    @cached_property
+    @shared_property
     def _tree(self) -> cKDTree:
         return cKDTree(self.rows - self._middle)
 
-    @cached_property
+    @shared_property
     def _sums(self) -> ScaledSums:
         counts = np.asarray(self.weight) > 0
         rows, weight, width = (np.asarray(each)[counts] for each in (self.rows, self.weight, self.bandwidths))

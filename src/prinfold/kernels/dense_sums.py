@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import log
 
 import numpy as np
 
-from prinfold._arrays import for_each_block
+from prinfold._arrays import for_each_block, shared_property
 from prinfold._typing import FloatArray
 from prinfold.kernels.moments import Moments, alone, in_range
 
@@ -76,24 +75,24 @@ class DenseSums:
         for i in np.flatnonzero(wild).tolist():
             out.put(part.start + i, alone(y[i], self._points, self._log_weight))
 
-    @cached_property
+    @shared_property
     def _middle(self) -> FloatArray:
         return np.asarray(np.median(self.centres, axis=0))
 
-    @cached_property
+    @shared_property
     def _points(self) -> FloatArray:
         return np.asarray(self.centres - self._middle)
 
-    @cached_property
+    @shared_property
     def _products(self) -> FloatArray:
         """(m, D (D + 1)/2) products of two coordinates of each centre."""
         first, second = np.triu_indices(self.centres.shape[1])
         return np.asarray(self._points[:, first] * self._points[:, second])
 
-    @cached_property
+    @shared_property
     def _log_weight(self) -> FloatArray:
         return np.asarray(np.log(self.weight) - log(self.weight.sum()))
 
-    @cached_property
+    @shared_property
     def _level(self) -> FloatArray:
         return np.asarray(self._log_weight - 0.5 * np.einsum("ij,ij->i", self._points, self._points))

@@ -23,13 +23,13 @@ Results for a place do not depend on the others: in balls to the last bit, by pr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import inf, log
 from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
 
+from prinfold._arrays import shared_property
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.kernels.ball_lists import (
     Crowds,
@@ -128,7 +128,7 @@ class BallSums:
     def moments(self, Z: FloatArray) -> Moments:
         return self._sums(Z, len(Z))
 
-    @cached_property
+    @shared_property
     def reach(self) -> float:
         """R of the module's formulas."""
         return reach_within(self.weight, self.accuracy.tolerance) if self.accuracy.tolerance else inf
@@ -181,33 +181,33 @@ class BallSums:
     def _inward(self, Z: FloatArray) -> FloatArray:
         return inward(in_range(Z), self._axes)
 
-    @cached_property
+    @shared_property
     def _axes(self) -> IntArray:
         return widest_last(self.centres)
 
-    @cached_property
+    @shared_property
     def _points(self) -> FloatArray:
         return self._inward(self.centres)
 
-    @cached_property
+    @shared_property
     def _middle(self) -> FloatArray:
         return np.asarray(np.median(self._points, axis=0))
 
-    @cached_property
+    @shared_property
     def _log_weight(self) -> FloatArray:
         return np.asarray(np.log(self.weight) - log(self.weight.sum()))
 
-    @cached_property
+    @shared_property
     def _tree(self) -> cKDTree:
         return cKDTree(self._points)
 
-    @cached_property
+    @shared_property
     def _plain(self) -> tuple[Strips, Strips]:
         """All centres, and no crowds."""
         none = np.zeros(0, dtype=np.int64)
         return self._strips(self._log_weight, self._points), self._strips(self._log_weight[none], self._points[none])
 
-    @cached_property
+    @shared_property
     def _compressed(self) -> tuple[Crowds, Strips, Strips] | None:
         """Crowds, and strips of lone centres and of crowds; None where they are not wanted or do not pay."""
         if self.accuracy.side is None or self._points.shape[1] > 3:

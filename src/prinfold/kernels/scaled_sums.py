@@ -15,12 +15,12 @@ is no less than the peak of the lowest kernel. Places with a smaller sum are don
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
+from prinfold._arrays import shared_property
 from prinfold._typing import FloatArray, IntArray
 from prinfold.kernels.ball_lists import Strips, group_places, inward, make_strips, reach_within, widest_last
 from prinfold.kernels.moments import in_range
@@ -106,29 +106,29 @@ class ScaledSums:
         value = most + np.log(total) + self._level
         return Slopes(np.asarray(value), np.asarray(precision / unit**2), slope / unit, bend / unit**2)
 
-    @cached_property
+    @shared_property
     def _log_peak(self) -> FloatArray:
         """(m,) log w h^(−D) of each centre, less what they come to together."""
         peak = np.log(self.weight) - self.centres.shape[1] * np.log(self.width)
         return np.asarray(peak - np.logaddexp.reduce(peak))
 
-    @cached_property
+    @shared_property
     def _level(self) -> float:
         """What they come to together, for each unit of weight."""
         first = np.log(self.weight[0] / self.weight.sum()) - self.centres.shape[1] * np.log(self.width[0])
         return float(first - self._log_peak[0])
 
-    @cached_property
+    @shared_property
     def _reach(self) -> float:
         return reach_within(np.exp(self._log_peak), self.tolerance) if self.tolerance else inf
 
-    @cached_property
+    @shared_property
     def _least(self) -> float:
         """Sums below this are done again."""
         least = _FLOOR if self.tolerance == 0 else max(_FLOOR, float(self._log_peak.min()) - 1e-9)
         return float(np.exp(least))
 
-    @cached_property
+    @shared_property
     def _octaves(self) -> list[_Octave]:
         octave = np.floor(np.log2(self.width / self.width.min()))
         return [self._octave(np.flatnonzero(octave == k)) for k in np.unique(octave)]
