@@ -48,6 +48,9 @@ all nodes may, at sharp bends."""
 _SMALLEST = 2
 """Times d + 1, the nodes of a piece that is not cut any more."""
 
+_OTHERS, _LOPSIDED = 1e-6, 1e-3
+"""Weight of the other pieces in the axes of one, and third moment over that of sizes below which it has no tail."""
+
 _FLAT = 1e-3
 """Share of the widest extent below which a piece has none along an axis."""
 
@@ -77,7 +80,7 @@ def embed(sheet: Sheet) -> Embedded:
     while todo:
         nodes, laid = todo.pop()
         if laid.whole:
-            done.append((_canonical(laid.placed), nodes))
+            done.append((_canonical(laid.placed, sheet, nodes), nodes))
         else:
             todo += _cut(sheet, nodes, laid.start)
     done.sort(key=lambda each: (-len(each[1]), -float(np.ptp(each[0].latent, axis=0)[0]), each[1][0]))
@@ -121,15 +124,20 @@ def _side_by_side(sheet: Sheet, pieces: list[tuple[Placed, IntArray]]) -> Embedd
     return Embedded(placed, node, np.repeat(np.arange(len(pieces)), [len(nodes) for _, nodes in pieces]))
 
 
-def _canonical(placed: Placed) -> Placed:
+def _canonical(placed: Placed, sheet: Sheet, nodes: IntArray) -> Placed:
     """The same about the mean along the principal axes, each with its longer tail ahead.
 
-    What is told from the coordinates alone stays when the data are moved or turned.
+    What a piece leaves open, one node having no axes and two no longer tail, is told by how all the others lie as seen
+    from it. Nothing here changes when the data are moved or turned.
     """
-    Z = placed.latent - placed.latent.mean(axis=0)
-    turned = Placed(Z, placed.frame).turned(np.linalg.eigh(Z.T @ Z)[1][:, ::-1])
+    Z, unit = placed.latent - placed.latent.mean(axis=0), sheet.spacing
+    others = (sheet.points - sheet.points[nodes].mean(axis=0)) @ placed.frame.mean(axis=0)
+    own, seen = Z.T @ Z / (len(Z) * unit**2), others.T @ others / max(float(np.square(others).sum()), unit**2)
+    axes = np.linalg.eigh(own + _OTHERS * seen)[1][:, ::-1]
+    turned, others = Placed(Z, placed.frame).turned(axes), others @ axes
     skew, size = (turned.latent**3).sum(axis=0), (np.abs(turned.latent) ** 3).sum(axis=0)
-    return turned.turned(np.diag(np.where(skew < -1e-9 * size, -1.0, 1.0)))
+    ahead = np.where(np.abs(skew) > _LOPSIDED * size, skew, others.sum(axis=0))
+    return turned.turned(np.diag(np.where(ahead < 0, -1.0, 1.0)))
 
 
 # ---------------------------------------------------------------------------------------------------- one piece
@@ -149,7 +157,9 @@ def _lay_flat(sheet: Sheet) -> _Laid:
     start = _scaled(sheet, d + 1) if m > d + 1 else np.zeros((m, 0))
     extent = np.ptp(start, axis=0)
     if len(extent) < d or extent[d - 1] < _FLAT * extent[0]:
-        placed, strain = _aligned(sheet, (sheet.points - sheet.points.mean(axis=0)) @ _mean_frame(sheet))
+        plane = _mean_frame(sheet)
+        turn = _nearest_turn(plane.T @ sheet.tangent)
+        placed, strain = _aligned(sheet, (sheet.points - sheet.points.mean(axis=0)) @ plane, turn)
         return _Laid(placed, strain, start, True)
     placed, strain = _aligned(sheet, start[:, :d])
     bad = strain > _STRAIN or _overlaps(sheet, placed.latent)
@@ -190,8 +200,11 @@ def _overlaps(sheet: Sheet, Z: FloatArray) -> bool:
     return len(np.unique(np.concatenate([first[torn], second[torn]]))) > _LAYERS * len(Z)
 
 
-def _aligned(sheet: Sheet, Z: FloatArray) -> tuple[Placed, float]:
-    """Coordinates that tangent planes agree upon best, from a start (m, d), and the strain that is left."""
+def _aligned(sheet: Sheet, Z: FloatArray, turn: FloatArray | None = None) -> tuple[Placed, float]:
+    """Coordinates that tangent planes agree upon best, from a start (m, d), and the strain that is left.
+
+    ``turn`` (m, d, d) is where tangent planes start from; without it, as they suit the coordinates.
+    """
     m, d = Z.shape
     if m == 1:
         return Placed(np.zeros((1, d)), sheet.tangent), 0.0
@@ -202,12 +215,14 @@ def _aligned(sheet: Sheet, Z: FloatArray) -> tuple[Placed, float]:
     seen *= (np.linalg.norm(links.way, axis=1) / np.linalg.norm(seen, axis=1))[:, None]
     carried = sheet.tangent[there].swapaxes(1, 2) @ sheet.tangent[here]
     solve, half = _solver(links), len(sheet.pairs)
-    turn, side = _turns(links, Z[there] - Z[here], seen, np.zeros((1, d, d))), _sides(sheet, links, carried)
+    if turn is None:
+        turn = _nearest_turn(links.collect(_outer(Z[there] - Z[here], seen)))
+    side = _sides(sheet, links, carried)
     if side is not None:
         side *= 1.0 if (np.linalg.det(turn) * side).sum() >= 0 else -1.0
     for _ in range(_ITERATIONS):
         smooth = _SMOOTH * sheet.spacing**2 * turn[there] @ carried
-        turn = _turns(links, Z[there] - Z[here], seen, smooth, side)
+        turn = _nearest_turn(links.collect(_outer(Z[there] - Z[here], seen) + smooth), side)
         wanted = np.einsum("eij,ej->ei", turn[here], seen)
         wanted = 0.5 * (wanted - np.concatenate([wanted[half:], wanted[:half]]))
         new = solve(-links.collect(wanted))
@@ -230,14 +245,16 @@ def _solver(links: Links) -> Callable[[FloatArray], FloatArray]:
     return lambda b: np.concatenate([np.zeros((1, b.shape[1])), factors.solve(b[1:])])
 
 
-def _turns(
-    links: Links, gap: FloatArray, seen: FloatArray, smooth: FloatArray, side: FloatArray | None = None
-) -> FloatArray:
-    """(m, d, d) rotations that take what is seen to where it lies, with a reflection where ``side`` is −1 or none."""
-    U, _, Vt = np.linalg.svd(links.collect(gap[:, :, None] * seen[:, None, :] + smooth))
+def _nearest_turn(M: FloatArray, side: FloatArray | None = None) -> FloatArray:
+    """(m, d, d) orthogonal matrices nearest to given ones, with determinants ``side`` (m,) where they are wanted."""
+    U, _, Vt = np.linalg.svd(M)
     if side is not None:
         U[:, :, -1] *= (side * np.sign(np.linalg.det(U @ Vt)))[:, None]
     return np.asarray(U @ Vt)
+
+
+def _outer(A: FloatArray, B: FloatArray) -> FloatArray:
+    return np.asarray(A[:, :, None] * B[:, None, :])
 
 
 def _sides(sheet: Sheet, links: Links, carried: FloatArray) -> FloatArray | None:
