@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 from timing import peak_mb, print_table
 
-from prinfold import datasets
-from prinfold.algorithms.densities import KernelDensity
+from prinfold import KernelDensity, datasets
 from prinfold.algorithms.density_ridge import Flow, Flowed, Status
 from prinfold.algorithms.normals import NORMALS
 

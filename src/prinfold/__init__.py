@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "AdaptiveDensity": "algorithms.adaptive_density",
     "Contour": "algorithms.thresholds",
     "DenoisedSignal": "algorithms.signals",
+    "Density": "algorithms.densities",
+    "Derivatives": "algorithms.densities",
     "DensityRidge": "estimators.density_ridge",
     "GTM": "estimators.gtm",
     "GaussianBasis": "algorithms.basis",
     "HarmonicBasis": "algorithms.basis",
+    "KernelDensity": "algorithms.densities",
     "KernelDensityClassifier": "estimators.kernel_density",
     "KMM": "estimators.kmm",
+    "MixtureDensity": "algorithms.mixture_density",
     "ModeClustering": "estimators.mode_clustering",
     "NearestSurfaceClassifier": "estimators.nearest",
     "PPS": "estimators.pps",
+    "RatioDensity": "algorithms.mixture_density",
     "UKR": "estimators.ukr",
     "denoise_signal": "algorithms.signals",
     "load": "files",
@@ -29,7 +35,10 @@ _MODULES = ("datasets", "exceptions", "latent", "metrics", "plot")
 
 if TYPE_CHECKING:
     from prinfold import datasets, exceptions, latent, metrics, plot
+    from prinfold.algorithms.adaptive_density import AdaptiveDensity
     from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
+    from prinfold.algorithms.densities import Density, Derivatives, KernelDensity
+    from prinfold.algorithms.mixture_density import MixtureDensity, RatioDensity
     from prinfold.algorithms.signals import DenoisedSignal, denoise_signal
     from prinfold.algorithms.thresholds import Contour
     from prinfold.estimators.density_ridge import DensityRidge
@@ -47,14 +56,20 @@ __all__ = [
     "KMM",
     "PPS",
     "UKR",
+    "AdaptiveDensity",
     "Contour",
     "DenoisedSignal",
+    "Density",
     "DensityRidge",
+    "Derivatives",
     "GaussianBasis",
     "HarmonicBasis",
+    "KernelDensity",
     "KernelDensityClassifier",
+    "MixtureDensity",
     "ModeClustering",
     "NearestSurfaceClassifier",
+    "RatioDensity",
     "__version__",
     "datasets",
     "denoise_signal",

@@ -257,6 +257,21 @@ def test_a_survey_edge_bends_no_ridge():
     assert farthest(rng.uniform(0, 1, (20_000, 2))) < 0.6
 
 
+def test_a_mask_is_asked_in_the_longitudes_of_the_rows():
+    rng = np.random.default_rng(0)
+    X = np.stack([rng.uniform(150, 220, 500), 30 + rng.normal(0, 1.0, 500)], axis=1)
+    asked = []
+
+    def seen(rows):
+        asked.append(rows)
+        return (rows[:, 0] > 150) & (rows[:, 0] < 220)
+
+    model = DensityRidge(space="sphere", bandwidth=2.0, mask=seen).fit(X)
+    assert (model.status_ == Status.CONVERGED).mean() > 0.95
+    assert asked[0][:, 0].min() >= 0
+    assert asked[0][:, 0].max() > 350
+
+
 def test_masks_that_cannot_be():
     X = spiral(60).X
     with pytest.raises(InvalidParameterError, match="is it the other way round"):

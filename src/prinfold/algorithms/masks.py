@@ -86,7 +86,7 @@ def _asked(
             f"a mask that is a function is for up to {_MOST_COLUMNS} columns, got {rows.shape[1]}; give points spread "
             "evenly over what was observed instead"
         )
-    points, weight = _over_globe(rows, width) if isinstance(space, Globe) else _over_box(rows, width)
+    points, weight = _over_globe(rows, width, space.west) if isinstance(space, Globe) else _over_box(rows, width)
     seen = np.asarray(mask(points))
     if seen.shape != (len(points),):
         raise InvalidParameterError(
@@ -107,7 +107,7 @@ def _over_box(rows: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
     return points, np.ones(len(points))
 
 
-def _over_globe(rows: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
+def _over_globe(rows: FloatArray, width: float, west: float) -> tuple[FloatArray, FloatArray]:
     """Rings of latitude, each with as many points as its length asks for; the weights make up for what is left over."""
     low = max(-90.0, float(rows[:, 1].min()) - _MARGIN * width)
     high = min(90.0, float(rows[:, 1].max()) + _MARGIN * width)
@@ -119,7 +119,7 @@ def _over_globe(rows: FloatArray, width: float) -> tuple[FloatArray, FloatArray]
     for latitude in rings.tolist():
         length = 360.0 * np.cos(np.radians(latitude))
         n = max(1, int(np.ceil(length / step)))
-        longitude = -180.0 + (np.arange(n) + 0.5) * 360.0 / n
+        longitude = west + (np.arange(n) + 0.5) * 360.0 / n
         points.append(np.stack([longitude, np.full(n, latitude)], axis=1))
         weights.append(np.full(n, max(length, 1e-9) / n))
     return np.concatenate(points), np.concatenate(weights)
