@@ -28,7 +28,7 @@ from prinfold.algorithms.spaces import Globe, Space
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 
-_BLOCK_ROWS, _BLOCK_NUMBERS = 2048, 2**21
+_BLOCK_ROWS, _BLOCK_NUMBERS = 2**14, 2**21
 """Rows that move together at most, and numbers in their Hessians: what a thread holds at once."""
 
 _CLOSE = 0.1
