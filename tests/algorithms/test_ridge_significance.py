@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from prinfold import datasets
+from prinfold import DensityRidge, datasets
 from prinfold.algorithms.bandwidths import BANDWIDTHS
 from prinfold.algorithms.densities import KernelDensity
-from prinfold.algorithms.density_ridge import Flow, Status
+from prinfold.algorithms.density_ridge import Flow, Flowed, Status
+from prinfold.algorithms.mixture_density import RatioDensity
 from prinfold.algorithms.ridge_significance import RidgeSignificance, chains, ridge_significance, strength
+from prinfold.algorithms.sphere_density import SphereDensity
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 
 
@@ -72,7 +74,32 @@ def test_p_values_are_shares():
 def test_points_are_chained_by_steps_of_a_bandwidth():
     points = np.array([[0.0, 0.0], [0.9, 0.0], [1.8, 0.0], [5.0, 0.0]])
     assert_array_equal(chains(points, np.ones(4)), [0, 0, 0, 1])
+    crowd = np.repeat(points, 500, axis=0) + np.random.default_rng(0).uniform(-0.01, 0.01, size=(2000, 2))
+    assert_array_equal(chains(crowd, np.ones(2000)), np.repeat([0, 0, 0, 1], 500))
     assert len(chains(points[:0], np.ones(0))) == 0
+
+
+def test_number_counts_rows_in_two_dimensions_on_a_sphere_and_beside_a_mask():
+    """Where the density is flat, N is (Σ k)² / Σ k² as in the plane, with kernels of the chord."""
+    X = np.random.default_rng(0).normal(size=(6000, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    h, kernels = 0.2, KernelDensity(X, np.ones(6000), 0.2)
+    k = np.exp(-0.5 * ((X - X[0]) ** 2).sum(axis=1) / h**2)
+    number = k.sum() ** 2 / (k**2).sum()
+    found = Flowed(X[:1], np.zeros((1, 3, 1)), np.array([[0.0, -1.0]]), np.zeros(1), np.zeros(1), np.zeros(1))
+    even = KernelDensity(X[::2], np.ones(3000), h)
+    for density in (SphereDensity(kernels, h, 1.0), RatioDensity(SphereDensity(kernels, h, 1.0), even)):
+        assert strength(found, Flow(density, 1), 6000.0)[0] == pytest.approx(np.sqrt(number), rel=0.03)
+
+
+def test_samples_stay_where_rows_could_be_seen():
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(0, 1, size=(150, 2))
+    rows[:60] = np.column_stack([rng.uniform(0, 1, 60), rng.normal(0.5, 0.03, 60)])
+    model = DensityRidge(mask=lambda X: ((X > 0) & (X < 1)).all(axis=1)).fit(rows)
+    result = model.significance(10, random_state=0)
+    assert result.branch_p_value.min() == pytest.approx(1 / 11)
+    assert np.median(np.concatenate(result.chance)) < 2.0
 
 
 def test_what_cannot_be_is_refused():

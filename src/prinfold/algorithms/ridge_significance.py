@@ -5,7 +5,8 @@ flat at the scale h of the kernels, the second derivatives of log p̂ at x are o
 
     N(x) = n p̂(x) (4π)^(D/2) h^D
 
-is how many rows the kernels at x stand for. The strength of a ridge point is therefore its ridgeness, how much more
+is how many rows the kernels at x stand for, in the D dimensions that rows live in (two on a sphere), whatever a mask
+has the density divided by. The strength of a ridge point is therefore its ridgeness, how much more
 log p̂ bends across the ridge than along it in units of 1/h², times √N. It is compared with what the ridges of samples
 reach that are drawn from the rows with wide noise, so that nothing is left of ridges at the scale of the kernels.
 """
@@ -23,21 +24,31 @@ from scipy.spatial import cKDTree
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.algorithms.bandwidths import effective_number
 from prinfold.algorithms.density_ridge import Flow, Flowed, Status
-from prinfold.algorithms.ridge_bands import FromDensity, MakeFlow, hurried, sort_rows
+from prinfold.algorithms.redrawn import kernels_of
+from prinfold.algorithms.ridge_bands import FromDensity, MakeFlow, Sample, hurried, sort_rows
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.initialise import evenly_by_radius
 
 _SMOOTH = 4.0
 """Bandwidths by which rows are blurred for the comparison."""
 
+_CELL = 0.125
+"""Of a bandwidth, within which points are as good as one where they are chained."""
+
 _STARTS = 400
 """Rows of a sample that are carried to its ridge at most."""
 
 
 def strength(found: Flowed, flow: Flow, n: float) -> FloatArray:
-    """(m,) ridgeness × √N of ridge points, for a density on n rows."""
-    D, length = found.curvature.shape[1], flow.density.length(found.points)  # two on a sphere
-    log_number = log(n) + found.log_density + D * (0.5 * log(4.0 * pi) + np.log(length))
+    """(m,) ridgeness × √N of ridge points, for a density on n rows.
+
+    N = n 2^(D/2) Σ w k / Σ w, with kernels k that are 1 at their peak.
+    """
+    if len(found.points) == 0:
+        return np.zeros(0)
+    kernels, columns = kernels_of(flow.density), found.points.shape[1]
+    peak = columns * (0.5 * log(2.0 * pi) + np.log(kernels.length(found.points)))
+    log_number = log(n) + kernels.log_density(found.points) + peak + 0.5 * found.curvature.shape[1] * log(2.0)
     return np.asarray(np.maximum(found.ridgeness, 0.0) * np.exp(0.5 * log_number))
 
 
@@ -130,23 +141,37 @@ def ridge_significance(
     branch = chains(ridge.points, flow.density.length(ridge.points)) if branch is None else np.asarray(branch)
     chance, largest = [], np.zeros(n_samples)
     for i in range(n_samples):
-        sample = draw(given.rows, given.weight, generator)
+        sample = _seen(draw(given.rows, given.weight, generator), flow)
         other = hurried(make_flow(*sample))
         found = other(sample.rows[evenly_by_radius(*sample, _STARTS)])
         found = found.only(found.status == Status.CONVERGED)
-        chance.append(strength(found, other, n))
+        chance.append(strength(found, other, float(len(sample.rows))))
         groups = chains(found.points, other.density.length(found.points))
         largest[i] = _medians(chance[-1], groups).max(initial=0.0)
     return RidgeSignificance(strength(ridge, flow, n), branch, tuple(chance), largest)
 
 
+def _seen(sample: Sample, flow: Flow) -> Sample:
+    """Without the rows that noise has taken to where a mask says that nothing could have been seen."""
+    if flow.edge is None:
+        return sample
+    inside = ~flow.edge.outside(sample.rows)
+    return Sample(sample.rows[inside], sample.weight[inside]) if inside.any() else sample
+
+
 def chains(points: FloatArray, length: FloatArray) -> IntArray:
-    """(m,) groups of points that are chained by steps within the median bandwidth."""
+    """(m,) groups of points that are chained by steps within the median bandwidth.
+
+    Of points within the same cell, an eighth of a bandwidth wide, one stands for all: there may be very many.
+    """
     if len(points) == 0:
         return np.zeros(0, dtype=np.intp)
-    pairs = cKDTree(points).query_pairs(float(np.median(length)), output_type="ndarray")
-    joined = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(points), len(points)))
-    return np.asarray(connected_components(joined, directed=False)[1])
+    reach = float(np.median(length))
+    cells = np.floor((points - points.min(axis=0)) / (_CELL * reach))
+    _, first, inverse = np.unique(cells, axis=0, return_index=True, return_inverse=True)
+    pairs = cKDTree(points[first]).query_pairs(reach, output_type="ndarray")
+    joined = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(first), len(first)))
+    return np.asarray(connected_components(joined, directed=False)[1])[inverse.reshape(-1)]
 
 
 def _medians(values: FloatArray, group: IntArray) -> FloatArray:
