@@ -468,3 +468,16 @@ def test_beyond_all_kernels_the_nearest_patch_goes_on():
     r = np.array([[1.0, -2.0, 0.5]])
     wanted = np.einsum("pij,pd,d->ij", monomial_bends(2), coefficients[0], r[0])
     assert_allclose(patches.bend(Z, r)[0], wanted)
+
+
+def test_foam_is_taken_apart():
+    """A blob at a bandwidth far too small: its walls meet at edges, where no layout has room for all of them."""
+    X = np.random.default_rng(3).standard_normal((200, 3)) * [1.0, 0.4, 0.2]
+    flow, points = ridge(X, 0.12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateWarning)
+        c = RidgeChart.of(flow, points)
+    found = c.nearest(points.points)
+    assert found.converged.all()
+    assert np.sqrt(found.squared_distance).max() < 0.5 * 0.12
+    assert_allclose(c.nearest(found.points).points, found.points, atol=1e-8)

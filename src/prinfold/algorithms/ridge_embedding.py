@@ -45,9 +45,6 @@ _NEAR, _TORN, _LAYERS = 1.0, 2.0, 0.01
 """Nodes within a spacing in the chart whose distance on the ridge is more than two lie in two layers; a hundredth of
 all nodes may, at sharp bends."""
 
-_SMALLEST = 2
-"""Times d + 1, the nodes of a piece that is not cut any more."""
-
 _OTHERS, _LOPSIDED = 1e-6, 1e-3
 """Weight of the other pieces in the axes of one, and third moment over that of sizes below which it has no tail."""
 
@@ -154,16 +151,14 @@ class _Laid(NamedTuple):
 
 def _lay_flat(sheet: Sheet) -> _Laid:
     d, m = sheet.tangent.shape[2], len(sheet.points)
-    start = _scaled(sheet, d + 1) if m > d + 1 else np.zeros((m, 0))
+    start, turn = _scaled(sheet, d + 1) if m > d + 1 else np.zeros((m, 0)), None
     extent = np.ptp(start, axis=0)
     if len(extent) < d or extent[d - 1] < _FLAT * extent[0]:
         plane = _mean_frame(sheet)
+        start = (sheet.points - sheet.points.mean(axis=0)) @ plane
         turn = _nearest_turn(plane.T @ sheet.tangent)
-        placed, strain = _aligned(sheet, (sheet.points - sheet.points.mean(axis=0)) @ plane, turn)
-        return _Laid(placed, strain, start, True)
-    placed, strain = _aligned(sheet, start[:, :d])
-    bad = strain > _STRAIN or _overlaps(sheet, placed.latent)
-    return _Laid(placed, strain, start, not bad or m <= _SMALLEST * (d + 1))
+    placed, strain = _aligned(sheet, start[:, :d], turn)
+    return _Laid(placed, strain, start, m == 1 or not (strain > _STRAIN or _overlaps(sheet, placed.latent)))
 
 
 def _scaled(sheet: Sheet, n_axes: int) -> FloatArray:
