@@ -66,3 +66,12 @@ def test_many_rows_at_one_mode_cost_no_pairs():
     found = Flow(KernelDensity(X, np.ones(3000), 1.0), 0, tol=1e-6)(X)
     modes = find_modes(found, np.ones(3000), np.ones(3000), 0.0)
     assert modes.weight.tolist() == [3000.0]
+
+
+def test_modes_of_narrow_kernels_stay_apart_beside_wide_ones():
+    points = [[0.0], [0.3], [0.3 + 1e-7], [20.0], [20.2]]
+    length = np.array([0.05, 0.05, 0.05, 4.0, 4.0])
+    found = ended(points)
+    modes = find_modes(found, np.ones(5), length, 0.0)
+    assert modes.points[:, 0].tolist() == [0.3, 20.0, 0.0]
+    assert label(found, modes, length).tolist() == [2, 0, 0, 1, 1]

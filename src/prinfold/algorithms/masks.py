@@ -60,7 +60,7 @@ def even_points(mask: Any, rows: FloatArray, bandwidth: Any, space: Space) -> tu
     ``mask`` is such points itself, or a function that tells of rows (n, D) which could have been seen.
     """
     if callable(mask):
-        return _asked(mask, rows, float(np.min(_widths(bandwidth))), space)
+        return _asked(mask, rows, bandwidth, space)
     points = np.asarray(mask, dtype=np.float64)
     D = rows.shape[1]
     if points.ndim != 2 or points.shape[1] != D or len(points) == 0 or not np.isfinite(points).all():
@@ -71,14 +71,18 @@ def even_points(mask: Any, rows: FloatArray, bandwidth: Any, space: Space) -> tu
     return points, np.ones(len(points))
 
 
-def _widths(bandwidth: Any) -> FloatArray:
-    """Standard deviations of the kernels along columns."""
+def _widths(bandwidth: Any, n_columns: int) -> tuple[FloatArray, FloatArray]:
+    """(D,) least widths of kernels that a lattice along columns has to resolve, and (D,) how far they reach there."""
     value = np.asarray(bandwidth, dtype=np.float64)
-    return np.sqrt(np.linalg.eigvalsh(value)) if value.ndim == 2 else value
+    if value.ndim == 2:
+        least = np.sqrt(np.linalg.eigvalsh(value)[0])
+        return np.full(n_columns, least), np.sqrt(np.diag(value))
+    widths = np.broadcast_to(value, n_columns)
+    return widths, widths
 
 
 def _asked(
-    mask: Callable[[FloatArray], Any], rows: FloatArray, width: float, space: Space
+    mask: Callable[[FloatArray], Any], rows: FloatArray, bandwidth: Any, space: Space
 ) -> tuple[FloatArray, FloatArray]:
     """Points of a lattice over the rows that a function says were observed."""
     if rows.shape[1] > _MOST_COLUMNS:
@@ -86,7 +90,10 @@ def _asked(
             f"a mask that is a function is for up to {_MOST_COLUMNS} columns, got {rows.shape[1]}; give points spread "
             "evenly over what was observed instead"
         )
-    points, weight = _over_globe(rows, width, space.west) if isinstance(space, Globe) else _over_box(rows, width)
+    if isinstance(space, Globe):
+        points, weight = _over_globe(rows, float(bandwidth), space.west)
+    else:
+        points, weight = _over_box(rows, *_widths(bandwidth, rows.shape[1]))
     seen = np.asarray(mask(points))
     if seen.shape != (len(points),):
         raise InvalidParameterError(
@@ -98,30 +105,36 @@ def _asked(
     return points[seen], weight[seen]
 
 
-def _over_box(rows: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
-    low, high = rows.min(axis=0) - _MARGIN * width, rows.max(axis=0) + _MARGIN * width
-    counts = np.ceil((high - low) / (_STEP * width)) + 1.0
-    _refuse_many(float(counts.prod()), width)
+def _over_box(rows: FloatArray, least: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """A lattice as fine as kernels are narrow, which goes on past the rows as far as they are wide."""
+    low, high = rows.min(axis=0) - _MARGIN * reach, rows.max(axis=0) + _MARGIN * reach
+    counts = np.ceil((high - low) / (_STEP * least)) + 1.0
+    _refuse_many(float(counts.prod()), float(least.min()))
     axes = [np.linspace(a, b, int(k)) for a, b, k in zip(low, high, counts, strict=True)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, rows.shape[1])
     return points, np.ones(len(points))
 
 
 def _over_globe(rows: FloatArray, width: float, west: float) -> tuple[FloatArray, FloatArray]:
-    """Rings of latitude, each with as many points as its length asks for; the weights make up for what is left over."""
+    """Rings of latitude, each with as many points as its length asks for; the weights make up for what is left over.
+
+    Along a meridian they are those of the midpoint rule. The length of rings has a kink at a pole, where that rule is
+    too large by a twelfth of the last ring.
+    """
     low = max(-90.0, float(rows[:, 1].min()) - _MARGIN * width)
     high = min(90.0, float(rows[:, 1].max()) + _MARGIN * width)
-    step = _STEP * width
-    _refuse_many(360.0 * (high - low) / step**2, width)
-    rings = low + (np.arange(int(np.ceil((high - low) / step))) + 0.5) * step
-    rings = rings[rings < 90.0]
+    _refuse_many(360.0 * (high - low) / (_STEP * width) ** 2, width)
+    count = max(1, int(np.ceil((high - low) / (_STEP * width))))
+    step = (high - low) / count
+    rings = low + (np.arange(count) + 0.5) * step
     points, weights = list[FloatArray](), list[FloatArray]()
     for latitude in rings.tolist():
         length = 360.0 * np.cos(np.radians(latitude))
-        n = max(1, int(np.ceil(length / step)))
+        n = max(1, int(np.ceil(length / (_STEP * width))))
         longitude = west + (np.arange(n) + 0.5) * 360.0 / n
         points.append(np.stack([longitude, np.full(n, latitude)], axis=1))
-        weights.append(np.full(n, max(length, 1e-9) / n))
+        last = abs(latitude) + 0.75 * step > 90.0
+        weights.append(np.full(n, (11.0 / 12.0 if last else 1.0) * length / n))
     return np.concatenate(points), np.concatenate(weights)
 
 

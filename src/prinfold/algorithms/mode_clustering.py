@@ -51,12 +51,14 @@ def find_modes(found: Flowed, weight: FloatArray, length: FloatArray, min_weight
 def _same(points: FloatArray, radius: FloatArray) -> IntArray:
     """(n,) groups of points that are chained by steps within the larger of their radii."""
     # Nearly all ends of a mode agree to many digits, and all pairs among them would be too many: one of each is enough.
-    reach = float(radius.max())
-    cells, inverse = np.unique(np.floor(points / (0.25 * reach)), axis=0, return_inverse=True)
+    cells, inverse = np.unique(np.floor(points / (0.25 * float(radius.min()))), axis=0, return_inverse=True)
     inverse = inverse.reshape(-1)
     stand = np.zeros(len(cells), dtype=np.intp)
     stand[inverse[::-1]] = np.arange(len(points))[::-1]
-    pairs = cKDTree(points[stand]).query_pairs(reach, output_type="ndarray")
+    pairs = cKDTree(points[stand]).query_pairs(float(radius.max()), output_type="ndarray")
+    ends = stand[pairs]
+    apart = np.linalg.norm(points[ends[:, 0]] - points[ends[:, 1]], axis=1)
+    pairs = pairs[apart <= radius[ends].max(axis=1)]
     joined = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(cells), len(cells)))
     return np.asarray(connected_components(joined, directed=False)[1])[inverse]
 
