@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.densities import mixture_density
 
 from prinfold.algorithms.densities import KernelDensity
 from prinfold.algorithms.density_ridge import Flow, Status
+from prinfold.algorithms.mixture_density import MixtureDensity
 from prinfold.algorithms.spaces import SPACES, Flat, Globe, globe_of
-from prinfold.algorithms.sphere_density import SphereDensity
+from prinfold.algorithms.sphere_density import Restricted, SphereDensity
 from prinfold.exceptions import InvalidDataError
 
 GLOBE = Globe()
@@ -115,3 +117,23 @@ def test_a_belt_round_the_pole_is_a_circle_of_latitude():
     assert (found.status == Status.CONVERGED).mean() > 0.97
     assert np.abs(kept[:, 1] - 80.0).mean() < 0.4
     assert np.diff(np.sort(kept[:, 0])).max() < 30.0
+
+
+def test_any_density_in_space_has_derivatives_along_a_sphere():
+    """Along great circles, by differences; and those of a density on the sphere stay as they are."""
+    X, inner = GLOBE.enter(places(20, 3)), mixture_density(3)
+    scaled = MixtureDensity(inner.weights, 40 * inner.means, 1600 * inner.covariances)
+    restricted = Restricted(scaled, GLOBE.radius)
+    at, frame = restricted.derivatives(X), GLOBE.frame(X)
+    for direction in np.moveaxis(frame @ np.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8]]), 2, 0):
+
+        def along(s, direction=direction):
+            turn = s / GLOBE.radius
+            return restricted.log_density(np.cos(turn) * X + np.sin(turn) * GLOBE.radius * direction)
+
+        slope, bend = (along(0.01) - along(-0.01)) / 0.02, (along(0.1) - 2 * along(0.0) + along(-0.1)) / 0.01
+        np.testing.assert_allclose(np.einsum("ni,ni->n", at.gradient, direction), slope, atol=1e-6)
+        np.testing.assert_allclose(np.einsum("nij,ni,nj->n", at.hessian, direction, direction), bend, atol=1e-5)
+    own = density(20.0)
+    for once, twice in zip(own.derivatives(X), Restricted(own, GLOBE.radius).derivatives(X), strict=True):
+        np.testing.assert_allclose(twice, once, atol=1e-12)

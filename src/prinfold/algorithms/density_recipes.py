@@ -13,11 +13,11 @@ from prinfold._typing import FloatArray
 from prinfold._validate import Constraint, as_generator, instance_of, nothing, one_of, real
 from prinfold.algorithms.adaptive_density import AdaptiveDensity
 from prinfold.algorithms.bandwidths import BANDWIDTHS, choose_bandwidth
-from prinfold.algorithms.densities import Density, KernelDensity
+from prinfold.algorithms.densities import Density, Derivatives, KernelDensity
 from prinfold.algorithms.masks import Edge, even_points
 from prinfold.algorithms.mixture_density import MixtureDensity, RatioDensity
 from prinfold.algorithms.spaces import Space
-from prinfold.algorithms.sphere_density import SPHERE_BANDWIDTHS, SphereDensity
+from prinfold.algorithms.sphere_density import SPHERE_BANDWIDTHS, Restricted, SphereDensity
 from prinfold.exceptions import InvalidParameterError
 
 BANDWIDTH = (
@@ -66,7 +66,7 @@ class Recipe:
         places = space.enter(rows)
         if self.density is not None:
             self._refuse_beside_a_density()
-            return Made(_given(self.density, places, weight), nan, None)
+            return Made(_given(self.density, places, weight, space), nan, None)
         h = _bandwidth(self.bandwidth, places, weight, dimension, as_generator(self.random_state), space)
         density = _kernels(places, weight, h, space, adaptive=isinstance(self.bandwidth, str))
         if self.mask is None:
@@ -114,12 +114,38 @@ def _bandwidth(
     return float(given)
 
 
-def _given(recipe: Any, places: FloatArray, weight: FloatArray) -> Density:
+def _given(recipe: Any, places: FloatArray, weight: FloatArray, space: Space) -> Density:
     """A density that was brought along, or the mixture that a recipe for one makes of the rows."""
     if isinstance(recipe, Density):
-        return recipe
+        _refuse_other_shapes(recipe, places[:2])
+        return recipe if space.round is None else Restricted(recipe, space.round.radius)
+    if space.round is not None:
+        raise InvalidParameterError(
+            f"{type(recipe).__name__} is for flat space; on a sphere use bandwidth=, or a density of places in space"
+        )
     if np.ptp(weight) > 0:
         raise InvalidParameterError(
             f"{type(recipe).__name__} takes no weights, but rows have some or come several times; use bandwidth="
         )
     return MixtureDensity.of(clone(recipe).fit(places))
+
+
+def _refuse_other_shapes(density: Density, X: FloatArray) -> None:
+    """Ask a density about rows (n, D), so that what it got wrong is told in its own words."""
+    n, D = X.shape
+    at = density.derivatives(X)
+    if not isinstance(at, Derivatives):
+        raise InvalidParameterError(f"derivatives of the density must be prinfold.Derivatives, got {type(at).__name__}")
+    answers = {
+        "log_density": (density.log_density(X), (n,)),
+        "derivatives' log_density": (at.log_density, (n,)),
+        "derivatives' gradient": (at.gradient, (n, D)),
+        "derivatives' hessian": (at.hessian, (n, D, D)),
+        "shift": (density.shift(X, at), (n, D)),
+        "length": (density.length(X), (n,)),
+    }
+    for verb, (got, shape) in answers.items():
+        if np.shape(got) != shape:
+            raise InvalidParameterError(
+                f"{verb} of the density must have shape {shape} for {n} rows of {D} columns, got {np.shape(got)}"
+            )

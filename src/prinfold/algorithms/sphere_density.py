@@ -21,13 +21,45 @@ from prinfold.exceptions import InvalidDataError
 from prinfold.files import storable
 
 
+def along_sphere(at: Derivatives, X: FloatArray, radius: float) -> Derivatives:
+    """Derivatives along a sphere of ``radius`` R about 0 at places X (n, D) on it, from those in the space around it.
+
+    With n = x/R and P = I − n nᵀ, the gradient along the sphere is P∇f and the Hessian P(∇²f)P − (nᵀ∇f / R) P.
+    Those of a function that changes along the sphere only stay as they are.
+    """
+    normal = X / radius
+    outward = np.einsum("ni,ni->n", normal, at.gradient)
+    along = np.eye(X.shape[1]) - normal[:, :, None] * normal[:, None, :]
+    slope = at.gradient - outward[:, None] * normal
+    bend = along @ at.hessian @ along - (outward / radius)[:, None, None] * along
+    return Derivatives(at.log_density, slope, bend)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Restricted:
+    """Any ``density`` of places in space, asked on a sphere of ``radius`` about 0 only; it is not normalised there."""
+
+    density: Density
+    radius: float
+
+    def log_density(self, X: FloatArray) -> FloatArray:
+        return self.density.log_density(X)
+
+    def derivatives(self, X: FloatArray) -> Derivatives:
+        return along_sphere(self.density.derivatives(X), X, self.radius)
+
+    def shift(self, X: FloatArray, at: Derivatives) -> FloatArray:
+        return self.density.shift(X, at)
+
+    def length(self, X: FloatArray) -> FloatArray:
+        return self.density.length(X)
+
+
 @storable
 @dataclass(frozen=True, eq=False)
 class SphereDensity:
-    """The restriction of a ``density`` of Gaussian kernels with ``bandwidth`` h to a sphere of ``radius`` R about 0.
-
-    With n = x/R and P = I − n nᵀ, the gradient along the sphere is P∇f and the Hessian P(∇²f)P − (nᵀ∇f / R) P.
-    """
+    """The restriction of a ``density`` of Gaussian kernels with ``bandwidth`` h to a sphere of ``radius`` R about 0."""
 
     density: Density
     bandwidth: float
@@ -38,13 +70,8 @@ class SphereDensity:
         return np.asarray(self.density.log_density(X) + self._log_volume())
 
     def derivatives(self, X: FloatArray) -> Derivatives:
-        value, gradient, hessian = self.density.derivatives(X)
-        normal = X / self.radius
-        outward = np.einsum("ni,ni->n", normal, gradient)
-        along = np.eye(X.shape[1]) - normal[:, :, None] * normal[:, None, :]
-        slope = gradient - outward[:, None] * normal
-        bend = along @ hessian @ along - (outward / self.radius)[:, None, None] * along
-        return Derivatives(value + self._log_volume(), slope, bend)
+        at = along_sphere(self.density.derivatives(X), X, self.radius)
+        return at._replace(log_density=at.log_density + self._log_volume())
 
     def shift(self, X: FloatArray, at: Derivatives) -> FloatArray:
         """h² times the gradient: to first order the step to the mean direction of the rows that the kernel weighs."""

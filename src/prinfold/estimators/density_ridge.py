@@ -94,6 +94,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
     density : Density or mixture, default=None
         Another density than kernels on the rows: anything with the verbs of :class:`~prinfold.Density`, or a recipe
         such as scikit-learn's ``GaussianMixture(5)``, which is fitted to the rows. ``bandwidth`` has no say then.
+        On a sphere it is one of places (n, 3) in space, at a distance of 180/π from 0.
     normal : {"inverse_covariance", "hessian", "neighbors", "neighbors_about_point"}, default="inverse_covariance"
         What tells the directions across the ridge: the local inverse covariance −∇² log p, the Hessian −∇²p, or the
         covariance of the 30 nearest rows, about their mean or about the place itself.

@@ -53,6 +53,7 @@ class ModeClustering(ClusterMixin, BaseEstimator):
     density : Density or mixture, default=None
         Another density than kernels on the rows: anything with the verbs of :class:`~prinfold.Density`, or a recipe
         such as scikit-learn's ``GaussianMixture(5)``, which is fitted to the rows. ``bandwidth`` has no say then.
+        On a sphere it is one of places (n, 3) in space, at a distance of 180/π from 0.
     min_weight : float, default=0.0
         Weight of rows below which a mode is no cluster, and its rows are labelled −1; each row weighs 1 if no weights
         are given.
