@@ -387,3 +387,45 @@ def test_walks_tell_how_far_they_are():
     after = walk.measures()
     assert before["moving"] == 50
     assert after["objective"] > before["objective"]
+
+
+class Stretched(Quadratic):
+    """The same with a length of one, whatever the curvature: rows may be many steps of Newton's from the ridge."""
+
+    def shift(self, X, at):
+        return 1.0 * at.gradient
+
+    def length(self, X):
+        return np.ones(len(X))
+
+
+@pytest.mark.parametrize(
+    ("curvature", "off", "step"),
+    [
+        (0.5, 0.18, 0.18),  # within a tenth of a length by mean shift: Newton's step, all the way
+        (0.5, 0.22, 0.11),  # farther: mean shift
+        (0.06, 1.5, 1.0),  # near by mean shift, but flat: Newton's step, no longer than a length
+        (0.04, 1.5, 0.06),  # too flat for Newton's
+    ],
+)
+def test_when_newtons_step_takes_over_and_how_far_it_goes(curvature, off, step):
+    walk = Walk(Flow(Stretched(np.diag([0.01, curvature])), 1), np.array([[3.0, off]]))
+    np.testing.assert_allclose(walk.advance().points, [[3.0, off - step]], rtol=1e-12)
+
+
+def test_rows_rest_where_the_gradient_across_vanishes_whatever_the_kernels():
+    """Not where the mean shift across does: of long kernels that lie askew to the ridge, it vanishes elsewhere."""
+    X = datasets.make_spiral(200, noise=0.04, rng=0).X
+    density = KernelDensity(X, np.ones(200), np.array([[0.04, 0.018], [0.018, 0.01]]))
+    found = Flow(density, 1, newton=False, max_iter=2000)(X)
+    there = found.only(found.status == Status.CONVERGED)
+    assert len(there.points) > 150
+    gradient = density.derivatives(there.points).gradient
+    across = gradient - np.einsum("nia,nja,nj->ni", there.tangent, there.tangent, gradient)
+    assert np.linalg.norm(across, axis=1).max() * 0.1 < 1e-4
+
+
+def test_a_dip_along_a_ridge_makes_it_no_sharper():
+    found = Flowed(*np.zeros((2, 1, 2)), np.array([[2.0, -0.04]]), *np.zeros((3, 1)))
+    found = found._replace(tangent=np.ones((1, 2, 1)))
+    np.testing.assert_allclose(found.ridgeness, 0.04)
