@@ -104,3 +104,11 @@ def test_what_is_no_mixture_and_no_density_is_refused():
         MixtureDensity.of(GaussianMixture())
     with pytest.raises(InvalidParameterError, match=r"bottom is a density with .* got str"):
         RatioDensity(mixture_density(2), "mask")
+
+
+def test_a_ratio_of_long_kernels_takes_their_steps():
+    """H ∇ log p: the square of one length would be too long a step across the kernels, and too short along them."""
+    X, H = np.random.default_rng(0).normal(size=(50, 2)), np.array([[1.0, 0.04], [0.04, 0.0025]])
+    ratio = RatioDensity(KernelDensity(X, np.ones(50), H), KernelDensity(2 * X, np.ones(50), H))
+    at = ratio.derivatives(X[:9])
+    assert_allclose(ratio.shift(X[:9], at), at.gradient @ H)

@@ -189,8 +189,8 @@ class RatioDensity:
         )
 
     def shift(self, X: FloatArray, at: Derivatives) -> FloatArray:
-        """The gradient times the square of the length, as for one kernel density of that bandwidth."""
-        return np.asarray(np.square(self.length(X))[:, None] * at.gradient)
+        """What the top makes of the gradient: the square of the bandwidth times it, or the matrix of long kernels."""
+        return self.top.shift(X, at)
 
     def length(self, X: FloatArray) -> FloatArray:
         """(n,) that of the top."""
