@@ -9,7 +9,7 @@
 4. A loop no longer than a circle with the bandwidth as its radius is none: the side with the sparsest place goes.
    Junctions less than two bandwidths apart along a branch are one at its densest node, so that a crossing, where ridges
    share a part of their way, has one junction. A branch with a free end that hangs on a junction and is shorter than
-   two bandwidths goes, the shortest first, and so do fragments, but for the last. What then meets two by two is one.
+   three bandwidths goes, the shortest first, and so do fragments, but for the last. What then meets two by two is one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LOOP = 2.0 * pi
 _MERGE = 2.0
 """Bandwidths that the way between two junctions must be long for them not to be one."""
 
-SHORTEST = 2.0
+SHORTEST = 3.0
 """Bandwidths that a branch with a free end, or a fragment, must be long to be kept."""
 
 Path = list[int]
