@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from prinfold.algorithms.ridge_graph import RidgeGraph
 from prinfold.algorithms.ridge_nets import net
 from prinfold.algorithms.spaces import Globe
 from prinfold.algorithms.sphere_density import SphereDensity
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
 
 
 def ridge(X, bandwidth, **settings):
@@ -372,6 +372,15 @@ def test_no_points_are_refused():
     flow, found = ridge([[0.0, 0.0], [1.0, 0.0]], 0.5)
     with pytest.raises(InvalidDataError, match="at least one ridge point"):
         RidgeGraph.of(flow, found.only(np.zeros(len(found.points), dtype=bool)))
+
+
+@pytest.mark.parametrize("part", ["points", "tangents", "log_density", "places", "ends"])
+def test_parts_that_do_not_fit_together_are_refused(part):
+    g = graph(strokes([(-1, 0), (1, 0)], n=200), 0.1)
+    with pytest.raises(InvalidParameterError, match="a graph of 1 branches"):
+        replace(g, **{part: getattr(g, part)[:-1]})
+    with pytest.raises(InvalidParameterError, match="where each branch begins"):
+        replace(g, ends=g.ends + 5)
 
 
 def test_pickle_survives():

@@ -14,7 +14,7 @@ from prinfold.algorithms.density_ridge import Flow, Flowed
 from prinfold.algorithms.ridge_nets import STEP, Net, net
 from prinfold.algorithms.ridge_wires import SHORTEST, Path, degrees, wired
 from prinfold.algorithms.spaces import Globe
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
 from prinfold.geometry.curves import Cells, EvenCurve, by_arc_length
 from prinfold.geometry.footholds import Footholds
@@ -63,6 +63,17 @@ class RidgeGraph:
     places: FloatArray
     ends: IntArray
     globe: Globe | None = None
+
+    def __post_init__(self) -> None:
+        K, B, V = self.latent.n_nodes, self.latent.n_branches, len(self.places)
+        D = np.shape(self.points)[-1] if np.ndim(self.points) == 2 else 0
+        parts = (self.points, self.tangents, self.log_density, self.places, self.ends)
+        wanted = ((K, D), (K, D), (K,), (V, D), (B, 2))
+        if tuple(map(np.shape, parts)) != wanted or (self.ends >= V).any() or (self.ends < -1).any():
+            raise InvalidParameterError(
+                f"a graph of {B} branches with {K} nodes needs points, tangents and log densities at these, and the "
+                f"numbers of the places where each branch begins and ends; got shapes {tuple(map(np.shape, parts))}"
+            )
 
     @classmethod
     def of(cls, flow: Flow, ridge: Flowed, shortest: float = SHORTEST) -> RidgeGraph:

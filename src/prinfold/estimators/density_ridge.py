@@ -107,7 +107,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         any row.
     min_gap : float, default=0.05
         Least :attr:`ridgeness <prinfold.algorithms.density_ridge.Flowed.ridgeness>` of a point that is kept.
-    min_length : float, default=2.0
+    min_length : float, default=3.0
         Length in bandwidths up to which a branch that leads nowhere is left out, where the ridge is a curve.
     max_iter : int, default=500
         Most steps.
@@ -219,7 +219,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         start: Any = "data",
         min_density: float = 0.0,
         min_gap: float = 0.05,
-        min_length: float = 2.0,
+        min_length: float = 3.0,
         max_iter: int = 500,
         tol: float = 1e-7,
         random_state: Any = None,

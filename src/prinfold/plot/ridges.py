@@ -78,6 +78,8 @@ def ridge(
     coloured = labels is not None or values is not None
     for number, line in zip(found.branch, found.lines, strict=True):
         colour = ink.INK if coloured else ink.PALETTE[number % len(ink.PALETTE)]
+        # A white edge, so that no colour is lost on the shading.
+        on.plot(*line.T, color="white", lw=3.4, solid_capstyle="round", zorder=3)
         on.plot(*line.T, color=colour, lw=2.0, solid_capstyle="round", zorder=4)
     for places, face in ((found.ends, "white"), (found.junctions, ink.INK)):
         ink.dots(on, places, s=22, c=face, edgecolors=ink.INK, linewidths=1.1, zorder=5)

@@ -10,11 +10,10 @@ of branches with ends and junctions, on which every row has a place.
 # Points, nodes, chains, branches
 # -------------------------------
 #
-# A roundabout with three roads. Rows come to rest on the ridge of their density (first picture). Of these points some are
-# chosen as nodes, a quarter of a bandwidth apart, and where there are none ahead the ridge is followed further (green).
-# Nodes that are nearest to each other along the ridge are linked, and loose ends are joined to what lies ahead (red);
-# both pictures show one corner.
-# What is short goes, and a smooth curve is drawn through each chain.
+# A roundabout with three roads. Rows come to rest on the ridge of their density (first picture). Of these points some
+# are chosen as nodes, a quarter of a bandwidth apart, and where there are none ahead the ridge is followed further
+# (green). Nodes that are nearest to each other along the ridge are linked, and loose ends are joined to what lies ahead
+# (red); both pictures show one corner. What is short goes, and a smooth curve is drawn through each chain.
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -86,11 +85,11 @@ print(f"length {curve.graph_.latent.lengths[0]:.2f}, of the true curve {length:.
 # What is short
 # -------------
 #
-# With a narrow bandwidth clumps of noise have ridges of their own. Those that lead nowhere are spurs, and ``min_length``
-# says how long they must be, in bandwidths, to be kept.
+# With a narrow bandwidth clumps of noise have ridges of their own. Those that lead nowhere are spurs, and
+# ``min_length`` says how long they must be, in bandwidths, to be kept.
 
 figure, axes = plt.subplots(1, 3, figsize=(14, 4.8), layout="constrained")
-for ax, min_length in zip(axes, (0.0, 2.0, 6.0), strict=True):
+for ax, min_length in zip(axes, (0.0, 3.0, 6.0), strict=True):
     narrow = DensityRidge(bandwidth=0.035, min_length=min_length).fit(X)
     plot.ridge(narrow, X, ax=ax)
     ax.set_title(f"min_length={min_length:g}: {len(narrow.graph_.ends)} branches")
