@@ -41,9 +41,9 @@ _SMOOTH = 0.1
 _STRAIN = 0.25
 """Root mean square of (z_k − z_j − R_j u_jk) over that of u_jk from which on a piece is cut; a half sphere has 0.1."""
 
-_NEAR, _TORN, _LAYERS = 1.0, 2.0, 0.01
-"""Nodes within a spacing in the chart whose distance on the ridge is more than two lie in two layers; a hundredth of
-all nodes may, at sharp bends."""
+_NEAR, _TORN, _LAYERS = 2.0, 2.0, 0.01
+"""Nodes within two spacings in the chart that are twice as far from each other in the data, and two spacings at least,
+lie in two layers; a hundredth of all nodes may, at sharp bends."""
 
 _OTHERS, _LOPSIDED = 1e-6, 1e-3
 """Weight of the other pieces in the axes of one, and third moment over that of sizes below which it has no tail."""
@@ -190,8 +190,8 @@ def _mean_frame(sheet: Sheet) -> FloatArray:
 def _overlaps(sheet: Sheet, Z: FloatArray) -> bool:
     """Whether parts of the ridge that are far apart lie one upon the other."""
     first, second = cKDTree(Z).query_pairs(_NEAR * sheet.spacing, output_type="ndarray").T
-    apart = np.linalg.norm(sheet.points[second] - sheet.points[first], axis=1)
-    torn = apart > _TORN * sheet.spacing
+    shown, apart = (np.linalg.norm(x[second] - x[first], axis=1) for x in (Z, sheet.points))
+    torn = apart > _TORN * np.maximum(shown, sheet.spacing)
     return len(np.unique(np.concatenate([first[torn], second[torn]]))) > _LAYERS * len(Z)
 
 
