@@ -52,13 +52,16 @@ for data, ax in zip(shapes, axes, strict=True):
 # What is no ridge
 # ----------------
 #
-# Rows that are alone, or in a clump that is as wide as long, have no direction of their own. Every row has a status.
+# Rows that are alone have no direction of their own. A clump has ridges, but by chance only: their p-values, against
+# samples from a density without ridges, are large. Every row has a status.
 
 rng = np.random.default_rng(0)
 X = np.concatenate([spiral.X, rng.normal([2.2, 0.9], 0.12, (60, 2)), rng.uniform([-2, -2], [3.5, 2.5], (12, 2))])
 cluttered = DensityRidge(bandwidth=model.bandwidth_).fit(X)
 for status, count in zip(*np.unique(cluttered.status_, return_counts=True), strict=True):
     print(f"{count:4d}  {Status(status).sentence}")
+chance = cluttered.significance(40, random_state=0)
+print(f"p-values of the branches: {chance.branch_p_value.round(2).tolist()}")
 ax = plot.ridge(cluttered, X)
 ax.set_title("a clump and strays beside a spiral")
 

@@ -45,7 +45,9 @@ heavy = [len(ModeClustering(bandwidth=h, min_weight=20).fit(X).modes_) for h in 
 right.semilogx(bandwidths, counts, "o-", ms=4, color="#0072B2", label="all modes")
 right.semilogx(bandwidths, heavy, "o-", ms=4, color="#D55E00", label="with 20 rows or more")
 right.axvline(model.bandwidth_, color="0.6", ls="--", lw=1, label="the default")
-right.set(xlabel="bandwidth", ylabel="modes", yscale="log")
+right.set(xlabel="bandwidth", ylabel="modes", xticks=[0.2, 0.5, 1, 2], yscale="log")
+right.xaxis.set_major_formatter("{x:g}")
+right.xaxis.set_minor_formatter("")
 right.legend(frameon=False)
 
 plt.show()

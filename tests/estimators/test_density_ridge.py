@@ -180,7 +180,7 @@ def test_bands_hold_the_true_curve_where_noise_is_across(fitted):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_curve_is_significant_and_noise_is_not(fitted):
     curve = fitted.significance(20, random_state=0)
-    assert len(curve.p_value) == len(fitted.ridge_.points)
+    assert len(curve.p_value) == len(fitted.bands(1, random_state=0).points)
     assert len(curve.branch_p_value) == 1
     X = np.random.default_rng(0).uniform(0, 1, (400, 2))
     noise = DensityRidge(bandwidth=0.07).fit(X).significance(20, random_state=0)

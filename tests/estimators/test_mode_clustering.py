@@ -65,6 +65,13 @@ def test_light_modes_are_no_clusters():
     assert model.labels_[-1] == -1
 
 
+def test_the_heaviest_mode_is_kept_with_a_warning():
+    X, _ = blobs(20)
+    with pytest.warns(DegenerateWarning, match="min_weight=1000: the heaviest has 60 and is kept"):
+        model = ModeClustering(bandwidth=1.0, min_weight=1000).fit(X)
+    assert len(model.modes_) == 1
+
+
 def test_on_a_sphere():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal([179.0, 10.0], 3.0, (60, 2)), rng.normal([60.0, -80.0], [8.0, 2.0], (40, 2))])

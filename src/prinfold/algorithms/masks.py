@@ -31,7 +31,7 @@ _MARGIN = 2.0
 
 _MOST_COLUMNS, _MOST_POINTS = 3, 4_000_000
 
-_EDGE = 0.2
+_EDGE = 0.4
 """Share of the usual density of even points below which a place counts as not observed: half of it is left at a
 straight edge, a quarter in a corner."""
 

@@ -31,7 +31,7 @@ class Modes(NamedTuple):
 def find_modes(found: Flowed, weight: FloatArray, length: FloatArray, min_weight: float) -> Modes:
     """The modes that rows with ``weight`` (n,) have come to rest at; ``length`` (n,) is the bandwidth there.
 
-    A mode with less weight than ``min_weight`` is left out, unless all are.
+    A mode with less weight than ``min_weight`` is left out, but never the heaviest.
     """
     rest = np.flatnonzero(found.status == Status.CONVERGED)
     if len(rest) == 0:  # none is a maximum, of a density that has none

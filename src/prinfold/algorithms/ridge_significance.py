@@ -87,7 +87,8 @@ class RidgeSignificance:
     def __repr__(self) -> str:
         return (
             f"RidgeSignificance({len(self.strength)} points, {(self.p_value <= 0.05).mean():.0%} of them with p ≤ "
-            f"0.05; {len(self.branch_p_value)} branches, {int((self.branch_p_value <= 0.05).sum())} of them)"
+            f"0.05; {len(self.branch_p_value)} branches, {int((self.branch_p_value <= 0.05).sum())} of them; "
+            f"{len(self.chance)} samples, with which no p-value is below {1 / (1 + len(self.chance)):.2g})"
         )
 
 

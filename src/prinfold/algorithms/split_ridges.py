@@ -45,7 +45,10 @@ _NEAR = 8
 def split_bandwidth(
     rows: FloatArray, weight: FloatArray, dimension: int, usual: float, rng: np.random.Generator
 ) -> float:
-    """The best of some bandwidths about a ``usual`` one, with halves drawn from rows ranked by their radius."""
+    """The best of some bandwidths about a ``usual`` one, with halves drawn from rows ranked by their radius.
+
+    If that would be the narrowest, the halves say nothing, and the usual one is taken.
+    """
     # A half would have a bandwidth wider by this; see the rule for the gradient.
     wider = 2.0 ** (1.0 / (rows.shape[1] + 6))
     total = np.zeros(len(_TRIED))
@@ -55,7 +58,9 @@ def split_bandwidth(
             for i, factor in enumerate(_TRIED):
                 ridge = _ridge(rows[mine], weight[mine], dimension, factor * usual * wider)
                 total[i] += two_way(ridge, fixed, _FARTHEST * usual)
-    return float(usual * _TRIED[int(np.argmin(total))])
+    best = int(np.argmin(total))
+    # Where rows lie close to each other on the scale of the structure, ridges that pass through every row agree, too.
+    return float(usual * _TRIED[best]) if best > 0 else usual
 
 
 def _halves(rows: FloatArray, weight: FloatArray, rng: np.random.Generator) -> Iterator[tuple[IntArray, IntArray]]:

@@ -56,7 +56,7 @@ class ModeClustering(ClusterMixin, BaseEstimator):
         On a sphere it is one of places (n, 3) in space, at a distance of 180/π from 0.
     min_weight : float, default=0.0
         Weight of rows below which a mode is no cluster, and its rows are labelled −1; each row weighs 1 if no weights
-        are given.
+        are given. The heaviest mode is a cluster in any case, with a warning.
     step : {"newton", "mean_shift"}, default="newton"
         Whether Newton's step takes over from mean shift near a mode.
     max_iter : int, default=1000
@@ -205,6 +205,9 @@ class ModeClustering(ClusterMixin, BaseEstimator):
         self.flow_, self.space_, self.n_iter_ = flow, space, int(found.n_iter.max())
         self.places_, self.mode_log_density_, self.mode_weight_ = modes
         self.labels_, self.status_ = self._spread(found, table, rows.name)
+        if self.mode_weight_[0] < self.min_weight:
+            words = f"no mode has the weight min_weight={self.min_weight:g}: the heaviest has {self.mode_weight_[0]:g}"
+            warnings.warn(f"{words} and is kept; lower min_weight", DegenerateWarning, stacklevel=2)
         unsettled = int((self.status_ == Status.NOT_CONVERGED).sum())
         if unsettled and self.tol > 0:
             words = f"{unsettled} of {len(table)} rows were still climbing after {self.max_iter} steps"

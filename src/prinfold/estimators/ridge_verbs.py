@@ -124,15 +124,15 @@ class RidgeVerbs:
         Returns
         -------
         RidgeSignificance
-            ``p_value`` and ``strength`` of each of the points of ``ridge_``, ``branch_p_value`` of each branch.
+            ``p_value`` and ``strength`` of the points that :meth:`bands` stands on, ``branch_p_value`` of each branch.
         """
         check_is_fitted(self)
-        kernels = kernels_of(self.flow_.density)
-        branch = None
+        kernels, ridge, branch = kernels_of(self.flow_.density), self.places_, None
         if self.flow_.dimension == 1:
-            branch = self.graph_.locate(self.places_.points).branch
+            ridge = self.flow_(self.graph_.points)
+            branch = self.graph_.latent.domain.piece(self.graph_.latent.nodes)
         return ridge_significance(
-            self.places_,
+            ridge,
             branch,
             kernels.rows,
             kernels.weight,

@@ -55,11 +55,11 @@ def ridge_bands(bands: RidgeBands, X: Any = None, *, p_value: Any = None, ax: Ax
     Parameters
     ----------
     bands : RidgeBands
-        What :func:`prinfold.algorithms.ridge_bands.ridge_bands` gives.
+        What ``bands()`` of a :class:`~prinfold.DensityRidge` returns.
     X : array-like of shape (n, D), default=None
         Rows to show.
     p_value : array-like of shape (m,), default=None
-        p-values of the points, as from :func:`prinfold.algorithms.ridge_significance.ridge_significance`.
+        p-values of the points, ``significance().p_value`` of the model.
     ax : matplotlib.axes.Axes, default=None
         Where to draw; None makes a figure.
 
@@ -67,6 +67,8 @@ def ridge_bands(bands: RidgeBands, X: Any = None, *, p_value: Any = None, ax: Ax
     -------
     matplotlib.axes.Axes
     """
+    if not isinstance(bands, RidgeBands):
+        raise InvalidParameterError(f"got a {type(bands).__name__}; pass what model.bands() returns")
     from matplotlib.collections import EllipseCollection
 
     from prinfold.plot import ink

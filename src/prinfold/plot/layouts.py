@@ -11,6 +11,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.geometry.domain import Box
+from prinfold.geometry.intervals import Intervals
 from prinfold.geometry.region import Region
 from prinfold.latent import LatentSpace
 
@@ -129,6 +130,8 @@ class Space(Layout):
 def layout_of(latent: LatentSpace, *, flat: bool = False) -> Layout:
     """The layout that suits a latent space; ``flat`` keeps to the first two axes of three or more."""
     domain, labels = latent.domain, latent.chart_labels
+    if isinstance(domain, Intervals):
+        return Strip(*_widen(float(domain.low[0]), float(domain.high[-1])), labels)
     if not isinstance(domain, Box | Region):  # the sphere, on Lambert's cylinder
         return Plane((-np.pi, -1.0), (np.pi, 1.0), (True, False), labels, latent.chart, _from_lambert)
     if latent.n_columns == 1:

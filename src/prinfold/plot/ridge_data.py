@@ -32,7 +32,7 @@ def in_the_plane(fitted: Fitted) -> None:
     if not hasattr(fitted.model, "graph_") or fitted.model.n_features_in_ != 2:
         raise InvalidParameterError(
             f"a ridge is drawn with its density in two columns; got {type(fitted.model).__name__} of "
-            f"{fitted.model.n_features_in_} columns. plot.surface draws any surface, DensityRidge fits such a ridge"
+            f"{fitted.model.n_features_in_} columns. plot.surface draws curves and surfaces in any number of columns"
         )
 
 

@@ -10,10 +10,12 @@ from prinfold._arrays import dense
 from prinfold._typing import FloatArray
 from prinfold._validate import refuse_containers, refuse_dates, refuse_non_finite, refuse_text
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.latent import Branches
 from prinfold.plot import ink
 from prinfold.plot.data import View, choose_view, comparison, noise_ellipses, residual_lines, training
 from prinfold.plot.lines import surface_mesh, wires
 from prinfold.plot.maps import latent_map
+from prinfold.plot.ridges import ridge
 from prinfold.plot.subject import Fitted, check_values, group
 
 if TYPE_CHECKING:
@@ -227,6 +229,8 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
     matplotlib.axes.Axes
     """
     fitted = Fitted.of(estimator)
+    if isinstance(fitted.latent, Branches):  # whose coordinates, branch after branch, make no map
+        return (ridge if fitted.model.n_features_in_ == 2 else surface)(estimator, X, **options)
     among_data = fitted.latent.dimension == 1 and 2 <= len(fitted.feature_names) <= 3
     return (surface if among_data else latent_map)(estimator, X, **options)
 
