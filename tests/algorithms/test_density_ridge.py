@@ -281,6 +281,35 @@ def test_what_runs_off():
     assert (Flow(Slope(), 1, max_iter=2, box=np.array([[-1.0, -1.0], [1.0, 1.0]]))(X).status == 1).all()
 
 
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_running_off_to_either_side_of_the_box(side):
+    density = Quadratic(np.diag([0.2, 1.0]))
+    X = np.array([[side * 9.0, 0.0], [side * 3.0, 0.0]])  # on the ridge already
+    found = Flow(density, 1, box=np.array([[-1.0, -1.0], [1.0, 1.0]]))(X)
+    assert found.status.tolist() == [Status.RAN_OFF, Status.CONVERGED]
+
+
+def test_what_comes_to_rest_outside_a_mask():
+    from prinfold.algorithms.masks import Edge
+
+    density, seen = Quadratic(np.diag([0.2, 1.0])), Quadratic(np.eye(2))
+    found = Flow(density, 1, edge=Edge(seen, -2.0))(np.array([[1.0, 1.0], [3.0, 1.0]]))
+    assert found.status.tolist() == [Status.CONVERGED, Status.OUTSIDE]
+
+
+def test_a_row_that_comes_no_nearer_is_there():
+    """Sums that leave out a little may send a row to and fro a ten-millionth of a bandwidth from the ridge."""
+
+    class Jitter(Quadratic):
+        def derivatives(self, X):
+            at = super().derivatives(X)
+            return at._replace(gradient=at.gradient + [0.0, 3e-7] * np.sign(-X))
+
+    found = Flow(Jitter(np.diag([0.2, 1.0])), 1, tol=1e-9, max_iter=400)(np.array([[1.0, 0.5]]))
+    assert found.status[0] == Status.CONVERGED
+    assert found.n_iter[0] < 100
+
+
 def test_what_is_no_number_has_run_off():
     class Hole(Quadratic):
         """Not defined left of the axis."""

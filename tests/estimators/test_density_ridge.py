@@ -130,8 +130,13 @@ def test_a_mixture_is_a_density_too():
     model = DensityRidge(density=GaussianMixture(25, random_state=0)).fit(X)
     assert np.isnan(model.bandwidth_)
     assert (model.status_ == Status.CONVERGED).mean() > 0.8
-    with pytest.raises(InvalidParameterError, match="GaussianMixture takes no weights"):
-        DensityRidge(density=GaussianMixture(2)).fit(X, sample_weight=np.arange(1, 301))
+    with pytest.raises(InvalidParameterError, match="GaussianMixture takes weights that are small whole numbers only"):
+        DensityRidge(density=GaussianMixture(2)).fit(X, sample_weight=np.linspace(1, 2, 300))
+    weighted, repeated = np.ones(300), np.concatenate([X, X[:1]])
+    weighted[0] = 2.0
+    recipe = GaussianMixture(5, random_state=0)
+    one, other = DensityRidge(density=recipe).fit(X, sample_weight=weighted), DensityRidge(density=recipe).fit(repeated)
+    np.testing.assert_allclose(one.ridge_.points, other.ridge_.points)
     with pytest.raises(InvalidParameterError, match="not with a density that is given"):
         DensityRidge(density=GaussianMixture(2), mask=X).fit(X)
 

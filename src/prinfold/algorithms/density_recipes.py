@@ -40,6 +40,9 @@ DENSITY = nothing | Constraint(
 """What a ``density`` parameter may be."""
 
 
+_MOST_REPEATS = 10_000_000
+"""Rows that whole weights are written out to at most, for a mixture that takes none."""
+
 _CROWDED = 20_000
 """Places from which on those that crowd are put together, which changes log p by some 1e-5."""
 
@@ -123,11 +126,12 @@ def _given(recipe: Any, places: FloatArray, weight: FloatArray, space: Space) ->
         raise InvalidParameterError(
             f"{type(recipe).__name__} is for flat space; on a sphere use bandwidth=, or a density of places in space"
         )
-    if np.ptp(weight) > 0:
+    times = np.rint(weight).astype(np.int64)
+    if not np.allclose(times, weight) or times.sum() > _MOST_REPEATS:
         raise InvalidParameterError(
-            f"{type(recipe).__name__} takes no weights, but rows have some or come several times; use bandwidth="
+            f"{type(recipe).__name__} takes weights that are small whole numbers only, as repeats; use bandwidth="
         )
-    return MixtureDensity.of(clone(recipe).fit(places))
+    return MixtureDensity.of(clone(recipe).fit(np.repeat(places, times, axis=0)))
 
 
 def _refuse_other_shapes(density: Density, X: FloatArray) -> None:
