@@ -9,6 +9,7 @@ import numpy as np
 from prinfold._typing import BoolArray, FloatArray
 from prinfold.algorithms.ridge_bands import RidgeBands
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.plot import ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,9 +70,7 @@ def ridge_bands(bands: RidgeBands, X: Any = None, *, p_value: Any = None, ax: Ax
     """
     if not isinstance(bands, RidgeBands):
         raise InvalidParameterError(f"got a {type(bands).__name__}; pass what model.bands() returns")
-    from matplotlib.collections import EllipseCollection
-
-    from prinfold.plot import ink
+    from matplotlib.collections import EllipseCollection  # after ink, which names the extra where there is none
 
     rows = None if X is None else np.asarray(X, dtype=float)
     band = band_of(bands, rows, p_value)
