@@ -146,7 +146,7 @@ def table_1(full: bool) -> None:
 
 def table_2(full: bool) -> None:
     """Which method for which signal."""
-    seeds = 50 if full else 8
+    seeds = 20 if full else 8
     for n, decibels in ((128, 10), (1024, 10), (1024, 20)):
 
         def cell(signal: str, options: dict[str, Any], n: int = n, decibels: float = decibels) -> str:
@@ -160,7 +160,7 @@ def table_2(full: bool) -> None:
 
 def table_3(full: bool) -> None:
     """Uneven times: the ridge as it comes, wavelets after interpolation at even steps and back."""
-    seeds, n = (50 if full else 8), 256
+    seeds, n = (20 if full else 8), 256
     found: dict[str, list[str]] = {"ridge, prediction": [], "ridge, likelihood": [], "wavelets, interpolated": []}
     for signal in SIGNALS:
         errors: dict[str, list[float]] = {name: [] for name in found}
@@ -178,7 +178,7 @@ def table_3(full: bool) -> None:
 
 def table_4(full: bool) -> None:
     """Noise that is not white and normal."""
-    seeds, n = (50 if full else 8), 512
+    seeds, n = (20 if full else 8), 512
     rows = []
     for name, options in WAYS.items():
         cells = []
@@ -196,7 +196,7 @@ def table_4(full: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="fifty draws rather than eight, longer signals")
+    parser.add_argument("--full", action="store_true", help="twenty draws rather than eight, longer signals")
     parser.add_argument("--only", default="1,2,3,4", help="tables to run, such as 1,3")
     options = parser.parse_args()
     tables = {"1": table_1, "2": table_2, "3": table_3, "4": table_4}
