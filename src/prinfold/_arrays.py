@@ -109,27 +109,37 @@ def as_rows(
     return Rows(table, zero, weight, block_rows)
 
 
+class _Sum:
+    """Adds up what work gives for its parts.
+
+    Of a class made anew for every pass nothing would be freed before the garbage collector came round, nor of what its
+    work refers to.
+    """
+
+    def __init__(self, work: Callable[[Any], Any]) -> None:
+        self.work, self.total = work, None
+
+    def add(self, part: Any) -> None:
+        done = self.work(part)
+        self.total = done if self.total is None else self.total + done
+
+
+class _Call:
+    """Calls work for its parts."""
+
+    def __init__(self, work: Callable[[Any], None]) -> None:
+        self.add = work
+
+
 def sum_blocks(work: Callable[[P], S], parts: Sequence[P]) -> S:
     """Σ work(part) over all parts, threaded; see :func:`work_through` for the order of the sums."""
-
-    class Sum:
-        total: Any = None
-
-        def add(self, part: P) -> None:
-            self.total = work(part) if self.total is None else self.total + work(part)
-
-    first, *rest = work_through(Sum, parts)
+    first, *rest = work_through(lambda: _Sum(work), parts)
     return reduce(lambda total, worker: total + worker.total, rest, first.total)  # type: ignore[no-any-return]
 
 
 def for_each_block(work: Callable[[P], None], parts: Sequence[P]) -> None:
     """Call ``work`` once for every part, threaded; ``work`` writes into its own rows of an output."""
-
-    class Call:
-        def add(self, part: P) -> None:
-            work(part)
-
-    work_through(Call, parts)
+    work_through(lambda: _Call(work), parts)
 
 
 def work_through(make: Callable[[], W], parts: Sequence[P], n_entries: int | None = None) -> list[W]:
