@@ -117,7 +117,8 @@ class _Sum:
     """
 
     def __init__(self, work: Callable[[Any], Any]) -> None:
-        self.work, self.total = work, None
+        self.work = work
+        self.total: Any = None
 
     def add(self, part: Any) -> None:
         done = self.work(part)
