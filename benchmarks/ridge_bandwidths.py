@@ -52,11 +52,13 @@ class Landing(NamedTuple):
     errors: dict[str, tuple[float, float]]
 
 
-def land(name: str, shape: Shape, noise: float, kind: str, n: int, seed: int) -> Landing:
+def land(
+    name: str, shape: Shape, noise: float, kind: str, n: int, seed: int, rules: Sequence[str] = tuple(RULES)
+) -> Landing:
     data = shape.make(n, noise, kind, seed)
     assert data.surface is not None
     truth, weight, d = Truth(data.surface), np.ones(n), shape.dimension
-    rule = {key: BANDWIDTHS[key](data.X, weight, d, np.random.default_rng(seed)) for key in RULES}
+    rule = {key: BANDWIDTHS[key](data.X, weight, d, np.random.default_rng(seed)) for key in rules}
     tried = float(np.asarray(rule["likelihood"])) * GRID
     grid = [truth.errors(ridge_of(data.X, h, d)) for h in tried]
     best = int(np.argmin([total(each) for each in grid]))
@@ -192,7 +194,8 @@ def _uneven(growth: float) -> Callable[..., Dataset]:
 
 
 def _failure(words: str, shape: Shape, noise: float, seeds: Sequence[int]) -> tuple:
-    found = [land(words, shape, noise, "normal", 500, seed) for seed in seeds]
+    rules = ("likelihood", "auto", "neighbors")
+    found = [land(words, shape, noise, "normal", 500, seed, rules) for seed in seeds]
     h = np.median([each.bandwidth["auto"] for each in found])
     ratio = np.median([total(each.errors["auto"]) / total(each.at_best) for each in found])
     best = np.median([each.at_best for each in found], axis=0)

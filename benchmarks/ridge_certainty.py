@@ -78,10 +78,10 @@ BLOBS: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
 
 
 def significance(full: bool) -> None:
-    tables, n_samples = (60, 99) if full else (16, 39)
+    tables, n_samples, sizes = (40, 59, (100, 400)) if full else (20, 29, (100,))
     rows = []
     for name, draw in BLOBS.items():
-        for n in (100, 400):
+        for n in sizes:
             found = Parallel(n_jobs=-1)(delayed(_significant)(draw, n, seed, n_samples) for seed in range(tables))
             rows.append((name, n, *(float(each) for each in np.mean(found, axis=0))))
     heads = ("rows from", "n", "points with p ≤ 0.05", "tables with a branch, p ≤ 0.05", "median strength")
