@@ -228,7 +228,9 @@ class Walk:
             again = self._places(back)
             for whole, part in zip(here, again, strict=True):
                 whole[worse] = part
+        # Directions from neighbours leap as these change, so that turning round says nothing there.
         turned = np.einsum("ni,ni->n", here.step, self.points[rows] - self._before[rows]) < 0
+        turned &= self.flow.normal.own
         self._share[rows[turned & ~newton & (here.left > np.maximum(_WORTH * self.left[rows], _COARSE))]] *= 0.5
         np.maximum(self._share, _LEAST_SHARE, out=self._share)
         # What sums leave out may keep a row from coming nearer.
