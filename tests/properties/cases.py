@@ -81,6 +81,7 @@ CASES = [
         2,
         lambda scale: {"prior_precision": 0.3 / scale**2},
     ),
+    Case("GTM-evidence", _gtm(nodes=8, basis=4, prior_precision="evidence"), _GTM - {"monotone"}, 2, 2),
     Case("GTM-biased", _gtm(nodes=8, basis=4, regularization=0.5, penalise_bias=True), _GTM, 2, 2),
     Case("GTM-line", _gtm(n_components=1, nodes=16, basis=5, latent="line"), _GTM | {"open"}, 1, 1),
     Case("GTM-grid3", _gtm(n_components=3, nodes=4, basis=2), _GTM | {"open"}, 3, 3),

@@ -8,12 +8,12 @@ from prinfold._typing import RandomState
 from prinfold.algorithms import gtm
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import IsotropicNoise
-from prinfold.estimators.training import TrainedFamily
+from prinfold.estimators.evidence import EvidenceVerbs
 from prinfold.files import storable
 
 
 @storable
-class GTM(TrainedFamily):
+class GTM(EvidenceVerbs):
     """Generative topographic mapping: a smooth surface with a density around it.
 
     A grid of latent nodes is mapped by a smooth function into data space, where each carries the same
@@ -36,9 +36,10 @@ class GTM(TrainedFamily):
         ``"grid"``, ``"line"``, ``"circle"``, ``"cylinder"``, ``"torus"`` or ``"sphere"``; None is a grid.
     regularization : float, default=None
         Constant weight penalty λ; larger is smoother. None is 0.1, unless ``prior_precision`` is given.
-    prior_precision : float, default=None
+    prior_precision : float or "evidence", default=None
         Precision α of a Gaussian prior on the weights, so that λ = α/β follows the noise; it has
-        the units of the data to the power −2.
+        the units of the data to the power −2. ``"evidence"`` finds α and the noise by the evidence
+        for them, from a few plain EM steps on; steps are then not stretched.
     penalise_bias : bool, default=False
         Whether the penalty holds down the bias too. Not used with a basis object.
     noise_floor : float, default=1e-6
@@ -70,6 +71,8 @@ class GTM(TrainedFamily):
         Mean of the training rows.
     noise_variance_ : float
         Variance 1/β of the noise.
+    prior_precision_ : float
+        Precision α of the prior on the weights, given, found, or λβ of a constant λ.
     folds_ : Folds
         Fold and warp diagnostics at the nodes.
     n_iter_ : int
@@ -80,7 +83,9 @@ class GTM(TrainedFamily):
         Why training ended; its value is a sentence.
     history_ : dict of list
         ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise`` and
-        ``seconds``, the first entry being the start.
+        ``seconds``, the first entry being the start. With ``prior_precision="evidence"`` the objective is
+        the log evidence per row, and ``prior_precision`` and ``effective`` (the number of weights that the
+        rows determine) are recorded too.
     n_features_in_ : int
         Columns of the training table.
     feature_names_in_ : ndarray of str
@@ -109,7 +114,7 @@ class GTM(TrainedFamily):
         width: float = 1.0,
         latent: Any = None,
         regularization: float | None = None,
-        prior_precision: float | None = None,
+        prior_precision: float | str | None = None,
         penalise_bias: bool = False,
         noise_floor: float = 1e-6,
         init: Any = "pca",
@@ -136,4 +141,4 @@ class GTM(TrainedFamily):
         self.verbose = verbose
 
     def _make_model(self, surface: BasisMap, floor: float, n_columns: int) -> gtm.GTMModel:
-        return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())
+        return self._following(gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty()))

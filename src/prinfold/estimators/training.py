@@ -32,7 +32,7 @@ from prinfold.algorithms import gtm
 from prinfold.algorithms.basis import Basis
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters
-from prinfold.algorithms.penalties import ConstantPenalty, PriorPenalty
+from prinfold.algorithms.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.algorithms.sizes import LATENTS, make_basis, make_latent
 from prinfold.algorithms.starts import STARTS, Start, given_start, warmed_up
 from prinfold.estimators.callbacks import with_callbacks
@@ -164,7 +164,7 @@ class TrainedFamily(GTMFamily):
             "_model": job.model,
         }
 
-    def _penalty(self) -> ConstantPenalty | PriorPenalty:
+    def _penalty(self) -> Penalty:
         if self.prior_precision is None:
             return ConstantPenalty(_REGULARIZATION if self.regularization is None else float(self.regularization))
         if self.regularization is not None:

@@ -1,0 +1,124 @@
+"""Training that finds the prior and the noise by their evidence, thesis 5.3.1: α by (5.20), β by (5.24).
+
+Each iteration re-estimates α and the number γ of weights that the data determine, by the approximate Hessian, then
+takes an EM step with them. Where it comes to rest the weights are at their mode and α and β are stationary points of
+the evidence, as they are where the thesis's three nested loops end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from prinfold._arrays import Rows, blas_on_one_thread
+from prinfold.algorithms import gtm
+from prinfold.algorithms.evidence import Curvature, approximate_block, curvature, log_evidence
+from prinfold.algorithms.noise import Parameters, Statistics
+from prinfold.algorithms.penalties import ConstantPenalty, PriorPenalty
+from prinfold.algorithms.pruning import Hint
+from prinfold.algorithms.starts import Start, warmed_up
+
+FIRST_STRENGTH = 0.1
+"""λ = α/β to begin with, and of the plain steps before."""
+
+_PLAIN_STEPS = 10
+"""EM steps before α is first estimated: of a surface that does not follow the data yet the weights say nothing."""
+
+_MOST_STEP = 10.0
+"""Factor by which α may change in one iteration; it settles where it would, without leaps on the way."""
+
+_CAP = 1e3
+"""α is at most so many times the largest eigenvalue of H_T: weights are then a thousandth of what the data ask for, and
+of data without any structure the evidence has no maximum short of infinity."""
+
+
+@dataclass(frozen=True)
+class EvidencePenalty(PriorPenalty):
+    """A Gaussian prior whose γ = ``effective`` weights are taken from the degrees of freedom of the noise (5.24).
+
+    β = (ND − γ)/E. With fewer values than weights γ may exceed ND at the present β, though not at a smaller one, so
+    that no step takes β below ``least``.
+    """
+
+    effective: float
+    least: float
+
+    def precision(self, n_values: float, error: float, roughness: float) -> float:
+        return max(super().precision(n_values - self.effective, error, roughness), self.least)
+
+
+class EvidenceState(NamedTuple):
+    """Parameters, the sums of the data under them, what the E-step remembers, α and the curvature there."""
+
+    parameters: Parameters
+    statistics: Statistics
+    hint: Hint
+    prior_precision: float
+    bent: Curvature
+
+
+@dataclass(frozen=True)
+class EvidenceModel(gtm.GTMModel):
+    """A GTM whose prior and noise follow the evidence; its objective is the log evidence per row.
+
+    Steps need not go uphill: γ is taken at the present α and β, and the weights' mode moves with them.
+    """
+
+    @property
+    def monotone(self) -> bool:
+        return False
+
+    def begin(self, rows: Rows, parameters: Parameters) -> EvidenceState:
+        """State after a first look at the rows, with a weak prior."""
+        return self._look(rows, parameters, FIRST_STRENGTH * parameters.level, Hint())
+
+    def step(self, rows: Rows, state: EvidenceState, relaxation: float = 1.0) -> EvidenceState:
+        """New α and γ, an EM step with them, and the sums under its parameters; steps are not stretched."""
+        alpha = self._re_estimated(state)
+        beta = state.parameters.level
+        penalty = EvidencePenalty(alpha, state.bent.effective(alpha), 0.5 * beta)
+        with blas_on_one_thread():
+            proposed = self.noise.m_step(self.surface, state.statistics, penalty, state.parameters)
+        return self._look(rows, proposed, alpha, state.hint)
+
+    def measure(self, state: EvidenceState) -> dict[str, float]:
+        """Log evidence per row by the approximate Hessian; log-likelihood, noise, α and γ."""
+        alpha, sums = state.prior_precision, state.statistics
+        roughness = self.surface.roughness(state.parameters.weights)
+        return {
+            "objective": log_evidence(sums.log_likelihood, alpha, roughness, state.bent) / sums.total,
+            "log_likelihood": sums.log_likelihood / sums.total,
+            "noise": 1.0 / state.parameters.level,
+            "prior_precision": alpha,
+            "effective": state.bent.effective(alpha),
+        }
+
+    def _look(self, rows: Rows, parameters: Parameters, alpha: float, hint: Hint) -> EvidenceState:
+        statistics, hint = gtm.e_step(self, rows, parameters, hint)
+        block = approximate_block(self.surface, statistics.mass, parameters.level)
+        bent = curvature(block, self.surface.penalty_mask, rows.n_columns)
+        return EvidenceState(parameters, statistics, hint, alpha, bent)
+
+    def _re_estimated(self, state: EvidenceState) -> float:
+        """α = γ/‖W‖² (5.20), no further than a factor from the present one and below the cap."""
+        old, bent = state.prior_precision, state.bent
+        square = self.surface.roughness(state.parameters.weights)
+        wanted = bent.determined(old) / square if square > 0 else np.inf
+        near = np.clip(wanted, old / _MOST_STEP, old * _MOST_STEP)
+        largest = float(bent.eigenvalues.max(initial=0.0))
+        return float(min(near, _CAP * largest) if largest > 0 else old)
+
+
+def after_plain_steps(start: Start) -> Start:
+    """The start followed by a few EM steps with a weak penalty: from a random surface α could run to 1e28."""
+
+    def settled_start(model: gtm.GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+        plain = gtm.GTMModel(model.surface, model.noise, ConstantPenalty(FIRST_STRENGTH))
+        state = plain.begin(rows, warmed_up(start)(plain, rows, rng))
+        for _ in range(_PLAIN_STEPS):
+            state = plain.step(rows, state)
+        return cast(Parameters, state.parameters)
+
+    return settled_start
