@@ -16,6 +16,7 @@ _PUBLIC = {
     "DensityRidge": "estimators.density_ridge",
     "GTM": "estimators.gtm",
     "GaussianBasis": "algorithms.basis",
+    "GaussianProcess": "algorithms.process",
     "HarmonicBasis": "algorithms.basis",
     "KernelDensity": "algorithms.densities",
     "KernelDensityClassifier": "estimators.kernel_density",
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
     from prinfold.algorithms.densities import Density, Derivatives, KernelDensity
     from prinfold.algorithms.mixture_density import MixtureDensity, RatioDensity
+    from prinfold.algorithms.process import GaussianProcess
     from prinfold.algorithms.signals import DenoisedSignal, denoise_signal
     from prinfold.algorithms.thresholds import Contour
     from prinfold.estimators.density_ridge import DensityRidge
@@ -63,6 +65,7 @@ __all__ = [
     "DensityRidge",
     "Derivatives",
     "GaussianBasis",
+    "GaussianProcess",
     "HarmonicBasis",
     "KernelDensity",
     "KernelDensityClassifier",

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from prinfold import GTM, KMM, PPS, UKR, Contour, DensityRidge, HarmonicBasis
+from prinfold import GTM, KMM, PPS, UKR, Contour, DensityRidge, GaussianProcess, HarmonicBasis
 from prinfold.latent import Points
 
 
@@ -91,6 +91,24 @@ CASES = [
     Case("GTM-torus", _gtm(nodes=6, basis=4, latent="torus"), _GTM, 2, 2),
     Case("GTM-sphere", _gtm(nodes=60, basis=12, latent="sphere"), _GTM - {"mirror"}, 3, 2),
     Case("GTM-points", _gtm(nodes=_points().nodes, basis=3), (_GTM - {"mirror"}) | {"open"}, 2, 2),
+    Case(
+        "GTM-process",
+        _gtm(nodes=8, basis=GaussianProcess(0.6, 0.5)),
+        _GTM | {"open"},
+        2,
+        2,
+        lambda scale: {"basis": GaussianProcess(0.6, 0.5 * scale**2)},
+    ),
+    # Where its numbers change, so does the objective.
+    Case("GTM-process-evidence", _gtm(nodes=8, basis=GaussianProcess()), (_GTM - {"monotone"}) | {"open"}, 2, 2),
+    Case(
+        "GTM-process-circle",
+        _gtm(nodes=16, latent="circle", basis=GaussianProcess(0.6, covariance="matern52"), regularization=0.1),
+        _GTM,
+        1,
+        1,
+    ),
+    Case("PPS-process", _pps(nodes=12, basis=GaussianProcess(0.6), regularization=0.1), _GTM | {"open"}, 2, 2),
     # Noise that is oriented on nodes far apart lets the surface tilt between them, so straight data need a finer grid.
     Case("PPS", _pps(nodes=12, basis=4), _GTM | {"open"}, 2, 2),
     Case("PPS-gem", _pps(nodes=12, basis=4, trainer="gem"), _GTM | {"open"}, 2, 2),

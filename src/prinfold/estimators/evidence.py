@@ -13,6 +13,7 @@ from prinfold._validate import Constraint, check_weight, nothing, one_of, real, 
 from prinfold.algorithms import evidence, gtm
 from prinfold.algorithms.evidence_training import FIRST_STRENGTH, EvidenceModel, after_plain_steps
 from prinfold.algorithms.penalties import ConstantPenalty, Penalty
+from prinfold.algorithms.process import GaussianProcess
 from prinfold.algorithms.pruning import Hint
 from prinfold.algorithms.starts import Start
 from prinfold.estimators.training import Job, TrainedFamily
@@ -28,6 +29,7 @@ class EvidenceVerbs(TrainedFamily):
     }
     prior_precision: Any
     regularization: Any
+    basis: Any
 
     @property
     def prior_precision_(self) -> float:
@@ -110,7 +112,7 @@ class EvidenceVerbs(TrainedFamily):
 
     def _following(self, model: gtm.GTMModel) -> gtm.GTMModel:
         """The model itself, or one that is trained by the evidence where that is asked for."""
-        if self.prior_precision != "evidence":
+        if self.prior_precision != "evidence" or isinstance(self.basis, GaussianProcess):  # which follows it anyway
             return model
         evidence.refuse_other_noise(model)
         return EvidenceModel(model.surface, model.noise, model.penalty)

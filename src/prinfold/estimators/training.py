@@ -33,8 +33,10 @@ from prinfold.algorithms.basis import Basis
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters
 from prinfold.algorithms.penalties import ConstantPenalty, Penalty, PriorPenalty
+from prinfold.algorithms.process import GaussianProcess
 from prinfold.algorithms.sizes import LATENTS, make_basis, make_latent
 from prinfold.algorithms.starts import STARTS, Start, given_start, warmed_up
+from prinfold.algorithms.tuning import TunedState, in_training, with_process_prior
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.family import GTMFamily
 from prinfold.exceptions import (
@@ -142,7 +144,10 @@ class TrainedFamily(GTMFamily):
         basis = make_basis(self.basis, self.width, self.penalise_bias, latent)
         rows = as_rows(table, offset, weight, width=self._room * latent.n_nodes)
         floor = smallest_noise(rows, self.noise_floor)
-        return Job(self._make_model(BasisMap(latent, basis.bind(latent)), floor, rows.n_columns), rows, basis)
+        model = self._make_model(BasisMap(latent, basis.bind(latent)), floor, rows.n_columns)
+        penalised = self.regularization is not None or self.prior_precision not in (None, "evidence")
+        unit = principal_axes(rows, 1).column_variance
+        return Job(with_process_prior(model, basis, unit, penalised=penalised), rows, basis)
 
     @abstractmethod
     def _make_model(self, surface: BasisMap, floor: float, n_columns: int) -> gtm.GTMModel:
@@ -187,7 +192,7 @@ class TrainedFamily(GTMFamily):
         return partial(given_start, latent.domain.retract(check_latent(places, latent.n_columns)))
 
     def _train(self, job: Job, start: Parameters) -> None:
-        model, rows = job.model, job.rows
+        model, rows = in_training(job.model, job.basis, self.tol), job.rows
         loop = partial(
             run_fixed_point,
             lambda: model.begin(rows, start),
@@ -195,7 +200,7 @@ class TrainedFamily(GTMFamily):
             model.measure,
             rule=Highest() if model.monotone else Last(),
         )
-        self._listened_to(rows.table, lambda state: self._attributes(job, state.parameters), loop)
+        self._listened_to(rows.table, lambda state: self._attributes(_so_far(job, state), state.parameters), loop)
 
     def _restore(self) -> None:
         """Rebuild what a file leaves out, and refuse parts that do not fit together."""
@@ -217,7 +222,9 @@ class TrainedFamily(GTMFamily):
                 raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
         if not np.isfinite(surface.nodes(self.weights_)).all():
             raise CorruptModelFileError("the model in the file does not fit together: its surface is not finite")
-        self._model = self._remake_model(surface, float(np.min(self.noise_variance_)), self.n_features_in_)
+        model = self._remake_model(surface, float(np.min(self.noise_variance_)), self.n_features_in_)
+        variance = getattr(self.basis_, "variance", None)
+        self._model = with_process_prior(model, self.basis_, 1.0, penalised=variance is None)
 
     def _sound_noise(self) -> dict[str, bool]:
         """What the noise in a file must be like, and whether it is."""
@@ -239,7 +246,7 @@ class TrainedFamily(GTMFamily):
         elif self._share_of_rows_on_folds(rows) > _MANY_ON_FOLDS:
             self._say(str(describe(self.folds_)), FoldWarning)
         K, M = self._model.surface.node_features.shape
-        if M > K > 1:
+        if M > K > 1 and not isinstance(self.basis_, GaussianProcess):
             words = f"{M} basis functions for {K} nodes leave most weights undetermined"
             self._say(f"{words}; use fewer basis functions or more nodes", DegenerateWarning)
         far = gtm.mode_distance(self._model, rows, self._parameters()) > _FAR_MODE * self.latent_.spacing
@@ -280,6 +287,11 @@ class TrainedFamily(GTMFamily):
         """Folds where no row lies are harmless: they bridge gaps between clusters."""
         mass = self._model.begin(rows, self._parameters()).statistics.mass
         return float(mass[self.folds_.folded].sum() / mass.sum())
+
+
+def _so_far(job: Job, state: Any) -> Job:
+    """The job with the model that training has come to, where it changes more than parameters."""
+    return job._replace(model=state.model, basis=state.process) if isinstance(state, TunedState) else job
 
 
 def _is_real(array: Any) -> bool:
