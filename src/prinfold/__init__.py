@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "AdaptiveDensity": "algorithms.adaptive_density",
+    "Choice": "select",
     "Contour": "algorithms.thresholds",
     "DenoisedSignal": "algorithms.signals",
     "Density": "algorithms.densities",
@@ -27,6 +28,7 @@ _PUBLIC = {
     "PPS": "estimators.pps",
     "RatioDensity": "algorithms.mixture_density",
     "UKR": "estimators.ukr",
+    "choose": "select",
     "denoise_signal": "algorithms.signals",
     "load": "files",
     "save": "files",
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from prinfold.estimators.pps import PPS
     from prinfold.estimators.ukr import UKR
     from prinfold.files import load, save
+    from prinfold.select import Choice, choose
 
 __all__ = [
     "GTM",
@@ -59,6 +62,7 @@ __all__ = [
     "PPS",
     "UKR",
     "AdaptiveDensity",
+    "Choice",
     "Contour",
     "DenoisedSignal",
     "Density",
@@ -74,6 +78,7 @@ __all__ = [
     "NearestSurfaceClassifier",
     "RatioDensity",
     "__version__",
+    "choose",
     "datasets",
     "denoise_signal",
     "exceptions",

@@ -1,8 +1,8 @@
 """Pictures of fitted surfaces; each function takes and returns a matplotlib ``ax``.
 
-What is drawn is computed in :mod:`prinfold.plot.data`, :mod:`prinfold.plot.densities`, :mod:`prinfold.plot.ridge_data`
-and :mod:`prinfold.plot.layouts`, which need no drawing library; the ink needs matplotlib, which comes with
-``pip install "prinfold[plot]"``.
+What is drawn is computed in :mod:`prinfold.plot.data`, :mod:`prinfold.plot.densities`, :mod:`prinfold.plot.ridge_data`,
+:mod:`prinfold.plot.choice_data` and :mod:`prinfold.plot.layouts`, which need no drawing library; the ink needs
+matplotlib, which comes with ``pip install "prinfold[plot]"``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from prinfold.plot.bands import ridge_bands
+    from prinfold.plot.choices import choice
     from prinfold.plot.clouds import candidates, images, latent_density
     from prinfold.plot.maps import folds, latent_map, magnification, posterior
     from prinfold.plot.ridges import ridge
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "candidates",
+    "choice",
     "folds",
     "images",
     "latent_density",
@@ -37,6 +39,7 @@ __all__ = [
 _HOMES = {
     "ridge_bands": "bands",
     "candidates": "clouds",
+    "choice": "choices",
     "images": "clouds",
     "latent_density": "clouds",
     "folds": "maps",

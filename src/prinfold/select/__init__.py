@@ -1,0 +1,239 @@
+"""Choose the settings of a model by the evidence or by the likelihood of rows held out, in one call."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+from sklearn.base import clone
+
+from prinfold._typing import FloatArray, IntArray, RandomState
+from prinfold._validate import as_generator, check_table, check_weight, integer, weighty_rows
+from prinfold.estimators.gtm import GTM
+from prinfold.estimators.selection import standard_error
+from prinfold.exceptions import InvalidParameterError
+from prinfold.loops import StopReason
+from prinfold.select.choices import Choice, remarks
+from prinfold.select.criteria import CRITERIA, Criterion
+
+__all__ = ["Choice", "choose"]
+
+_WIDTHS = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
+"""Widths tried where no grid is given: √2 apart, narrower ones leave gaps and wider ones nearly a plane."""
+
+
+def choose(
+    X: Any,
+    grid: Any = None,
+    *,
+    model: Any = None,
+    by: str = "exact",
+    folds: int = 5,
+    simplest: bool = False,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+    rng: RandomState = None,
+) -> Choice:
+    """Fit a model with every combination of some settings, and keep the best.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, D)
+        Rows.
+    grid : mapping or list of mappings, default=None
+        Values to try for each setting, by its name as the model has it: ``width``, ``basis``, ``regularization``,
+        ``prior_precision``, ``n_components``, ``nodes`` or any other. A list of mappings is tried one after the other.
+        None tries widths from 0.5 to 2.8.
+    model : estimator, default=None
+        Settings that stay the same; None is ``GTM(prior_precision="evidence")``, so that the prior and the noise
+        need no candidates of their own.
+    by : {"exact", "approximate", "held-out"}, default="exact"
+        The evidence with the exact Hessian or with the approximate one, which need a :class:`~prinfold.GTM`, or the
+        likelihood of rows held out.
+    folds : int, default=5
+        Parts that the rows are held out in, one after the other.
+    simplest : bool, default=False
+        Of rows held out, whether to choose the candidate with the fewest determined weights among those that fall short
+        of the best by no more than one standard error of the difference, over the folds.
+    sample_weight : array-like of shape (n,), default=None
+        Weights of the rows.
+    n_jobs : int, default=None
+        Fits that run at the same time, in processes of their own by joblib; None is one, here.
+    rng : int or numpy.random.Generator, default=None
+        Decides which rows are held out together; None is 0.
+
+    Returns
+    -------
+    Choice
+        The table, the chosen model, and the reasons in words on printing; :func:`prinfold.plot.choice` draws it. A
+        candidate that could not be fitted has a row that says why.
+
+    Examples
+    --------
+    >>> from prinfold import choose, datasets
+    >>> data = datasets.make_thesis_surface(100, rng=0)
+    >>> choice = choose(data.X, {"width": (0.5, 1.0, 2.0), "nodes": (8,)})
+    >>> choice.settings["width"]
+    1.0
+    """
+    given = GTM(prior_precision="evidence") if model is None else model
+    candidates = _candidates({"width": _WIDTHS} if grid is None else grid, given)
+    job = _prepared(X, given, by, folds, sample_weight, as_generator(0 if rng is None else rng))
+    tasks = [(settings, part) for settings in candidates for part in range(len(job.parts))]
+    trials = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(job.attempt)(*task) for task in tasks)
+    each = [trials[i : i + len(job.parts)] for i in range(0, len(trials), len(job.parts))]
+    table, scores = _tabulated(each, job.fold_weights)
+    chosen = _best(table, scores, job.fold_weights, simplest and len(job.parts) > 1)
+    found = Choice(candidates, job.criterion.words, table, scores, chosen, None)
+    fitted = configured(job.model, found.settings).fit(X, sample_weight=sample_weight)
+    return replace(found, model=fitted, notes=tuple(remarks(found, job.fold_weights)))
+
+
+def _candidates(grid: Any, model: Any) -> tuple[dict[str, Any], ...]:
+    """All combinations of a grid, in the order of its settings."""
+    parts = [grid] if isinstance(grid, Mapping) else list(grid)
+    listed = [{name: _several(values) for name, values in part.items()} for part in parts]
+    known = model.get_params(deep=False)
+    unknown = sorted({name for part in listed for name in part} - set(known))
+    if unknown:
+        raise InvalidParameterError(
+            f"{type(model).__name__} has no setting {unknown[0]!r}; its settings are {', '.join(known)}"
+        )
+    return tuple(dict(zip(part, values, strict=True)) for part in listed for values in product(*part.values()))
+
+
+def _several(values: Any) -> list[Any]:
+    """Values to try: those of a list, tuple or plain array, or one alone."""
+    if isinstance(values, list | tuple):
+        return list(values)
+    return values.tolist() if isinstance(values, np.ndarray) and values.ndim == 1 else [values]
+
+
+def _prepared(X: Any, model: Any, by: str, folds: int, sample_weight: Any, rng: np.random.Generator) -> Job:
+    if by not in CRITERIA:
+        raise InvalidParameterError(f"by must be one of {', '.join(map(repr, CRITERIA))}, got {by!r}")
+    if not integer(2).test(folds):
+        raise InvalidParameterError(f"folds must be {integer(2).words}, got {folds!r}")
+    table: Any = check_table(clone(model), X, reset=True, min_rows=2, accept_sparse=True)
+    weight = check_weight(sample_weight, table)
+    kept = weighty_rows(weight, min_rows=2)
+    if kept is not None and weight is not None:
+        table, weight = table[kept], weight[kept]
+    criterion = CRITERIA[by](folds)
+    parts = criterion.parts(table, rng)
+    if model.get_params(deep=False).get("random_state", 0) is None:  # so that all candidates begin alike
+        model = clone(model).set_params(random_state=int(rng.integers(2**31)))
+    return Job(model, criterion, table, weight, parts)
+
+
+# ------------------------------------------------------------------------------------------------- the fits
+
+
+class Trial(NamedTuple):
+    """What one fit comes to: its score, the row of the table, or why there is none."""
+
+    score: float
+    row: dict[str, float]
+    seconds: float
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every fit of a comparison shares."""
+
+    model: Any
+    criterion: Criterion
+    table: Any
+    weight: FloatArray | None
+    parts: list[tuple[IntArray | None, IntArray | None]] = field(default_factory=list)
+
+    def rows(self, part: IntArray | None) -> tuple[Any, FloatArray | None]:
+        """Some rows with their weights."""
+        if part is None:
+            return self.table, self.weight
+        return self.table[part], None if self.weight is None else self.weight[part]
+
+    def attempt(self, settings: Mapping[str, Any], part: int) -> Trial:
+        """Fit one candidate to one part; whatever goes wrong is its own affair."""
+        clock, (fitted_to, scored_on) = time.perf_counter(), self.parts[part]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the model that is chosen says what is to be said of it
+            try:
+                X, weight = self.rows(fitted_to)
+                model = configured(self.model, settings).fit(X, sample_weight=weight)
+                if model.stop_reason_ is StopReason.INTERRUPTED:
+                    raise KeyboardInterrupt
+                score = self.criterion.score(model, *self.rows(scored_on))
+                row = _row(model, X, weight)
+            except Exception as error:  # one candidate of many: its row says what happened
+                failed = f"{type(error).__name__}: {error}"
+                return Trial(np.nan, dict.fromkeys(_COLUMNS, np.nan), time.perf_counter() - clock, failed)
+        return Trial(score, row, time.perf_counter() - clock)
+
+    @property
+    def fold_weights(self) -> FloatArray:
+        """(F,) total weight of the rows that each part is scored on."""
+        held = (self.rows(scored_on) for _, scored_on in self.parts)
+        return np.array([X.shape[0] if weight is None else weight.sum() for X, weight in held], dtype=float)
+
+
+def configured(model: Any, settings: Mapping[str, Any]) -> Any:
+    """A copy of the model with other settings; a constant penalty takes the place of a prior, unless both are named."""
+    changes = dict(settings)
+    if changes.get("regularization") is not None and "prior_precision" in model.get_params(deep=False):
+        changes.setdefault("prior_precision", None)
+    elif changes.get("prior_precision") is not None:
+        changes.setdefault("regularization", None)
+    return clone(model).set_params(**changes)
+
+
+_COLUMNS = ("log_likelihood", "noise_variance", "prior_precision", "effective", "n_weights")
+
+
+def _row(model: Any, X: Any, weight: FloatArray | None) -> dict[str, float]:
+    """What the table says of a fitted model; what it does not have is no number."""
+    row = dict.fromkeys(_COLUMNS, np.nan)
+    row["log_likelihood"] = float(np.average(model.score_samples(X), weights=weight))
+    row["noise_variance"] = float(np.mean(getattr(model, "noise_variance_", np.nan)))
+    if hasattr(model, "weights_"):
+        row["n_weights"] = float(np.size(model.weights_))
+    if hasattr(model, "effective_weights"):
+        row["prior_precision"] = model.prior_precision_
+        row["effective"] = model.effective_weights(X, sample_weight=weight)
+    return row
+
+
+# -------------------------------------------------------------------------------------------- the decision
+
+
+def _tabulated(trials: list[list[Trial]], weights: FloatArray) -> tuple[dict[str, Any], FloatArray]:
+    """The table of all candidates, and their scores by fold (C, F)."""
+    scores = np.array([[trial.score for trial in each] for each in trials])
+    mean = np.average(scores, axis=1, weights=weights)
+    error = standard_error(scores.T, weights) if len(weights) > 1 else np.full(len(trials), np.nan)
+    columns = {name: np.array([np.mean([t.row[name] for t in each]) for each in trials]) for name in _COLUMNS}
+    failures = [next((trial.failure for trial in each if trial.failure), "") for each in trials]
+    if all(failures):
+        raise InvalidParameterError(f"none of the {len(trials)} candidates has a score; the first: {failures[0]}")
+    seconds = np.array([sum(trial.seconds for trial in each) for each in trials])
+    rest = {"seconds": seconds, "failure": np.array(failures, dtype=object)}
+    shown = scores if len(weights) > 1 else scores[:, :0]
+    return {"score": mean, "standard_error": error, **columns, **rest}, shown
+
+
+def _best(table: Mapping[str, Any], scores: FloatArray, weights: FloatArray, simplest: bool) -> int:
+    """The highest score; or, of those no more than a standard error of the difference below it, the simplest."""
+    best = int(np.nanargmax(table["score"]))
+    if not simplest:
+        return best
+    short = table["score"][best] - table["score"]
+    size = np.where(np.isnan(table["effective"]), table["n_weights"], table["effective"])
+    near = short <= standard_error((scores[best] - scores).T, weights)  # never of one that failed
+    return int(np.argmin(np.where(near & ~np.isnan(size), size, np.inf))) if np.isfinite(size[near]).any() else best

@@ -1,0 +1,95 @@
+"""Ways to score the candidates of a comparison: the evidence for them, or the likelihood of rows held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from prinfold._arrays import dense
+from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+
+_MOST_WEIGHTS = 10_000
+"""Weights beyond which the exact Hessian is refused: it would take a gigabyte, and its eigenvalues an hour."""
+
+
+class Criterion(Protocol):
+    """A way to score candidates: the rows that each fit sees and is scored on, and what to call it."""
+
+    @property
+    def words(self) -> str:
+        """Its name in a sentence."""
+
+    def parts(self, table: Any, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
+        """Rows to fit and rows to score, for each fit of a candidate; None is all of them."""
+
+    def score(self, model: Any, X: Any, weight: FloatArray | None) -> float:
+        """Nats per row."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Log evidence per row of the rows that a model was fitted to."""
+
+    hessian: str
+
+    @property
+    def words(self) -> str:
+        return f"the evidence with the {self.hessian} Hessian"
+
+    def parts(self, table: Any, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
+        return [(None, None)]
+
+    def score(self, model: Any, X: Any, weight: FloatArray | None) -> float:
+        if not hasattr(model, "log_evidence"):
+            name = type(model).__name__
+            raise InvalidParameterError(f"{name} has no log_evidence; choose its settings with by='held-out'")
+        if self.hessian == "exact" and model.weights_.size > _MOST_WEIGHTS:
+            raise InvalidParameterError(
+                f"the exact Hessian of {model.weights_.size} weights is too large (the most is {_MOST_WEIGHTS}); "
+                "use by='approximate' or by='held-out', or fewer basis functions"
+            )
+        total = len(X) if weight is None else float(weight.sum())
+        return float(model.log_evidence(X, self.hessian, sample_weight=weight)) / total
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Mean log-likelihood of rows that a model was not fitted to, in so many folds."""
+
+    folds: int
+
+    @property
+    def words(self) -> str:
+        return f"the likelihood of rows held out, in {self.folds} folds"
+
+    def parts(self, table: Any, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
+        fold = split_rows(table, self.folds, rng)
+        return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(self.folds)]
+
+    def score(self, model: Any, X: Any, weight: FloatArray | None) -> float:
+        return float(np.average(model.score_samples(X), weights=weight))
+
+
+CRITERIA: dict[str, Callable[[int], Criterion]] = {
+    "exact": lambda folds: Evidence("exact"),
+    "approximate": lambda folds: Evidence("approximate"),
+    "held-out": HeldOut,
+}
+"""Name → how candidates are scored, given a number of folds."""
+
+
+def split_rows(table: Any, n_folds: int, rng: np.random.Generator) -> IntArray:
+    """(n,) fold of each row, by what is in it: order does not matter, and equal rows share a fold."""
+    keys = [dense(table[i : i + 1]).tobytes() for i in range(table.shape[0])]
+    rank = {key: i for i, key in enumerate(sorted(set(keys)))}
+    if len(rank) < 2 * n_folds:
+        raise InvalidDataError(
+            f"{n_folds} folds need at least {2 * n_folds} different rows, got {len(rank)}; use fewer folds, "
+            "or choose by the evidence"
+        )
+    fold = rng.permutation(len(rank)) % n_folds
+    return np.asarray(fold[[rank[key] for key in keys]])
