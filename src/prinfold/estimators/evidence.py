@@ -44,8 +44,9 @@ class EvidenceVerbs(TrainedFamily):
         """Log probability of the training rows with the weights integrated out, thesis (5.17).
 
         It trades fit against flexibility without rows held out: models fitted to the same rows compare by it,
-        whatever their widths, numbers of basis functions and nodes, penalties or latent spaces. It holds for weights
-        at their mode, so that training has to have converged.
+        whatever their widths, numbers of basis functions and nodes, penalties or latent spaces, as long as the same
+        weights are free of the penalty: a flat prior has a height of its own choosing. It holds for weights at their
+        mode, so that training has to have converged.
 
         Parameters
         ----------
