@@ -16,6 +16,8 @@ _PUBLIC = {
     "Derivatives": "algorithms.densities",
     "DensityRidge": "estimators.density_ridge",
     "GTM": "estimators.gtm",
+    "GTMClassifier": "estimators.landscapes",
+    "GTMRegressor": "estimators.landscapes",
     "GaussianBasis": "algorithms.basis",
     "GaussianProcess": "algorithms.process",
     "HarmonicBasis": "algorithms.basis",
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from prinfold.estimators.gtm import GTM
     from prinfold.estimators.kernel_density import KernelDensityClassifier
     from prinfold.estimators.kmm import KMM, select_kmm
+    from prinfold.estimators.landscapes import GTMClassifier, GTMRegressor
     from prinfold.estimators.mode_clustering import ModeClustering
     from prinfold.estimators.nearest import NearestSurfaceClassifier
     from prinfold.estimators.pps import PPS
@@ -68,6 +71,8 @@ __all__ = [
     "Density",
     "DensityRidge",
     "Derivatives",
+    "GTMClassifier",
+    "GTMRegressor",
     "GaussianBasis",
     "GaussianProcess",
     "HarmonicBasis",

@@ -16,7 +16,7 @@ from typing import Any, cast
 import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d, validate_data
 
@@ -231,6 +231,23 @@ def check_labels(estimator: Any, y: Any, table: FloatArray) -> Any:
     except ValueError as error:
         raise InvalidDataError(str(error)) from error
     return labels
+
+
+def check_targets(estimator: Any, y: Any, table: FloatArray) -> FloatArray:
+    """(n,) or (n, m) numbers of each row in float64; NaN where one is not known, but not for all rows."""
+    if y is None:
+        name = type(estimator).__name__
+        raise InvalidDataError(f"{name} requires y to be passed, but the target y is None; give a number for each row")
+    try:
+        targets = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y")
+        check_consistent_length(table, targets)
+    except ValueError as error:
+        raise InvalidDataError(str(error)) from error
+    if np.isnan(targets).all(axis=0).any():
+        raise InvalidDataError(
+            "Input y contains NaN only, in at least one of its columns; give the numbers that are known"
+        )
+    return np.asarray(targets)
 
 
 def weighty_rows(weight: FloatArray | None, min_rows: int) -> IntArray | None:

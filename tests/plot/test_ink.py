@@ -409,7 +409,7 @@ def test_the_picture_chosen_suits_the_model(models: Models, rows: Tables, name: 
 @pytest.mark.parametrize("name", plot.__all__)
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for module in ("ink", "bands", "choices", "clouds", "maps", "ridges", "scenes"):
+    for module in ("ink", *sorted(set(plot._HOMES.values()))):
         monkeypatch.delitem(sys.modules, f"prinfold.plot.{module}", raising=False)
         monkeypatch.delattr(plot, module, raising=False)
     with pytest.raises(MissingExtraError, match=r'pip install "prinfold\[plot\]"'):

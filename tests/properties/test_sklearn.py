@@ -11,6 +11,8 @@ from prinfold import (
     PPS,
     UKR,
     DensityRidge,
+    GTMClassifier,
+    GTMRegressor,
     KernelDensityClassifier,
     ModeClustering,
     NearestSurfaceClassifier,
@@ -47,6 +49,9 @@ pytestmark = [
         KernelDensityClassifier(),
         KernelDensityClassifier(kernel="quartic", per_class=True, priors="uniform"),
         NearestSurfaceClassifier(GTM(latent="sphere"), by="likelihood"),
+        GTMClassifier(),
+        GTMClassifier(PPS(nodes=8, basis=3, max_iter=20), priors="balanced", pseudo_count=0.0),
+        GTMRegressor(),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -63,6 +68,8 @@ def test_scikit_learn_checks(estimator, check):
         ModeClustering(),
         NearestSurfaceClassifier(),
         KernelDensityClassifier(),
+        GTMClassifier(),
+        GTMRegressor(),
     ],
 )
 def test_no_tag_excuses_anything(estimator):

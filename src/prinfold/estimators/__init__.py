@@ -4,6 +4,7 @@ from prinfold.estimators.density_ridge import DensityRidge
 from prinfold.estimators.gtm import GTM
 from prinfold.estimators.kernel_density import KernelDensityClassifier
 from prinfold.estimators.kmm import KMM
+from prinfold.estimators.landscapes import GTMClassifier, GTMRegressor
 from prinfold.estimators.mode_clustering import ModeClustering
 from prinfold.estimators.nearest import NearestSurfaceClassifier
 from prinfold.estimators.pps import PPS
@@ -15,6 +16,8 @@ __all__ = [
     "PPS",
     "UKR",
     "DensityRidge",
+    "GTMClassifier",
+    "GTMRegressor",
     "KernelDensityClassifier",
     "ModeClustering",
     "NearestSurfaceClassifier",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from prinfold.plot.bands import ridge_bands
     from prinfold.plot.choices import choice
     from prinfold.plot.clouds import candidates, images, latent_density
+    from prinfold.plot.landscapes import landscape
     from prinfold.plot.maps import folds, latent_map, magnification, posterior
     from prinfold.plot.ridges import ridge
     from prinfold.plot.scenes import learning_curve, model, residuals, selection, surface
@@ -23,6 +24,7 @@ __all__ = [
     "choice",
     "folds",
     "images",
+    "landscape",
     "latent_density",
     "latent_map",
     "learning_curve",
@@ -42,6 +44,7 @@ _HOMES = {
     "choice": "choices",
     "images": "clouds",
     "latent_density": "clouds",
+    "landscape": "landscapes",
     "folds": "maps",
     "latent_map": "maps",
     "magnification": "maps",

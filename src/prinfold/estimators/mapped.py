@@ -1,0 +1,163 @@
+"""What estimators on top of a map share: the map fitted, and the nodes asked about rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from prinfold._typing import FloatArray
+from prinfold._validate import Constraint, check_parameters, check_table, check_weight, forget, nothing, real
+from prinfold.algorithms.landscapes import ClassLandscape, PropertyLandscape, blocks_of
+from prinfold.estimators.base import PrincipalManifold
+from prinfold.estimators.gtm import GTM
+from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
+from prinfold.files import save
+
+_VERBS = ("fit", "transform", "responsibilities", "score_samples")
+"""What a map has to offer."""
+
+mapping = nothing | Constraint(
+    lambda v: not isinstance(v, type) and all(hasattr(v, verb) for verb in _VERBS),
+    f"an estimator with {', '.join(_VERBS[:-1])} and {_VERBS[-1]}, such as GTM() or PPS()",
+)
+"""What ``estimator`` may be."""
+
+
+def fitted_map(recipe: Any, table: FloatArray, weight: FloatArray | None) -> Any:
+    """A clone of the recipe fitted to the rows; one that is frozen is taken as it is."""
+    recipe = GTM() if recipe is None else recipe
+    if isinstance(recipe, FrozenEstimator):
+        check_is_fitted(recipe.estimator)
+        return recipe.estimator
+    if weight is None:
+        return clone(recipe).fit(table)
+    if not has_fit_parameter(recipe, "sample_weight"):
+        raise InvalidParameterError(f"{type(recipe).__name__} takes no sample_weight; leave it out")
+    return clone(recipe).fit(table, sample_weight=weight)
+
+
+def takes_sparse(recipe: Any) -> bool:
+    """Whether a recipe takes sparse tables."""
+    inner = recipe.estimator if isinstance(recipe, FrozenEstimator) else GTM() if recipe is None else recipe
+    return bool(getattr(inner, "_accept_sparse", False))
+
+
+class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """What classifier and regressor share: a map, and what is known at its nodes."""
+
+    _stored: ClassVar[tuple[str, ...]] = ("surface_", "landscape_")
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "estimator": mapping,
+        "pseudo_count": real(0),
+        "min_mass": real(0),
+    }
+    estimator: Any
+    surface_: Any
+    landscape_: Any
+    n_features_in_: int
+
+    def transform(self, X: Any) -> FloatArray:
+        """Latent coordinates of rows on the map: its own ``transform``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, Q)
+        """
+        return np.asarray(self.surface_.transform(self._table(X)))
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Log-likelihood of rows under the map: where it is low, the map was made for other rows than these.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return np.asarray(self.surface_.score_samples(self._table(X)))
+
+    def support(self, X: Any) -> FloatArray:
+        """How many training rows stand behind each answer: Σ_k r_k m_k, the mass at the nodes of the row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, m)
+        """
+        return self._mixed(X, lambda share: np.asarray(share @ self.landscape_.mass))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that :func:`prinfold.load` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            By custom the name ends in ``.prinfold``.
+        """
+        save(self, path)
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _begin(self, X: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray | None]:
+        """Rows and weights, checked."""
+        check_parameters(self, self._constraints)
+        forget(self)
+        table = check_table(self, X, reset=True, min_rows=2, accept_sparse=takes_sparse(self.estimator))
+        return table, check_weight(sample_weight, table)
+
+    def _table(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return check_table(self, X, reset=False, accept_sparse=takes_sparse(self.surface_))
+
+    def _mixed(self, X: Any, mix: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """What ``mix`` makes of the responsibilities of rows, in blocks."""
+        table = self._table(X)
+        parts = blocks_of(table.shape[0], self.surface_.latent_.n_nodes)
+        shares = (np.asarray(self.surface_.responsibilities(table[part]), dtype=np.float64) for part in parts)
+        return np.concatenate([mix(share) for share in shares])
+
+    def _restore(self) -> None:
+        """Refuse parts of a file that do not fit together."""
+        check_parameters(self, self._constraints)
+        for wanted, holds in self._sound().items():
+            if not holds:
+                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+
+    def _sound(self) -> dict[str, bool]:
+        surface = self.surface_
+        fitted = isinstance(surface, PrincipalManifold) and hasattr(surface, "responsibilities")
+        return {
+            "a fitted map of its columns": fitted
+            and hasattr(surface, "latent_")
+            and surface.n_features_in_ == self.n_features_in_,
+            "a landscape of its nodes": isinstance(self.landscape_, ClassLandscape | PropertyLandscape)
+            and len(self.landscape_.mass) == surface.latent_.n_nodes,
+        }
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.surface_.latent_.n_columns)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "landscape_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = takes_sparse(self.estimator)
+        return tags

@@ -1,0 +1,175 @@
+"""Pictures of landscapes: classes and numbers over a map."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.latent import LatentSpace
+from prinfold.plot import ink
+from prinfold.plot.data import limits, node_field
+from prinfold.plot.landscape_data import (
+    KINDS,
+    NodeValues,
+    Shown,
+    class_index,
+    faded,
+    landscape_of,
+    node_values,
+)
+from prinfold.plot.layouts import Layout, Plane, layout_of
+from prinfold.plot.maps import _curve_axis, _reach, _size
+from prinfold.plot.subject import Fitted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def landscape(
+    model: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    show: Any = None,
+    kind: str | None = None,
+    target: int = 0,
+    fade: bool = True,
+    min_mass: float | None = None,
+    show_rows: bool = False,
+    value_name: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw what is known of classes or numbers at each node of a map; nodes without rows stay blank.
+
+    Classes are shown by the most likely one, numbers by their mean. Colours fade where a node is not sure: where other
+    classes are as likely, or where the standard error of the mean is as large as the spread of all rows. Along a curve,
+    lines are drawn with bands: one standard error, and for numbers the spread between rows too.
+
+    Parameters
+    ----------
+    model : GTMClassifier, GTMRegressor, or a fitted map with responsibilities, or a pipeline that ends in one
+        What to draw the landscape of.
+    X : array-like of shape (n, D), default=None
+        Rows; a map needs them, with ``y``.
+    y : array-like of shape (n,) or (n, m), default=None
+        Classes or numbers of the rows, for a map; what is missing is not known.
+    show : str, class or None, default=None
+        Instead of the most likely class: the class whose probability to show. Instead of the mean: ``"spread"`` between
+        rows or ``"error"`` of the mean. For either ``"mass"``, the number of rows at each node.
+    kind : {"class", "property"}, default=None
+        Whether ``y`` are classes or numbers; None takes text, and up to 20 different whole numbers, for classes.
+    target : int, default=0
+        Which of several targets is drawn.
+    fade : bool, default=True
+        Whether colours fade where a node is not sure.
+    min_mass : float, default=None
+        Rows' worth of posterior below which a node is left blank; None takes the landscape's own (0.1 for a map).
+    show_rows : bool, default=False
+        Whether the rows ``X`` are dotted in.
+    value_name : str, default=None
+        What the colour scale is called; None names what is shown.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    if kind not in (None, *KINDS):
+        raise InvalidParameterError(f"kind must be 'class', 'property' or None, got {kind!r}")
+    shown = landscape_of(model, X, y, kind, min_mass)
+    if shown.latent.dimension > 2:
+        raise InvalidParameterError(
+            f"landscapes are drawn over one or two latent dimensions, but the map has {shown.latent.dimension}; "
+            "its numbers are in landscape_"
+        )
+    layout = layout_of(shown.latent, flat=True)
+    curve = shown.latent.n_columns == 1
+    on = ink.axes_for(ax, layout.depth, (6.4, 3.4) if curve else _size(layout))
+    if curve:
+        _draw_curve(on, layout, shown, show, target, value_name)
+    else:
+        _draw_plane(on, layout, shown, node_values(shown, show, target), fade, value_name)
+        if show_rows and X is not None:
+            _draw_rows(on, layout, model, X)
+    return ink.done(on, settle=ax is None)
+
+
+# ------------------------------------------------------------------------------------------------ two dimensions
+
+
+def _draw_plane(ax: Any, layout: Layout, shown: Shown, found: NodeValues, fade: bool, name: str | None) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize, to_rgb
+
+    ink.frame(ax, layout)
+    sure = found.sure if fade else np.ones(len(found.sure))
+    known = np.isfinite(found.value)
+    if found.words == "class":
+        table = np.array([to_rgb(ink.PALETTE[i % len(ink.PALETTE)]) for i in range(len(shown.names))])
+        colour = faded(table[np.where(known, found.value, 0).astype(int)], sure)
+        _colour_nodes(ax, layout, shown.latent, colour, known)
+        for i, each in enumerate(shown.names):
+            ax.scatter([], [], marker="s", c=[table[i]], s=34, label=each)
+        ink.legend(ax)
+        return
+    low, high = (0.0, 1.0) if found.words.startswith("probability") else limits(found.value[known], 1e-9)
+    scale = ScalarMappable(Normalize(low, high), ink.DEEP if found.words.startswith("rows") else "viridis")
+    colour = faded(np.asarray(scale.to_rgba(np.where(known, found.value, low)))[:, :3], sure)
+    _colour_nodes(ax, layout, shown.latent, colour, known)
+    ink.scale_bar(ax, scale, name or found.words)
+
+
+def _colour_nodes(ax: Any, layout: Layout, latent: LatentSpace, colour: FloatArray, known: Any) -> None:
+    """Cells of a lattice, or dots where the nodes are none; nodes that know nothing are left out."""
+    channels = [node_field(latent, np.where(known, part, np.nan)) for part in (*colour.T, known.astype(float))]
+    if channels[0] is not None and isinstance(layout, Plane):
+        image = np.stack([each.value for each in channels if each is not None], axis=2)
+        image[..., :3] = np.nan_to_num(image[..., :3], nan=1.0)
+        image[..., 3] = np.nan_to_num(image[..., 3], nan=0.0)
+        field = channels[0]
+        ax.set(xlim=_reach(field.x, layout, 0), ylim=_reach(field.y, layout, 1))
+        ax.pcolormesh(field.x, field.y, image, rasterized=True, zorder=0, linewidth=0)
+        return
+    place = layout.place(latent.nodes, np.full(latent.n_nodes, 0.5))
+    area = float(np.clip(2.2e4 / latent.n_nodes, 8.0, 160.0))
+    pen: dict[str, Any] = {"edgecolors": ink.PALE, "linewidths": 0.4, "zorder": 1, "clip_on": False}
+    ink.dots(ax, place[known], s=area, c=colour[known], **pen)
+
+
+def _draw_rows(ax: Any, layout: Layout, model: Any, X: Any) -> None:
+    Z = Fitted.of(model).coordinates(X)
+    place = layout.place(Z, np.full(len(Z), 0.5))
+    ink.dots(ax, place, s=4, c=ink.INK, linewidths=0, alpha=0.6, zorder=2)
+
+
+# ------------------------------------------------------------------------------------------------- one dimension
+
+
+def _draw_curve(ax: Any, layout: Layout, shown: Shown, show: Any, target: int, name: str | None) -> None:
+    """Lines along the curve with bands of what they may be off by; gaps where nodes are empty."""
+    _curve_axis(ax, layout)
+    order = np.argsort(shown.latent.nodes[:, 0])
+    z = shown.latent.nodes[order, 0]
+    if shown.names and not (isinstance(show, str) and show == "mass"):
+        found: Any = shown.landscape
+        for i in range(len(shown.names)) if show is None else [class_index(shown, show)]:
+            p, error = found.probability[order, i], found.error[order, i]
+            colour = ink.PALETTE[i % len(ink.PALETTE)]
+            ax.fill_between(z, np.clip(p - error, 0, 1), np.clip(p + error, 0, 1), color=colour, alpha=0.2, lw=0)
+            ax.plot(z, p, "o-", ms=2.5, lw=1.4, color=colour, label=shown.names[i])
+        ax.set(ylim=(-0.02, 1.02), ylabel=name or "probability of the class")
+        ink.legend(ax)
+        return
+    values = node_values(shown, show, target)
+    line = values.value[order]
+    if values.words == "mean":
+        for each, alpha in (("spread", 0.15), ("error", 0.35)):
+            half = node_values(shown, each, target).value[order]
+            ax.fill_between(z, line - half, line + half, color=ink.ACCENT, alpha=alpha, lw=0, label=each)
+    ax.plot(z, line, "o-", ms=2.5, lw=1.4, color=ink.ACCENT, label=values.words)
+    ax.set(ylabel=name or values.words)
+    ink.legend(ax)

@@ -1,0 +1,168 @@
+"""Pictures of landscapes: what is drawn is what is known, and what is not known stays blank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.collections import FillBetweenPolyCollection, PathCollection, QuadMesh
+from matplotlib.colors import to_rgb
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from tests.plot.test_ink import Models, Tables, legend_of, the
+
+from prinfold import GTM, KMM, GTMClassifier, GTMRegressor, plot
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.plot import ink
+from prinfold.plot.landscape_data import faded, landscape_of, node_values
+
+FLAT = ("line", "circle", "grid", "cylinder", "torus", "sphere", "points")
+
+
+@pytest.fixture(autouse=True)
+def no_figures_left() -> Any:
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def grid(models: Models, rows: Tables) -> tuple[GTM, np.ndarray, np.ndarray]:
+    X = rows["grid"]
+    return models["grid"], X, np.where(X[:, 0] > 0, "right", "left")
+
+
+@pytest.mark.parametrize("name", FLAT)
+@pytest.mark.parametrize("show", [None, "mass"])
+def test_landscapes_of_every_flat_map_can_be_drawn(models: Models, rows: Tables, name: str, show: Any) -> None:
+    X = rows[name]
+    _, ax = plt.subplots()
+    assert plot.landscape(models[name], X, np.arange(len(X)) % 3, show=show, ax=ax) is ax
+    plot.landscape(models[name], X, X[:, 0], show=show).figure.canvas.draw()
+
+
+def test_more_than_two_dimensions_are_refused(models: Models, rows: Tables) -> None:
+    X = rows["space"]
+    with pytest.raises(InvalidParameterError, match="over one or two latent dimensions, but the map has 3"):
+        plot.landscape(models["space"], X, X[:, 0])
+
+
+def test_cells_have_the_colour_of_the_likeliest_class_and_empty_ones_none(grid: Any) -> None:
+    model, X, y = grid
+    fitted = GTMClassifier(FrozenEstimator(model), min_mass=1.0).fit(X, y)
+    image = the(QuadMesh, plot.landscape(fitted, fade=False)).get_array()
+    nodes = image.transpose(1, 0, 2).reshape(-1, 4)
+    found = fitted.landscape_
+    assert found.empty.any()
+    assert_array_equal(nodes[:, 3] == 0, found.empty)
+    table = np.array([to_rgb(colour) for colour in ink.PALETTE[:2]])
+    assert_allclose(nodes[~found.empty, :3], table[found.belief.argmax(axis=1)[~found.empty]])
+    assert legend_of(plot.landscape(fitted)) == ["left", "right"]
+
+
+def test_a_threshold_leaves_more_nodes_blank(grid: Any) -> None:
+    model, X, y = grid
+    fitted = GTMClassifier(FrozenEstimator(model)).fit(X, y)
+    for least in (0.0, 1.0, 5.0, 1e6):
+        image = the(QuadMesh, plot.landscape(fitted, min_mass=least)).get_array()
+        assert (image[..., 3] > 0).sum() == (fitted.landscape_.mass >= least).sum()
+
+
+def test_colours_fade_to_white_as_nodes_are_less_sure(grid: Any) -> None:
+    model, X, y = grid
+    shown = landscape_of(model, X, y, None, None)
+    found = node_values(shown, None, 0)
+    known = np.isfinite(found.value)
+    error = shown.landscape.error[np.arange(49), np.nan_to_num(found.value).astype(int)]
+    best = shown.landscape.probability.max(axis=1)
+    assert_allclose(found.sure[known], np.clip((best - error - 0.5) / 0.5, 0, 1)[known])
+    black = faded(np.zeros((3, 3)), np.array([1.0, 0.5, 0.0]))
+    assert_allclose(black[:, 0], [0.0, 0.375, 0.75])
+
+
+def test_a_regressor_shows_mean_spread_and_error(grid: Any) -> None:
+    model, X, _ = grid
+    fitted = GTMRegressor(FrozenEstimator(model)).fit(X, X[:, 1:])
+    shown = landscape_of(fitted, None, None, None, None)
+    for name in ("mean", "spread", "error"):
+        assert_array_equal(node_values(shown, name, 1).value, getattr(fitted.landscape_, name)[:, 1])
+    ax = plot.landscape(fitted, show="spread", target=1, value_name="rise")
+    assert {inset.get_ylabel() for inset in ax.child_axes} == {"rise"}
+    probability = plot.landscape(model, X, X[:, 0] > 0, show=True)
+    assert {inset.get_ylabel() for inset in probability.child_axes} == {"probability of True"}
+
+
+def test_a_curve_has_bands_and_gaps(models: Models, rows: Tables) -> None:
+    model, X = models["line"], rows["line"]
+    fitted = GTMRegressor(FrozenEstimator(model), min_mass=3.0).fit(X, X[:, 0])
+    ax = plot.landscape(fitted)
+    (line,) = ax.lines
+    assert_array_equal(line.get_ydata(), fitted.landscape_.mean[:, 0])
+    assert sum(isinstance(each, FillBetweenPolyCollection) for each in ax.collections) == 2
+    assert legend_of(ax) == ["spread", "error", "mean"]
+    classes = plot.landscape(model, X, np.arange(len(X)) % 2)
+    assert_allclose(classes.lines[0].get_ydata() + classes.lines[1].get_ydata(), 1.0)
+    (one,) = plot.landscape(model, X, np.arange(len(X)) % 2, show=1).lines
+    assert_array_equal(one.get_ydata(), classes.lines[1].get_ydata())
+
+
+def test_what_is_missing_is_not_known(grid: Any) -> None:
+    model, X, y = grid
+    labels = pd.Series(np.where(np.arange(len(X)) < 50, y, None))
+    found = landscape_of(model, X, labels, None, None).landscape
+    assert_allclose(found.mass.sum(), 50)
+    values = np.where(np.arange(len(X)) < 50, X[:, 0], np.nan)
+    assert_allclose(landscape_of(model, X, values, None, None).landscape.mass.sum(), 50)
+
+
+def test_whole_numbers_are_classes_unless_told_otherwise(grid: Any) -> None:
+    model, X, _ = grid
+    few, many = np.arange(len(X)) % 4, np.arange(len(X))
+    assert landscape_of(model, X, few, None, None).names == ("0", "1", "2", "3")
+    assert landscape_of(model, X, few, "property", None).names == ()
+    assert landscape_of(model, X, many, None, None).names == ()
+    assert landscape_of(model, X, X[:, :2], None, None).names == ()
+
+
+def test_pipelines_and_rows_are_drawn(grid: Any) -> None:
+    _, X, y = grid
+    pipe = make_pipeline(StandardScaler(), GTMClassifier(GTM(nodes=6, basis=3, max_iter=3, tol=0)))
+    pipe.fit(X, y)
+    ax = plot.landscape(pipe, X, show_rows=True)
+    dots = [each for each in ax.collections if isinstance(each, PathCollection) and len(each.get_offsets()) == len(X)]
+    assert_allclose(dots[0].get_offsets(), pipe.transform(X))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"X": None}, InvalidParameterError, "a map alone has no landscape"),
+        ({"kind": "labels"}, InvalidParameterError, "kind must be 'class', 'property' or None, got 'labels'"),
+        ({"show": "up"}, InvalidParameterError, "there is no class 'up' to show; the classes are left, right"),
+        ({"y": [None] * 100}, InvalidDataError, "no row has a class"),
+        ({"y": ["a"] * 100, "kind": "property"}, InvalidDataError, "a number for each of the 100 rows"),
+        ({"y": np.full(100, np.nan)}, InvalidDataError, "no number is known"),
+        ({"y": np.linspace(0, 1, 100), "show": "median"}, InvalidParameterError, "show must be 'mean', 'spread'"),
+        (
+            {"y": np.linspace(0, 1, 100), "target": 2},
+            InvalidParameterError,
+            "there is no target 2; the landscape has 1",
+        ),
+    ],
+)
+def test_wrong_calls_are_named(grid: Any, options: Any, error: Any, match: str) -> None:
+    model, X, y = grid
+    with pytest.raises(error, match=match):
+        plot.landscape(model, **{"X": X, "y": y, **options})
+
+
+def test_models_without_landscapes_say_so(grid: Any) -> None:
+    model, X, y = grid
+    with pytest.raises(InvalidParameterError, match="GTMClassifier has its landscape already"):
+        plot.landscape(GTMClassifier(FrozenEstimator(model)).fit(X, y), X, y)
+    with pytest.raises(InvalidParameterError, match="KMM has no posterior over nodes"):
+        plot.landscape(KMM(1, init="pca", max_iter=1, tol=0).fit(X), X, y)
