@@ -30,7 +30,9 @@ class GTMFamily(PrincipalManifold):
         "weights_",
         "offset_",
         "noise_variance_",
+        "node_mass_",
     )
+    _added: ClassVar[dict[str, Any]] = {"node_mass_": None}
     _accept_sparse: ClassVar[bool] = True
     _room: ClassVar[int] = 1
     """Numbers per row and node for which a block is cut to size."""
@@ -38,6 +40,7 @@ class GTMFamily(PrincipalManifold):
     weights_: FloatArray
     offset_: FloatArray
     noise_variance_: float
+    node_mass_: FloatArray | None
 
     def transform(self, X: Any) -> FloatArray:
         """Posterior mean of each row in latent space.

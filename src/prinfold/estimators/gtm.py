@@ -8,12 +8,12 @@ from prinfold._typing import RandomState
 from prinfold.algorithms import gtm
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import IsotropicNoise
-from prinfold.estimators.evidence import EvidenceVerbs
+from prinfold.estimators.bands import BandVerbs
 from prinfold.files import storable
 
 
 @storable
-class GTM(EvidenceVerbs):
+class GTM(BandVerbs):
     """Generative topographic mapping: a smooth surface with a density around it.
 
     A grid of latent nodes is mapped by a smooth function into data space, where each carries the same
@@ -27,8 +27,9 @@ class GTM(EvidenceVerbs):
     nodes : int, tuple of int, array of shape (K, Q) or latent space, default=None
         Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows.
     basis : int, tuple of int, or basis object, default=None
-        Basis functions along each axis, or a :class:`~prinfold.GaussianBasis` or
-        :class:`~prinfold.HarmonicBasis`; None takes a third as many as nodes, at most 9.
+        Basis functions along each axis, or a :class:`~prinfold.GaussianBasis`,
+        :class:`~prinfold.HarmonicBasis` or :class:`~prinfold.GaussianProcess`; None takes a third as many as
+        nodes, at most 9.
     width : float, default=1.0
         Standard deviation of a basis function in units of their spacing; larger is stiffer. Not used
         with a basis object.
@@ -73,6 +74,8 @@ class GTM(EvidenceVerbs):
         Variance 1/β of the noise.
     prior_precision_ : float
         Precision α of the prior on the weights, given, found, or λβ of a constant λ.
+    node_mass_ : ndarray of shape (K,)
+        Rows that each node stands for: the sums of the responsibilities of the training rows.
     folds_ : Folds
         Fold and warp diagnostics at the nodes.
     n_iter_ : int

@@ -200,7 +200,13 @@ class TrainedFamily(GTMFamily):
             model.measure,
             rule=Highest() if model.monotone else Last(),
         )
-        self._listened_to(rows.table, lambda state: self._attributes(_so_far(job, state), state.parameters), loop)
+        self._listened_to(rows.table, lambda state: self._found(job, state), loop)
+
+    def _found(self, job: Job, state: Any) -> dict[str, Any]:
+        """What training has come to, where the map may have changed with the parameters."""
+        if isinstance(state, TunedState):
+            job = job._replace(model=state.model, basis=state.process)
+        return self._attributes(job, state.parameters) | {"node_mass_": state.statistics.mass}
 
     def _restore(self) -> None:
         """Rebuild what a file leaves out, and refuse parts that do not fit together."""
@@ -212,6 +218,7 @@ class TrainedFamily(GTMFamily):
             f"weights of shape {shape}": _is_real(self.weights_) and self.weights_.shape == shape,
             f"an offset of shape {shape[1:]}": _is_real(self.offset_) and self.offset_.shape == shape[1:],
             **self._sound_noise(),
+            "a mass of at least zero for each node": _are_masses(self.node_mass_, self.latent_.n_nodes),
             "a name for each column": names is None or len(names) == self.n_features_in_,
             "a reason for stopping": isinstance(self.stop_reason_, StopReason),
             "a history as long as its iterations": {len(each) for each in self.history_.values()} == {self.n_iter_ + 1},
@@ -289,9 +296,9 @@ class TrainedFamily(GTMFamily):
         return float(mass[self.folds_.folded].sum() / mass.sum())
 
 
-def _so_far(job: Job, state: Any) -> Job:
-    """The job with the model that training has come to, where it changes more than parameters."""
-    return job._replace(model=state.model, basis=state.process) if isinstance(state, TunedState) else job
+def _are_masses(mass: Any, n_nodes: int) -> bool:
+    """Whether masses from a file will do; older files have none."""
+    return mass is None or (_is_real(mass) and mass.shape == (n_nodes,) and bool((mass >= 0).all()))
 
 
 def _is_real(array: Any) -> bool:

@@ -54,7 +54,7 @@ def storable(cls: C) -> C:
     """Register a dataclass, an enum or an estimator under its own name, so that files may hold it.
 
     An estimator says what to keep in ``_stored``, the names of its fitted attributes, and rebuilds the
-    rest in ``_restore()``.
+    rest in ``_restore()``. What it keeps now and older files lack has a value in ``_added``.
     """
     _classes[cls.__name__] = cls
     return cls
@@ -272,7 +272,7 @@ def _decode_object(value: dict[str, Any], arrays: Mapping[str, FloatArray]) -> A
     made = cls(**_decode(value["init"], arrays))
     if hasattr(cls, "__dataclass_fields__"):
         return made
-    fitted = _decode(value["fitted"], arrays)
+    fitted = dict(getattr(cls, "_added", {})) | _decode(value["fitted"], arrays)
     _check_names(name, set(fitted), getattr(cls, "_stored", None))
     for attribute, content in fitted.items():
         setattr(made, attribute, content)
