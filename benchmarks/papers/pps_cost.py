@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from prinfold._arrays import as_rows
 from prinfold.algorithms.gtm import GTMModel
-from prinfold.algorithms.noise import IsotropicNoise
+from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.penalties import PriorPenalty
 from prinfold.algorithms.starts import pca_start
 

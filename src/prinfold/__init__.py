@@ -15,6 +15,7 @@ _PUBLIC = {
     "Density": "algorithms.densities",
     "Derivatives": "algorithms.densities",
     "DensityRidge": "estimators.density_ridge",
+    "DiagonalNoise": "algorithms.noise_models",
     "GTM": "estimators.gtm",
     "GTMClassifier": "estimators.landscapes",
     "GTMRegressor": "estimators.landscapes",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
     from prinfold.algorithms.densities import Density, Derivatives, KernelDensity
     from prinfold.algorithms.mixture_density import MixtureDensity, RatioDensity
+    from prinfold.algorithms.noise_models import DiagonalNoise
     from prinfold.algorithms.process import GaussianProcess
     from prinfold.algorithms.signals import DenoisedSignal, denoise_signal
     from prinfold.algorithms.thresholds import Contour
@@ -71,6 +73,7 @@ __all__ = [
     "Density",
     "DensityRidge",
     "Derivatives",
+    "DiagonalNoise",
     "GTMClassifier",
     "GTMRegressor",
     "GaussianBasis",

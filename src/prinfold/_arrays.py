@@ -61,13 +61,18 @@ class Rows:
     """A table read block by block: centred in float64 first, then in the working precision.
 
     Centring before anything is squared keeps data far from the origin accurate. The table itself is
-    only ever sliced, so a memory map stays on disk.
+    only ever sliced, so a memory map stays on disk. Cells that are NaN are missing, of which ``gaps`` tells whether
+    there are any; ``errors`` (n, D) or (n, 1) are standard deviations of what was measured, where they are known;
+    ``scale`` (D,) are units in which blocks are given.
     """
 
     table: FloatArray
     offset: FloatArray
     weight: FloatArray | None
     block_rows: int
+    gaps: bool = False
+    errors: FloatArray | None = None
+    scale: FloatArray | None = None
 
     @property
     def n_rows(self) -> int:
@@ -89,10 +94,30 @@ class Rows:
         """Centred rows, C-contiguous, in the table's own precision; a sparse table is filled in block by block."""
         chosen: Any = self.table[part]
         centred = np.subtract(dense(chosen), self.offset, dtype=np.float64, order="C")
+        if self.scale is not None:
+            centred /= self.scale
         return centred.astype(self.table.dtype, copy=False)
 
     def block_weight(self, part: Selection) -> FloatArray | None:
         return None if self.weight is None else self.weight[part]
+
+    def block_errors(self, part: Selection) -> FloatArray | None:
+        return None if self.errors is None else self.errors[part]
+
+
+class FilledRows(Rows):
+    """Rows whose missing cells are given as the middle of their column: enough to begin with."""
+
+    def block(self, part: Selection) -> FloatArray:
+        """Centred rows without gaps."""
+        return np.nan_to_num(super().block(part), copy=False, nan=0.0, posinf=None, neginf=None)
+
+
+def filled(rows: Rows) -> Rows:
+    """The same rows for those who know of no gaps."""
+    if not rows.gaps:
+        return rows
+    return FilledRows(rows.table, rows.offset, rows.weight, rows.block_rows, scale=rows.scale)
 
 
 def as_rows(
@@ -101,12 +126,14 @@ def as_rows(
     weight: FloatArray | None = None,
     width: int = 1,
     block_rows: int | None = None,
+    gaps: bool = False,
+    errors: FloatArray | None = None,
 ) -> Rows:
     """Cut a table into blocks whose derived numbers have ``width`` columns."""
     if block_rows is None:
         block_rows = int(np.clip(_BLOCK_BYTES // (table.dtype.itemsize * max(width, 1)), 64, 1024))
     zero = np.zeros(table.shape[1]) if offset is None else offset
-    return Rows(table, zero, weight, block_rows)
+    return Rows(table, zero, weight, block_rows, gaps, errors)
 
 
 class _Sum:

@@ -30,10 +30,18 @@ _SHOWN = 5
 # ---------------------------------------------------------------------------------------------- tables
 
 
-def check_table(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1, accept_sparse: bool = False) -> FloatArray:
+def check_table(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    min_rows: int = 1,
+    accept_sparse: bool = False,
+    accept_missing: bool = False,
+) -> FloatArray:
     """A finite (n, D) float array in the table's own precision and memory order, without copying if possible.
 
-    A sparse matrix, where it is accepted, comes back in CSR form.
+    A sparse matrix, where it is accepted, comes back in CSR form. Where missing cells are accepted they are NaN.
     """
     refuse_containers(X, accept_sparse)
     refuse_dates(X)
@@ -57,11 +65,68 @@ def check_table(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1, accep
     # NaN and infinity show in the extremes, which cost no temporaries.
     low, high = float(table.min()), float(table.max())
     if not np.isfinite(high - low):
-        refuse_non_finite(table, getattr(estimator, "feature_names_in_", None))
+        names = getattr(estimator, "feature_names_in_", None)
+        if not accept_missing or scipy.sparse.issparse(table):
+            refuse_non_finite(table, names)
+        low, high = _extremes(table, names)
     refuse_scale(table.dtype, low, high, fitting=reset)
     if isinstance(X, np.memmap) and np.may_share_memory(table, X):  # the same rows, as an array that hides the file
         return cast(FloatArray, X)
     return cast(FloatArray, table) if scipy.sparse.issparse(table) else np.asarray(table)
+
+
+def _extremes(table: FloatArray, names: Any) -> tuple[float, float]:
+    """Smallest and largest number of a table with missing cells; infinite ones are refused."""
+    if np.isinf(table).any():
+        refuse_non_finite(np.where(np.isnan(table), 0.0, table), names)
+    if np.isnan(table).all():
+        return 0.0, 0.0
+    return float(np.fmin.reduce(table, axis=None)), float(np.fmax.reduce(table, axis=None))
+
+
+def refuse_empty_columns(table: FloatArray, names: Any) -> None:
+    """Raise an error that names the columns of a table in which nothing was measured."""
+    empty = np.flatnonzero(np.isnan(table).all(axis=0))
+    if len(empty):
+        labels = [str(names[c]) if names is not None else str(c) for c in empty[:_SHOWN]]
+        raise InvalidDataError(
+            f"Input X: column(s) {_listed(labels, len(empty))} hold no value in any row that counts (all are NaN); "
+            "drop them"
+        )
+
+
+def has_gaps(table: Any) -> bool:
+    """Whether cells of a checked table are missing."""
+    return not scipy.sparse.issparse(table) and bool(np.isnan(table.min()))
+
+
+def check_errors(errors: Any, table: FloatArray) -> FloatArray | None:
+    """(n, D) or (n, 1) standard deviations of the cells of a table, or None where they are not known."""
+    if errors is None:
+        return None
+    try:
+        found: FloatArray = np.asarray(errors, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidDataError(f"errors must be numbers: {error}") from error
+    n, D = table.shape
+    found = found[:, None] if found.shape == (n,) else found
+    if found.shape not in {(n, D), (n, 1)}:
+        raise InvalidDataError(
+            f"errors has shape {np.shape(errors)}; give a standard deviation for each cell, ({n}, {D}), "
+            f"or for each row, ({n},)"
+        )
+    if scipy.sparse.issparse(table):
+        raise UnsupportedInputError("errors of a sparse table are not supported; pass X.toarray()")
+    bad = ~(np.isfinite(found) & (found >= 0))
+    if bad.shape == table.shape:
+        bad &= ~np.isnan(table)  # what was not measured needs no error
+    if bad.any():
+        row, column = (int(each[0]) for each in np.nonzero(bad))
+        raise InvalidDataError(
+            f"errors must be finite and not negative, got {found[row, column]} in row {row}, column {column}; "
+            "mark a cell that tells nothing as missing, by NaN in X"
+        )
+    return np.where(bad | ~np.isfinite(found), 0.0, found) if found.shape == table.shape else found
 
 
 def refuse_containers(X: Any, accept_sparse: bool = False) -> None:

@@ -48,21 +48,63 @@ def weighted_mean(table: FloatArray, weight: FloatArray | None) -> FloatArray:
     return np.asarray(anchor + sum_blocks(total, rows.slices) / rows.total_weight)
 
 
+def observed_mean(table: FloatArray, weight: FloatArray | None) -> FloatArray:
+    """(D,) mean of what is there of each column, in float64; every column of the table has some value."""
+    first = np.argmax(~np.isnan(table), axis=0)
+    anchor = table[first, np.arange(table.shape[1])].astype(np.float64)
+    rows = as_rows(table, anchor, weight)
+
+    def total(part: slice) -> FloatArray:
+        block = rows.block(part).astype(np.float64, copy=False)
+        seen, w = ~np.isnan(block), rows.block_weight(part)
+        both = np.stack([np.where(seen, block, 0.0), seen])
+        return np.asarray(both.sum(axis=1) if w is None else w @ both)
+
+    sums, counts = sum_blocks(total, rows.slices)
+    return np.asarray(anchor + sums / np.where(counts > 0, counts, 1.0))
+
+
+def column_variances(rows: Rows) -> FloatArray:
+    """(D,) variance of each column about the rows' offset, over what is there of it."""
+    squares = sum_blocks(lambda part: _column_squares(rows, part), rows.slices)
+    if not rows.gaps:
+        return np.asarray(squares / rows.total_weight)
+    counts = sum_blocks(lambda part: _column_counts(rows, part), rows.slices)
+    return np.asarray(squares / np.where(counts > 0, counts, 1.0))
+
+
 def smallest_noise(rows: Rows, relative: float) -> float:
     """The least noise variance: a share of the mean variance of a column, but not below rounding in the data.
 
     A number near v is stored to within v·eps, which scatters it by v·eps/√12. Columns that do not vary are
     stored without error as far as anyone can tell.
     """
-    spread = sum_blocks(lambda part: _column_squares(rows, part), rows.slices) / rows.total_weight
-    kind = np.finfo(rows.table.dtype)
-    rounding = np.where(spread > 0, np.square(kind.eps * rows.offset) / 12.0, 0.0)
-    return float(max(relative * spread.mean(), rounding.mean(), kind.tiny * 1e8))
+    spread, kind = column_variances(rows), np.finfo(rows.table.dtype)
+    return float(max(relative * spread.mean(), _rounding(rows, spread).mean(), kind.tiny * 1e8))
+
+
+def smallest_noises(rows: Rows, relative: float) -> FloatArray:
+    """(D,) the same for each column; one that does not vary is measured by the others."""
+    spread, overall = column_variances(rows), smallest_noise(rows, relative)
+    own = np.maximum(relative * spread, _rounding(rows, spread))
+    return np.where(spread > 0, np.maximum(own, float(np.finfo(rows.table.dtype).tiny) * 1e8), overall)
+
+
+def _rounding(rows: Rows, spread: FloatArray) -> FloatArray:
+    eps = np.finfo(rows.table.dtype).eps
+    return np.where(spread > 0, np.square(eps * rows.offset) / 12.0, 0.0)
 
 
 def _column_squares(rows: Rows, part: slice) -> FloatArray:
     weight, block = rows.block_weight(part), rows.block(part).astype(np.float64, copy=False)
+    if rows.gaps:
+        block = np.nan_to_num(block, copy=False)
     return np.asarray(np.einsum("nd,nd->d", block, block) if weight is None else weight @ np.square(block))
+
+
+def _column_counts(rows: Rows, part: slice) -> FloatArray:
+    seen, weight = ~np.isnan(rows.block(part)), rows.block_weight(part)
+    return np.asarray(seen.sum(axis=0, dtype=float) if weight is None else weight @ seen)
 
 
 def principal_axes(rows: Rows, rank: int) -> Axes:

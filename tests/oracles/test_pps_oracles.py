@@ -22,8 +22,8 @@ from prinfold import GaussianBasis
 from prinfold._arrays import Rows, as_rows
 from prinfold.algorithms import clamping, gtm, pps
 from prinfold.algorithms.clamping import Learned, Moments
+from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import IsotropicNoise
 from prinfold.algorithms.oriented import OrientedNoise, OrientedParameters
 from prinfold.algorithms.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.algorithms.pruning import Hint

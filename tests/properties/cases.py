@@ -41,6 +41,8 @@ def _points() -> Any:
 
 
 _GTM = frozenset({"euclidean", "mirror", "weights", "monotone", "density"})
+_OWN_UNITS = _GTM - {"euclidean", "mirror"}
+"""Noise that tells columns apart does not turn with the data."""
 _QUICK = {"max_iter": 12, "tol": 0.0}
 
 
@@ -83,6 +85,7 @@ CASES = [
     ),
     Case("GTM-evidence", _gtm(nodes=8, basis=4, prior_precision="evidence"), _GTM - {"monotone"}, 2, 2),
     Case("GTM-biased", _gtm(nodes=8, basis=4, regularization=0.5, penalise_bias=True), _GTM, 2, 2),
+    Case("GTM-diagonal", _gtm(nodes=8, basis=4, noise="diagonal"), _OWN_UNITS | {"open"}, 2, 2),
     Case("GTM-line", _gtm(n_components=1, nodes=16, basis=5, latent="line"), _GTM | {"open"}, 1, 1),
     Case("GTM-grid3", _gtm(n_components=3, nodes=4, basis=2), _GTM | {"open"}, 3, 3),
     Case("GTM-circle", _gtm(n_components=1, nodes=16, basis=6, latent="circle"), _GTM, 1, 1),

@@ -18,8 +18,9 @@ from scipy.linalg.blas import dsyrk
 from prinfold._arrays import Rows, as_rows, blas_on_one_thread
 from prinfold._typing import FloatArray
 from prinfold.algorithms import gtm
+from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import IsotropicNoise, Parameters
+from prinfold.algorithms.noise import Parameters
 from prinfold.algorithms.pruning import Hint
 from prinfold.exceptions import InvalidParameterError
 from prinfold.kernels.linalg import solve_symmetric
@@ -200,6 +201,7 @@ def refuse_other_noise(model: gtm.GTMModel) -> None:
     """The formulae of appendix A are of noise that is the same in every direction."""
     if not isinstance(model.noise, IsotropicNoise):
         raise InvalidParameterError(
-            f"the evidence is known for isotropic noise only, got {type(model.noise).__name__}; leave noise at its "
-            "default, or choose by held-out likelihood"
+            "the evidence is known for isotropic noise and rows without gaps or errors of their own only, got "
+            f"{type(model.noise).__name__}; leave noise at its default, fill gaps first, or choose by held-out "
+            "likelihood"
         )

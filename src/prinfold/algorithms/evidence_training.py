@@ -14,7 +14,7 @@ import numpy as np
 
 from prinfold._arrays import Rows, blas_on_one_thread
 from prinfold.algorithms import gtm
-from prinfold.algorithms.evidence import Curvature, approximate_block, curvature, log_evidence
+from prinfold.algorithms.evidence import Curvature, approximate_block, curvature, log_evidence, refuse_other_noise
 from prinfold.algorithms.noise import Parameters, Statistics
 from prinfold.algorithms.penalties import ConstantPenalty, PriorPenalty
 from prinfold.algorithms.pruning import Hint
@@ -65,6 +65,9 @@ class EvidenceModel(gtm.GTMModel):
 
     Steps need not go uphill: γ is taken at the present α and β, and the weights' mode moves with them.
     """
+
+    def __post_init__(self) -> None:
+        refuse_other_noise(self)
 
     @property
     def monotone(self) -> bool:

@@ -19,7 +19,16 @@ from scipy.sparse import csr_matrix
 from prinfold._arrays import Rows, Selection, blas_on_one_thread, work_through
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import LevelledNoise, Nodes, Noise, Parameters, Posterior, Statistics, SweepingNoise
+from prinfold.algorithms.noise import (
+    GappyNoise,
+    LevelledNoise,
+    Nodes,
+    Noise,
+    Parameters,
+    Posterior,
+    Statistics,
+    SweepingNoise,
+)
 from prinfold.algorithms.penalties import Penalty
 from prinfold.algorithms.pruning import Batch, Hint, Part, plan, whole
 from prinfold.kernels.responsibilities import levelled_weights, relative_weights
@@ -101,7 +110,7 @@ class Fitted(Protocol):
 def measure(model: GTMModel, state: Fitted) -> dict[str, float]:
     """Penalised log-likelihood per row, which EM never lowers; the log-likelihood alone; the noise variance."""
     parameters, sums = state.parameters, state.statistics
-    cost = model.penalty.value(parameters.level, model.surface.roughness(parameters.weights))
+    cost = parameters.cost(model.surface, model.penalty)
     return {
         "objective": (sums.log_likelihood - cost) / sums.total,
         "log_likelihood": sums.log_likelihood / sums.total,
@@ -136,9 +145,13 @@ class _Pass:
         self.model, self.rows, self.nodes = model, rows, nodes
         self.buffer = np.empty(0, dtype=rows.table.dtype)
 
-    def posterior(self, part: Part) -> tuple[FloatArray, Posterior]:
+    def load(self, chosen: Selection) -> Any:
+        """Rows as the noise wants them."""
+        return self.model.noise.load(self.rows.block(chosen), self.rows.block_errors(chosen))
+
+    def posterior(self, part: Part) -> tuple[Any, Posterior]:
         """Rows as the noise wants them, and their responsibilities by (3.7), up to the division by the sum."""
-        loaded = self.model.noise.load(self.rows.block(part.rows))
+        loaded = self.load(part.rows)
         n_nodes = len(self.nodes.centres)
         work = self._room(self.model.noise.n_layers, len(loaded), n_nodes if part.near is None else len(part.near))
         total, log_sum = self._weigh(loaded, part.near, work)
@@ -150,7 +163,7 @@ class _Pass:
             self.buffer = np.empty(size, dtype=self.buffer.dtype)
         return self.buffer[:size].reshape(shape)
 
-    def _weigh(self, loaded: FloatArray, near: IntArray | None, work: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _weigh(self, loaded: Any, near: IntArray | None, work: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Fill ``work[0]`` with weights; returns their sums and log Σ p(t | node), (n,) each."""
         if not hasattr(self.model.noise, "levelled_log_density"):
             own = self.model.noise.log_density(loaded, self.nodes, near, work)
@@ -181,7 +194,7 @@ class _Summer(_Pass):
 
     def add(self, part: Part | Batch) -> None:
         if isinstance(part, Batch):
-            loaded, weight = self.model.noise.load(self.rows.block(part.rows)), self.rows.block_weight(part.rows)
+            loaded, weight = self.load(part.rows), self.rows.block_weight(part.rows)
             groups = part.cuts, part.near, part.near_cuts
             cast(SweepingNoise, self.model.noise).sweep(self.sums, loaded, weight, self.nodes, groups)
             return
@@ -304,6 +317,22 @@ def _weights(posterior: Posterior) -> FloatArray:
 def _mode(latent: LatentSpace, posterior: Posterior, near: IntArray | None) -> FloatArray:
     nodes = latent.nodes if near is None else latent.nodes[near]
     return np.asarray(nodes[posterior.relative.argmax(axis=1)])
+
+
+def completion(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[FloatArray, FloatArray]:
+    """(n, D) expectation of every cell given what was measured of its row, about the data's centre; and its variance.
+
+    The noise of ``model`` must be one that takes gaps.
+    """
+    noise, (nodes, parts) = cast(GappyNoise, model.noise), _prepared(model, rows, parameters)
+    mean, variance = np.empty((2, *rows.table.shape))
+
+    class Completer(_Pass):
+        def add(self, part: Part) -> None:
+            mean[part.rows], variance[part.rows] = noise.complete(*self.posterior(part), self.nodes, part.near)
+
+    work_through(lambda: Completer(model, rows, nodes), parts, _n_entries(parts, nodes))
+    return mean, variance
 
 
 def sample(model: GTMModel, parameters: Parameters, n: int, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:

@@ -76,6 +76,20 @@ class BasisMap:
         rooted = np.sqrt(np.maximum(mass, 0.0))[:, None] * Phi
         return weights + self._normal_equations(rooted.T @ rooted, residual, strength)
 
+    def solve_columns(
+        self, mass: FloatArray, moment: FloatArray, strength: FloatArray, weights: FloatArray
+    ) -> FloatArray:
+        """The same where each column has masses (K, D) and a penalty (D,) of its own.
+
+        One factorisation for all columns whose masses and penalties are equal.
+        """
+        kinds, kind = np.unique(np.vstack([mass, strength]), axis=1, return_inverse=True)
+        new = np.empty_like(weights)
+        for j, column in enumerate(kinds.T):
+            chosen = np.flatnonzero(kind.reshape(-1) == j)
+            new[:, chosen] = self.solve(column[:-1], moment[:, chosen], float(column[-1]), weights[:, chosen])
+        return new
+
     def fit(self, Z: FloatArray, target: FloatArray, strength: float, weight: FloatArray | None = None) -> FloatArray:
         """Ridge regression of ``target`` (n, D) on the basis functions at Z."""
         Phi = self.basis.features(Z)
@@ -85,6 +99,10 @@ class BasisMap:
     def roughness(self, weights: FloatArray) -> float:
         """‖W‖² over the penalised weights."""
         return float(self.penalty_mask @ np.einsum("md,md->m", weights, weights))
+
+    def column_roughness(self, weights: FloatArray) -> FloatArray:
+        """(D,) the same for each column."""
+        return np.asarray(self.penalty_mask @ np.square(weights))
 
     def _normal_equations(self, gram: FloatArray, right: FloatArray, strength: float) -> FloatArray:
         gram = np.array(gram, dtype=np.float64)

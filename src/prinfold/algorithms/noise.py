@@ -17,8 +17,6 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.penalties import Penalty
-from prinfold.kernels.balls import rise_bounds
-from prinfold.kernels.responsibilities import sound_sums
 
 
 class Posterior(NamedTuple):
@@ -43,8 +41,12 @@ class Parameters:
 
     @property
     def level(self) -> float:
-        """One number for the precision, where nodes have precisions of their own too."""
+        """One number for the precision, where nodes or columns have precisions of their own too."""
         return float(self.precision)
+
+    def cost(self, surface: BasisMap, penalty: Penalty) -> float:
+        """What a penalty takes off the log-likelihood."""
+        return penalty.value(self.level, surface.roughness(self.weights))
 
 
 @dataclass(frozen=True)
@@ -116,17 +118,29 @@ class Noise(Protocol):
     def prepare(self, surface: BasisMap, parameters: Any, dtype: type) -> Any:
         """What a pass over the rows needs of the nodes."""
 
-    def load(self, block: FloatArray) -> FloatArray:
-        """A block as ``log_density`` and ``statistics`` want it."""
+    def with_gaps(self) -> Any:
+        """A noise of the same parameters that takes rows with missing cells and with errors of their own."""
 
-    def log_density(self, loaded: FloatArray, nodes: Any, near: IntArray | None, work: FloatArray) -> FloatArray:
+    def floored(self, parameters: Any) -> bool:
+        """Whether a variance has shrunk to its floor."""
+
+    def keep(self, parameters: Any) -> dict[str, Any]:
+        """What a fitted model remembers of the noise beside its level: numbers and arrays by name."""
+
+    def recall(self, weights: FloatArray, variance: float, kept: dict[str, Any]) -> Any:
+        """Parameters of what was kept; a ValueError where it does not fit."""
+
+    def load(self, block: FloatArray, errors: FloatArray | None = None) -> Any:
+        """A block as ``log_density`` and ``statistics`` want it, of which it has the length."""
+
+    def log_density(self, loaded: Any, nodes: Any, near: IntArray | None, work: FloatArray) -> FloatArray:
         """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest."""
 
     def sums(self, nodes: Any) -> Any:
         """Empty sums."""
 
     def statistics(
-        self, sums: Any, loaded: FloatArray, weight: FloatArray | None, posterior: Posterior, near: IntArray | None
+        self, sums: Any, loaded: Any, weight: FloatArray | None, posterior: Posterior, near: IntArray | None
     ) -> None:
         """Add a block to the sums."""
 
@@ -141,6 +155,15 @@ class Noise(Protocol):
 
     def covariance(self, surface: BasisMap, parameters: Any, axes: FloatArray) -> FloatArray:
         """(K, a, a) covariance of the noise at each node, seen along axes (D, a)."""
+
+
+class GappyNoise(Noise, Protocol):
+    """A noise that takes missing cells, and so can tell what they may have been."""
+
+    def complete(
+        self, loaded: Any, posterior: Posterior, nodes: Any, near: IntArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """(n, D) posterior expectation of every cell and its variance, as if none of them were measured."""
 
 
 class BoundedNoise(Noise, Protocol):
@@ -171,214 +194,14 @@ class SweepingNoise(Noise, Protocol):
         """Add all groups to the sums."""
 
 
-class IsotropicNodes(NamedTuple):
-    """Nodes as the E-step wants them, in its precision and, for bounds, in full.
-
-    ``loading`` (D + 2, K) has β, β y and −½β‖y‖² + ½D, so that [−½‖t‖², t, 1] · loading is −½β‖t − y‖² + ½D,
-    which is near zero for the nodes that a row belongs to; without its first row it is the part of
-    log p(t | node) that differs between nodes. ``centres`` (K, D) are the y themselves.
-    """
-
-    loading: FloatArray
-    centres: FloatArray
-    precision: float
-    log_normaliser: float
-
-
-class Swept(NamedTuple):
-    """What sweeps read and add to, node by node: ``loading`` (K, D + 2) and ``products`` Rᵀ[−½‖t‖², T, 1]."""
-
-    loading: FloatArray
-    products: FloatArray
-
-
-@dataclass
-class IsotropicSums:
-    """Sums under way: ``products`` (D + 1, K) holds TᵀR with G in its last row, the order in which BLAS is fastest."""
-
-    products: FloatArray
-    swept: Swept | None = None
-    square: float = 0.0
-    log_likelihood: float = 0.0
-    total: float = 0.0
-
-    def statistics(self) -> Statistics:
-        """The sums so far."""
-        products = self.products if self.swept is None else self.products + self.swept.products[:, 1:].T
-        moment, mass = products[:-1].T, products[-1]
-        return Statistics(mass.copy(), np.ascontiguousarray(moment), self.square, self.log_likelihood, self.total)
-
-
-@dataclass(frozen=True)
-class IsotropicNoise:
-    """The same Gaussian noise of variance 1/β in every direction, thesis (3.1) with its sign put right.
-
-    ``floor`` is the smallest variance allowed: with more nodes than rows β would otherwise run away.
-    """
-
-    floor: float
-
-    @property
-    def n_layers(self) -> int:
-        return 1
-
-    def first(self, weights: FloatArray, precision: float) -> Parameters:
-        return Parameters(weights, precision)
-
-    def pooled(self, parameters: Parameters) -> Parameters:
-        return parameters
-
-    def prepare(self, surface: BasisMap, parameters: Parameters, dtype: type = np.float64) -> IsotropicNodes:
-        """Centres and constants for a pass over the rows."""
-        centres = surface.nodes(parameters.weights)
-        beta = parameters.precision
-        half_square = 0.5 * np.einsum("kd,kd->k", centres, centres)
-        n_nodes, n_columns = centres.shape
-        loading = np.empty((n_columns + 2, n_nodes), dtype=dtype)
-        loading[0] = beta
-        np.multiply(centres.T, beta, out=loading[1:-1], casting="same_kind")
-        loading[-1] = 0.5 * n_columns - beta * half_square
-        log_normaliser = 0.5 * n_columns * (np.log(beta / (2 * np.pi)) - 1.0)
-        return IsotropicNodes(loading, centres, beta, float(log_normaliser))
-
-    def load(self, block: FloatArray) -> FloatArray:
-        """A block as the other verbs want it: between a column of −½‖t‖² and one of ones."""
-        loaded = np.empty((len(block), block.shape[1] + 2), dtype=block.dtype)
-        loaded[:, 0] = np.einsum("nd,nd->n", block, block, dtype=np.float64)
-        loaded[:, 0] *= -0.5
-        loaded[:, 1:-1] = block
-        loaded[:, -1] = 1.0
-        return loaded
-
-    def log_density(
-        self, loaded: FloatArray, nodes: IsotropicNodes, near: IntArray | None, work: FloatArray
-    ) -> FloatArray:
-        """log p(t | node) split in two: into ``work[0]`` (n, K) what differs between nodes; returns (n,) the rest.
-
-        −½β‖t − y‖² = β t·y − ½β‖y‖² − ½β‖t‖²; the last term is the row's own. With ``near``, only those nodes.
-        """
-        loading = nodes.loading if near is None else nodes.loading[:, near]
-        np.dot(loaded[:, 1:], loading[1:], out=work[0])
-        return nodes.log_normaliser - 0.5 * nodes.precision * _row_squares(loaded)
-
-    def levelled_log_density(
-        self, loaded: FloatArray, nodes: IsotropicNodes, near: IntArray | None, work: FloatArray
-    ) -> float:
-        """log p(t | node) split in two: into ``work[0]`` (n, K) all but a constant, which is returned.
-
-        For a row that the model explains ½β‖t − y‖² is about ½D, half a χ² of as many degrees of freedom, at the
-        nodes that matter; with ½D added it is near zero there, and can be given to ``exp`` as it is.
-        """
-        np.dot(loaded, nodes.loading if near is None else nodes.loading[:, near], out=work[0])
-        return nodes.log_normaliser
-
-    def bound(self, nodes: IsotropicNodes, centre: FloatArray, radius: FloatArray) -> FloatArray:
-        """(G, K) bounds on log r_k(t), the log responsibility of node k for any row t of a ball of rows.
-
-        Up to a constant of the row log p(t | k) is β(t·y_k − ½‖y_k‖²). The sum over all nodes is at least its largest
-        term, so log r_k(t) is below log p(t | k) − max_i log p(t | i), which :func:`rise_bounds` bounds.
-        """
-        return nodes.precision * rise_bounds(nodes.centres, centre, radius)
-
-    def framed_bound(
-        self,
-        nodes: IsotropicNodes,
-        centre: FloatArray,
-        frame: FloatArray,
-        radius: FloatArray,
-        within: FloatArray,
-        beside: FloatArray,
-    ) -> FloatArray:
-        """The same of balls whose radii along and across some axes are known, and never larger."""
-        return nodes.precision * rise_bounds(nodes.centres, centre, radius, frame, within, beside)
-
-    def sweep(
-        self,
-        sums: IsotropicSums,
-        loaded: FloatArray,
-        weight: FloatArray | None,
-        nodes: IsotropicNodes,
-        groups: tuple[IntArray, IntArray, IntArray],
-    ) -> None:
-        """Log densities, weights and sums of many groups of rows, compiled. ``loaded`` is written over.
-
-        ``groups`` are where the rows of each group end, the nodes near each, and where those end.
-        """
-        from prinfold.kernels.sweeps import sweep  # loads numba, which small jobs never need
-
-        if sums.swept is None:
-            sums.swept = Swept(np.ascontiguousarray(nodes.loading.T), np.zeros(nodes.loading.T.shape))
-        ones = np.ones(len(loaded)) if weight is None else weight
-        largest, log_sum = largest_weight(ones), np.empty(len(loaded))
-        sums.square += float(ones @ _row_squares(loaded))
-        sweep(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *sums.swept, log_sum)
-        sums.log_likelihood += float(ones @ (log_sum + (nodes.log_normaliser - np.log(len(nodes.centres)))))
-        sums.total += float(ones.sum())
-
-    def sums(self, nodes: IsotropicNodes) -> IsotropicSums:
-        """Empty sums."""
-        n_nodes, n_columns = nodes.centres.shape
-        return IsotropicSums(np.zeros((n_columns + 1, n_nodes)))
-
-    def statistics(
-        self,
-        sums: IsotropicSums,
-        loaded: FloatArray,
-        weight: FloatArray | None,
-        posterior: Posterior,
-        near: IntArray | None,
-    ) -> None:
-        """Add a block to the sums. Rows are divided by the sums of their relative weights, not the weights."""
-        square = _row_squares(loaded)
-        if weight is None:
-            largest, share = 1.0, 1.0 / posterior.total
-            sums.square += float(square.sum())
-            sums.log_likelihood += float(posterior.log_likelihood.sum())
-            sums.total += len(loaded)
-        else:
-            largest = largest_weight(weight)
-            share = ((weight / largest) / posterior.total).astype(loaded.dtype)
-            sums.square += float(weight @ square)
-            sums.log_likelihood += float(weight @ posterior.log_likelihood)
-            sums.total += float(weight.sum())
-        product = (loaded[:, 1:] * share[:, None]).T @ posterior.relative
-        sums.products[:, slice(None) if near is None else near] += largest * product.astype(np.float64, copy=False)
-
-    def m_step(self, surface: BasisMap, sums: Statistics, penalty: Penalty, parameters: Parameters) -> Parameters:
-        """New weights (3.15), then the new noise with those weights (3.12).
-
-        The weighted squared distance is Σ g‖y‖² − 2⟨Y, RᵀT⟩ + Σ‖t‖², so no second pass is needed.
-        """
-        strength = penalty.strength(parameters.precision)
-        weights = surface.solve(sums.mass, sums.moment, strength, parameters.weights)
-        centres = surface.nodes(weights)
-        error = sums.mass @ np.einsum("kd,kd->k", centres, centres) - 2 * np.vdot(centres, sums.moment) + sums.square
-        n_values = sums.total * centres.shape[1]
-        precision = penalty.precision(n_values, max(error, 0.0), surface.roughness(weights))
-        return Parameters(weights, min(precision, 1.0 / self.floor))
-
-    def stretched(self, old: Parameters, new: Parameters, factor: float) -> Parameters:
-        """The step from ``old`` to ``new``, ``factor`` times as far; the noise by its logarithm."""
-        weights = old.weights + factor * (new.weights - old.weights)
-        precision = old.precision * (new.precision / old.precision) ** factor
-        return Parameters(weights, min(precision, 1.0 / self.floor))
-
-    def draw(self, surface: BasisMap, parameters: Parameters, node: IntArray, rng: np.random.Generator) -> FloatArray:
-        """(n, D) one row from each node named."""
-        centres = surface.nodes(parameters.weights)[node]
-        return np.asarray(centres + rng.standard_normal(centres.shape) / np.sqrt(parameters.precision))
-
-    def covariance(self, surface: BasisMap, parameters: Parameters, axes: FloatArray) -> FloatArray:
-        """(K, a, a) covariance of the noise at each node, seen along axes (D, a)."""
-        seen = axes.T @ axes / parameters.precision
-        return np.tile(seen, (surface.latent.n_nodes, 1, 1))
-
-
-def _row_squares(loaded: FloatArray) -> FloatArray:
-    """(n,) ‖t‖² of a loaded block, in double precision; tables whose squares would overflow are not let in."""
-    return np.asarray(-2.0 * loaded[:, 0].astype(np.float64, copy=False))
-
-
 def largest_weight(weight: FloatArray) -> float:
     """By which weights are divided meanwhile: a block may be in single precision, which holds none of 1e-46."""
     return float(weight.max()) or 1.0
+
+
+def positive_array(kept: dict[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray:
+    """What was kept of a noise under a name: finite numbers above zero of a given shape, or a ValueError."""
+    found = np.asarray(kept.get(name))
+    if found.dtype.kind != "f" or found.shape != shape or not np.isfinite(found).all() or not (found > 0).all():
+        raise ValueError(f"{name} of the noise, finite and above zero, of shape {shape}")
+    return found

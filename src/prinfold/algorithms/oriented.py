@@ -23,6 +23,7 @@ from prinfold.algorithms.oriented_bounds import Framed, turned_bounds
 from prinfold.algorithms.oriented_sums import OrientedNodes, OrientedStatistics, OrientedSums
 from prinfold.algorithms.penalties import Penalty
 from prinfold.algorithms.tangents import tangents
+from prinfold.exceptions import UnsupportedInputError
 from prinfold.kernels.responsibilities import sound_sums
 
 
@@ -107,7 +108,22 @@ class OrientedNoise:
             ready, centres, frame, sign, scale, inverse_across, inverse_along, log_normaliser, constant
         )
 
-    def load(self, block: FloatArray) -> FloatArray:
+    def floored(self, parameters: OrientedParameters) -> bool:
+        return bool(np.min(1.0 / np.asarray(parameters.precision)) <= self.floor)
+
+    def keep(self, parameters: OrientedParameters) -> dict[str, Any]:
+        return {"along": parameters.along, "across": parameters.across}
+
+    def recall(self, weights: FloatArray, variance: Any, kept: dict[str, Any]) -> OrientedParameters:
+        return OrientedParameters(weights, 1.0 / variance, kept["along"], kept["across"])
+
+    def with_gaps(self) -> Any:
+        raise UnsupportedInputError(
+            "noise along and across a surface takes complete rows only; leave errors out and fill gaps first, "
+            "or use GTM, which takes both"
+        )
+
+    def load(self, block: FloatArray, errors: FloatArray | None = None) -> FloatArray:
         """A block with a column of ones and one of squares."""
         ones = np.ones((len(block), 1), dtype=block.dtype)
         squares = np.minimum(_squares(block) / self.unit, 0.5 * float(np.finfo(block.dtype).max))

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prinfold._arrays import Rows, blas_on_one_thread
+from prinfold._arrays import Rows, blas_on_one_thread, filled
 from prinfold._typing import FloatArray
 from prinfold.algorithms.gtm import GTMModel
+from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.noise import Parameters
 from prinfold.initialise import (
     EMBEDDERS,
@@ -42,6 +43,8 @@ _WARM_UP_ITERATIONS = 30
 _WARM_UP_RELAXATION = 1.8
 _WARM_UP_TOL = 0.01
 """Nats per row and iteration below which the coarse grid has done its work."""
+
+_TINY = 1e-300
 
 _SEMI_RANDOM = 0.1
 """Size of the random part of a semi-random start, relative to a random one."""
@@ -134,7 +137,7 @@ def warmed_up(start: Start) -> Start:
     """
 
     def warm_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
-        parameters = start(model, rows, rng)
+        parameters = start(model, filled(rows), rng)
         if rows.n_rows * model.surface.latent.n_nodes < _WARM_UP_FROM:
             return parameters
         coarse = replace(model, surface=replace(model.surface, latent=model.surface.latent.thinned()))
@@ -150,6 +153,23 @@ def warmed_up(start: Start) -> Start:
         return model.noise.pooled(outcome.state.parameters)
 
     return warm_start
+
+
+def in_units(start: Start, scale: FloatArray | None) -> Start:
+    """The start with every column in units of ``scale`` (D,), so that it does not depend on those of the data.
+
+    A noise of columns that differ cannot tell what one of them is measured in, and nor should where it begins.
+    """
+    if scale is None:
+        return start
+    unit = np.where(scale > 0, scale, 1.0)
+
+    def start_in_units(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+        plain = replace(model, noise=IsotropicNoise(_TINY))  # the model's own floor is seen to by ``first``
+        found = start(plain, replace(rows, scale=unit), rng)
+        return model.noise.first(found.weights * unit, found.precision / np.square(unit))
+
+    return start_in_units
 
 
 def _random_weights(model: GTMModel, rows: Rows, rng: np.random.Generator) -> FloatArray:

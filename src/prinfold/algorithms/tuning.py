@@ -16,8 +16,8 @@ import numpy as np
 from prinfold._arrays import Rows, blas_on_one_thread
 from prinfold._typing import FloatArray
 from prinfold.algorithms.gtm import GTMModel
+from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import IsotropicNoise
 from prinfold.algorithms.penalties import PriorPenalty
 from prinfold.algorithms.process import BoundProcess, GaussianProcess
 from prinfold.algorithms.process_evidence import Spectrum, highest, spectrum

@@ -42,6 +42,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     _stored: ClassVar[tuple[str, ...]] = ("latent_", "n_iter_", "converged_", "stop_reason_", "history_")
     _accept_sparse: ClassVar[bool] = False
+    _accept_missing: ClassVar[bool] = False
     latent_: LatentSpace
     max_iter: int
     tol: float
@@ -95,7 +96,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         -------
         ndarray of shape (n, D)
         """
-        table = self._table(X)
+        table = self._complete_table(X)
         found = self._nearest(table)
         return self._shown(found.latent, found.points).astype(table.dtype, copy=False)
 
@@ -125,7 +126,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         -------
         float
         """
-        return float(self._nearest(self._table(X)).squared_distance.mean())
+        return float(self._nearest(self._complete_table(X)).squared_distance.mean())
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the projection error, so that higher is better.
@@ -301,6 +302,11 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     def _table(self, X: Any) -> FloatArray:
         check_is_fitted(self)
+        return check_table(self, X, reset=False, accept_sparse=self._accept_sparse, accept_missing=self._accept_missing)
+
+    def _complete_table(self, X: Any) -> FloatArray:
+        """Rows for verbs that need every cell, whatever the others take."""
+        check_is_fitted(self)
         return check_table(self, X, reset=False, accept_sparse=self._accept_sparse)
 
     def _valid_latent(self, Z: Any, extrapolate: bool) -> FloatArray:
@@ -364,4 +370,5 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.sparse = self._accept_sparse
+        tags.input_tags.allow_nan = self._accept_missing
         return tags

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import Rows, as_rows
 from prinfold._typing import FloatArray, RandomState
-from prinfold._validate import as_generator, integer
+from prinfold._validate import as_generator, check_errors, has_gaps, integer
 from prinfold.algorithms import gtm
 from prinfold.algorithms.noise import Parameters
 from prinfold.estimators.base import PrincipalManifold
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import DegenerateWarning, InvalidParameterError, UnsupportedInputError
 from prinfold.geometry.folds import Folds, find_folds
 
 R = TypeVar("R")
@@ -42,47 +45,53 @@ class GTMFamily(PrincipalManifold):
     noise_variance_: float
     node_mass_: FloatArray | None
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: Any, *, errors: Any = None) -> FloatArray:
         """Posterior mean of each row in latent space.
 
         Parameters
         ----------
         X : array-like of shape (n, D)
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
 
         Returns
         -------
         ndarray of shape (n, Q)
         """
-        return self._latent_of(self._table(X))
+        return self._ask(gtm.posterior_mean, X, errors)
 
-    def score_samples(self, X: Any) -> FloatArray:
+    def score_samples(self, X: Any, *, errors: Any = None) -> FloatArray:
         """Log-likelihood of each row.
 
         Parameters
         ----------
         X : array-like of shape (n, D)
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        return self._ask(gtm.log_likelihood, X)
+        return self._ask(gtm.log_likelihood, X, errors)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, errors: Any = None) -> float:
         """Mean log-likelihood of the rows.
 
         Parameters
         ----------
         X : array-like of shape (n, D)
         y : ignored
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
 
         Returns
         -------
         float
         """
-        return float(np.mean(self.score_samples(X), dtype=np.float64))
+        return float(np.mean(self.score_samples(X, errors=errors), dtype=np.float64))
 
-    def responsibilities(self, X: Any, threshold: float | None = None) -> Any:
+    def responsibilities(self, X: Any, threshold: float | None = None, *, errors: Any = None) -> Any:
         """Posterior weight of every node for each row.
 
         Parameters
@@ -91,44 +100,50 @@ class GTMFamily(PrincipalManifold):
         threshold : float, default=None
             Weights below it are left out, and a sparse matrix is returned: with 1e-6 a row keeps about a
             dozen nodes, so that millions of rows serve as fingerprints.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
 
         Returns
         -------
         ndarray or csr_matrix of shape (n, K)
         """
         if threshold is None:
-            return self._ask(gtm.responsibilities, X)
+            return self._ask(gtm.responsibilities, X, errors)
         if not 0 < threshold < 1:
             raise InvalidParameterError(f"threshold={threshold!r} is not a number between 0 and 1")
-        return self._ask(partial(gtm.sparse_responsibilities, threshold=threshold), X)
+        return self._ask(partial(gtm.sparse_responsibilities, threshold=threshold), X, errors)
 
-    def posterior_mode(self, X: Any) -> FloatArray:
+    def posterior_mode(self, X: Any, *, errors: Any = None) -> FloatArray:
         """The node with the largest posterior weight for each row.
 
         Parameters
         ----------
         X : array-like of shape (n, D)
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
 
         Returns
         -------
         ndarray of shape (n, Q)
         """
-        return self._ask(gtm.posterior_mode, X)
+        return self._ask(gtm.posterior_mode, X, errors)
 
-    def posterior_covariance(self, X: Any) -> FloatArray:
+    def posterior_covariance(self, X: Any, *, errors: Any = None) -> FloatArray:
         """Spread of the posterior about its mean in latent space.
 
         Parameters
         ----------
         X : array-like of shape (n, D)
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
 
         Returns
         -------
         ndarray of shape (n, Q, Q)
         """
-        return self._ask(gtm.posterior_covariance, X)
+        return self._ask(gtm.posterior_covariance, X, errors)
 
-    def mode_distance(self, X: Any) -> FloatArray:
+    def mode_distance(self, X: Any, *, errors: Any = None) -> FloatArray:
         """Distance in latent space from posterior mean to posterior mode, in units of the node spacing.
 
         A row whose posterior has one narrow mode scores below 1; a score of several means that the
@@ -137,13 +152,68 @@ class GTMFamily(PrincipalManifold):
         Parameters
         ----------
         X : array-like of shape (n, D)
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        distance = self._ask(gtm.mode_distance, X)
+        distance = self._ask(gtm.mode_distance, X, errors)
         return distance / distance.dtype.type(self.latent_.spacing)
+
+    def impute(self, X: Any, *, errors: Any = None, return_std: bool = False) -> Any:
+        """Rows with what is missing filled in: the expectation of each cell given what was measured of its row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows whose missing cells are NaN.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+        return_std : bool, default=False
+            Whether to return the spread of what was filled in as well.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+            The rows; what was measured stays as it is.
+        ndarray of shape (n, D)
+            Standard deviation of each cell about its expectation, nil where it was measured. Only with
+            ``return_std``.
+        """
+        table = self._table(X)
+        if scipy.sparse.issparse(table):
+            raise UnsupportedInputError("a sparse table has no missing cells; there is nothing to impute")
+        missing = np.isnan(table)
+        if not missing.any():
+            return (table.copy(), np.zeros_like(table)) if return_std else table.copy()
+        mean, variance = self._ask_rows(gtm.completion, self._rows(table, check_errors(errors, table)))
+        found = np.where(missing, mean + self.offset_, table).astype(table.dtype, copy=False)
+        if not return_std:
+            return found
+        return found, np.where(missing, np.sqrt(variance), 0.0).astype(table.dtype, copy=False)
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> FloatArray:
+        """Fit the surface, then give the posterior mean of each row in latent space.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows in the fit.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n, Q)
+        """
+        options = {} if errors is None else {"errors": errors}
+        fitted: Any = self.fit(X, y, sample_weight=sample_weight, **options)
+        found: FloatArray = fitted.transform(X, **options)
+        return found
 
     def sample(self, n: int = 1, *, random_state: RandomState = None) -> FloatArray:
         """Rows drawn from the density.
@@ -197,13 +267,34 @@ class GTMFamily(PrincipalManifold):
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _ask(self, question: Callable[[gtm.GTMModel, Rows, Parameters], R], X: Any) -> R:
+    def _ask(self, question: Callable[[gtm.GTMModel, Rows, Parameters], R], X: Any, errors: Any = None) -> R:
         """Put a question about the posterior to each row."""
         table = self._table(X)
-        return question(self._model, self._rows(table), self._parameters())
+        return self._ask_rows(question, self._rows(table, check_errors(errors, table)))
+
+    def _ask_rows(self, question: Callable[[gtm.GTMModel, Rows, Parameters], R], rows: Rows) -> R:
+        if rows.gaps:
+            self._warn_of_the_unseen(rows.table)
+        return question(self._for(rows, self._model), rows, self._parameters())
 
     def _latent_of(self, table: FloatArray) -> FloatArray:
-        return gtm.posterior_mean(self._model, self._rows(table), self._parameters())
+        return self._ask_rows(gtm.posterior_mean, self._rows(table))
+
+    @staticmethod
+    def _for(rows: Rows, model: gtm.GTMModel) -> gtm.GTMModel:
+        """The model for those rows: where they have gaps or errors of their own, with a noise that takes them."""
+        return replace(model, noise=model.noise.with_gaps()) if rows.gaps or rows.errors is not None else model
+
+    def _warn_of_the_unseen(self, table: FloatArray) -> None:
+        """Say which rows have no value at all."""
+        unseen = np.flatnonzero(np.isnan(table).all(axis=1))
+        if len(unseen):
+            warnings.warn(
+                f"{len(unseen)} row(s) have no value in any column, the first being row {unseen[0]}; they teach "
+                "nothing, and all that can be said of them is what the model expects of any row",
+                DegenerateWarning,
+                stacklevel=5,
+            )
 
     def _detail(self) -> float:
         return self._model.surface.basis.detail
@@ -217,5 +308,6 @@ class GTMFamily(PrincipalManifold):
     def _parameters(self) -> Parameters:
         return Parameters(self.weights_, 1.0 / self.noise_variance_)
 
-    def _rows(self, table: FloatArray) -> Rows:
-        return as_rows(table, self.offset_, None, width=self._room * self.latent_.n_nodes)
+    def _rows(self, table: FloatArray, errors: FloatArray | None = None) -> Rows:
+        width = self._room * self.latent_.n_nodes
+        return as_rows(table, self.offset_, None, width=width, gaps=has_gaps(table), errors=errors)

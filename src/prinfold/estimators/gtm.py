@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from prinfold._typing import RandomState
+from prinfold._validate import Constraint, one_of
 from prinfold.algorithms import gtm
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import IsotropicNoise
+from prinfold.algorithms.noise import Parameters
+from prinfold.algorithms.noise_models import NOISES, Spread
 from prinfold.estimators.bands import BandVerbs
+from prinfold.estimators.training import Job
+from prinfold.exceptions import CorruptModelFileError
 from prinfold.files import storable
 
 
@@ -45,6 +49,9 @@ class GTM(BandVerbs):
         Whether the penalty holds down the bias too. Not used with a basis object.
     noise_floor : float, default=1e-6
         Smallest noise variance, relative to the mean variance of a column.
+    noise : str or noise model, default="isotropic"
+        How rows scatter about the surface: ``"isotropic"``, ``"diagonal"`` (a variance for each column), or an
+        object such as :class:`~prinfold.DiagonalNoise`.
     init : str or array of shape (n, Q), default="pca"
         ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, or latent
         coordinates of the rows.
@@ -71,7 +78,9 @@ class GTM(BandVerbs):
     offset_ : ndarray of shape (D,)
         Mean of the training rows.
     noise_variance_ : float
-        Variance 1/β of the noise.
+        Variance 1/β of the noise, on average where it has several.
+    noise_parameters_ : dict
+        What else the noise has: ``variances`` (D,) of diagonal noise.
     prior_precision_ : float
         Precision α of the prior on the weights, given, found, or λβ of a constant λ.
     node_mass_ : ndarray of shape (K,)
@@ -108,6 +117,14 @@ class GTM(BandVerbs):
     (300, 2)
     """
 
+    _constraints: ClassVar[dict[str, Constraint]] = BandVerbs._constraints | {
+        "noise": one_of(NOISES) | Constraint(lambda v: hasattr(v, "make"), "a noise model"),
+    }
+    _stored: ClassVar[tuple[str, ...]] = (*BandVerbs._stored, "noise_parameters_")
+    _added: ClassVar[dict[str, Any]] = BandVerbs._added | {"noise_parameters_": {}}
+    _accept_missing: ClassVar[bool] = True
+    noise_parameters_: dict[str, Any]
+
     def __init__(
         self,
         n_components: int = 2,
@@ -120,6 +137,7 @@ class GTM(BandVerbs):
         prior_precision: float | str | None = None,
         penalise_bias: bool = False,
         noise_floor: float = 1e-6,
+        noise: Any = "isotropic",
         init: Any = "pca",
         max_iter: int = 200,
         tol: float = 1e-4,
@@ -136,6 +154,7 @@ class GTM(BandVerbs):
         self.prior_precision = prior_precision
         self.penalise_bias = penalise_bias
         self.noise_floor = noise_floor
+        self.noise = noise
         self.init = init
         self.max_iter = max_iter
         self.tol = tol
@@ -143,5 +162,23 @@ class GTM(BandVerbs):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _make_model(self, surface: BasisMap, floor: float, n_columns: int) -> gtm.GTMModel:
-        return self._following(gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty()))
+    def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+        recipe = NOISES[self.noise] if isinstance(self.noise, str) else self.noise
+        return self._following(gtm.GTMModel(surface, recipe.make(surface, spread), self._penalty()))
+
+    def _attributes(self, job: Job, parameters: Parameters) -> dict[str, Any]:
+        kept = job.model.noise.keep(parameters)
+        noise = {"noise_variance_": 1.0 / parameters.level, "noise_parameters_": kept}
+        return super()._attributes(job, parameters) | noise
+
+    def _parameters(self) -> Parameters:
+        found: Parameters = self._model.noise.recall(self.weights_, self.noise_variance_, self.noise_parameters_)
+        return found
+
+    def _restore(self) -> None:
+        super()._restore()
+        try:
+            self._parameters()
+        except (TypeError, ValueError) as error:
+            words = "the model in the file does not fit together: it needs"
+            raise CorruptModelFileError(f"{words} {error}") from error

@@ -10,8 +10,10 @@ from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold._validate import Constraint, as_generator, nothing, one_of, real
 from prinfold.algorithms import clamping as clampings
 from prinfold.algorithms import gtm, pps
+from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import IsotropicNoise, Parameters
+from prinfold.algorithms.noise import Parameters
+from prinfold.algorithms.noise_models import Spread
 from prinfold.algorithms.oriented import OrientedNoise, OrientedParameters
 from prinfold.estimators.selection import Selection, candidates, compare, path, split
 from prinfold.estimators.training import Job, TrainedFamily
@@ -198,9 +200,15 @@ class PPS(TrainedFamily):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _assemble(self, table: FloatArray, weight: FloatArray | None, places: FloatArray | None) -> Job:
+    def _assemble(
+        self,
+        table: FloatArray,
+        weight: FloatArray | None,
+        places: FloatArray | None,
+        errors: FloatArray | None = None,
+    ) -> Job:
         if self.clamping != "select":
-            return super()._assemble(table, weight, places)
+            return super()._assemble(table, weight, places, errors)
         self._refuse_amplification()
         job = self._twin(clamping=1.0)._assemble(table, weight, places)
         if job.rows.n_columns <= job.model.surface.latent.dimension:
@@ -233,14 +241,15 @@ class PPS(TrainedFamily):
             changes |= {"regularization": strength, "prior_precision": None}
         return type(self)(**(self.get_params(deep=False) | {"clamping": clamping} | changes))
 
-    def _make_model(self, surface: BasisMap, floor: float, n_columns: int) -> gtm.GTMModel:
-        dimension = surface.latent.dimension
+    def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+        dimension, (n_columns, floor) = surface.latent.dimension, (spread.n_columns, spread.floor)
         if n_columns <= dimension or (self.clamping == 1 and self.amplification is None):
             return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())  # round: the GTM, bit for bit
         return self._oriented(surface, floor, self._shape(n_columns, dimension))
 
-    def _remake_model(self, surface: BasisMap, floor: float, n_columns: int) -> gtm.GTMModel:
+    def _remake_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
         """By what was fitted: parameters may have been set to something else since."""
+        floor = spread.floor
         if np.ndim(self.clamping_) == 0 and self.clamping_ == self.across_ == 1:
             return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())
         return self._oriented(surface, floor, clampings.Fixed(self.clamping_, self.across_))

@@ -9,33 +9,37 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from prinfold._arrays import Rows, as_rows
-from prinfold._typing import FloatArray
+from prinfold._arrays import Rows, as_rows, filled
+from prinfold._typing import FloatArray, IntArray
 from prinfold._validate import (
     Constraint,
     as_generator,
     axis_counts,
+    check_errors,
     check_latent,
     check_parameters,
     check_table,
     check_weight,
     flag,
+    has_gaps,
     instance_of,
     integer,
     nothing,
     one_of,
     random_state,
     real,
+    refuse_empty_columns,
     weighty_rows,
 )
 from prinfold.algorithms import gtm
 from prinfold.algorithms.basis import Basis
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters
+from prinfold.algorithms.noise_models import Spread, spread_of_model
 from prinfold.algorithms.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.algorithms.process import GaussianProcess
 from prinfold.algorithms.sizes import LATENTS, make_basis, make_latent
-from prinfold.algorithms.starts import STARTS, Start, given_start, warmed_up
+from prinfold.algorithms.starts import STARTS, Start, given_start, in_units, warmed_up
 from prinfold.algorithms.tuning import TunedState, in_training, with_process_prior
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.family import GTMFamily
@@ -48,12 +52,21 @@ from prinfold.exceptions import (
     MultimodalWarning,
 )
 from prinfold.geometry.folds import describe
-from prinfold.initialise import principal_axes, smallest_noise, weighted_mean
+from prinfold.initialise import (
+    column_variances,
+    observed_mean,
+    principal_axes,
+    smallest_noise,
+    smallest_noises,
+    weighted_mean,
+)
 from prinfold.latent import LatentSpace
 from prinfold.loops import Highest, Last, StopReason, run_fixed_point
 
 _REGULARIZATION = 0.1
 """Constant λ by default: with ``width=1`` it held up best over simulated shapes and real tables alike."""
+
+_FEWEST_ROWS = 2
 
 _FAR_MODE = 2.0
 """Node spacings between posterior mean and mode from which a posterior counts as many-peaked or skewed."""
@@ -101,17 +114,20 @@ class TrainedFamily(GTMFamily):
     # ---------------------------------------------------------------------------------------- fitting
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> Self:
         """Fit the surface by expectation maximisation.
 
         Parameters
         ----------
         X : array-like of shape (n, D)
             Rows of numbers; a frame, Arrow table, array, memory map or sparse matrix, which is filled in block by
-            block only.
+            block only. Cells that are missing are NaN.
         y : ignored
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows; a weight of 2 is the same as the row given twice.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations with which the cells, or all cells of a row, are known to have been measured; the
+            noise of the model comes on top.
 
         Returns
         -------
@@ -119,43 +135,76 @@ class TrainedFamily(GTMFamily):
         """
         check_parameters(self, self._constraints)
         self._forget()
-        table = check_table(self, X, reset=True, min_rows=2, accept_sparse=self._accept_sparse)
-        weight = check_weight(sample_weight, table)
+        accepted = {"accept_sparse": self._accept_sparse, "accept_missing": self._accept_missing}
+        table = check_table(self, X, reset=True, min_rows=_FEWEST_ROWS, **accepted)
+        weight, known = check_weight(sample_weight, table), check_errors(errors, table)
         places = self._places(table.shape[0])
-        kept = weighty_rows(weight, min_rows=2)
+        kept = self._rows_that_count(table, weight)
         if kept is not None and not isinstance(table, np.memmap):  # picking rows of a map would read them all
-            table, weight = table[kept], np.asarray(weight)[kept]
-            places = None if places is None else places[kept]
-        self._warn(self._learn(table, weight, places))
+            table, (weight, places, known) = table[kept], (_chosen(each, kept) for each in (weight, places, known))
+        if has_gaps(table):
+            refuse_empty_columns(table, getattr(self, "feature_names_in_", None))
+        self._warn(self._learn(table, weight, places, known))
         return self
 
-    def _learn(self, table: FloatArray, weight: FloatArray | None, places: FloatArray | None) -> Rows:
+    def _rows_that_count(self, table: FloatArray, weight: FloatArray | None) -> IntArray | None:
+        """Rows that have a weight and of which something was measured, or None for all."""
+        weighty = weighty_rows(weight, min_rows=_FEWEST_ROWS)
+        if not has_gaps(table):
+            return weighty
+        self._warn_of_the_unseen(table)
+        seen = ~np.isnan(table).all(axis=1)
+        seen &= True if weight is None else weight > 0
+        kept = np.flatnonzero(seen)
+        if len(kept) < _FEWEST_ROWS:
+            raise InvalidDataError(
+                f"only {len(kept)} row(s) have a value and a weight, but at least {_FEWEST_ROWS} are needed"
+            )
+        return None if seen.all() else kept
+
+    def _learn(
+        self,
+        table: FloatArray,
+        weight: FloatArray | None,
+        places: FloatArray | None,
+        errors: FloatArray | None = None,
+    ) -> Rows:
         """Train on rows that have been checked; ``places`` are their latent coordinates to begin with, if given."""
-        job = self._assemble(table, weight, places)
-        start = warmed_up(self._start(job, places))(job.model, job.rows, as_generator(self.random_state))
-        self._train(job, start)
+        job = self._assemble(table, weight, places, errors)
+        start = warmed_up(in_units(self._start(job, places), getattr(job.model.noise, "scale", None)))
+        self._train(job, start(job.model, job.rows, as_generator(self.random_state)))
         return job.rows
 
-    def _assemble(self, table: FloatArray, weight: FloatArray | None, places: FloatArray | None) -> Job:
+    def _assemble(
+        self,
+        table: FloatArray,
+        weight: FloatArray | None,
+        places: FloatArray | None,
+        errors: FloatArray | None = None,
+    ) -> Job:
         """What stays fixed while the surface is trained: rows, map, noise and penalty."""
-        offset = weighted_mean(table, weight)
+        gaps = has_gaps(table)
+        offset = (observed_mean if gaps else weighted_mean)(table, weight)
         total = table.shape[0] if weight is None else float(weight.sum())
         latent = make_latent(self.latent, self.nodes, self.n_components, total)
         basis = make_basis(self.basis, self.width, self.penalise_bias, latent)
-        rows = as_rows(table, offset, weight, width=self._room * latent.n_nodes)
-        floor = smallest_noise(rows, self.noise_floor)
-        model = self._make_model(BasisMap(latent, basis.bind(latent)), floor, rows.n_columns)
+        rows = as_rows(table, offset, weight, width=self._room * latent.n_nodes, gaps=gaps, errors=errors)
+        model = self._for(rows, self._make_model(BasisMap(latent, basis.bind(latent)), self._spread(rows)))
         penalised = self.regularization is not None or self.prior_precision not in (None, "evidence")
-        unit = principal_axes(rows, 1).column_variance
+        unit = float(column_variances(rows).mean())
         return Job(with_process_prior(model, basis, unit, penalised=penalised), rows, basis)
 
-    @abstractmethod
-    def _make_model(self, surface: BasisMap, floor: float, n_columns: int) -> gtm.GTMModel:
-        """The model on a surface in ``n_columns`` columns, its noise variance at least ``floor``."""
+    def _spread(self, rows: Rows) -> Spread:
+        scale = np.sqrt(column_variances(rows))
+        return Spread(smallest_noise(rows, self.noise_floor), smallest_noises(rows, self.noise_floor), scale)
 
-    def _remake_model(self, surface: BasisMap, floor: float, n_columns: int) -> gtm.GTMModel:
+    @abstractmethod
+    def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+        """The model on a surface in data of that spread."""
+
+    def _remake_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
         """The model of what was fitted, on reading a file."""
-        return self._make_model(surface, floor, n_columns)
+        return self._make_model(surface, spread)
 
     def _attributes(self, job: Job, parameters: Parameters) -> dict[str, Any]:
         """What a fitted model consists of."""
@@ -229,7 +278,8 @@ class TrainedFamily(GTMFamily):
                 raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
         if not np.isfinite(surface.nodes(self.weights_)).all():
             raise CorruptModelFileError("the model in the file does not fit together: its surface is not finite")
-        model = self._remake_model(surface, float(np.min(self.noise_variance_)), self.n_features_in_)
+        spread = spread_of_model(float(np.min(self.noise_variance_)), self.n_features_in_)
+        model = self._remake_model(surface, spread)
         variance = getattr(self.basis_, "variance", None)
         self._model = with_process_prior(model, self.basis_, 1.0, penalised=variance is None)
 
@@ -242,8 +292,8 @@ class TrainedFamily(GTMFamily):
         """Say in words what went wrong or may mislead."""
         for words, category in self._how_it_ended():
             self._say(words, category)
-        if np.min(self.noise_variance_) <= self._model.noise.floor:
-            self._warn_of_the_floor(rows)
+        if self._model.noise.floored(self._parameters()):
+            self._warn_of_the_floor(filled(rows))
         for words in self._cautions():
             self._say(words, DegenerateWarning)
         dimension, n_columns = self.latent_.dimension, self.n_features_in_
@@ -299,6 +349,10 @@ class TrainedFamily(GTMFamily):
 def _are_masses(mass: Any, n_nodes: int) -> bool:
     """Whether masses from a file will do; older files have none."""
     return mass is None or (_is_real(mass) and mass.shape == (n_nodes,) and bool((mass >= 0).all()))
+
+
+def _chosen(each: FloatArray | None, kept: IntArray) -> FloatArray | None:
+    return None if each is None else each[kept]
 
 
 def _is_real(array: Any) -> bool:
