@@ -19,7 +19,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from prinfold import GTM, PPS, plot
+from prinfold import GTM, PPS, UKR, plot
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, MissingExtraError
 from prinfold.plot import data, ink, layouts
 
@@ -369,7 +369,20 @@ def test_rows_with_gaps_are_drawn_as_the_pipeline_fills_them(rows: Tables) -> No
     drawn = the(PathCollection, plot.surface(pipe, X)).get_offsets()
     np.testing.assert_allclose(drawn[3], [np.nanmean(X[:, 0]), X[3, 1]])
     with pytest.raises(InvalidDataError, match=r"NaN: 1 .* row\(s\) 3 and column\(s\) column 1"):
-        plot.surface(pipe[-1], X)
+        plot.surface(UKR(1, max_iter=2, tol=0).fit(rows["line"]), X)
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+def test_rows_with_gaps_are_drawn_as_the_model_fills_them(rows: Tables) -> None:
+    X = rows["line"].copy()
+    X[3, 0] = np.nan
+    model = GTM(1, nodes=8, basis=4, max_iter=3, tol=0).fit(X)
+    drawn = the(PathCollection, plot.surface(model, X)).get_offsets()
+    np.testing.assert_allclose(drawn[3], model.impute(X)[3])
+    scaled = make_pipeline(StandardScaler(), GTM(1, nodes=8, basis=4, max_iter=3, tol=0)).fit(X)
+    drawn = the(PathCollection, plot.surface(scaled, X)).get_offsets()
+    inner = scaled[-1].impute(scaled[0].transform(X))
+    np.testing.assert_allclose(drawn[3], scaled[0].inverse_transform(inner)[3])
 
 
 @pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")

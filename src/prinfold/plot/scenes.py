@@ -249,12 +249,14 @@ def _numbers(X: Any) -> FloatArray:
 
 
 def _whole(rows: FloatArray, X: Any, fitted: Fitted) -> FloatArray:
-    """Rows without gaps: where the pipeline fills them, they are drawn as filled."""
+    """Rows without gaps: where the pipeline or the model fills them, they are drawn as filled."""
     if np.isfinite(rows).all():
         return rows
-    if fitted.before is None:
+    fills = hasattr(fitted.model, "impute") and not np.isinf(rows).any()
+    if fitted.before is None and not fills:
         refuse_non_finite(rows, fitted.feature_names)
-    return fitted.back(fitted.rows(X))
+    seen = fitted.rows(X)
+    return fitted.back(fitted.model.impute(seen) if fills else seen)
 
 
 def _draw_lines(ax: Any, lines: list[FloatArray], curve: bool, *, coloured: bool) -> None:
