@@ -58,8 +58,8 @@ ax.set_title(f"{np.mean(np.abs(guess - truth) < width):.0%} of {len(truth)} gaps
 # ---------------------
 #
 # A curve in two columns. A third of its rows were measured far worse than the others, and whoever measured them knows
-# which: their errors are drawn as bars. Told of the errors, the fit hardly follows the bad rows, and what it calls noise
-# is that of the curve itself.
+# which: their errors are drawn as bars. Told of the errors, the fit hardly follows the bad rows, and what it calls
+# noise is that of the curve itself.
 
 rng = np.random.default_rng(3)
 u = np.sort(rng.uniform(-1, 1, 150))

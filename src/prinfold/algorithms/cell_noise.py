@@ -33,6 +33,8 @@ class Cells:
     values: FloatArray
     seen: FloatArray
     squared_errors: FloatArray | None
+    plain: bool = False
+    """Whether there are no gaps and no errors, so that all rows are alike and half of the products will do."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -47,14 +49,20 @@ class Cells:
 def as_cells(block: FloatArray, errors: FloatArray | None) -> Cells:
     """A block with its gaps apart."""
     seen = ~np.isnan(block)
+    if errors is None and seen.all():
+        return Cells(block, np.ones_like(block), None, plain=True)
     squared = None if errors is None else np.square(errors, dtype=np.float64)
     return Cells(np.where(seen, block, block.dtype.type(0)), seen.astype(block.dtype), squared)
 
 
 class CellNodes(NamedTuple):
-    """Nodes as the E-step wants them: ``loading`` (2D, K) holds y and −½y², ``variance`` (D,) the noise."""
+    """Nodes as the E-step wants them: ``loading`` (2D, K) holds y and −½y², ``variance`` (D,) the noise.
+
+    ``plain`` (D + 1, K) holds y/v and −½Σy²/v, for rows without gaps and errors.
+    """
 
     loading: FloatArray
+    plain: FloatArray
     centres: FloatArray
     variance: FloatArray
 
@@ -179,8 +187,12 @@ class CellNoise:
     def prepare(self, surface: BasisMap, parameters: Parameters, dtype: type = np.float64) -> CellNodes:
         """Centres and variances for a pass over the rows."""
         centres = surface.nodes(parameters.weights)
+        variance = self._variances(parameters, centres.shape[1])
         loading: FloatArray = np.concatenate([centres.T, -0.5 * np.square(centres.T)]).astype(dtype, copy=False)
-        return CellNodes(loading, centres, self._variances(parameters, centres.shape[1]))
+        scaled = centres / variance
+        half = -0.5 * np.einsum("kd,kd->k", scaled, centres)
+        plain: FloatArray = np.concatenate([scaled.T, half[None]]).astype(dtype, copy=False)
+        return CellNodes(loading, plain, centres, variance)
 
     def load(self, block: FloatArray, errors: FloatArray | None = None) -> Cells:
         """A block with its gaps apart."""
@@ -189,8 +201,11 @@ class CellNoise:
     def log_density(self, loaded: Cells, nodes: CellNodes, near: IntArray | None, work: FloatArray) -> FloatArray:
         """log p(t | node) split in two: into ``work[0]`` (n, K) what differs between nodes; returns (n,) the rest."""
         precision = (loaded.trust(nodes.variance) / nodes.variance).astype(loaded.values.dtype, copy=False)
-        loading = nodes.loading if near is None else nodes.loading[:, near]
-        np.dot(np.concatenate([precision * loaded.values, precision], axis=1), loading, out=work[0])
+        if loaded.plain:
+            both, loading = np.column_stack([loaded.values, loaded.seen[:, :1]]), nodes.plain
+        else:
+            both, loading = np.concatenate([precision * loaded.values, precision], axis=1), nodes.loading
+        np.dot(both, loading if near is None else loading[:, near], out=work[0])
         exact = precision.astype(np.float64, copy=False)
         size = np.where(loaded.seen > 0, np.log(np.where(exact > 0, exact, 1.0) / (2 * np.pi)), 0.0)
         return np.asarray(0.5 * (size.sum(axis=1) - np.einsum("nd,nd,nd->n", exact, loaded.values, loaded.values)))
@@ -208,8 +223,12 @@ class CellNoise:
         largest, chosen = largest_weight(ones), slice(None) if near is None else near
         share = ((ones / largest) / posterior.total).astype(loaded.values.dtype)[:, None]
         trust = loaded.trust(sums.variance)
-        parts = np.concatenate([trust * loaded.values, trust, np.ones_like(share)], axis=1) * share
-        sums.products[:, chosen] += largest * (parts.T @ posterior.relative).astype(np.float64, copy=False)
+        parts = np.concatenate([trust * loaded.values, *([] if loaded.plain else [trust]), np.ones_like(share)], axis=1)
+        parts *= share
+        product = largest * (parts.T @ posterior.relative).astype(np.float64, copy=False)
+        if loaded.plain:  # every column has the mass of the node
+            product = np.concatenate([product[:-1], np.broadcast_to(product[-1], product[:-1].shape), product[-1:]])
+        sums.products[:, chosen] += product
         sums.square += ones @ np.square(trust * loaded.values, dtype=np.float64)
         sums.seen += ones @ loaded.seen
         sums.trusted += ones @ trust
