@@ -76,27 +76,47 @@ def test_training_never_lowers_the_objective(table, errors, noise, penalty, rela
     assert objective[-1] > objective[0] + 0.1
 
 
-@pytest.mark.parametrize("penalty", [{"regularization": 0.5}, {"prior_precision": 0.3}], ids=str)
 @pytest.mark.parametrize("noise", ["isotropic", "diagonal"])
 @pytest.mark.parametrize("with_errors", [False, True])
-def test_training_ends_where_the_objective_is_flat(noise, with_errors, penalty):
-    table, errors = gappy(X[:60, :4]), 0.2 * ERRORS[:60, :4] if with_errors else None
-    model = fitted(table, errors, noise=noise, max_iter=9000, n_components=1, nodes=6, basis=2, **penalty)
-    rows = replace(model._rows(table, errors))
-    trained, parameters = model._for(rows, model._model), model._parameters()
+def test_sums_hold_the_gradient_of_the_likelihood(noise, with_errors):
+    """By Fisher's identity; where it is nil the M-step stays, so that training ends at a maximum or nowhere."""
+    table, errors = gappy(X[:60, :4]), ERRORS[:60, :4] if with_errors else None
+    model = fitted(table, errors, noise=noise, max_iter=5, n_components=1, nodes=6, basis=2)
+    rows = model._rows(table, errors)
+    trained, now = model._for(rows, model._model), model._parameters()
+    sums, surface = gtm.summarise(trained, rows, now), trained.surface
+    variance = np.broadcast_to(1.0 / np.asarray(now.precision), 4)
+    y = surface.nodes(now.weights)
+    on_weights = surface.node_features.T @ ((sums.moment - sums.masses * y) / variance)
+    residual = sums.square + np.einsum("kd,kd->d", y, y * sums.squares - 2 * sums.products)
+    on_log_precision = 0.5 * (sums.trusted - residual / variance)  # of each column
 
-    def objective(weights, log_precision):
-        there = replace(parameters, weights=weights, precision=np.exp(log_precision))
-        found = trained.begin(rows, there)
-        return gtm.measure(trained, found)["objective"]
+    rng, h = np.random.default_rng(1), 1e-6
+    for _ in range(5):
+        along, across = rng.standard_normal(now.weights.shape), rng.standard_normal(np.shape(now.precision))
 
-    log_precision, h = np.log(parameters.precision), 1e-5
-    rng = np.random.default_rng(1)
-    for _ in range(6):
-        along, across = rng.standard_normal(parameters.weights.shape), rng.standard_normal(np.shape(log_precision))
-        ahead = objective(parameters.weights + h * along, log_precision + h * across)
-        behind = objective(parameters.weights - h * along, log_precision - h * across)
-        assert abs(ahead - behind) / (2 * h) < 2e-5
+        def log_likelihood(step, along=along, across=across):
+            there = replace(now, weights=now.weights + step * along, precision=now.precision * np.exp(step * across))
+            return gtm.summarise(trained, rows, there).log_likelihood
+
+        slope = (log_likelihood(h) - log_likelihood(-h)) / (2 * h)
+        expected = np.vdot(on_weights, along) + np.sum(on_log_precision * across)
+        assert slope == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("penalty", [{"regularization": 0.5}, {"prior_precision": 0.3}], ids=str)
+@pytest.mark.parametrize("noise", ["isotropic", "diagonal"])
+def test_the_m_step_leaves_no_slope_in_the_weights(noise, penalty):
+    table, errors = gappy(X[:60, :4]), ERRORS[:60, :4]
+    model = fitted(table, errors, noise=noise, max_iter=5, n_components=1, nodes=6, basis=2, **penalty)
+    rows = model._rows(table, errors)
+    trained, now = model._for(rows, model._model), model._parameters()
+    sums, surface = gtm.summarise(trained, rows, now), trained.surface
+    new = trained.noise.m_step(surface, sums, trained.penalty, now)
+    variance = np.broadcast_to(1.0 / np.asarray(now.precision), 4)
+    slope = surface.node_features.T @ ((sums.moment - sums.masses * surface.nodes(new.weights)) / variance)
+    held = np.array([trained.penalty.strength(1 / v) / v for v in variance]) * surface.penalty_mask[:, None]
+    assert_allclose(slope, held * new.weights, atol=1e-7 * np.abs(sums.moment / variance).max())
 
 
 def test_without_gaps_it_is_the_plain_noise():
