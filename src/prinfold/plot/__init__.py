@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from prinfold.plot.bands import ridge_bands
+    from prinfold.plot.certainty import surface_band, uncertainty
     from prinfold.plot.choices import choice
     from prinfold.plot.clouds import candidates, images, latent_density
     from prinfold.plot.landscapes import landscape
@@ -36,6 +37,8 @@ __all__ = [
     "ridge_bands",
     "selection",
     "surface",
+    "surface_band",
+    "uncertainty",
 ]
 
 _HOMES = {
@@ -55,6 +58,8 @@ _HOMES = {
     "residuals": "scenes",
     "selection": "scenes",
     "surface": "scenes",
+    "surface_band": "certainty",
+    "uncertainty": "certainty",
 }
 
 
