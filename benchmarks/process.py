@@ -25,15 +25,15 @@ from prinfold.algorithms import gtm
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import IsotropicNoise
 from prinfold.algorithms.starts import pca_start
-from prinfold.algorithms.tuning import TunedModel, with_process_prior
+from prinfold.algorithms.tuning import TunedModel, TunedState, with_process_prior
 from prinfold.latent import grid
 
 SHAPES: dict[str, tuple[Callable[..., Any], int, dict[str, Any], dict[str, Any]]] = {
     "half circle": (datasets.make_half_circle, 120, {"noise": 0.15}, {"n_components": 1}),
     "circle": (datasets.make_circle, 120, {"noise": 0.2}, {"latent": "circle"}),
     "spiral": (datasets.make_spiral, 250, {"noise": 0.03}, {"n_components": 1, "init": "isomap"}),
-    "ridge": (datasets.make_ridge, 300, {"noise": 0.1}, {}),
-    "thesis surface": (datasets.make_thesis_surface, 300, {"noise": 0.2}, {}),
+    "ridge": (datasets.make_ridge, 300, {"noise": 0.1, "sampling": "parameter"}, {}),
+    "thesis surface": (datasets.make_thesis_surface, 300, {"noise": 0.2, "sampling": "parameter"}, {}),
     "sphere": (datasets.make_sphere, 300, {"noise": 0.1}, {"latent": "sphere"}),
     "swiss roll": (datasets.make_swiss_roll, 400, {"noise": 0.5}, {"init": "isomap"}),
     "pipe flow": (datasets.make_pipe_flow, 500, {}, {}),
@@ -51,7 +51,7 @@ CONTESTANTS: dict[str, dict[str, Any]] = {
 def worth(seeds: int) -> None:
     rows = []
     for name, (make, n, noise, settings) in SHAPES.items():
-        score = {each: [] for each in CONTESTANTS}
+        score: dict[str, list[float]] = {each: [] for each in CONTESTANTS}
         distance: dict[str, list[float]] = {each: [] for each in CONTESTANTS}
         length = []
         for seed in range(seeds):
@@ -74,7 +74,7 @@ def worth(seeds: int) -> None:
     header = ["shape", "GTM, nats a row"]
     for each in list(CONTESTANTS)[1:]:
         header += [each, "distance"]
-    print_table([*header, "length scale"], rows, f"1. New rows and the true surface beside the GTM ({seeds} seeds)")
+    print_table(f"1. New rows and the true surface beside the GTM ({seeds} seeds)", [*header, "length scale"], rows)
 
 
 def cost(sides: tuple[int, ...]) -> None:
@@ -98,20 +98,11 @@ def cost(sides: tuple[int, ...]) -> None:
                     state = model.step(data, state)
                 step = (time.perf_counter() - clock) / 2
                 clock = time.perf_counter()
-                TunedModel(model, 0.0, True, True)._choose(_tuned(model, state))
+                TunedModel(model, 0.0, True, True)._choose(TunedState(model, state))
                 choice = time.perf_counter() - clock
             rows.append([f"{side}²", side**2, f"{length:g}", rank, f"{bound:.2f}", f"{step:.2f}", f"{choice:.2f}"])
-    print_table(
-        ["grid", "nodes", "length scale", "numbers per column", "bind, s", "EM step, s", "choice, s"],
-        rows,
-        "2. What it costs on 1000 rows of 12 columns, one thread",
-    )
-
-
-def _tuned(model: Any, state: Any) -> Any:
-    from prinfold.algorithms.tuning import TunedState
-
-    return TunedState(model, state)
+    heads = ["grid", "nodes", "length scale", "numbers per column", "bind, s", "EM step, s", "choice, s"]
+    print_table("2. What it costs on 1000 rows of 12 columns, one thread", heads, rows)
 
 
 def main() -> None:
