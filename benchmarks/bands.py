@@ -6,8 +6,8 @@ Many tables are drawn about a curve that is known, each is fitted, and 95 % band
 
 - ``everywhere``: the true point at the same latent coordinate, column by column. It means something only where rows
   are spread over the curve as the model takes them to be, evenly over its nodes;
-- ``across``: the nearest point of the true curve, along the normal of the fitted one. That is what the tube of a picture
-  shows.
+- ``across``: the nearest point of the true curve, along the normal of the fitted one. That is what the tube of a
+  picture shows.
 
 ``width`` is the mean half-width of the band across, in units of the noise; ``off`` the root of the mean squared
 distance that it should hold.

@@ -22,8 +22,8 @@ from timing import print_table
 from prinfold import GTM, GaussianProcess, datasets
 from prinfold._arrays import as_rows, blas_on_one_thread
 from prinfold.algorithms import gtm
+from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import IsotropicNoise
 from prinfold.algorithms.starts import pca_start
 from prinfold.algorithms.tuning import TunedModel, TunedState, with_process_prior
 from prinfold.latent import grid

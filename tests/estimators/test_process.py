@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -85,7 +87,8 @@ def test_at_the_end_no_length_scale_nearby_has_higher_evidence():
     X = wave()
     model = GTM(1, basis=GaussianProcess(), tol=1e-7, max_iter=1000).fit(X)
     state = model._model.begin(model._rows(X), model._parameters())
-    search = tuning._Search(model._model, state.statistics.mass, state.statistics.moment, state.parameters, True)
+    sums = tuning.regression(model._model, state.parameters, state.statistics)
+    search = tuning._Search(model._model, *sums, state.parameters, True)
     length = model.basis_.length_scale
     here, *around = (search.at(np.log(each * length)).log_evidence for each in (1.0, 0.8, 1.25))
     assert here > max(around)
@@ -264,3 +267,51 @@ def test_the_log_evidence_prefers_what_the_process_found():
         for a, b in ((0.4, 1.0), (2.5, 1.0), (1.0, 0.01))
     ]
     assert found.log_evidence(X) > max(each.log_evidence(X) for each in others)
+
+
+def with_gaps(X, share=0.2, seed=3):
+    missing = np.random.default_rng(seed).random(X.shape) < share
+    missing[missing.all(axis=1)] = False
+    return np.where(missing, np.nan, X)
+
+
+@crowded
+def test_rows_with_gaps_choose_nearly_the_same_numbers():
+    X = sheet(300)
+    whole = GTM(nodes=10, basis=GaussianProcess(), max_iter=300).fit(X)
+    holed = GTM(nodes=10, basis=GaussianProcess(), max_iter=300).fit(with_gaps(X))
+    assert abs(np.log(holed.basis_.length_scale / whole.basis_.length_scale)) < 0.5
+    steps, changed = within(holed.history_)
+    assert changed.any()
+    assert steps.min() > -1e-10
+
+
+@crowded
+def test_without_gaps_what_is_regressed_is_what_the_rows_say():
+    X = sheet()
+    model = GTM(nodes=8, basis=GaussianProcess(0.5, 1.0), max_iter=5, tol=0.0).fit(X)
+    parameters, rows = model._parameters(), model._rows(X)
+    plain = model._model.begin(rows, parameters).statistics
+    cells = replace(model._model, noise=model._model.noise.with_gaps())
+    mass, moment = tuning.regression(cells, parameters, cells.begin(rows, parameters).statistics)
+    assert_allclose(mass, plain.mass, atol=1e-9)
+    assert_allclose(moment, plain.moment, atol=1e-9)
+
+
+@crowded
+def test_columns_with_units_of_their_own_get_the_same_surface():
+    X, units = sheet(), np.array([1.0, 1e3, 1e-2])
+    settings = {"nodes": 8, "noise": "diagonal", "max_iter": 30, "tol": 0.0}
+    plain = GTM(basis=GaussianProcess(), **settings).fit(X)
+    scaled = GTM(basis=GaussianProcess(), **settings).fit(X * units)
+    assert len(set(plain.history_["length_scale"])) > 1
+    assert_allclose(scaled.basis_.length_scale, plain.basis_.length_scale, rtol=1e-6)
+    Z = plain.latent_.nodes[::5]
+    assert_allclose(scaled.inverse_transform(Z) / units, plain.inverse_transform(Z), atol=1e-4)
+
+
+def test_a_noise_without_moments_needs_both_numbers(monkeypatch):
+    monkeypatch.setattr(tuning.GTMModel, "begin", lambda *_: SimpleNamespace(statistics=SimpleNamespace()))
+    model = tuning.TunedModel(tuning.GTMModel(None, "some noise", None), 0.0, True, False)
+    with pytest.raises(InvalidParameterError, match="give length_scale and variance"):
+        model.begin(None, None)

@@ -33,6 +33,9 @@ Start = Callable[[GTMModel, Rows, np.random.Generator], Parameters]
 _RIDGE = 1e-9
 """Regularisation per row of a least-squares fit to rows or nodes: only enough to be well posed."""
 
+_PRIOR_ROUNDS = 4
+"""Regressions on given places between which a prior learns of the noise."""
+
 _PLACED_ROWS = 20_000
 """Rows that a regression on given places sees at most, or up to twice as many."""
 
@@ -108,13 +111,26 @@ class Fit(NamedTuple):
 
 
 def placed_start(model: GTMModel, placed: Placed) -> Fit:
-    """Ridge regression of the rows on the basis functions at their places; noise from what is left over."""
-    strength = max(model.penalty.strength(1.0), _RIDGE * placed.weight.sum())
-    weights = model.surface.fit(placed.latent, placed.rows, strength, placed.weight)
-    residual = placed.rows - model.surface.point(placed.latent, weights)
-    square = placed.weight @ np.einsum("nd,nd->n", residual, residual)
-    error = float(square / (placed.weight.sum() * residual.shape[1]))
+    """Ridge regression of the rows on the basis functions at their places; noise from what is left over.
+
+    A prior on the weights asks for the noise before it is known. What is left over by one regression serves the next,
+    the first taking all that varies for noise.
+    """
+    ridge = _RIDGE * placed.weight.sum()
+    error, strength = _mean_square(placed.rows, placed.weight), -1.0
+    for _ in range(_PRIOR_ROUNDS):
+        before, strength = strength, max(model.penalty.strength(1.0 / max(error, model.noise.floor)), ridge)
+        if strength == before:
+            break
+        weights = model.surface.fit(placed.latent, placed.rows, strength, placed.weight)
+        error = _mean_square(placed.rows - model.surface.point(placed.latent, weights), placed.weight)
     return Fit(model.noise.first(weights, _first_precision(model, weights, error)), error)
+
+
+def _mean_square(values: FloatArray, weight: FloatArray) -> float:
+    """Weighted mean square of all values (n, D)."""
+    square = weight @ np.einsum("nd,nd->n", values, values)
+    return float(square / (weight.sum() * values.shape[1]))
 
 
 def _best_of(fits: list[Fit]) -> Parameters:

@@ -35,6 +35,9 @@ _PROBE = 0.15
 _STRIDE = np.log(1.6)
 """Most by which one choice changes that logarithm: the responsibilities are still those of the old one."""
 
+_FIRST_STRIDE = np.log(1.4)
+"""Steps in which shorter length scales are tried at the start."""
+
 _VARIANCE_STRIDE = np.log(30.0)
 _SAME = 0.005
 """Changes of both logarithms below this are none."""
@@ -77,9 +80,13 @@ class ProcessPrior(PriorPenalty):
 def with_process_prior(model: GTMModel, basis: Any, unit: float, *, penalised: bool) -> GTMModel:
     """The model with the prior that its process brings along; any other as it is.
 
-    ``penalised`` says that the user set a penalty, which then takes the place of the variance.
+    ``penalised`` says that the user set a penalty, which then takes the place of the variance. Columns with noise of
+    their own may have units of their own too, in which no one variance makes sense; there the constant λ that the
+    model has anyway does.
     """
     if not isinstance(basis, GaussianProcess) or (penalised and basis.variance is None):
+        return model
+    if basis.variance is None and getattr(model.noise, "floors", None) is not None:
         return model
     if penalised:
         raise InvalidParameterError(
@@ -142,7 +149,14 @@ class TunedModel:
     def begin(self, rows: Rows, parameters: Any) -> TunedState:
         """State after a first look at the rows."""
         fixed = not (self.open_length or self.open_variance)
-        return TunedState(self.model, self.model.begin(rows, parameters), settled=fixed)
+        state = self.model.begin(rows, parameters)
+        if not fixed and np.ndim(getattr(state.statistics, "moment", 0.0)) != 2:
+            raise InvalidParameterError(
+                f"with {type(self.model.noise).__name__} the numbers of a process cannot be found by evidence; give "
+                "length_scale and variance"
+            )
+        begun = TunedState(self.model, state, settled=fixed)
+        return self._supple_enough(rows, begun) if self.open_length else begun
 
     def step(self, rows: Rows, tuned: TunedState, relaxation: float = 1.0) -> TunedState:
         """One more EM step, and a choice where a block of them is over or nothing moves any more."""
@@ -168,15 +182,37 @@ class TunedModel:
         numbers = {"length_scale": _length(tuned.model), "variance": _variance(tuned.model, tuned.parameters)}
         return tuned.model.measure(tuned.state) | numbers
 
+    def _supple_enough(self, rows: Rows, begun: TunedState) -> TunedState:
+        """A start that knows of sharp turns, by a spectral embedding say, is not to lose them to a first length scale.
+
+        Only shorter ones are tried: what a plane says of length scales means nothing yet.
+        """
+        with blas_on_one_thread():
+            search = self._search(begun)
+            low, now = search.lengths()[0], float(np.log(_length(begun.model)))
+            here = search.at(now)
+            tried = [search.at(x) for x in np.arange(now - _FIRST_STRIDE, low, -_FIRST_STRIDE)]
+            best = max(tried, key=lambda each: each.log_evidence, default=here)
+            if best.log_evidence <= here.log_evidence:
+                return begun
+            model, start = self._carried(begun, best)
+        return TunedState(model, model.begin(rows, start))
+
     def _choose(self, tuned: TunedState) -> tuple[GTMModel, Any] | None:
         """A model of higher evidence and the parameters to go on from; None where there is next to nothing to gain."""
-        model, parameters, sums = tuned.model, tuned.parameters, tuned.statistics
-        search = _Search(model, sums.mass, sums.moment, parameters, self.open_variance)
-        length, variance = _length(model), _variance(model, parameters)
+        search = self._search(tuned)
+        length, variance = _length(tuned.model), _variance(tuned.model, tuned.parameters)
         best = search.best_length() if self.open_length else search.at(np.log(length))
         change = abs(np.log(best.length / length)), abs(np.log(best.variance / variance))
-        if max(change) < _SAME:
-            return None
+        return None if max(change) < _SAME else self._carried(tuned, best)
+
+    def _search(self, tuned: TunedState) -> _Search:
+        model, parameters = tuned.model, tuned.parameters
+        return _Search(model, *regression(model, parameters, tuned.statistics), parameters, self.open_variance)
+
+    def _carried(self, tuned: TunedState, best: Choice) -> tuple[GTMModel, Any]:
+        """The model of a choice, and the surface so far as one of its own."""
+        model, parameters, sums = tuned.model, tuned.parameters, tuned.statistics
         penalty = model.penalty
         if self.open_variance:
             penalty = replace(penalty, prior_precision=1.0 / best.variance, freedom=self._freedom(best, sums))  # type: ignore[type-var]
@@ -193,6 +229,18 @@ class TunedModel:
         n_free = len(best.surface.penalty_mask) - best.surface.penalty_mask.sum()
         n_columns = sums.moment.shape[1]
         return float(n_columns * min(best.freedom + n_free, _MOST_FREEDOM * sums.total))
+
+
+def regression(model: GTMModel, parameters: Any, sums: Any) -> tuple[FloatArray, FloatArray]:
+    """Mass (K,) and moment (K, D) of a regression in which every column has the noise of the average one.
+
+    Of cells that are missing, or measured with an error, it has what is expected of them at each node: the image of
+    the node itself, for the share that is not known. Columns with noise of their own are divided by it.
+    """
+    mass, moment = sums.mass, sums.moment
+    if hasattr(sums, "masses"):
+        moment = moment + (mass[:, None] - sums.masses) * model.surface.nodes(parameters.weights)
+    return mass, moment * np.sqrt(np.asarray(parameters.precision) / parameters.level)
 
 
 class Choice(NamedTuple):
@@ -227,7 +275,7 @@ class _Search:
     def best_length(self) -> Choice:
         """The top of the parabola through three length scales, or else the best of what was tried."""
         now = np.log(_length(self.model))
-        low, high = self._lengths()
+        low, high = self.lengths()
         tried = [self.at(x) for x in np.clip([now - _PROBE, now, now + _PROBE], low, high)]
         below, here, above = (each.log_evidence for each in tried)
         slope, bend = 0.5 * (above - below) / _PROBE, (above - 2.0 * here + below) / _PROBE**2
@@ -236,7 +284,8 @@ class _Search:
         ahead = self.at(target)
         return ahead if ahead.log_evidence >= here else max(tried, key=lambda each: each.log_evidence)
 
-    def _lengths(self) -> tuple[float, float]:
+    def lengths(self) -> tuple[float, float]:
+        """Logarithms of the shortest and the longest length scale allowed."""
         E = self.model.surface.latent.embed(self.model.surface.latent.nodes)
         apart = np.sqrt(np.median(nearest_squared_distance(E))) if len(E) > 1 else 0.0
         return float(np.log(min(max(_SPACINGS * apart, 1e-3), _LONGEST))), float(np.log(_LONGEST))

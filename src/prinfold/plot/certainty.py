@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def uncertainty(
-    model: Any, X: Any, *, labels: Any = None, level: float = 0.68, most: int = 400, ax: Axes | None = None
+    model: Any, X: Any, *, labels: Any = None, level: float = 0.68, most: int = 100, ax: Axes | None = None
 ) -> Axes:
     """Draw how sure the places of rows on the map are: the spread of each row's posterior.
 
@@ -49,7 +49,7 @@ def uncertainty(
         Class of each row.
     level : float, default=0.68
         Share that the half-axes hold: 0.68 is one standard deviation, 0.95 two.
-    most : int, default=400
+    most : int, default=100
         Most rows whose spread is drawn, evenly spaced among all; the others are points only.
     ax : matplotlib.axes.Axes, default=None
         Where to draw; None makes a figure.
@@ -159,7 +159,7 @@ def _draw_tube(
 
 
 def _draw(
-    ax: Any, layout: Layout | None, shapes: Ellipses, colours: Any, alpha: float = 0.28, zorder: float = 1.5
+    ax: Any, layout: Layout | None, shapes: Ellipses, colours: Any, alpha: float = 0.2, zorder: float = 1.5
 ) -> None:
     from matplotlib.collections import EllipseCollection
 
