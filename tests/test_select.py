@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from prinfold import GTM, PPS, Choice, GaussianBasis, choose, datasets
 from prinfold.exceptions import FoldWarning, InvalidDataError, InvalidParameterError
-from prinfold.select import criteria
+from prinfold.select import criteria, samples
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
@@ -41,7 +41,7 @@ def test_scores_are_the_evidence_per_row(by: str) -> None:
 
 def test_scores_are_the_likelihood_of_rows_held_out() -> None:
     choice = choose(X, WIDTHS, model=SMALL, by="held-out", folds=4, rng=3)
-    fold = criteria.split_rows(X, 4, np.random.default_rng(3))
+    fold = samples.split_rows(X, 4, np.random.default_rng(3))
     scores = np.array(
         [
             [clone(SMALL).set_params(width=width).fit(X[fold != f]).score(X[fold == f]) for f in range(4)]
@@ -69,10 +69,10 @@ def test_the_simplest_within_one_standard_error() -> None:
 
 def test_the_order_of_rows_does_not_matter_and_equal_rows_stay_together() -> None:
     order = np.random.default_rng(0).permutation(len(X))
-    fold = criteria.split_rows(X, 5, np.random.default_rng(1))
-    np.testing.assert_array_equal(criteria.split_rows(X[order], 5, np.random.default_rng(1)), fold[order])
-    np.testing.assert_array_equal(criteria.split_rows(csr_matrix(X), 5, np.random.default_rng(1)), fold)
-    twice = criteria.split_rows(np.repeat(X, 2, axis=0), 5, np.random.default_rng(1))
+    fold = samples.split_rows(X, 5, np.random.default_rng(1))
+    np.testing.assert_array_equal(samples.split_rows(X[order], 5, np.random.default_rng(1)), fold[order])
+    np.testing.assert_array_equal(samples.split_rows(csr_matrix(X), 5, np.random.default_rng(1)), fold)
+    twice = samples.split_rows(np.repeat(X, 2, axis=0), 5, np.random.default_rng(1))
     np.testing.assert_array_equal(twice, np.repeat(fold, 2))
     assert np.bincount(fold).tolist() == [20] * 5
 
@@ -208,8 +208,10 @@ def test_what_cannot_be_is_refused() -> None:
         choose(X, {"sigma": (1.0,)})
     with pytest.raises(InvalidDataError, match="5 folds need at least 10 different rows, got 4"):
         choose(np.repeat(X[:4], 5, axis=0), by="held-out")
+    with pytest.raises(InvalidDataError, match="infinity"):
+        choose(np.full((10, 2), np.inf))
     with pytest.raises(InvalidDataError, match="NaN"):
-        choose(np.full((10, 2), np.nan))
+        choose(np.full((10, 2), np.nan), {"clamping": (0.5,)}, model=PPS(), by="held-out")
 
 
 def test_a_hessian_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,3 +219,39 @@ def test_a_hessian_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch)
     choice = choose(X, {"basis": (2, 3)}, model=SMALL)
     assert "the exact Hessian of 36 weights is too large (the most is 30)" in choice.table["failure"][1]
     assert choice.settings == {"basis": 2}
+
+
+@pytest.mark.parametrize("by", ["exact", "approximate", "held-out"])
+def test_gaps_and_known_errors(by: str) -> None:
+    rng = np.random.default_rng(0)
+    holes = np.where(rng.uniform(size=X.shape) < 0.1, np.nan, X)
+    gaps = choose(holes, WIDTHS, model=SMALL, by=by)
+    assert not gaps.table["failure"].any()
+    errors = rng.uniform(0.05, 0.2, len(X))
+    known = choose(X, {"width": (1.0, 3.0)}, model=SMALL, by=by, errors=errors, folds=2)
+    model = clone(SMALL).fit(X, errors=errors)
+    assert known.table["failure"].tolist() == ["", ""]
+    if by != "held-out":
+        assert known.table["score"][0] == pytest.approx(model.log_evidence(X, by, errors=errors) / len(X))
+
+
+def test_columns_with_noise_of_their_own() -> None:
+    rows = X * [1.0, 10.0, 100.0]
+    choice = choose(rows, {"regularization": (0.01, 0.1, 1.0)}, model=GTM(nodes=8, basis=3, noise="diagonal"))
+    assert not choice.table["failure"].any()
+    failed = choose(rows, {"noise": ("isotropic", "diagonal")}, model=SMALL)
+    assert "columns with noise of their own do not share" in failed.table["failure"][1]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_frames_are_left_to_the_model(make: Any) -> None:
+    frame = make({name: X[:, i] for i, name in enumerate("abc")})
+    found = choose(frame, {"width": (1.0,)}, model=SMALL, by="held-out", folds=3)
+    fold = samples.split_rows(frame, 3, np.random.default_rng(0))
+    order = np.random.default_rng(1).permutation(len(X))
+    np.testing.assert_array_equal(
+        samples.split_rows(samples.take(frame, order), 3, np.random.default_rng(0)), fold[order]
+    )
+    expected = [clone(SMALL).fit(X[fold != f]).score(X[fold == f]) for f in range(3)]
+    np.testing.assert_allclose(found.fold_scores[0], expected, rtol=1e-9)
+    assert found.model.feature_names_in_.tolist() == ["a", "b", "c"]

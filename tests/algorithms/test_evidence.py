@@ -16,6 +16,7 @@ from prinfold.algorithms import evidence, gtm
 from prinfold.algorithms.evidence_training import EvidenceModel, EvidencePenalty, EvidenceState
 from prinfold.algorithms.noise import Parameters
 from prinfold.algorithms.penalties import PriorPenalty
+from prinfold.exceptions import InvalidParameterError
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
@@ -174,6 +175,104 @@ def test_fifty_columns_and_thirty_functions() -> None:
         )
 
 
+# ---------------------------------------------------------------------------------- cells of their own precision
+
+CELLS: dict[str, dict[str, Any]] = {
+    "columns": {"noise": "diagonal"},
+    "gaps": {"gaps": True},
+    "errors": {"errors": True},
+    "all": {"noise": "diagonal", "gaps": True, "errors": True},
+}
+
+
+def with_cells(kind: str) -> tuple[GTM, np.ndarray, np.ndarray | None, np.ndarray]:
+    """A fitted model, its rows, their errors and weights."""
+    how, rng, X = dict(CELLS[kind]), np.random.default_rng(4), bent(30) * [1.0, 3.0, 0.5]
+    if how.pop("gaps", False):
+        X[rng.uniform(size=X.shape) < 0.2] = np.nan
+        X[0] = 3.0  # seen in full
+    errors = rng.uniform(0.05, 0.6, X.shape) if how.pop("errors", False) else None
+    weight = rng.uniform(0.5, 2.0, len(X))
+    options = {"nodes": 4, "basis": 2, "max_iter": 4, "tol": 0, **how}
+    return GTM(**options).fit(X, sample_weight=weight, errors=errors), X, errors, weight
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_the_exact_hessian_of_cells_is_the_second_derivative(kind: str) -> None:
+    model, X, errors, weight = with_cells(kind)
+    rows = as_rows(X, model.offset_, weight, gaps=bool(np.isnan(X).any()), errors=errors)
+    inner, parameters = model._for(rows, model._model), model._parameters()
+    shape, Phi = parameters.weights.T.shape, inner.surface.node_features
+    variance = np.broadcast_to(1.0 / parameters.precision, 3) + (0.0 if errors is None else errors**2)
+    p, T = np.where(np.isnan(X), 0.0, 1.0 / variance), np.nan_to_num(X - model.offset_)
+
+    def gradient(flat: np.ndarray) -> np.ndarray:
+        """−∂ ln p(T | W)/∂W, with log densities written out."""
+        gap = T[:, None, :] - (Phi @ flat.reshape(shape).T)[None]
+        log = -0.5 * np.einsum("nd,nkd->nk", p, gap**2)
+        R = np.exp(log - log.max(axis=1, keepdims=True))
+        R *= (weight / R.sum(axis=1))[:, None]
+        return -np.einsum("nk,nd,nkd,km->dm", R, p, gap, Phi).ravel()
+
+    here, step = parameters.weights.T.ravel(), 1e-5
+    numeric = np.stack(
+        [(gradient(here + e) - gradient(here - e)) / (2 * step) for e in step * np.eye(len(here))], axis=1
+    )
+    found = evidence.exact_hessian(inner, rows, parameters)
+    np.testing.assert_allclose(found, numeric, atol=1e-7 * np.abs(numeric).max())
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_the_approximate_curvature_of_cells_is_that_of_its_blocks(kind: str) -> None:
+    model, X, errors, weight = with_cells(kind)
+    rows = as_rows(X, model.offset_, weight, gaps=bool(np.isnan(X).any()), errors=errors)
+    inner, parameters = model._for(rows, model._model), model._parameters()
+    Phi, R = inner.surface.node_features, weight[:, None] * gtm.responsibilities(inner, rows, parameters)
+    beta = np.broadcast_to(parameters.precision, 3)
+    variance = 1.0 / beta + (0.0 if errors is None else errors**2)
+    masses = R.T @ np.where(np.isnan(X), 0.0, 1.0 / variance)
+    alphas = 0.1 * beta  # the default penalty, of every column by its own noise
+    M = np.diag(inner.surface.penalty_mask)
+    full = [Phi.T @ (masses[:, [d]] * Phi) + alphas[d] * M for d in range(3)]
+    determinant = sum(np.linalg.slogdet(block)[1] for block in full)
+    held = int(M.sum())
+    size = alphas @ inner.surface.column_roughness(parameters.weights)
+    total = weight @ gtm.log_likelihood(inner, rows, parameters)
+    expected = total - 0.5 * size - 0.5 * determinant + 0.5 * held * np.log(alphas).sum()
+    assert model.log_evidence(X, sample_weight=weight, errors=errors) == pytest.approx(expected, rel=1e-8)
+    trace = sum(np.trace((b - a * M) @ np.linalg.inv(b)) for a, b in zip(alphas, full, strict=True))
+    assert model.effective_weights(X, sample_weight=weight, errors=errors) == pytest.approx(trace, rel=1e-8)
+
+
+def test_cells_without_gaps_or_errors_are_rows() -> None:
+    X = bent()
+    model, rows, parameters = trained("grid", X)
+    cells = GTM._for(as_rows(X, gaps=True), model)
+    same = as_rows(X, rows.offset, gaps=True)
+    plain, found = (evidence.exact_hessian(*each, parameters) for each in ((model, rows), (cells, same)))
+    np.testing.assert_allclose(found, plain, atol=1e-10 * np.abs(plain).max())
+    for find in evidence.HESSIANS.values():
+        one, other = find(model, rows, parameters), find(cells, same, parameters)
+        assert one.log_determinant(0.7) == pytest.approx(other.log_determinant(0.7), rel=1e-8)
+        assert one.effective(0.7) == pytest.approx(other.effective(0.7), rel=1e-8)
+
+
+def test_units_of_columns_change_nothing_of_a_diagonal_choice() -> None:
+    """Rows in other units have the same evidence but for the change of volume, of all values but the free weights."""
+    X, units = bent(60), np.array([1.0, 10.0, 0.01])
+    gain = []
+    for regularization in (0.05, 0.5):
+        one, other = (
+            GTM(nodes=6, basis=3, noise="diagonal", regularization=regularization, max_iter=30, tol=0).fit(s * X)
+            for s in (np.ones(3), units)
+        )
+        for hessian in ("approximate", "exact"):
+            shift = other.log_evidence(units * X, hessian) - one.log_evidence(X, hessian)
+            assert shift == pytest.approx(-59 * np.log(units).sum(), rel=1e-6)
+        gain.append(one.log_evidence(X))
+    assert gain[0] != gain[1]
+
+
 # ------------------------------------------------------------------------------------- what follows from them
 
 
@@ -294,3 +393,23 @@ def test_alpha_moves_by_a_factor_at_most_and_stops_at_the_cap() -> None:
     assert model._re_estimated(still) == pytest.approx(10 * state.prior_precision)
     largest = state.bent.eigenvalues.max()
     assert model._re_estimated(still._replace(prior_precision=1e9 * largest)) == pytest.approx(1e3 * largest)
+
+
+def test_noise_that_is_not_independent_is_refused() -> None:
+    class Other:
+        floor = 1.0
+
+    plain = GTM(nodes=6, basis=3, max_iter=2, tol=0).fit(bent())._model
+    with pytest.raises(InvalidParameterError, match="independent from cell to cell, got Other"):
+        evidence.refuse_dependent_cells(gtm.GTMModel(plain.surface, Other(), plain.penalty))  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameterError, match="columns with noise of their own do not share"):
+        GTM(prior_precision="evidence", noise="diagonal").fit(bent())
+
+
+def test_gaps_at_random_leave_prior_and_noise_where_they_were() -> None:
+    X = datasets.make_thesis_surface(400, rng=0).X
+    holes = np.where(np.random.default_rng(0).uniform(size=X.shape) < 0.1, np.nan, X)
+    whole, gappy = (GTM(nodes=12, basis=4, prior_precision="evidence").fit(each) for each in (X, holes))
+    assert gappy.prior_precision_ == pytest.approx(whole.prior_precision_, rel=0.2)
+    assert gappy.noise_variance_ == pytest.approx(whole.noise_variance_, rel=0.2)
+    assert gappy.history_["objective"][-1] == pytest.approx(gappy.log_evidence(holes) / 400, rel=1e-9)

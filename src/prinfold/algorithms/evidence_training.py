@@ -14,11 +14,12 @@ import numpy as np
 
 from prinfold._arrays import Rows, blas_on_one_thread
 from prinfold.algorithms import gtm
-from prinfold.algorithms.evidence import Curvature, approximate_block, curvature, log_evidence, refuse_other_noise
+from prinfold.algorithms.evidence import Curvature, Prior, curvature_of_sums, log_evidence, refuse_dependent_cells
 from prinfold.algorithms.noise import Parameters, Statistics
 from prinfold.algorithms.penalties import ConstantPenalty, PriorPenalty
 from prinfold.algorithms.pruning import Hint
 from prinfold.algorithms.starts import Start, warmed_up
+from prinfold.exceptions import InvalidParameterError
 
 FIRST_STRENGTH = 0.1
 """λ = α/β to begin with, and of the plain steps before."""
@@ -67,7 +68,12 @@ class EvidenceModel(gtm.GTMModel):
     """
 
     def __post_init__(self) -> None:
-        refuse_other_noise(self)
+        refuse_dependent_cells(self)
+        if getattr(self.noise, "floors", None) is not None:
+            raise InvalidParameterError(
+                "prior_precision='evidence' finds one precision for all weights, which columns with noise of their own "
+                "do not share; give a regularization, and choose among several by log_evidence"
+            )
 
     @property
     def monotone(self) -> bool:
@@ -100,8 +106,8 @@ class EvidenceModel(gtm.GTMModel):
 
     def _look(self, rows: Rows, parameters: Parameters, alpha: float, hint: Hint) -> EvidenceState:
         statistics, hint = gtm.e_step(self, rows, parameters, hint)
-        block = approximate_block(self.surface, statistics.mass, parameters.level)
-        bent = curvature(block, self.surface.penalty_mask, rows.n_columns)
+        alike = Prior(alpha, np.ones(rows.n_columns))
+        bent = curvature_of_sums(self.surface, statistics, parameters, alike)
         return EvidenceState(parameters, statistics, hint, alpha, bent)
 
     def _re_estimated(self, state: EvidenceState) -> float:

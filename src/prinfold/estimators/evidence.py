@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import as_rows
 from prinfold._typing import FloatArray
-from prinfold._validate import Constraint, check_weight, nothing, one_of, real, weighty_rows
+from prinfold._validate import Constraint, check_errors, check_weight, has_gaps, nothing, one_of, real, weighty_rows
 from prinfold.algorithms import evidence, gtm
 from prinfold.algorithms.evidence_training import FIRST_STRENGTH, EvidenceModel, after_plain_steps
 from prinfold.algorithms.penalties import ConstantPenalty, Penalty
@@ -40,7 +40,9 @@ class EvidenceVerbs(TrainedFamily):
         beta = self._parameters().level
         return float(self._model.penalty.strength(beta) * beta)
 
-    def log_evidence(self, X: Any, hessian: str = "approximate", sample_weight: Any = None) -> float:
+    def log_evidence(
+        self, X: Any, hessian: str = "approximate", sample_weight: Any = None, *, errors: Any = None
+    ) -> float:
         """Log probability of the training rows with the weights integrated out, thesis (5.17).
 
         It trades fit against flexibility without rows held out: models fitted to the same rows compare by it,
@@ -57,16 +59,20 @@ class EvidenceVerbs(TrainedFamily):
             next to nothing, or exactly (A.13), a matrix of as many rows and columns as the model has weights.
         sample_weight : array-like of shape (n,), default=None
             The weights of the rows that the model was fitted with.
+        errors : array-like of shape (n, D) or (n,), default=None
+            The known standard deviations of cells or rows that it was fitted with.
 
         Returns
         -------
         float
         """
-        bent, log_likelihood = self._bent(X, hessian, sample_weight)
-        roughness = self._model.surface.roughness(self.weights_)
+        bent, log_likelihood = self._bent(X, hessian, sample_weight, errors)
+        roughness = self._prior().roughness(self._model.surface, self.weights_)
         return evidence.log_evidence(log_likelihood, self.prior_precision_, roughness, bent)
 
-    def effective_weights(self, X: Any, hessian: str = "approximate", sample_weight: Any = None) -> float:
+    def effective_weights(
+        self, X: Any, hessian: str = "approximate", sample_weight: Any = None, *, errors: Any = None
+    ) -> float:
         """How many of the weights the rows determine, thesis (5.21); the prior decides the others.
 
         Parameters
@@ -77,30 +83,40 @@ class EvidenceVerbs(TrainedFamily):
             As in :meth:`log_evidence`.
         sample_weight : array-like of shape (n,), default=None
             The weights of the rows that the model was fitted with.
+        errors : array-like of shape (n, D) or (n,), default=None
+            The known standard deviations of cells or rows that it was fitted with.
 
         Returns
         -------
         float
             Between 0 and the number of weights, M times D.
         """
-        return self._bent(X, hessian, sample_weight)[0].effective(self.prior_precision_)
+        return self._bent(X, hessian, sample_weight, errors)[0].effective(self.prior_precision_)
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _bent(self, X: Any, hessian: str, sample_weight: Any) -> tuple[evidence.Curvature, float]:
+    def _prior(self) -> evidence.Prior:
+        """The prior of the weights; one that was found is the same for all columns."""
+        if "prior_precision" in self.history_:
+            return evidence.Prior(self.prior_precision_, np.ones(self.n_features_in_))
+        return evidence.prior_of(self._model, self._parameters())
+
+    def _bent(self, X: Any, hessian: str, sample_weight: Any, errors: Any) -> tuple[evidence.Curvature, float]:
         """Curvature of the log-likelihood of rows in the weights, and that log-likelihood."""
         if hessian not in evidence.HESSIANS:
             raise InvalidParameterError(f"hessian must be one of {', '.join(evidence.HESSIANS)}, got {hessian!r}")
         table = self._table(X)
-        evidence.refuse_other_noise(self._model)
-        weight = check_weight(sample_weight, table)
+        evidence.refuse_dependent_cells(self._model)
+        weight, known = check_weight(sample_weight, table), check_errors(errors, table)
         kept = weighty_rows(weight, min_rows=1)
         if kept is not None:
             table, weight = table[kept], np.asarray(weight)[kept]
-        rows = as_rows(table, self.offset_, weight, width=self._room * self.latent_.n_nodes)
-        parameters = self._parameters()
-        log_likelihood = gtm.e_step(self._model, rows, parameters, Hint())[0].log_likelihood
-        return evidence.HESSIANS[hessian](self._model, rows, parameters), log_likelihood
+            known = None if known is None else known[kept]
+        width = self._room * self.latent_.n_nodes
+        rows = as_rows(table, self.offset_, weight, width=width, gaps=has_gaps(table), errors=known)
+        model, parameters = self._for(rows, self._model), self._parameters()
+        log_likelihood = gtm.e_step(model, rows, parameters, Hint())[0].log_likelihood
+        return evidence.HESSIANS[hessian](model, rows, parameters), log_likelihood
 
     def _penalty(self) -> Penalty:
         if self.prior_precision != "evidence":
@@ -115,7 +131,6 @@ class EvidenceVerbs(TrainedFamily):
         """The model itself, or one that is trained by the evidence where that is asked for."""
         if self.prior_precision != "evidence" or isinstance(self.basis, GaussianProcess):  # which follows it anyway
             return model
-        evidence.refuse_other_noise(model)
         return EvidenceModel(model.surface, model.noise, model.penalty)
 
     def _start(self, job: Job, places: FloatArray | None) -> Start:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -14,13 +15,14 @@ import numpy as np
 from sklearn.base import clone
 
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold._validate import as_generator, check_table, check_weight, integer, weighty_rows
+from prinfold._validate import as_generator, integer
 from prinfold.estimators.gtm import GTM
 from prinfold.estimators.selection import standard_error
 from prinfold.exceptions import InvalidParameterError
 from prinfold.loops import StopReason
 from prinfold.select.choices import Choice, remarks
 from prinfold.select.criteria import CRITERIA, Criterion
+from prinfold.select.samples import Sample, sample_of
 
 __all__ = ["Choice", "choose"]
 
@@ -37,6 +39,7 @@ def choose(
     folds: int = 5,
     simplest: bool = False,
     sample_weight: Any = None,
+    errors: Any = None,
     n_jobs: int | None = None,
     rng: RandomState = None,
 ) -> Choice:
@@ -45,7 +48,7 @@ def choose(
     Parameters
     ----------
     X : array-like of shape (n, D)
-        Rows.
+        Rows; cells may be missing where the model takes that.
     grid : mapping or list of mappings, default=None
         Values to try for each setting, by its name as the model has it: ``width``, ``basis``, ``regularization``,
         ``prior_precision``, ``n_components``, ``nodes`` or any other. A list of mappings is tried one after the other.
@@ -63,6 +66,8 @@ def choose(
         of the best by no more than one standard error of the difference, over the folds.
     sample_weight : array-like of shape (n,), default=None
         Weights of the rows.
+    errors : array-like of shape (n, D) or (n,), default=None
+        Known standard deviations of cells or rows, for models that take them.
     n_jobs : int, default=None
         Fits that run at the same time, in processes of their own by joblib; None is one, here.
     rng : int or numpy.random.Generator, default=None
@@ -84,14 +89,17 @@ def choose(
     """
     given = GTM(prior_precision="evidence") if model is None else model
     candidates = _candidates({"width": _WIDTHS} if grid is None else grid, given)
-    job = _prepared(X, given, by, folds, sample_weight, as_generator(0 if rng is None else rng))
+    rows = sample_of(X, given, sample_weight, errors)
+    job = _prepared(given, rows, by, folds, as_generator(0 if rng is None else rng))
     tasks = [(settings, part) for settings in candidates for part in range(len(job.parts))]
     trials = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(job.attempt)(*task) for task in tasks)
     each = [trials[i : i + len(job.parts)] for i in range(0, len(trials), len(job.parts))]
     table, scores = _tabulated(each, job.fold_weights)
     chosen = _best(table, scores, job.fold_weights, simplest and len(job.parts) > 1)
     found = Choice(candidates, job.criterion.words, table, scores, chosen, None)
-    fitted = configured(job.model, found.settings).fit(X, sample_weight=sample_weight)
+    fitted = configured(job.model, found.settings).fit(
+        X, sample_weight=sample_weight, **({} if errors is None else {"errors": errors})
+    )
     return replace(found, model=fitted, notes=tuple(remarks(found, job.fold_weights)))
 
 
@@ -115,21 +123,16 @@ def _several(values: Any) -> list[Any]:
     return values.tolist() if isinstance(values, np.ndarray) and values.ndim == 1 else [values]
 
 
-def _prepared(X: Any, model: Any, by: str, folds: int, sample_weight: Any, rng: np.random.Generator) -> Job:
+def _prepared(model: Any, rows: Sample, by: str, folds: int, rng: np.random.Generator) -> Job:
     if by not in CRITERIA:
         raise InvalidParameterError(f"by must be one of {', '.join(map(repr, CRITERIA))}, got {by!r}")
     if not integer(2).test(folds):
         raise InvalidParameterError(f"folds must be {integer(2).words}, got {folds!r}")
-    table: Any = check_table(clone(model), X, reset=True, min_rows=2, accept_sparse=True)
-    weight = check_weight(sample_weight, table)
-    kept = weighty_rows(weight, min_rows=2)
-    if kept is not None and weight is not None:
-        table, weight = table[kept], weight[kept]
     criterion = CRITERIA[by](folds)
-    parts = criterion.parts(table, rng)
+    parts = criterion.parts(rows.X, rng)
     if model.get_params(deep=False).get("random_state", 0) is None:  # so that all candidates begin alike
         model = clone(model).set_params(random_state=int(rng.integers(2**31)))
-    return Job(model, criterion, table, weight, parts)
+    return Job(model, criterion, rows, parts)
 
 
 # ------------------------------------------------------------------------------------------------- the fits
@@ -150,15 +153,8 @@ class Job:
 
     model: Any
     criterion: Criterion
-    table: Any
-    weight: FloatArray | None
-    parts: list[tuple[IntArray | None, IntArray | None]] = field(default_factory=list)
-
-    def rows(self, part: IntArray | None) -> tuple[Any, FloatArray | None]:
-        """Some rows with their weights."""
-        if part is None:
-            return self.table, self.weight
-        return self.table[part], None if self.weight is None else self.weight[part]
+    rows: Sample
+    parts: list[tuple[IntArray | None, IntArray | None]]
 
     def attempt(self, settings: Mapping[str, Any], part: int) -> Trial:
         """Fit one candidate to one part; whatever goes wrong is its own affair."""
@@ -166,12 +162,12 @@ class Job:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the model that is chosen says what is to be said of it
             try:
-                X, weight = self.rows(fitted_to)
-                model = configured(self.model, settings).fit(X, sample_weight=weight)
+                seen = self.rows.part(fitted_to)
+                model = configured(self.model, settings).fit(seen.X, sample_weight=seen.weight, **seen.options)
                 if model.stop_reason_ is StopReason.INTERRUPTED:
                     raise KeyboardInterrupt
-                score = self.criterion.score(model, *self.rows(scored_on))
-                row = _row(model, X, weight)
+                score = self.criterion.score(model, self.rows.part(scored_on))
+                row = _row(model, seen)
             except Exception as error:  # one candidate of many: its row says what happened
                 failed = f"{type(error).__name__}: {error}"
                 return Trial(np.nan, dict.fromkeys(_COLUMNS, np.nan), time.perf_counter() - clock, failed)
@@ -180,8 +176,7 @@ class Job:
     @property
     def fold_weights(self) -> FloatArray:
         """(F,) total weight of the rows that each part is scored on."""
-        held = (self.rows(scored_on) for _, scored_on in self.parts)
-        return np.array([X.shape[0] if weight is None else weight.sum() for X, weight in held], dtype=float)
+        return np.array([self.rows.part(scored_on).total for _, scored_on in self.parts])
 
 
 def configured(model: Any, settings: Mapping[str, Any]) -> Any:
@@ -197,16 +192,17 @@ def configured(model: Any, settings: Mapping[str, Any]) -> Any:
 _COLUMNS = ("log_likelihood", "noise_variance", "prior_precision", "effective", "n_weights")
 
 
-def _row(model: Any, X: Any, weight: FloatArray | None) -> dict[str, float]:
+def _row(model: Any, rows: Sample) -> dict[str, float]:
     """What the table says of a fitted model; what it does not have is no number."""
     row = dict.fromkeys(_COLUMNS, np.nan)
-    row["log_likelihood"] = float(np.average(model.score_samples(X), weights=weight))
+    row["log_likelihood"] = float(np.average(model.score_samples(rows.X, **rows.options), weights=rows.weight))
     row["noise_variance"] = float(np.mean(getattr(model, "noise_variance_", np.nan)))
     if hasattr(model, "weights_"):
         row["n_weights"] = float(np.size(model.weights_))
     if hasattr(model, "effective_weights"):
         row["prior_precision"] = model.prior_precision_
-        row["effective"] = model.effective_weights(X, sample_weight=weight)
+        with suppress(InvalidParameterError):  # of some noise nobody knows how many weights it determines
+            row["effective"] = model.effective_weights(rows.X, sample_weight=rows.weight, **rows.options)
     return row
 
 

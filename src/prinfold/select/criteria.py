@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from prinfold._arrays import dense
-from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold._typing import IntArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.select.samples import Sample, split_rows
 
 _MOST_WEIGHTS = 10_000
 """Weights beyond which the exact Hessian is refused: it would take a gigabyte, and its eigenvalues an hour."""
@@ -23,10 +23,10 @@ class Criterion(Protocol):
     def words(self) -> str:
         """Its name in a sentence."""
 
-    def parts(self, table: Any, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
+    def parts(self, X: Any, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
         """Rows to fit and rows to score, for each fit of a candidate; None is all of them."""
 
-    def score(self, model: Any, X: Any, weight: FloatArray | None) -> float:
+    def score(self, model: Any, rows: Sample) -> float:
         """Nats per row."""
 
 
@@ -40,10 +40,10 @@ class Evidence:
     def words(self) -> str:
         return f"the evidence with the {self.hessian} Hessian"
 
-    def parts(self, table: Any, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
+    def parts(self, X: Any, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
         return [(None, None)]
 
-    def score(self, model: Any, X: Any, weight: FloatArray | None) -> float:
+    def score(self, model: Any, rows: Sample) -> float:
         if not hasattr(model, "log_evidence"):
             name = type(model).__name__
             raise InvalidParameterError(f"{name} has no log_evidence; choose its settings with by='held-out'")
@@ -52,8 +52,8 @@ class Evidence:
                 f"the exact Hessian of {model.weights_.size} weights is too large (the most is {_MOST_WEIGHTS}); "
                 "use by='approximate' or by='held-out', or fewer basis functions"
             )
-        total = len(X) if weight is None else float(weight.sum())
-        return float(model.log_evidence(X, self.hessian, sample_weight=weight)) / total
+        found = model.log_evidence(rows.X, self.hessian, sample_weight=rows.weight, **rows.options)
+        return float(found) / rows.total
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,12 @@ class HeldOut:
     def words(self) -> str:
         return f"the likelihood of rows held out, in {self.folds} folds"
 
-    def parts(self, table: Any, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
-        fold = split_rows(table, self.folds, rng)
+    def parts(self, X: Any, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
+        fold = split_rows(X, self.folds, rng)
         return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(self.folds)]
 
-    def score(self, model: Any, X: Any, weight: FloatArray | None) -> float:
-        return float(np.average(model.score_samples(X), weights=weight))
+    def score(self, model: Any, rows: Sample) -> float:
+        return float(np.average(model.score_samples(rows.X, **rows.options), weights=rows.weight))
 
 
 CRITERIA: dict[str, Callable[[int], Criterion]] = {
@@ -80,16 +80,3 @@ CRITERIA: dict[str, Callable[[int], Criterion]] = {
     "held-out": HeldOut,
 }
 """Name → how candidates are scored, given a number of folds."""
-
-
-def split_rows(table: Any, n_folds: int, rng: np.random.Generator) -> IntArray:
-    """(n,) fold of each row, by what is in it: order does not matter, and equal rows share a fold."""
-    keys = [dense(table[i : i + 1]).tobytes() for i in range(table.shape[0])]
-    rank = {key: i for i, key in enumerate(sorted(set(keys)))}
-    if len(rank) < 2 * n_folds:
-        raise InvalidDataError(
-            f"{n_folds} folds need at least {2 * n_folds} different rows, got {len(rank)}; use fewer folds, "
-            "or choose by the evidence"
-        )
-    fold = rng.permutation(len(rank)) % n_folds
-    return np.asarray(fold[[rank[key] for key in keys]])
