@@ -30,6 +30,7 @@ _PUBLIC = {
     "NearestSurfaceClassifier": "estimators.nearest",
     "PPS": "estimators.pps",
     "RatioDensity": "algorithms.mixture_density",
+    "StudentNoise": "algorithms.noise_models",
     "UKR": "estimators.ukr",
     "choose": "select",
     "denoise_signal": "algorithms.signals",
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
     from prinfold.algorithms.densities import Density, Derivatives, KernelDensity
     from prinfold.algorithms.mixture_density import MixtureDensity, RatioDensity
-    from prinfold.algorithms.noise_models import DiagonalNoise
+    from prinfold.algorithms.noise_models import DiagonalNoise, StudentNoise
     from prinfold.algorithms.process import GaussianProcess
     from prinfold.algorithms.signals import DenoisedSignal, denoise_signal
     from prinfold.algorithms.thresholds import Contour
@@ -85,6 +86,7 @@ __all__ = [
     "ModeClustering",
     "NearestSurfaceClassifier",
     "RatioDensity",
+    "StudentNoise",
     "__version__",
     "choose",
     "datasets",

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from prinfold import GTM, KMM, PPS, UKR, Contour, DensityRidge, GaussianProcess, HarmonicBasis
+from prinfold import GTM, KMM, PPS, UKR, Contour, DensityRidge, GaussianProcess, HarmonicBasis, StudentNoise
 from prinfold.latent import Points
 
 
@@ -86,6 +86,14 @@ CASES = [
     Case("GTM-evidence", _gtm(nodes=8, basis=4, prior_precision="evidence"), _GTM - {"monotone"}, 2, 2),
     Case("GTM-biased", _gtm(nodes=8, basis=4, regularization=0.5, penalise_bias=True), _GTM, 2, 2),
     Case("GTM-diagonal", _gtm(nodes=8, basis=4, noise="diagonal"), _OWN_UNITS | {"open"}, 2, 2),
+    Case("GTM-student", _gtm(nodes=8, basis=4, noise="student"), _GTM | {"open"}, 2, 2),
+    Case(
+        "GTM-student-own",
+        _gtm(nodes=8, basis=4, noise=StudentNoise(3.0, columns="own")),
+        _OWN_UNITS | {"open"},
+        2,
+        2,
+    ),
     Case("GTM-line", _gtm(n_components=1, nodes=16, basis=5, latent="line"), _GTM | {"open"}, 1, 1),
     Case("GTM-grid3", _gtm(n_components=3, nodes=4, basis=2), _GTM | {"open"}, 3, 3),
     Case("GTM-circle", _gtm(n_components=1, nodes=16, basis=6, latent="circle"), _GTM, 1, 1),

@@ -102,11 +102,11 @@ class CellStatistics:
     total: float
 
     def __add__(self, other: CellStatistics) -> CellStatistics:
-        return CellStatistics(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     def scale(self, factor: float) -> CellStatistics:
         """All sums times ``factor``."""
-        return CellStatistics(*(factor * getattr(self, f.name) for f in fields(self)))
+        return type(self)(*(factor * getattr(self, f.name) for f in fields(self)))
 
 
 @dataclass

@@ -310,6 +310,17 @@ def mode_distance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatA
     return _per_row(model, rows, parameters, apart, ())
 
 
+def row_scales(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
+    """(n,) posterior mean of what a noise with tails multiplies the precision of each row by, its first layer."""
+
+    def expected(posterior: Posterior, near: IntArray | None) -> FloatArray:
+        assert posterior.layers is not None
+        scale: FloatArray = posterior.layers[0]
+        return np.asarray(np.einsum("nk,nk->n", posterior.relative, scale) / posterior.total)
+
+    return _per_row(model, rows, parameters, expected, ())
+
+
 def _weights(posterior: Posterior) -> FloatArray:
     return posterior.relative / posterior.total[:, None]
 

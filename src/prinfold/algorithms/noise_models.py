@@ -7,15 +7,18 @@ need no settings.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold._validate import Constraint, nothing, one_of, real
 from prinfold.algorithms.cell_noise import CellNoise
 from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Noise
+from prinfold.algorithms.student_noise import MOST_DF, StudentCells
+from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 
 
@@ -41,10 +44,21 @@ def spread_of_model(variance: float, n_columns: int) -> Spread:
 
 
 class NoiseRecipe(Protocol):
-    """A noise model independent of the data until made."""
+    """A noise model independent of the data until made.
+
+    One that is ``robust`` expects outliers, and neither the origin nor the start is then led by them.
+    """
 
     def make(self, surface: BasisMap, spread: Spread) -> Noise:
         """The noise about a surface in data of that spread."""
+
+
+def check_recipe(recipe: NoiseRecipe, **constraints: Constraint) -> None:
+    """Refuse settings that cannot be."""
+    for name, constraint in constraints.items():
+        value = getattr(recipe, name)
+        if not constraint.test(value):
+            raise InvalidParameterError(f"{type(recipe).__name__}: {constraint.refusal(name, value)}")
 
 
 @storable
@@ -65,5 +79,35 @@ class DiagonalNoise:
         return CellNoise(spread.floor, spread.floors, spread.scale)
 
 
-NOISES: dict[str, NoiseRecipe] = {"isotropic": PlainNoise(), "diagonal": DiagonalNoise()}
+@storable
+@dataclass(frozen=True)
+class StudentNoise:
+    """Noise with heavy tails: a Student t about each node, for data with outliers.
+
+    Parameters
+    ----------
+    df : float, default=None
+        Degrees of freedom ν of the t; None learns them. 1 is a Cauchy distribution, and large ones are normal.
+    min_df : float, default=1.0
+        Fewest degrees of freedom where they are learned.
+    columns : {"shared", "own"}, default="shared"
+        Whether all columns have one scale, or each has its own.
+    """
+
+    df: float | None = None
+    min_df: float = 1.0
+    columns: str = "shared"
+    robust: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        within = Constraint(lambda v: real(0, above=True).test(v) and v <= MOST_DF, f"above 0 and at most {MOST_DF:g}")
+        check_recipe(self, df=nothing | real(0, above=True), min_df=within, columns=one_of(("shared", "own")))
+
+    def make(self, surface: BasisMap, spread: Spread) -> Noise:
+        bounds = float(self.min_df), MOST_DF
+        floors, scale = (spread.floors, spread.scale) if self.columns == "own" else (None, None)
+        return StudentCells(spread.floor, floors, scale, None if self.df is None else float(self.df), bounds)
+
+
+NOISES: dict[str, NoiseRecipe] = {"isotropic": PlainNoise(), "diagonal": DiagonalNoise(), "student": StudentNoise()}
 """Noise models that need no settings."""

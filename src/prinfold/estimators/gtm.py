@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from prinfold._typing import RandomState
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._arrays import Rows
+from prinfold._typing import FloatArray, RandomState
 from prinfold._validate import Constraint, one_of
 from prinfold.algorithms import gtm
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters
-from prinfold.algorithms.noise_models import NOISES, Spread
+from prinfold.algorithms.noise_models import NOISES, NoiseRecipe, Spread
+from prinfold.algorithms.starts import Start
+from prinfold.algorithms.steady import among_outliers, spatial_median, tempered
+from prinfold.algorithms.student_noise import StudentCells
 from prinfold.estimators.bands import BandVerbs
 from prinfold.estimators.training import Job
-from prinfold.exceptions import CorruptModelFileError
+from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
 from prinfold.files import storable
+from prinfold.initialise import column_variances
 
 
 @storable
@@ -50,8 +59,8 @@ class GTM(BandVerbs):
     noise_floor : float, default=1e-6
         Smallest noise variance, relative to the mean variance of a column.
     noise : str or noise model, default="isotropic"
-        How rows scatter about the surface: ``"isotropic"``, ``"diagonal"`` (a variance for each column), or an
-        object such as :class:`~prinfold.DiagonalNoise`.
+        How rows scatter about the surface: ``"isotropic"``, ``"diagonal"`` (a variance for each column),
+        ``"student"`` (heavy tails, for outliers), or an object such as :class:`~prinfold.StudentNoise`.
     init : str or array of shape (n, Q), default="pca"
         ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, or latent
         coordinates of the rows.
@@ -76,11 +85,11 @@ class GTM(BandVerbs):
     weights_ : ndarray of shape (M, D)
         Weights of the basis functions, about ``offset_``.
     offset_ : ndarray of shape (D,)
-        Mean of the training rows.
+        Mean of the training rows; with Student noise their spatial median.
     noise_variance_ : float
-        Variance 1/β of the noise, on average where it has several.
+        Variance 1/β of the noise, on average where it has several; of Student noise the square of its scale.
     noise_parameters_ : dict
-        What else the noise has: ``variances`` (D,) of diagonal noise.
+        What else the noise has: ``variances`` (D,) of diagonal noise; ``df`` of Student noise.
     prior_precision_ : float
         Precision α of the prior on the weights, given, found, or λβ of a constant λ.
     node_mass_ : ndarray of shape (K,)
@@ -162,9 +171,61 @@ class GTM(BandVerbs):
         self.random_state = random_state
         self.verbose = verbose
 
+    def outlier_weights(self, X: Any, *, errors: Any = None) -> FloatArray:
+        """How much each row counts beside one on the surface, with Student noise: little for an outlier.
+
+        The expected scale u of a row given what was measured of it, averaged over the nodes by their posterior
+        weights: about 1 for rows that scatter as the noise does, and falling with the square of the distance from the
+        surface. It is what the row's responsibilities were multiplied by in training.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Above 0 and at most 1 + D/df, with D the number of cells that were measured.
+        """
+        check_is_fitted(self)
+        if not isinstance(self._model.noise, StudentCells):
+            raise InvalidParameterError(
+                f"a GTM with noise={self.noise!r} has no outlier weights: its rows all count alike; "
+                "fit one with noise='student'"
+            )
+        return self._ask(gtm.row_scales, X, errors)
+
+    def _recipe(self) -> NoiseRecipe:
+        found: NoiseRecipe = NOISES[self.noise] if isinstance(self.noise, str) else self.noise
+        return found
+
     def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
-        recipe = NOISES[self.noise] if isinstance(self.noise, str) else self.noise
-        return self._following(gtm.GTMModel(surface, recipe.make(surface, spread), self._penalty()))
+        return self._following(gtm.GTMModel(surface, self._recipe().make(surface, spread), self._penalty()))
+
+    # Where the noise expects outliers, they decide neither on the origin, nor on how far data spread, nor on the start.
+
+    def _settled(self, rows: Rows) -> Rows:
+        return replace(rows, offset=spatial_median(self._in_units(rows))) if self._is_robust() else rows
+
+    def _spread(self, rows: Rows) -> Spread:
+        held = replace(rows, weight=tempered(self._in_units(rows)).weight) if self._is_robust() else rows
+        return super()._spread(held)
+
+    def _in_units(self, rows: Rows) -> Rows:
+        """The rows in units of their columns, where each has a scale of its own."""
+        if getattr(self._recipe(), "columns", "shared") == "shared":
+            return rows
+        unit = np.sqrt(column_variances(rows))
+        return replace(rows, scale=np.where(unit > 0, unit, 1.0))
+
+    def _start(self, job: Job, places: FloatArray | None) -> Start:
+        start = super()._start(job, places)
+        return among_outliers(start) if self._is_robust() else start
+
+    def _is_robust(self) -> bool:
+        return bool(getattr(self._recipe(), "robust", False))
 
     def _attributes(self, job: Job, parameters: Parameters) -> dict[str, Any]:
         kept = job.model.noise.keep(parameters)

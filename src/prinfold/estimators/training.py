@@ -189,10 +189,15 @@ class TrainedFamily(GTMFamily):
         latent = make_latent(self.latent, self.nodes, self.n_components, total)
         basis = make_basis(self.basis, self.width, self.penalise_bias, latent)
         rows = as_rows(table, offset, weight, width=self._room * latent.n_nodes, gaps=gaps, errors=errors)
+        rows = self._settled(rows)
         model = self._for(rows, self._make_model(BasisMap(latent, basis.bind(latent)), self._spread(rows)))
         penalised = self.regularization is not None or self.prior_precision not in (None, "evidence")
         unit = float(column_variances(rows).mean())
         return Job(with_process_prior(model, basis, unit, penalised=penalised), rows, basis)
+
+    def _settled(self, rows: Rows) -> Rows:
+        """The rows about an origin that suits the noise."""
+        return rows
 
     def _spread(self, rows: Rows) -> Spread:
         scale = np.sqrt(column_variances(rows))
