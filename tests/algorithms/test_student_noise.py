@@ -350,3 +350,13 @@ def test_files_keep_the_tails(tmp_path):
 def test_settings_that_cannot_be_are_refused(settings, words):
     with pytest.raises(InvalidParameterError, match=words):
         StudentNoise(**settings)
+
+
+def test_discs_of_no_size_are_not_drawn():
+    pytest.importorskip("matplotlib")
+    from prinfold import plot
+
+    table = datasets.make_half_circle(60, rng=0).X
+    model = GTM(1, nodes=10, noise=StudentNoise(df=1)).fit(table)
+    with pytest.raises(InvalidParameterError, match=r"no standard deviation to draw discs of; set noise=StudentNoise"):
+        plot.surface(model, table, noise=True)

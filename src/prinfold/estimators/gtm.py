@@ -224,6 +224,12 @@ class GTM(BandVerbs):
         start = super()._start(job, places)
         return among_outliers(start) if self._is_robust() else start
 
+    def _row_weights(self, rows: Rows) -> FloatArray | None:
+        if not isinstance(self._model.noise, StudentCells):
+            return rows.weight
+        scale = np.minimum(gtm.row_scales(self._model, rows, self._parameters()), 1.0)
+        return np.asarray(scale if rows.weight is None else scale * rows.weight)
+
     def _is_robust(self) -> bool:
         return bool(getattr(self._recipe(), "robust", False))
 

@@ -312,7 +312,7 @@ class TrainedFamily(GTMFamily):
             words = f"{M} basis functions for {K} nodes leave most weights undetermined"
             self._say(f"{words}; use fewer basis functions or more nodes", DegenerateWarning)
         far = gtm.mode_distance(self._model, rows, self._parameters()) > _FAR_MODE * self.latent_.spacing
-        share = float(np.average(far, weights=rows.weight))
+        share = float(np.average(far, weights=self._row_weights(rows)))
         if share > _MANY_ROWS:
             self._say(
                 f"For {share:.0%} of the rows the posterior mean lies over {_FAR_MODE:g} node spacings from the mode: "
@@ -320,6 +320,10 @@ class TrainedFamily(GTMFamily):
                 "before trusting their coordinates, use posterior_mode for them, or try another init or fewer nodes.",
                 MultimodalWarning,
             )
+
+    def _row_weights(self, rows: Rows) -> FloatArray | None:
+        """How much each row counted in the end."""
+        return rows.weight
 
     def _cautions(self) -> list[str]:
         """What a member of the family has to say of its noise besides."""

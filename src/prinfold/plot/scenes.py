@@ -283,7 +283,13 @@ def _draw_noise(ax: Any, fitted: Fitted, view: View) -> None:
     from matplotlib.collections import EllipseCollection
 
     centre = view(fitted.points(fitted.latent.nodes))
-    ellipses = noise_ellipses(fitted.model.noise_covariance(view.axes))
+    covariance = fitted.model.noise_covariance(view.axes)
+    if not np.isfinite(covariance).all():
+        raise InvalidParameterError(
+            "noise with two degrees of freedom or fewer has no standard deviation to draw discs of; "
+            "set noise=StudentNoise(min_df=3) or leave the discs out"
+        )
+    ellipses = noise_ellipses(covariance)
     # One flat tint without edges, so that overlapping discs read as the tube that they make up.
     discs = EllipseCollection(
         *ellipses, units="xy", offsets=centre, offset_transform=ax.transData,
