@@ -188,3 +188,45 @@ def test_bands_hold_the_truth_as_often_as_they_say():
 def test_curvature_that_is_rounding_or_negative_is_left_to_the_prior():
     root = surface_bands.inverse_root(np.diag([4.0, 1e-20, -1.0]), 0.25)
     assert_allclose(root @ root.T, np.diag([0.25, 4.0, 4.0]), atol=1e-12)
+
+
+def column_std(model, mass, variance, column):
+    """The dense formula for one column."""
+    Phi, phi = model._model.surface.node_features, model._model.surface.basis.features(PLACES)
+    H = Phi.T @ np.diag(mass) @ Phi / variance + np.diag(0.1 / variance * model._model.surface.penalty_mask)
+    return np.sqrt(np.einsum("nm,mk,nk->n", phi, np.linalg.inv(H), phi))
+
+
+def test_columns_with_noise_of_their_own_have_bands_of_their_own():
+    X = wave() * [1.0, 3.0]
+    model = GTM(1, nodes=25, basis=6, noise="diagonal", max_iter=200).fit(X)
+    assert model.node_mass_.shape == (25,)
+    found, variances = model.surface_std(PLACES), model.noise_parameters_["variances"]
+    for d in range(2):
+        assert_allclose(found[:, d], column_std(model, model.node_mass_, variances[d], d), rtol=1e-7)
+    assert_allclose(model.surface_covariance(PLACES)[:, 0, 1], 0.0)
+    with pytest.raises(InvalidParameterError, match="isotropic noise"):
+        model.surface_std(PLACES, X=X, hessian="exact")
+
+
+@pytest.mark.parametrize("basis", [6, GaussianProcess(0.5, 1.0)])
+def test_gaps_and_errors_widen_the_band_of_their_column(basis, tmp_path):
+    X, rng = wave(), np.random.default_rng(5)
+    holed = np.where((rng.random(X.shape) < 0.5) & [False, True], np.nan, X)
+    model = GTM(1, nodes=25, basis=basis, max_iter=200).fit(holed)
+    assert model.node_mass_.shape == (25, 2)
+    found = model.surface_std(PLACES)
+    assert (found[:, 1] > found[:, 0]).all()
+    assert_allclose(model.surface_std(PLACES, X=holed), found, rtol=1e-5)
+    if basis == 6:
+        assert_allclose(found[:, 1], column_std(model, model.node_mass_[:, 1], model.noise_variance_, 1), rtol=1e-7)
+    model.save(tmp_path / "m.prinfold")
+    assert load(tmp_path / "m.prinfold").node_mass_.shape == (25, 2)
+    noisy = GTM(1, nodes=25, basis=basis, max_iter=200).fit(X, errors=np.tile([0.0, 0.5], (len(X), 1)))
+    assert (noisy.surface_std(PLACES)[:, 1] > noisy.surface_std(PLACES)[:, 0]).all()
+
+
+def test_other_noise_is_refused(model, monkeypatch):
+    monkeypatch.setattr("prinfold.estimators.bands.IsotropicNoise", str)
+    with pytest.raises(InvalidParameterError, match="not known for IsotropicNoise"):
+        model.surface_std(PLACES)

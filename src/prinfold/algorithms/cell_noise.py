@@ -295,3 +295,10 @@ class CellNoise:
     def _variances(self, parameters: Parameters, n_columns: int) -> FloatArray:
         """(D,) the variance of the noise in each column."""
         return np.array(np.broadcast_to(1.0 / np.asarray(parameters.precision), n_columns))
+
+
+def node_masses(sums: Any) -> FloatArray:
+    """(K,) masses of the nodes, of whatever noise; (K, D) where columns differ in what was measured, or how well."""
+    masses: FloatArray | None = getattr(sums, "masses", None)
+    mass: FloatArray = sums.mass
+    return mass if masses is None or np.array_equal(masses, np.broadcast_to(mass[:, None], masses.shape)) else masses

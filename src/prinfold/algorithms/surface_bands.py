@@ -3,8 +3,9 @@
     p(W | T) ≈ N(Ŵ, H⁻¹),   H = H_T + αM,        cov y(z) = φ(z) H⁻¹ φ(z)ᵀ
 
 with H_T the Hessian of −ln p(T | W), approximate (A.11) or exact (A.13), and M the penalty mask. The approximate one
-takes the node of each row as known: it is the same for every column, and all it needs of the rows are the masses of
-the nodes. The exact one knows that moving the surface along itself can be made up for by moving the rows with it.
+takes the node of each row as known, and all it needs of the rows are the masses of the nodes: the same for every
+column, or its own where cells are missing or known with an error. The exact one knows that moving the surface along
+itself can be made up for by moving the rows with it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from prinfold._arrays import Rows, blas_on_one_thread
-from prinfold._typing import FloatArray
+from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms import gtm
 from prinfold.algorithms.evidence import approximate_block, exact_hessian
 from prinfold.algorithms.noise import Parameters
@@ -58,6 +59,21 @@ class EqualColumns:
 
 
 @dataclass(frozen=True)
+class OwnColumns:
+    """Columns that are independent, each of a kind: ``roots`` of the kinds, and the ``kind`` (D,) of each column."""
+
+    roots: tuple[FloatArray, ...]
+    kind: IntArray
+
+    def covariance(self, features: FloatArray) -> FloatArray:
+        return np.asarray(self.variance(features)[:, :, None] * np.eye(len(self.kind)))
+
+    def variance(self, features: FloatArray) -> FloatArray:
+        of_kinds = [EqualColumns(root, 1).variance(features)[:, 0] for root in self.roots]
+        return np.stack(of_kinds, axis=1)[:, self.kind]
+
+
+@dataclass(frozen=True)
 class JointColumns:
     """Columns that vary together: ``root`` (D, M, r); the covariance of weights i, j of columns d, e is Σ_r of both."""
 
@@ -72,11 +88,24 @@ class JointColumns:
         return np.asarray(np.einsum("ndr,ndr->nd", seen, seen))
 
 
-def approximate_posterior(model: gtm.GTMModel, mass: FloatArray, parameters: Parameters) -> EqualColumns:
-    """The posterior by the approximate Hessian, H = βΦᵀGΦ + αM for each column."""
-    hessian, alpha = approximate_block(model.surface, mass, parameters.level), prior_precision(model, parameters)
+def approximate_posterior(model: gtm.GTMModel, mass: FloatArray, parameters: Parameters) -> WeightPosterior:
+    """The posterior by the approximate Hessian, H = β_d ΦᵀG_dΦ + α_d M for column d.
+
+    Masses (K,) are those of every column; where cells are missing, (K, D) are their own. So may the noise be.
+    """
+    n_columns, precision = parameters.weights.shape[1], np.asarray(parameters.precision, dtype=float)
+    if mass.ndim == 1 and precision.ndim == 0:
+        return EqualColumns(_root_of_column(model, mass, float(precision)), n_columns)
+    own = np.broadcast_to(mass.reshape(len(mass), -1), (len(mass), n_columns))
+    kinds, kind = np.unique(np.vstack([own, np.broadcast_to(precision, n_columns)]), axis=1, return_inverse=True)
+    roots = tuple(_root_of_column(model, column[:-1], float(column[-1])) for column in kinds.T)
+    return OwnColumns(roots, kind.reshape(-1))
+
+
+def _root_of_column(model: gtm.GTMModel, mass: FloatArray, precision: float) -> FloatArray:
+    hessian, alpha = approximate_block(model.surface, mass, precision), prior_precision(model, precision)
     hessian[np.diag_indices_from(hessian)] += alpha * model.surface.penalty_mask
-    return EqualColumns(inverse_root(hessian, alpha), parameters.weights.shape[1])
+    return inverse_root(hessian, alpha)
 
 
 def exact_posterior(model: gtm.GTMModel, rows: Rows, parameters: Parameters) -> JointColumns:
@@ -87,24 +116,24 @@ def exact_posterior(model: gtm.GTMModel, rows: Rows, parameters: Parameters) -> 
             f"the exact Hessian of {n_features} × {n_columns} weights is too large, at most {_MOST_WEIGHTS} are "
             'taken; use hessian="approximate", or fewer basis functions or columns'
         )
-    hessian, alpha = exact_hessian(model, rows, parameters), prior_precision(model, parameters)
+    hessian, alpha = exact_hessian(model, rows, parameters), prior_precision(model, parameters.level)
     hessian[np.diag_indices_from(hessian)] += alpha * np.tile(model.surface.penalty_mask, n_columns)
     return JointColumns(inverse_root(hessian, alpha).reshape(n_columns, n_features, -1))
 
 
-def prior_precision(model: gtm.GTMModel, parameters: Parameters) -> float:
+def prior_precision(model: gtm.GTMModel, precision: float) -> float:
     """α = λβ of whatever penalty."""
-    return float(model.penalty.strength(parameters.level) * parameters.level)
+    return float(model.penalty.strength(precision) * precision)
 
 
 def left_by_nodes(model: gtm.GTMModel, parameters: Parameters, Z: FloatArray) -> FloatArray:
-    """(n,) variance at z of a process whose value at every node is known; none for basis functions."""
-    basis = model.surface.basis
+    """(n, D) variance at z of a process whose value at every node is known; none for basis functions."""
+    basis, n_columns = model.surface.basis, parameters.weights.shape[1]
     if not hasattr(basis, "unexplained"):
-        return np.zeros(len(Z))
-    precision = prior_precision(model, parameters)
-    unexplained: FloatArray = basis.unexplained(Z)
-    return unexplained / max(precision, float(np.finfo(float).tiny))
+        return np.zeros((len(Z), n_columns))
+    precision = np.broadcast_to(np.asarray(parameters.precision, dtype=float), n_columns)
+    prior = np.array([prior_precision(model, float(each)) for each in precision])
+    return np.asarray(basis.unexplained(Z)[:, None] / np.maximum(prior, np.finfo(float).tiny))
 
 
 def inverse_root(A: FloatArray, least: float) -> FloatArray:

@@ -8,9 +8,11 @@ import numpy as np
 
 from prinfold._arrays import as_rows
 from prinfold._typing import FloatArray
-from prinfold._validate import check_weight, weighty_rows
+from prinfold._validate import check_weight, has_gaps, weighty_rows
 from prinfold.algorithms import evidence, gtm
 from prinfold.algorithms import surface_bands as bands
+from prinfold.algorithms.cell_noise import CellNoise, node_masses
+from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.pruning import Hint
 from prinfold.estimators.evidence import EvidenceVerbs
 from prinfold.exceptions import InvalidParameterError
@@ -42,7 +44,7 @@ class BandVerbs(EvidenceVerbs):
             Latent coordinates.
         X : array-like of shape (m, D), default=None
             The rows that the model was fitted to, which the exact Hessian needs. None is enough for the approximate
-            one: the model keeps ``node_mass_``.
+            one: the model keeps ``node_mass_``, which knows of errors given to ``fit`` too.
         hessian : {"approximate", "exact"}, default="approximate"
             How the posterior of the weights is found: as if each row belonged to one node (A.11), or exactly (A.13),
             which is wider, the more the nearer nodes are to each other beside the noise, and takes a matrix of as many
@@ -59,7 +61,7 @@ class BandVerbs(EvidenceVerbs):
         places, posterior = self._valid_latent(Z, extrapolate), self._weight_posterior(X, hessian, sample_weight)
         found = np.empty((len(places), self.n_features_in_))
         for part, features, beyond in self._seen_from(places):
-            found[part] = np.sqrt(posterior.variance(features) + beyond[:, None])
+            found[part] = np.sqrt(posterior.variance(features) + beyond)
         return found
 
     def surface_covariance(
@@ -93,7 +95,7 @@ class BandVerbs(EvidenceVerbs):
         places, posterior = self._valid_latent(Z, extrapolate), self._weight_posterior(X, hessian, sample_weight)
         found = np.empty((len(places), self.n_features_in_, self.n_features_in_))
         for part, features, beyond in self._seen_from(places):
-            found[part] = posterior.covariance(features) + beyond[:, None, None] * np.eye(self.n_features_in_)
+            found[part] = posterior.covariance(features) + beyond[:, :, None] * np.eye(self.n_features_in_)
         return found
 
     # --------------------------------------------------------------------------------------- plumbing
@@ -109,24 +111,34 @@ class BandVerbs(EvidenceVerbs):
     def _weight_posterior(self, X: Any, hessian: str, sample_weight: Any) -> bands.WeightPosterior:
         if hessian not in evidence.HESSIANS:
             raise InvalidParameterError(f"hessian must be one of {', '.join(evidence.HESSIANS)}, got {hessian!r}")
-        evidence.refuse_other_noise(self._model)
+        if hessian == "exact":
+            evidence.refuse_other_noise(self._model)
+        elif not isinstance(self._model.noise, IsotropicNoise | CellNoise):
+            raise InvalidParameterError(
+                f"the posterior of a surface is not known for {type(self._model.noise).__name__}; fit with "
+                "noise='isotropic' or 'diagonal'"
+            )
         parameters = self._parameters()
         if X is None:
-            if hessian == "exact":
-                raise InvalidParameterError("the exact Hessian is a sum over rows; pass those of the fit as X=")
-            if self.node_mass_ is None:
-                raise InvalidParameterError(
-                    "the model comes from a file of an older prinfold, which kept no masses of its nodes; pass the "
-                    "rows of the fit as X="
-                )
-            return bands.approximate_posterior(self._model, self.node_mass_, parameters)
+            return bands.approximate_posterior(self._model, self._kept_mass(hessian), parameters)
         table = self._table(X)
         weight = check_weight(sample_weight, table)
         kept = weighty_rows(weight, min_rows=1)
         if kept is not None:
             table, weight = table[kept], np.asarray(weight)[kept]
-        rows = as_rows(table, self.offset_, weight, width=self._room * self.latent_.n_nodes)
+        width = self._room * self.latent_.n_nodes
+        rows = as_rows(table, self.offset_, weight, width=width, gaps=has_gaps(table))
         if hessian == "exact":
             return bands.exact_posterior(self._model, rows, parameters)
-        mass = gtm.e_step(self._model, rows, parameters, Hint())[0].mass
-        return bands.approximate_posterior(self._model, mass, parameters)
+        sums = gtm.e_step(self._for(rows, self._model), rows, parameters, Hint())[0]
+        return bands.approximate_posterior(self._model, node_masses(sums), parameters)
+
+    def _kept_mass(self, hessian: str) -> FloatArray:
+        if hessian == "exact":
+            raise InvalidParameterError("the exact Hessian is a sum over rows; pass those of the fit as X=")
+        if self.node_mass_ is None:
+            raise InvalidParameterError(
+                "the model comes from a file of an older prinfold, which kept no masses of its nodes; pass the "
+                "rows of the fit as X="
+            )
+        return self.node_mass_

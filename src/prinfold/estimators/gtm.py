@@ -92,8 +92,9 @@ class GTM(BandVerbs):
         What else the noise has: ``variances`` (D,) of diagonal noise; ``df`` of Student noise.
     prior_precision_ : float
         Precision α of the prior on the weights, given, found, or λβ of a constant λ.
-    node_mass_ : ndarray of shape (K,)
-        Rows that each node stands for: the sums of the responsibilities of the training rows.
+    node_mass_ : ndarray of shape (K,) or (K, D)
+        Rows that each node stands for: the sums of the responsibilities of the training rows; for each column, where
+        cells were missing or known with an error.
     folds_ : Folds
         Fold and warp diagnostics at the nodes.
     n_iter_ : int

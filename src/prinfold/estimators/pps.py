@@ -115,8 +115,9 @@ class PPS(TrainedFamily):
         With ``clamping="select"`` what was compared: ``print`` it, or draw it by :func:`prinfold.plot.selection`.
         Surface and noise are then what ``clamping=selection_.clamping`` and ``selection_.strength`` as the
         regularisation give. None where there was nothing to select.
-    node_mass_ : ndarray of shape (K,)
-        Rows that each node stands for: the sums of the responsibilities of the training rows.
+    node_mass_ : ndarray of shape (K,) or (K, D)
+        Rows that each node stands for: the sums of the responsibilities of the training rows; for each column, where
+        cells were missing or known with an error.
     folds_ : Folds
         Fold and warp diagnostics at the nodes.
     n_iter_ : int

@@ -33,6 +33,7 @@ from prinfold._validate import (
 )
 from prinfold.algorithms import gtm
 from prinfold.algorithms.basis import Basis
+from prinfold.algorithms.cell_noise import node_masses
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters
 from prinfold.algorithms.noise_models import Spread, spread_of_model
@@ -260,7 +261,7 @@ class TrainedFamily(GTMFamily):
         """What training has come to, where the map may have changed with the parameters."""
         if isinstance(state, TunedState):
             job = job._replace(model=state.model, basis=state.process)
-        return self._attributes(job, state.parameters) | {"node_mass_": state.statistics.mass}
+        return self._attributes(job, state.parameters) | {"node_mass_": node_masses(state.statistics)}
 
     def _restore(self) -> None:
         """Rebuild what a file leaves out, and refuse parts that do not fit together."""
@@ -272,7 +273,7 @@ class TrainedFamily(GTMFamily):
             f"weights of shape {shape}": _is_real(self.weights_) and self.weights_.shape == shape,
             f"an offset of shape {shape[1:]}": _is_real(self.offset_) and self.offset_.shape == shape[1:],
             **self._sound_noise(),
-            "a mass of at least zero for each node": _are_masses(self.node_mass_, self.latent_.n_nodes),
+            "a mass of at least zero for each node": _are_masses(self.node_mass_, self.latent_.n_nodes, shape[1]),
             "a name for each column": names is None or len(names) == self.n_features_in_,
             "a reason for stopping": isinstance(self.stop_reason_, StopReason),
             "a history as long as its iterations": {len(each) for each in self.history_.values()} == {self.n_iter_ + 1},
@@ -355,9 +356,10 @@ class TrainedFamily(GTMFamily):
         return float(mass[self.folds_.folded].sum() / mass.sum())
 
 
-def _are_masses(mass: Any, n_nodes: int) -> bool:
+def _are_masses(mass: Any, n_nodes: int, n_columns: int) -> bool:
     """Whether masses from a file will do; older files have none."""
-    return mass is None or (_is_real(mass) and mass.shape == (n_nodes,) and bool((mass >= 0).all()))
+    shapes = ((n_nodes,), (n_nodes, n_columns))
+    return mass is None or (_is_real(mass) and mass.shape in shapes and bool((mass >= 0).all()))
 
 
 def _chosen(each: FloatArray | None, kept: IntArray) -> FloatArray | None:
