@@ -31,6 +31,7 @@ _PUBLIC = {
     "PPS": "estimators.pps",
     "RatioDensity": "algorithms.mixture_density",
     "StudentNoise": "algorithms.noise_models",
+    "SurfaceMonitor": "estimators.monitoring",
     "UKR": "estimators.ukr",
     "choose": "select",
     "denoise_signal": "algorithms.signals",
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from prinfold.estimators.kmm import KMM, select_kmm
     from prinfold.estimators.landscapes import GTMClassifier, GTMRegressor
     from prinfold.estimators.mode_clustering import ModeClustering
+    from prinfold.estimators.monitoring import SurfaceMonitor
     from prinfold.estimators.nearest import NearestSurfaceClassifier
     from prinfold.estimators.pps import PPS
     from prinfold.estimators.ukr import UKR
@@ -87,6 +89,7 @@ __all__ = [
     "NearestSurfaceClassifier",
     "RatioDensity",
     "StudentNoise",
+    "SurfaceMonitor",
     "__version__",
     "choose",
     "datasets",

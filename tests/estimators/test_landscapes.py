@@ -239,3 +239,28 @@ def test_wrong_targets_are_named(pipes):
         GTMRegressor(MAP).fit(X, np.zeros((240, 1, 1)))
     with pytest.raises(InvalidParameterError, match="Unweighted takes no sample_weight"):
         GTMClassifier(Unweighted()).fit(X, y, sample_weight=np.ones(len(X)))
+
+
+# ----------------------------------------------------------------------------------------------------- missing cells
+
+
+def test_missing_cells_are_taken_where_the_map_takes_them(classifier, pipes):
+    X, y = pipes
+    gone = X.copy()
+    gone[np.random.default_rng(0).uniform(size=X.shape) < 0.2] = np.nan
+    share = classifier.surface_.responsibilities(gone)
+    assert_allclose(classifier.predict_proba(gone), classifier.landscape_.probabilities(share))
+    assert np.mean(classifier.predict(gone) == y) > 0.75
+    learned = GTMClassifier(MAP).fit(gone, y)
+    assert np.mean(learned.predict(X) == y) > 0.75
+    numbers = GTMRegressor(MAP).fit(gone[:, 1:], X[:, 0])
+    assert np.isfinite(numbers.predict(gone[:, 1:], return_std=True)).all()
+
+
+def test_maps_that_take_no_gaps_say_so(pipes):
+    X, y = pipes
+    gone = np.where(np.arange(X.size).reshape(X.shape) == 7, np.nan, X)
+    with pytest.raises(InvalidDataError, match="contains NaN"):
+        GTMClassifier(PPS(nodes=6, basis=3, max_iter=2, tol=0)).fit(gone, y)
+    with pytest.raises(InvalidDataError, match=r"contains infinity \(inf\)"):
+        GTMClassifier(MAP).fit(np.where(np.isnan(gone), np.inf, gone), y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -16,6 +17,7 @@ from prinfold import (
     KernelDensityClassifier,
     ModeClustering,
     NearestSurfaceClassifier,
+    SurfaceMonitor,
 )
 
 # pandas and polars decide which checks run: without them the frames' checks would pass unseen.
@@ -52,6 +54,9 @@ pytestmark = [
         GTMClassifier(),
         GTMClassifier(PPS(nodes=8, basis=3, max_iter=20), priors="balanced", pseudo_count=0.0),
         GTMRegressor(),
+        # The checks want alarms among the rows of the fit, of which one in a hundred would be too few.
+        SurfaceMonitor(alarm_rate=0.1, n_simulated=200),
+        SurfaceMonitor(PPS(nodes=8, basis=3, max_iter=20), alarm_rate=0.1, calibration="split", n_simulated=200),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -70,6 +75,7 @@ def test_scikit_learn_checks(estimator, check):
         KernelDensityClassifier(),
         GTMClassifier(),
         GTMRegressor(),
+        SurfaceMonitor(),
     ],
 )
 def test_no_tag_excuses_anything(estimator):
@@ -77,4 +83,9 @@ def test_no_tag_excuses_anything(estimator):
     assert not tags.non_deterministic
     assert not tags.no_validation
     assert not tags._skip_test
-    assert not tags.input_tags.allow_nan
+    if tags.input_tags.allow_nan:  # then gaps are taken, and what is infinite is not
+        X = np.random.default_rng(0).normal(size=(30, 3))
+        X[4, 1] = np.nan
+        estimator.fit(X, np.arange(30) % 2).predict(X) if hasattr(estimator, "predict") else estimator.fit_transform(X)
+        with pytest.raises(ValueError, match="inf"):
+            estimator.fit(np.where(np.isnan(X), np.inf, X), np.arange(30) % 2)

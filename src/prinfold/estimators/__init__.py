@@ -6,6 +6,7 @@ from prinfold.estimators.kernel_density import KernelDensityClassifier
 from prinfold.estimators.kmm import KMM
 from prinfold.estimators.landscapes import GTMClassifier, GTMRegressor
 from prinfold.estimators.mode_clustering import ModeClustering
+from prinfold.estimators.monitoring import SurfaceMonitor
 from prinfold.estimators.nearest import NearestSurfaceClassifier
 from prinfold.estimators.pps import PPS
 from prinfold.estimators.ukr import UKR
@@ -21,4 +22,5 @@ __all__ = [
     "KernelDensityClassifier",
     "ModeClustering",
     "NearestSurfaceClassifier",
+    "SurfaceMonitor",
 ]

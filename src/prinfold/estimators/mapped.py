@@ -42,10 +42,10 @@ def fitted_map(recipe: Any, table: FloatArray, weight: FloatArray | None) -> Any
     return clone(recipe).fit(table, sample_weight=weight)
 
 
-def takes_sparse(recipe: Any) -> bool:
-    """Whether a recipe takes sparse tables."""
+def takes(what: str, recipe: Any) -> bool:
+    """Whether a recipe takes tables that are ``"sparse"``, or that have ``"missing"`` cells."""
     inner = recipe.estimator if isinstance(recipe, FrozenEstimator) else GTM() if recipe is None else recipe
-    return bool(getattr(inner, "_accept_sparse", False))
+    return bool(getattr(inner, f"_accept_{what}", False))
 
 
 class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -117,12 +117,17 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Rows and weights, checked."""
         check_parameters(self, self._constraints)
         forget(self)
-        table = check_table(self, X, reset=True, min_rows=2, accept_sparse=takes_sparse(self.estimator))
+        table = self._checked(X, self.estimator, reset=True, min_rows=2)
         return table, check_weight(sample_weight, table)
 
     def _table(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        return check_table(self, X, reset=False, accept_sparse=takes_sparse(self.surface_))
+        return self._checked(X, self.surface_, reset=False)
+
+    def _checked(self, X: Any, surface: Any, **options: Any) -> FloatArray:
+        """Rows as the map takes them."""
+        sparse, missing = (takes(what, surface) for what in ("sparse", "missing"))
+        return check_table(self, X, accept_sparse=sparse, accept_missing=missing, **options)
 
     def _mixed(self, X: Any, mix: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """What ``mix`` makes of the responsibilities of rows, in blocks."""
@@ -159,5 +164,6 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.sparse = takes_sparse(self.estimator)
+        tags.input_tags.sparse = takes("sparse", self.estimator)
+        tags.input_tags.allow_nan = takes("missing", self.estimator)
         return tags

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from prinfold.plot.clouds import candidates, images, latent_density
     from prinfold.plot.landscapes import landscape
     from prinfold.plot.maps import folds, latent_map, magnification, posterior
+    from prinfold.plot.monitoring import contributions, monitor
     from prinfold.plot.ridges import ridge
     from prinfold.plot.scenes import learning_curve, model, residuals, selection, surface
 
 __all__ = [
     "candidates",
     "choice",
+    "contributions",
     "folds",
     "images",
     "landscape",
@@ -31,6 +33,7 @@ __all__ = [
     "learning_curve",
     "magnification",
     "model",
+    "monitor",
     "posterior",
     "residuals",
     "ridge",
@@ -52,6 +55,8 @@ _HOMES = {
     "latent_map": "maps",
     "magnification": "maps",
     "posterior": "maps",
+    "contributions": "monitoring",
+    "monitor": "monitoring",
     "ridge": "ridges",
     "learning_curve": "scenes",
     "model": "scenes",

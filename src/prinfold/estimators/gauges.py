@@ -1,0 +1,100 @@
+"""What a monitor measures: a map, where rows are on it, and how far a row is from there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray
+from prinfold._validate import check_table
+from prinfold.algorithms import monitoring
+from prinfold.algorithms.landscapes import blocks_of
+from prinfold.algorithms.monitoring import Contributions, Measures, Surface
+from prinfold.estimators.mapped import fitted_map, takes
+from prinfold.kernels.distances import squared_distances
+
+_FEET_ROWS = 4096
+"""Rows whose feet are sought at once."""
+
+
+class SurfaceGauge(BaseEstimator):
+    """A map with the shares of the rows at its nodes, and the noise of each column."""
+
+    estimator: Any
+    surface_: Any
+    node_shares_: FloatArray
+    noise_scale_: FloatArray
+    n_features_in_: int
+
+    def _learn(self, table: FloatArray, pairs: int | None = None) -> int:
+        """Fit the map, and learn where rows are on it; returns the smoothing, which None chooses."""
+        self.surface_ = fitted_map(self.estimator, table, None)
+        latent = self.surface_.latent_
+        mass = np.zeros(latent.n_nodes)
+        for part in blocks_of(len(table), latent.n_nodes):
+            mass += np.asarray(self.surface_.responsibilities(table[part]), dtype=np.float64).sum(axis=0)
+        step = monitoring.walk(latent.edges, latent.n_nodes)
+        if pairs is None:
+            some = self.surface_.responsibilities(table[monitoring.some_rows(len(table))])
+            pairs = monitoring.chosen_smoothing(mass, np.asarray(some, dtype=np.float64), step)
+        self.node_shares_ = monitoring.node_shares(mass, float(len(table)), step, pairs)
+        self.noise_scale_ = self._noise_scale()
+        return pairs
+
+    def _noise_scale(self) -> FloatArray:
+        """(D,) root of the noise variance of each column, averaged over the nodes; one column at a time, for memory."""
+        axes = np.eye(self.n_features_in_)
+        variance = [self.surface_.noise_covariance(axis[:, None])[:, 0, 0].mean() for axis in axes]
+        return np.sqrt(np.asarray(variance, dtype=np.float64))
+
+    def _table(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return check_table(self, X, reset=False, accept_missing=takes("missing", self.surface_))
+
+    def _measured(self, table: FloatArray) -> Measures:
+        density, along = self._densities(table)
+        off = monitoring.squared_parts(table - self._feet(table), self.noise_scale_).sum(axis=1)
+        return Measures(density, along, off, np.isnan(table).sum(axis=1))
+
+    def _densities(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Log density of usual rows, and the along part."""
+        along = np.empty(len(table))
+        for part in blocks_of(len(table), len(self.node_shares_)):
+            along[part] = monitoring.rarity(self.surface_.responsibilities(table[part]), self.node_shares_)
+        seen = np.asarray(self.surface_.score_samples(table), dtype=np.float64)
+        return seen + np.isnan(table) @ monitoring.usual_cell(self.noise_scale_) - along, along
+
+    def _feet(self, table: FloatArray) -> FloatArray:
+        surface, out = self._surface(), np.empty(table.shape)
+        for i in range(0, len(table), _FEET_ROWS):
+            rows = np.asarray(table[i : i + _FEET_ROWS], dtype=np.float64)
+            out[i : i + _FEET_ROWS] = monitoring.feet(rows, self.noise_scale_, surface)
+        return out
+
+    def _surface(self) -> Surface:
+        model, latent = self.surface_, self.surface_.latent_
+        return Surface(
+            latent.nodes,
+            np.asarray(model.inverse_transform(latent.nodes), dtype=np.float64),
+            latent.domain,
+            lambda Z: np.asarray(model.inverse_transform(Z, extrapolate=True), dtype=np.float64),
+            lambda Z: np.asarray(model.jacobian(Z, extrapolate=True), dtype=np.float64),
+        )
+
+    def _contributed(self, table: FloatArray) -> Contributions:
+        """Columns' parts in what is unusual of checked rows."""
+        y = self._feet(table)
+        shift = np.zeros(table.shape)
+        usual = monitoring.usual_nodes(self.node_shares_)
+        images = self._surface().images[usual]
+        for part in blocks_of(len(table), len(usual)):
+            rare = ~usual[np.asarray(self.surface_.responsibilities(table[part])).argmax(axis=1)]
+            rows = np.arange(part.start, part.stop)[rare]
+            near = squared_distances(y[rows] / self.noise_scale_, images / self.noise_scale_).argmin(axis=1)
+            shift[rows] = y[rows] - images[near]
+        residual = np.nan_to_num(table - y)
+        off, along = (monitoring.squared_parts(each, self.noise_scale_) for each in (residual, shift))
+        return Contributions(off, along, residual, shift)
