@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "AdaptiveDensity": "algorithms.adaptive_density",
+    "AlignedNoise": "algorithms.noise_models",
     "Choice": "select",
     "Contour": "algorithms.thresholds",
     "DenoisedSignal": "algorithms.signals",
@@ -25,6 +26,7 @@ _PUBLIC = {
     "KernelDensity": "algorithms.densities",
     "KernelDensityClassifier": "estimators.kernel_density",
     "KMM": "estimators.kmm",
+    "LowRankNoise": "algorithms.noise_models",
     "MixtureDensity": "algorithms.mixture_density",
     "ModeClustering": "estimators.mode_clustering",
     "NearestSurfaceClassifier": "estimators.nearest",
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
     from prinfold.algorithms.densities import Density, Derivatives, KernelDensity
     from prinfold.algorithms.mixture_density import MixtureDensity, RatioDensity
-    from prinfold.algorithms.noise_models import DiagonalNoise, StudentNoise
+    from prinfold.algorithms.noise_models import AlignedNoise, DiagonalNoise, LowRankNoise, StudentNoise
     from prinfold.algorithms.process import GaussianProcess
     from prinfold.algorithms.signals import DenoisedSignal, denoise_signal
     from prinfold.algorithms.thresholds import Contour
@@ -70,6 +72,7 @@ __all__ = [
     "PPS",
     "UKR",
     "AdaptiveDensity",
+    "AlignedNoise",
     "Choice",
     "Contour",
     "DenoisedSignal",
@@ -84,6 +87,7 @@ __all__ = [
     "HarmonicBasis",
     "KernelDensity",
     "KernelDensityClassifier",
+    "LowRankNoise",
     "MixtureDensity",
     "ModeClustering",
     "NearestSurfaceClassifier",

@@ -19,7 +19,18 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from prinfold import GTM, KMM, PPS, UKR, Contour, DensityRidge, GaussianProcess, HarmonicBasis, StudentNoise
+from prinfold import (
+    GTM,
+    KMM,
+    PPS,
+    UKR,
+    Contour,
+    DensityRidge,
+    GaussianProcess,
+    HarmonicBasis,
+    LowRankNoise,
+    StudentNoise,
+)
 from prinfold.latent import Points
 
 
@@ -94,6 +105,9 @@ CASES = [
         2,
         2,
     ),
+    Case("GTM-aligned", _gtm(nodes=8, basis=4, noise="aligned"), _GTM | {"open"}, 2, 2),
+    Case("GTM-aligned-sphere", _gtm(nodes=60, basis=12, latent="sphere", noise="aligned"), _GTM - {"mirror"}, 3, 2),
+    Case("GTM-low-rank", _gtm(nodes=8, basis=4, noise=LowRankNoise(1)), _GTM, 2, 2),
     Case("GTM-line", _gtm(n_components=1, nodes=16, basis=5, latent="line"), _GTM | {"open"}, 1, 1),
     Case("GTM-grid3", _gtm(n_components=3, nodes=4, basis=2), _GTM | {"open"}, 3, 3),
     Case("GTM-circle", _gtm(n_components=1, nodes=16, basis=6, latent="circle"), _GTM, 1, 1),

@@ -12,8 +12,10 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold._validate import Constraint, nothing, one_of, real
+from prinfold._validate import Constraint, integer, nothing, one_of, real
 from prinfold.algorithms.cell_noise import CellNoise
+from prinfold.algorithms.factor_loadings import AlignedLoading, SharedLoading
+from prinfold.algorithms.factor_noise import FactorNoise
 from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Noise
@@ -59,6 +61,10 @@ def check_recipe(recipe: NoiseRecipe, **constraints: Constraint) -> None:
         value = getattr(recipe, name)
         if not constraint.test(value):
             raise InvalidParameterError(f"{type(recipe).__name__}: {constraint.refusal(name, value)}")
+
+
+def _are_axes(value: object) -> bool:
+    return isinstance(value, tuple | list) and all(map(integer(0).test, value)) and len(set(value)) == len(value) > 0
 
 
 @storable
@@ -109,5 +115,70 @@ class StudentNoise:
         return StudentCells(spread.floor, floors, scale, None if self.df is None else float(self.df), bounds)
 
 
-NOISES: dict[str, NoiseRecipe] = {"isotropic": PlainNoise(), "diagonal": DiagonalNoise(), "student": StudentNoise()}
+@storable
+@dataclass(frozen=True)
+class AlignedNoise:
+    """Gaussian noise that reaches further along the surface, and the further the more it is stretched there.
+
+    The covariance at a node is I/β + η J Jᵀ, with J the derivatives of the map (thesis 6.2), so that nodes may be far
+    apart without the noise across the surface having to bridge the gaps between them.
+
+    Parameters
+    ----------
+    reach : float, default=None
+        √η, how far noise reaches along the surface, in units of the distance of neighbouring nodes. None is learned
+        by maximum likelihood, up to 1.
+    """
+
+    reach: float | None = None
+
+    def __post_init__(self) -> None:
+        check_recipe(self, reach=nothing | real(0))
+
+    def make(self, surface: BasisMap, spread: Spread) -> Noise:
+        reach = None if self.reach is None else float(self.reach)
+        return FactorNoise(spread.floor, AlignedLoading(surface.latent.dimension, surface.latent.spacing, reach))
+
+
+@storable
+@dataclass(frozen=True)
+class LowRankNoise:
+    """Gaussian noise that reaches further in a few directions, the same for all nodes: the semi-linear model.
+
+    The covariance is I/β + V Vᵀ with V of ``rank`` columns (thesis 6.4): data that are curved in some directions and
+    straight in others need nodes along the curved ones only.
+
+    Parameters
+    ----------
+    rank : int
+        Number of directions, below the number of columns.
+    axes : tuple of int, default=None
+        Principal axes, 0 being the longest, in which the surface begins; the longest of the others are where the
+        directions begin. None tries each choice among the first for a few iterations, and takes the one with the
+        highest objective; with ``init`` other than ``"pca"`` the directions begin where the surface leaves most over.
+    """
+
+    rank: int
+    axes: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        distinct = Constraint(_are_axes, "a tuple of different integers of at least 0")
+        check_recipe(self, rank=integer(1), axes=nothing | distinct)
+        object.__setattr__(self, "axes", None if self.axes is None else tuple(map(int, self.axes)))
+
+    def make(self, surface: BasisMap, spread: Spread) -> Noise:
+        if self.rank >= spread.n_columns:
+            raise InvalidParameterError(
+                f"noise of rank={self.rank} leaves nothing over in {spread.n_columns} column(s); "
+                "the rank must be below their number"
+            )
+        return FactorNoise(spread.floor, SharedLoading(int(self.rank), self.axes))
+
+
+NOISES: dict[str, NoiseRecipe] = {
+    "isotropic": PlainNoise(),
+    "diagonal": DiagonalNoise(),
+    "aligned": AlignedNoise(),
+    "student": StudentNoise(),
+}
 """Noise models that need no settings."""

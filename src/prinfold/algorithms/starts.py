@@ -19,6 +19,7 @@ from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.noise import Parameters
 from prinfold.initialise import (
     EMBEDDERS,
+    Axes,
     Embedder,
     Placed,
     principal_axes,
@@ -62,9 +63,15 @@ def pca_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Paramete
     latent = model.surface.latent
     n_embedded = latent.embed(latent.nodes[:1]).shape[1]
     axes = principal_axes(rows, n_embedded + 1)
+    off_plane = float(axes.variances[n_embedded]) if len(axes.variances) > n_embedded else 0.0
+    return plane_start(model, axes, off_plane)
+
+
+def plane_start(model: GTMModel, axes: Axes, off_plane: float) -> Parameters:
+    """Nodes in the plane of the first of some axes, with that variance beside it."""
+    latent = model.surface.latent
     targets = principal_nodes(latent, axes)
     weights = model.surface.fit(latent.nodes, targets, _RIDGE * latent.n_nodes)
-    off_plane = float(axes.variances[n_embedded]) if len(axes.variances) > n_embedded else 0.0
     return model.noise.first(weights, _first_precision(model, weights, off_plane))
 
 

@@ -34,6 +34,7 @@ from prinfold._validate import (
 from prinfold.algorithms import gtm
 from prinfold.algorithms.basis import Basis
 from prinfold.algorithms.cell_noise import node_masses
+from prinfold.algorithms.factor_starts import with_directions
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters
 from prinfold.algorithms.noise_models import Spread, spread_of_model
@@ -172,7 +173,9 @@ class TrainedFamily(GTMFamily):
     ) -> Rows:
         """Train on rows that have been checked; ``places`` are their latent coordinates to begin with, if given."""
         job = self._assemble(table, weight, places, errors)
-        start = warmed_up(in_units(self._start(job, places), getattr(job.model.noise, "scale", None)))
+        noise = job.model.noise
+        begin = with_directions(self._start(job, places), noise)
+        start = warmed_up(in_units(begin, getattr(noise, "scale", None)))
         self._train(job, start(job.model, job.rows, as_generator(self.random_state)))
         return job.rows
 
