@@ -131,10 +131,21 @@ def test_between_nodes_the_map_is_kriging_and_at_nodes_it_passes_through_them(na
     surface = make(name)
     W = rng.normal(size=(len(surface.penalty_mask), 2))
     Y, Z, r = surface.nodes(W), places(surface.latent, rng), len(surface.basis.pivots)
-    np.testing.assert_allclose(surface.point(surface.latent.nodes, W), Y, atol=1e-12)
+    np.testing.assert_allclose(surface.point(surface.latent.nodes, W), Y, atol=1e-10)
     mean, mean_of_nodes = (each[:, r:] @ W[r:] for each in (surface.basis.features(Z), surface.node_features))
     kriged = dense(surface, Z) @ np.linalg.solve(dense(surface), Y - mean_of_nodes)
     np.testing.assert_allclose(surface.point(Z, W) - mean, kriged, atol=1e-8)
+
+
+@pytest.mark.parametrize("length", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("linear", [True, False])
+def test_the_short_way_to_points_is_that_of_the_features(length, linear, rng):
+    latent = grid(12, 12)
+    surface = BasisMap(latent, GaussianProcess(length, linear=linear).bind(latent))
+    W, Z = rng.normal(size=(len(surface.penalty_mask), 2)), rng.uniform(-1, 1, (50, 2))
+    np.testing.assert_allclose(surface.point(Z, W), surface.basis.features(Z) @ W, atol=1e-8)
+    W *= -2.0  # what is remembered of weights does not outlive them
+    np.testing.assert_allclose(surface.point(Z, W), surface.basis.features(Z) @ W, atol=1e-8)
 
 
 @every

@@ -20,6 +20,7 @@ Everything that takes a basis takes a process then: derivatives, projection, ori
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -167,6 +168,17 @@ class BoundProcess:
         ones = np.ones((len(Z), 1))
         return np.concatenate([smooth, E, ones] if self.recipe.linear else [smooth, ones], axis=1)
 
+    def evaluated(self, weights: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        """φ(z) W as a function of z: c(z, pivots) k with k = L⁻ᵀ W, so that nothing is solved for each place."""
+        kernel_weights, free = self._kernel_weights(weights), weights[len(self.pivots) :]
+
+        def point(Z: FloatArray) -> FloatArray:
+            E = self.latent.embed(Z)
+            mean = E @ free[:-1] + free[-1] if self.recipe.linear else free[-1]
+            return np.asarray(self._between(E) @ kernel_weights + mean)
+
+        return point
+
     def gradient(self, Z: FloatArray) -> FloatArray:
         E, J = self.latent.embed(Z), self.latent.embed_jacobian(Z)
         slope = 2.0 / self.length**2 * self._slope(E)
@@ -179,7 +191,7 @@ class BoundProcess:
         # Σ_m c′ₘ (E − p_m) k_m splits into products of c′ alone: E (c′ k) − c′ (p k), with k = L⁻ᵀ W.
         E, r, n_embedded = self.latent.embed(Z), len(self.pivots), self.pivots.shape[1]
         slope = 2.0 / self.length**2 * self._slope(E)
-        kernel_weights = solve_triangular(self.factor, weights[:r], trans="T", lower=True)
+        kernel_weights = self._kernel_weights(weights)
         common, out = slope @ kernel_weights, np.empty((len(Z), weights.shape[1], n_embedded))
         for axis in range(n_embedded):
             own = slope @ (self.pivots[:, axis, None] * kernel_weights)
@@ -192,6 +204,22 @@ class BoundProcess:
         """(n,) share of the prior variance that is left at z when all nodes are known: 1 − ‖φ(z)‖²."""
         smooth = self._whitened(self._between(self.latent.embed(Z)))
         return np.asarray(np.maximum(1.0 - np.einsum("nr,nr->n", smooth, smooth), 0.0))
+
+    def _kernel_weights(self, weights: FloatArray) -> FloatArray:
+        """(r, D) k with c(z, pivots) k = φ(z) W for the weights of the process.
+
+        Projection asks for the same ones thousands of times, so that the last are remembered.
+        """
+        known, found = self._last[0]
+        if not np.array_equal(known, weights):
+            found = solve_triangular(self.factor, weights[: len(self.pivots)], trans="T", lower=True)
+            self._last[0] = weights.copy(), found
+        return found
+
+    @cached_property
+    def _last(self) -> list[tuple[FloatArray, FloatArray]]:
+        """The last weights and what became of them, exchanged as one: threads share it."""
+        return [(np.empty(0), np.empty(0))]
 
     def _whitened(self, values: FloatArray) -> FloatArray:
         """(n, r) values L⁻ᵀ."""
