@@ -243,6 +243,13 @@ def test_columns_with_noise_of_their_own() -> None:
     assert "columns with noise of their own do not share" in failed.table["failure"][1]
 
 
+def test_noise_of_any_kind_by_rows_held_out() -> None:
+    grid = {"noise": ("isotropic", "aligned", "student")}
+    choice = choose(X, grid, model=GTM(nodes=8, basis=3), by="held-out", folds=2)
+    assert not choice.table["failure"].any()
+    assert np.isnan(choice.table["effective"]).tolist() == [False, True, True]
+
+
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
 def test_frames_are_left_to_the_model(make: Any) -> None:
     frame = make({name: X[:, i] for i, name in enumerate("abc")})

@@ -400,10 +400,15 @@ def test_noise_that_is_not_independent_is_refused() -> None:
         floor = 1.0
 
     plain = GTM(nodes=6, basis=3, max_iter=2, tol=0).fit(bent())._model
-    with pytest.raises(InvalidParameterError, match="independent from cell to cell, got Other"):
+    with pytest.raises(InvalidParameterError, match="Gaussian noise that is independent from cell to cell, got Other"):
         evidence.refuse_dependent_cells(gtm.GTMModel(plain.surface, Other(), plain.penalty))  # type: ignore[arg-type]
     with pytest.raises(InvalidParameterError, match="columns with noise of their own do not share"):
         GTM(prior_precision="evidence", noise="diagonal").fit(bent())
+    for noise in ("student", "aligned"):
+        with pytest.raises(InvalidParameterError, match="choose by='held-out'"):
+            GTM(prior_precision="evidence", noise=noise).fit(bent())
+        with pytest.raises(InvalidParameterError, match="choose by='held-out'"):
+            GTM(noise=noise, nodes=4, basis=2).fit(bent()).log_evidence(bent())
 
 
 def test_gaps_at_random_leave_prior_and_noise_where_they_were() -> None:

@@ -287,10 +287,10 @@ HESSIANS: dict[str, Callable[[gtm.GTMModel, Rows, Parameters], Curvature]] = {
 
 
 def refuse_dependent_cells(model: gtm.GTMModel) -> None:
-    """The formulae here are of noise that is independent from cell to cell."""
-    if not isinstance(model.noise, IsotropicNoise | CellNoise):
+    """The formulae here are of Gaussian noise that is independent from cell to cell; Student noise is no such cells."""
+    if type(model.noise) not in (IsotropicNoise, CellNoise):
         raise InvalidParameterError(
-            "the evidence is known for noise that is independent from cell to cell, got "
+            "the evidence is known for Gaussian noise that is independent from cell to cell, got "
             f"{type(model.noise).__name__}; use noise='isotropic' or noise='diagonal', or choose by='held-out'"
         )
 
