@@ -11,6 +11,7 @@ from typing import Any
 
 import matplotlib as mpl
 import pytest
+from matplotlib import pyplot as plt
 from numpydoc.docscrape import ClassDoc, FunctionDoc, NumpyDocString
 
 import prinfold
@@ -119,7 +120,9 @@ def test_function_parameters_are_documented_as_they_are(name: str) -> None:
 def test_the_guide_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     mpl.use("Agg")
-    run_fences(page)
+    with mpl.rc_context({"figure.max_open_warning": 0}):  # a page may show as many pictures as it likes
+        run_fences(page)
+    plt.close("all")
 
 
 @pytest.mark.parametrize("module", ["prinfold", *(f"prinfold.{name}" for name in PUBLIC_MODULES)])

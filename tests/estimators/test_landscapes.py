@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
@@ -133,6 +134,18 @@ def test_a_frozen_map_is_used_as_it_is(pipes):
     assert_allclose(whole.predict(X), part.predict(X))
     with pytest.raises(NotStorableError, match="FrozenEstimator"):
         model.save("nowhere.prinfold")
+
+
+def test_a_frozen_map_knows_its_columns(pipes):
+    X, y = pipes
+    frame = pd.DataFrame(X, columns=[f"beam {j}" for j in range(12)])
+    surface = clone(MAP).fit(frame)
+    model = GTMClassifier(FrozenEstimator(surface)).fit(frame, y)
+    assert_array_equal(model.surface_.weights_, surface.weights_)
+    assert_allclose(model.predict_proba(frame), GTMClassifier(MAP).fit(X, y).predict_proba(X))
+    assert hasattr(surface, "feature_names_in_")
+    with pytest.raises(InvalidDataError, match=r"was fitted to the columns beam 0, .*, …, but got beam 11"):
+        GTMClassifier(FrozenEstimator(surface)).fit(frame.iloc[:, ::-1], y)
 
 
 def test_sparse_tables_give_the_same(classifier, pipes):

@@ -204,6 +204,19 @@ def test_any_member_of_the_family_serves(rows, surface):
     assert_allclose(model.contributions(rows[:9]).off.sum(axis=1), model.measure(rows[:9]).off)
 
 
+@pytest.mark.parametrize("noise", ["diagonal", "student"])
+def test_any_noise_serves(noise):
+    """Cauchy noise too, which has no variance: measures are finite, and faults are found."""
+    rng = np.random.default_rng(0)
+    u = rng.uniform(-1, 1, 300)
+    X = np.stack([10 * u, 5 * u**2, u], axis=1) + 0.05 * rng.standard_cauchy((300, 3))
+    model = SurfaceMonitor(GTM(1, nodes=20, basis=4, noise=noise), **QUICK).fit(X)
+    assert np.isfinite(model.noise_scale_).all()
+    assert np.isfinite(model.limits_).all()
+    assert model.predict([[0.0, 500.0, 0.0]]).tolist() == [-1]
+    assert_allclose(model.contributions(X[:9]).off.sum(axis=1), model.measure(X[:9]).off)
+
+
 def test_the_order_of_the_rows_does_not_decide(rows, monitor):
     turned = SurfaceMonitor(MAP, **QUICK).fit(rows[np.random.default_rng(0).permutation(len(rows))])
     assert_allclose(turned.limits_, monitor.limits_, rtol=1e-4)

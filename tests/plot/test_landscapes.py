@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.collections import FillBetweenPolyCollection, PathCollection, QuadMesh
@@ -17,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.plot.test_ink import Models, Tables, legend_of, the
 
 from prinfold import GTM, KMM, GTMClassifier, GTMRegressor, plot
+from prinfold.algorithms import landscapes
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import ink
 from prinfold.plot.landscape_data import faded, landscape_of, node_values
@@ -117,6 +119,16 @@ def test_what_is_missing_is_not_known(grid: Any) -> None:
     assert_allclose(found.mass.sum(), 50)
     values = np.where(np.arange(len(X)) < 50, X[:, 0], np.nan)
     assert_allclose(landscape_of(model, X, values, None, None).landscape.mass.sum(), 50)
+
+
+def test_frames_are_read_in_parts(grid: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, X, y = grid
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = GTM(nodes=7, basis=4, max_iter=8, tol=0).fit(frame)
+    whole = landscape_of(model, frame, y, None, None).landscape
+    monkeypatch.setattr(landscapes, "_BLOCK", 49 * 7)
+    for table in (frame, pl.from_pandas(frame)):
+        assert_allclose(landscape_of(model, table, y, None, None).landscape.mass, whole.mass)
 
 
 def test_whole_numbers_are_classes_unless_told_otherwise(grid: Any) -> None:

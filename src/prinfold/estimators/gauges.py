@@ -45,10 +45,13 @@ class SurfaceGauge(BaseEstimator):
         return pairs
 
     def _noise_scale(self) -> FloatArray:
-        """(D,) root of the noise variance of each column, averaged over the nodes; one column at a time, for memory."""
-        axes = np.eye(self.n_features_in_)
+        """(D,) root of the noise variance of each column, averaged over the nodes; one column at a time, for memory.
+
+        Where tails are so heavy that there is no variance, the noise level stands in.
+        """
+        axes, level = np.eye(self.n_features_in_), float(np.mean(self.surface_.noise_variance_))
         variance = [self.surface_.noise_covariance(axis[:, None])[:, 0, 0].mean() for axis in axes]
-        return np.sqrt(np.asarray(variance, dtype=np.float64))
+        return np.sqrt(np.where(np.isfinite(variance), variance, level))
 
     def _table(self, X: Any) -> FloatArray:
         check_is_fitted(self)

@@ -287,8 +287,11 @@ class GTMRegressor(RegressorMixin, MapLandscape):
         ndarray of shape (n,) or (n, m), or a pair of them
         """
         check_is_fitted(self)
-        mean = self._as_given(self._mixed(X, self.landscape_.predictions))
-        return (mean, self._as_given(self._mixed(X, self.landscape_.deviations))) if return_std else mean
+        found = self.landscape_
+        if not return_std:
+            return self._as_given(self._mixed(X, found.predictions))
+        both = self._mixed(X, lambda share: np.stack([found.predictions(share), found.deviations(share)], axis=1))
+        return self._as_given(both[:, 0]), self._as_given(both[:, 1])
 
     def _as_given(self, values: FloatArray) -> FloatArray:
         return values if self.n_outputs_ else values[:, 0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from prinfold._validate import Constraint, check_parameters, check_table, check_
 from prinfold.algorithms.landscapes import ClassLandscape, PropertyLandscape, blocks_of
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.gtm import GTM
-from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
+from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError
 from prinfold.files import save
 
 _VERBS = ("fit", "transform", "responsibilities", "score_samples")
@@ -33,13 +34,33 @@ def fitted_map(recipe: Any, table: FloatArray, weight: FloatArray | None) -> Any
     """A clone of the recipe fitted to the rows; one that is frozen is taken as it is."""
     recipe = GTM() if recipe is None else recipe
     if isinstance(recipe, FrozenEstimator):
-        check_is_fitted(recipe.estimator)
-        return recipe.estimator
+        return _without_names(recipe.estimator)
     if weight is None:
         return clone(recipe).fit(table)
     if not has_fit_parameter(recipe, "sample_weight"):
         raise InvalidParameterError(f"{type(recipe).__name__} takes no sample_weight; leave it out")
     return clone(recipe).fit(table, sample_weight=weight)
+
+
+def _without_names(surface: Any) -> Any:
+    """A fitted map that takes tables without names of columns: those are checked before it is asked."""
+    check_is_fitted(surface)
+    if not hasattr(surface, "feature_names_in_"):
+        return surface
+    bare = copy(surface)
+    del bare.feature_names_in_
+    return bare
+
+
+def refuse_other_columns(recipe: Any, owner: Any) -> None:
+    """Raise where a frozen map was fitted to other columns than those its owner has been given."""
+    inner = recipe.estimator if isinstance(recipe, FrozenEstimator) else None
+    names, given = (getattr(each, "feature_names_in_", None) for each in (inner, owner))
+    if names is not None and given is not None and list(names) != list(given):
+        raise InvalidDataError(
+            f"the map was fitted to the columns {', '.join(map(str, names[:6]))}{', …' * (len(names) > 6)}, but got "
+            f"{', '.join(map(str, given[:6]))}{', …' * (len(given) > 6)}; give the same columns in the same order"
+        )
 
 
 def takes(what: str, recipe: Any) -> bool:
@@ -118,6 +139,7 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_parameters(self, self._constraints)
         forget(self)
         table = self._checked(X, self.estimator, reset=True, min_rows=2)
+        refuse_other_columns(self.estimator, self)
         return table, check_weight(sample_weight, table)
 
     def _table(self, X: Any) -> FloatArray:

@@ -26,7 +26,7 @@ from prinfold.algorithms import monitoring
 from prinfold.algorithms.monitoring import SPLITS, Contributions, Limits, Measures, PValues
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.gauges import SurfaceGauge
-from prinfold.estimators.mapped import mapping, takes
+from prinfold.estimators.mapped import mapping, refuse_other_columns, takes
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidParameterError
 from prinfold.files import save, storable
 
@@ -156,6 +156,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         check_parameters(self, self._constraints)
         forget(self)
         table = check_table(self, X, reset=True, min_rows=3, accept_missing=takes("missing", self.estimator))
+        refuse_other_columns(self.estimator, self)
         rng = as_generator(self.random_state)
         reference = self._held_out(table, monitoring.shuffled(table, rng))
         seed = int(rng.integers(2**31 - 1))

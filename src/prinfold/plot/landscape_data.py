@@ -5,11 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import narwhals.stable.v1 as nw
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
 from prinfold._typing import FloatArray
-from prinfold.algorithms.landscapes import ClassLandscape, PropertyLandscape, class_landscape, property_landscape
+from prinfold.algorithms.landscapes import (
+    ClassLandscape,
+    PropertyLandscape,
+    Responsibilities,
+    class_landscape,
+    property_landscape,
+)
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.latent import LatentSpace
 from prinfold.plot.subject import Fitted, group
@@ -60,29 +67,44 @@ def _given_landscape(model: Any, X: Any, y: Any, kind: str | None) -> Shown:
     if X is None or y is None:
         raise InvalidParameterError("a map alone has no landscape; pass rows as X, and their classes or numbers as y")
     rows = fitted.rows(X)
-    share = np.asarray(inner.responsibilities(rows), dtype=float)
+
+    def share(part: slice) -> FloatArray:
+        return np.asarray(inner.responsibilities(_part(rows, part)), dtype=float)
+
     if (kind or _kind_of(y)) == "class":
-        return Shown(*_of_classes(share, y), inner.latent_)
-    return Shown(_of_numbers(share, y), (), inner.latent_)
+        return Shown(*_of_classes(share, inner.latent_.n_nodes, _length(rows), y), inner.latent_)
+    return Shown(_of_numbers(share, inner.latent_.n_nodes, _length(rows), y), (), inner.latent_)
 
 
-def _of_classes(share: FloatArray, y: Any) -> tuple[ClassLandscape, tuple[str, ...]]:
-    groups = group(y, len(share))
-    known = groups.index >= 0
+def _length(rows: Any) -> int:
+    return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
+
+
+def _part(rows: Any, part: slice) -> Any:
+    """Some rows of a table of any kind, as that kind."""
+    if nw.dependencies.is_into_dataframe(rows):
+        return nw.from_native(rows, eager_only=True)[part].to_native()
+    return rows[part]
+
+
+def _of_classes(ask: Responsibilities, n_nodes: int, n_rows: int, y: Any) -> tuple[ClassLandscape, tuple[str, ...]]:
+    groups = group(y, n_rows)
+    known = (groups.index >= 0).astype(float)
     if not known.any():
         raise InvalidDataError("no row has a class; give y for some of them")
-    share, names = share[known], np.array(groups.names, dtype=object)
-    return class_landscape(lambda part: share[part], share.shape[1], groups.index[known], names), groups.names
+    names = np.array(groups.names, dtype=object)
+    return class_landscape(ask, n_nodes, np.maximum(groups.index, 0), names, known), groups.names
 
 
-def _of_numbers(share: FloatArray, y: Any) -> PropertyLandscape:
+def _of_numbers(ask: Responsibilities, n_nodes: int, n_rows: int, y: Any) -> PropertyLandscape:
     try:
-        targets = np.asarray(y, dtype=float).reshape(len(share), -1)
+        targets = np.asarray(y, dtype=float).reshape(n_rows, -1)
     except (TypeError, ValueError) as error:
-        raise InvalidDataError(f"y must have a number for each of the {len(share)} rows ({error})") from error
-    if not np.isfinite(targets).any(axis=0).all():
+        raise InvalidDataError(f"y must have a number for each of the {n_rows} rows ({error})") from error
+    known = np.isfinite(targets)
+    if not known.any(axis=0).all():
         raise InvalidDataError("y has a target of which no number is known")
-    return property_landscape(lambda part: share[part], share.shape[1], np.where(np.isfinite(targets), targets, np.nan))
+    return property_landscape(ask, n_nodes, np.where(known, targets, np.nan))
 
 
 def _kind_of(y: Any) -> str:
