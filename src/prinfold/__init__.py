@@ -35,6 +35,7 @@ _PUBLIC = {
     "StudentNoise": "algorithms.noise_models",
     "SurfaceMonitor": "estimators.monitoring",
     "UKR": "estimators.ukr",
+    "VaryingNoise": "algorithms.noise_models",
     "choose": "select",
     "denoise_signal": "algorithms.signals",
     "load": "files",
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
     from prinfold.algorithms.densities import Density, Derivatives, KernelDensity
     from prinfold.algorithms.mixture_density import MixtureDensity, RatioDensity
-    from prinfold.algorithms.noise_models import AlignedNoise, DiagonalNoise, LowRankNoise, StudentNoise
+    from prinfold.algorithms.noise_models import AlignedNoise, DiagonalNoise, LowRankNoise, StudentNoise, VaryingNoise
     from prinfold.algorithms.process import GaussianProcess
     from prinfold.algorithms.signals import DenoisedSignal, denoise_signal
     from prinfold.algorithms.thresholds import Contour
@@ -94,6 +95,7 @@ __all__ = [
     "RatioDensity",
     "StudentNoise",
     "SurfaceMonitor",
+    "VaryingNoise",
     "__version__",
     "choose",
     "datasets",

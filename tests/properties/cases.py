@@ -108,6 +108,7 @@ CASES = [
     Case("GTM-aligned", _gtm(nodes=8, basis=4, noise="aligned"), _GTM | {"open"}, 2, 2),
     Case("GTM-aligned-sphere", _gtm(nodes=60, basis=12, latent="sphere", noise="aligned"), _GTM - {"mirror"}, 3, 2),
     Case("GTM-low-rank", _gtm(nodes=8, basis=4, noise=LowRankNoise(1)), _GTM, 2, 2),
+    Case("GTM-varying", _gtm(nodes=8, basis=4, noise="varying"), _GTM | {"open"}, 2, 2),
     Case("GTM-line", _gtm(n_components=1, nodes=16, basis=5, latent="line"), _GTM | {"open"}, 1, 1),
     Case("GTM-grid3", _gtm(n_components=3, nodes=4, basis=2), _GTM | {"open"}, 3, 3),
     Case("GTM-circle", _gtm(n_components=1, nodes=16, basis=6, latent="circle"), _GTM, 1, 1),

@@ -349,6 +349,9 @@ def completion(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[Flo
 def sample(model: GTMModel, parameters: Parameters, n: int, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
     """n rows drawn from the density, about the data's centre, with the node each came from."""
     node = rng.integers(model.surface.latent.n_nodes, size=n)
+    if hasattr(model.noise, "node_shares"):  # nodes that are not alike
+        shares = model.noise.node_shares(model.surface, parameters)
+        node = rng.choice(len(shares), size=n, p=shares)
     return model.noise.draw(model.surface, parameters, node, rng), node
 
 

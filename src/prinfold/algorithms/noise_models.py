@@ -7,21 +7,28 @@ need no settings.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold._validate import Constraint, integer, nothing, one_of, real
+from prinfold._validate import Constraint, axis_counts, flag, integer, nothing, one_of, real
 from prinfold.algorithms.cell_noise import CellNoise
 from prinfold.algorithms.factor_loadings import AlignedLoading, SharedLoading
 from prinfold.algorithms.factor_noise import FactorNoise
 from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Noise
+from prinfold.algorithms.sizes import make_basis
 from prinfold.algorithms.student_noise import MOST_DF, StudentCells
+from prinfold.algorithms.varying_noise import SmoothNoise
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
+from prinfold.latent import Sphere
+
+_FEW = {1: 4, 2: 3, 3: 2}
+_FEW_ON_A_SPHERE = 12
+"""Basis functions along each axis, by the number of axes, for what varies slowly; with more axes one and a plane."""
 
 
 class Spread(NamedTuple):
@@ -175,10 +182,46 @@ class LowRankNoise:
         return FactorNoise(spread.floor, SharedLoading(int(self.rank), self.axes))
 
 
+@storable
+@dataclass(frozen=True)
+class VaryingNoise:
+    """Isotropic noise and mixing weights that vary smoothly over latent space, thesis 6.1.
+
+    Parameters
+    ----------
+    precision : bool, default=True
+        Whether the precision of the noise varies.
+    mixing : bool, default=True
+        Whether the mixing weights of the nodes vary, so that data need not spread evenly over the latent space.
+    basis : int, tuple of int, or basis object, default=None
+        Basis functions along each axis for the logarithms of both; None takes 4 on a curve, 3 on a surface, and fewer
+        in more dimensions.
+    ridge : float, default=0.1
+        Penalty on the squares of their coefficients; larger is closer to constant.
+    """
+
+    precision: bool = True
+    mixing: bool = True
+    basis: Any = None
+    ridge: float = 0.1
+
+    def __post_init__(self) -> None:
+        functions = nothing | axis_counts | Constraint(lambda v: hasattr(v, "bind"), "a basis object")
+        check_recipe(self, precision=flag, mixing=flag, basis=functions, ridge=real(0, above=True))
+
+    def make(self, surface: BasisMap, spread: Spread) -> Noise:
+        latent = surface.latent
+        few = _FEW_ON_A_SPHERE if isinstance(latent, Sphere) else _FEW.get(latent.n_columns, 1)
+        basis = make_basis(few if self.basis is None else self.basis, 1.0, False, latent).bind(latent)
+        features = basis.features(latent.nodes)
+        return SmoothNoise(spread.floor, basis, features, float(self.ridge), bool(self.precision), bool(self.mixing))
+
+
 NOISES: dict[str, NoiseRecipe] = {
     "isotropic": PlainNoise(),
     "diagonal": DiagonalNoise(),
     "aligned": AlignedNoise(),
     "student": StudentNoise(),
+    "varying": VaryingNoise(),
 }
 """Noise models that need no settings."""
