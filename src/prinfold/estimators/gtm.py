@@ -60,8 +60,9 @@ class GTM(BandVerbs):
         Smallest noise variance, relative to the mean variance of a column.
     noise : str or noise model, default="isotropic"
         How rows scatter about the surface: ``"isotropic"``, ``"diagonal"`` (a variance for each column),
-        ``"aligned"`` (further along the surface), ``"student"`` (heavy tails, for outliers), or an object such as
-        :class:`~prinfold.LowRankNoise` or :class:`~prinfold.StudentNoise`.
+        ``"aligned"`` (further along the surface), ``"student"`` (heavy tails, for outliers), ``"varying"`` (more
+        at some places than at others), or an object such as :class:`~prinfold.LowRankNoise` or
+        :class:`~prinfold.StudentNoise`.
     init : str or array of shape (n, Q), default="pca"
         ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, or latent
         coordinates of the rows.
@@ -91,7 +92,7 @@ class GTM(BandVerbs):
         Variance 1/β of the noise, on average where it has several; of Student noise the square of its scale.
     noise_parameters_ : dict
         What else the noise has: ``variances`` (D,) of diagonal noise; ``reach`` of aligned noise; ``loadings`` (q, D)
-        of low-rank noise; ``df`` of Student noise.
+        of low-rank noise; ``df`` of Student noise; ``node_precisions`` and ``node_shares`` (K,) of varying noise.
     prior_precision_ : float
         Precision α of the prior on the weights, given, found, or λβ of a constant λ.
     node_mass_ : ndarray of shape (K,) or (K, D)
