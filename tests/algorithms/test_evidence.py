@@ -15,7 +15,7 @@ from prinfold._arrays import as_rows
 from prinfold.algorithms import evidence, gtm
 from prinfold.algorithms.evidence_training import EvidenceModel, EvidencePenalty, EvidenceState
 from prinfold.algorithms.noise import Parameters
-from prinfold.algorithms.penalties import PriorPenalty
+from prinfold.algorithms.penalties import ConstantPenalty, PriorPenalty
 from prinfold.exceptions import InvalidParameterError
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
@@ -378,6 +378,49 @@ def test_the_weights_rest_at_their_mode() -> None:
     np.testing.assert_allclose(slope, held, atol=1e-3 * np.abs(held).max())
 
 
+def test_with_noise_of_each_column_it_rests_where_the_evidence_is_stationary() -> None:
+    """In λ and every β_d, the prior of a column being λβ_d."""
+    X = datasets.make_thesis_surface(64, rng=0).X * [1.0, 10.0, 0.1]
+    plain = GTM(nodes=6, basis=2, noise="diagonal", max_iter=30, tol=0).fit(X)
+    model = EvidenceModel(plain._model.surface, plain._model.noise, ConstantPenalty(0.1))
+    rows = as_rows(X, plain.offset_)
+    state = model.begin(rows, plain._parameters())
+    for _ in range(1000):
+        state = model.step(rows, state)
+    sums, weights, mask = state.statistics, state.parameters.weights, model.surface.penalty_mask
+    Y, mass = model.surface.nodes(weights), state.statistics.mass
+    error = mass @ Y**2 - 2 * np.einsum("kd,kd->d", Y, sums.moment) + sums.square
+
+    def evidence_at(log_strength: float, *log_beta: float) -> float:
+        betas, total = np.exp(log_beta), 0.0
+        for d, beta in enumerate(betas):
+            alpha = np.exp(log_strength) * beta
+            bent = evidence.curvature(evidence.approximate_block(model.surface, mass, beta), mask)
+            expected = 0.5 * sums.total * np.log(beta) - 0.5 * beta * error[d]
+            total += evidence.log_evidence(expected, alpha, model.surface.column_roughness(weights)[d], bent)
+        return total
+
+    here = np.log([state.prior_precision / state.parameters.level, *state.parameters.precision])
+    for axis in np.eye(4):
+        slope = (evidence_at(*(here + 1e-4 * axis)) - evidence_at(*(here - 1e-4 * axis))) / 2e-4
+        assert abs(slope) < 1e-3
+        for away in (-0.3, 0.3):
+            assert evidence_at(*(here + away * axis)) < evidence_at(*here)
+
+
+def test_units_of_columns_change_nothing_of_what_is_found() -> None:
+    X, units = bent(60), np.array([1.0, 100.0, 0.01])
+    one, other = (
+        GTM(nodes=6, basis=3, noise="diagonal", prior_precision="evidence", max_iter=60, tol=0).fit(s * X)
+        for s in (np.ones(3), units)
+    )
+    variances = [model.noise_parameters_["variances"] for model in (one, other)]
+    np.testing.assert_allclose(variances[1], variances[0] * units**2, rtol=1e-6)
+    strengths = [model.prior_precision_ * model.noise_variance_ for model in (one, other)]
+    assert strengths[1] == pytest.approx(strengths[0], rel=1e-6)
+    assert one.history_["objective"][-1] == pytest.approx(one.log_evidence(X) / 60, rel=1e-9)
+
+
 def test_more_weights_than_values_never_turn_the_noise_negative() -> None:
     penalty = EvidencePenalty(1.0, effective=50.0, least=2.0)
     assert penalty.precision(40.0, 1.0, 0.0) == 2.0
@@ -402,8 +445,6 @@ def test_noise_that_is_not_independent_is_refused() -> None:
     plain = GTM(nodes=6, basis=3, max_iter=2, tol=0).fit(bent())._model
     with pytest.raises(InvalidParameterError, match="Gaussian noise that is independent from cell to cell, got Other"):
         evidence.refuse_dependent_cells(gtm.GTMModel(plain.surface, Other(), plain.penalty))  # type: ignore[arg-type]
-    with pytest.raises(InvalidParameterError, match="columns with noise of their own do not share"):
-        GTM(prior_precision="evidence", noise="diagonal").fit(bent())
     for noise in ("student", "aligned"):
         with pytest.raises(InvalidParameterError, match="choose by='held-out'"):
             GTM(prior_precision="evidence", noise=noise).fit(bent())

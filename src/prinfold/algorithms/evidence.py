@@ -251,6 +251,12 @@ def prior_of(model: gtm.GTMModel, parameters: Parameters) -> Prior:
     return Prior(float(alpha), own / alpha if alpha > 0 else np.ones(len(own)))
 
 
+def prior_along(alpha: float, parameters: Parameters) -> Prior:
+    """A prior that follows the noise from column to column, α being that of a column of average noise."""
+    relative = np.broadcast_to(parameters.precision, parameters.weights.shape[1]) / parameters.level
+    return Prior(alpha, np.asarray(relative))
+
+
 def curvature_of_sums(surface: BasisMap, sums: Any, parameters: Parameters, prior: Prior) -> Curvature:
     """Curvature by the approximate Hessian from the sums of an E-step: D blocks, which are equal where masses are."""
     mask, n_columns = surface.penalty_mask, parameters.weights.shape[1]

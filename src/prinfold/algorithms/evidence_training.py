@@ -14,12 +14,11 @@ import numpy as np
 
 from prinfold._arrays import Rows, blas_on_one_thread
 from prinfold.algorithms import gtm
-from prinfold.algorithms.evidence import Curvature, Prior, curvature_of_sums, log_evidence, refuse_dependent_cells
+from prinfold.algorithms.evidence import Curvature, curvature_of_sums, log_evidence, prior_along, refuse_dependent_cells
 from prinfold.algorithms.noise import Parameters, Statistics
-from prinfold.algorithms.penalties import ConstantPenalty, PriorPenalty
+from prinfold.algorithms.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.algorithms.pruning import Hint
 from prinfold.algorithms.starts import Start, warmed_up
-from prinfold.exceptions import InvalidParameterError
 
 FIRST_STRENGTH = 0.1
 """λ = α/β to begin with, and of the plain steps before."""
@@ -50,6 +49,20 @@ class EvidencePenalty(PriorPenalty):
         return max(super().precision(n_values - self.effective, error, roughness), self.least)
 
 
+@dataclass(frozen=True)
+class EvidenceStrength(ConstantPenalty):
+    """The same for columns with noise of their own, whose priors follow it: α_d = λβ_d.
+
+    Then |H_d| = β_d^M |ΦᵀGΦ + λM|, and of the weights only those that are free take from the degrees of freedom:
+    β_d = (N − free)/(E_d + λ‖w_d‖²). ``share`` is 1 − free/N.
+    """
+
+    share: float
+
+    def precision(self, n_values: float, error: float, roughness: float) -> float:
+        return super().precision(self.share * n_values, error, roughness)
+
+
 class EvidenceState(NamedTuple):
     """Parameters, the sums of the data under them, what the E-step remembers, α and the curvature there."""
 
@@ -69,11 +82,11 @@ class EvidenceModel(gtm.GTMModel):
 
     def __post_init__(self) -> None:
         refuse_dependent_cells(self)
-        if getattr(self.noise, "floors", None) is not None:
-            raise InvalidParameterError(
-                "prior_precision='evidence' finds one precision for all weights, which columns with noise of their own "
-                "do not share; give a regularization, and choose among several by log_evidence"
-            )
+
+    @property
+    def by_column(self) -> bool:
+        """Whether columns have noise of their own."""
+        return getattr(self.noise, "floors", None) is not None
 
     @property
     def monotone(self) -> bool:
@@ -85,17 +98,15 @@ class EvidenceModel(gtm.GTMModel):
 
     def step(self, rows: Rows, state: EvidenceState, relaxation: float = 1.0) -> EvidenceState:
         """New α and γ, an EM step with them, and the sums under its parameters; steps are not stretched."""
-        alpha = self._re_estimated(state)
-        beta = state.parameters.level
-        penalty = EvidencePenalty(alpha, state.bent.effective(alpha), 0.5 * beta)
+        penalty = self._penalty(self._re_estimated(state), state)
         with blas_on_one_thread():
             proposed = self.noise.m_step(self.surface, state.statistics, penalty, state.parameters)
-        return self._look(rows, proposed, alpha, state.hint)
+        return self._look(rows, proposed, penalty.strength(proposed.level) * proposed.level, state.hint)
 
     def measure(self, state: EvidenceState) -> dict[str, float]:
         """Log evidence per row by the approximate Hessian; log-likelihood, noise, α and γ."""
         alpha, sums = state.prior_precision, state.statistics
-        roughness = self.surface.roughness(state.parameters.weights)
+        roughness = prior_along(alpha, state.parameters).roughness(self.surface, state.parameters.weights)
         return {
             "objective": log_evidence(sums.log_likelihood, alpha, roughness, state.bent) / sums.total,
             "log_likelihood": sums.log_likelihood / sums.total,
@@ -106,14 +117,20 @@ class EvidenceModel(gtm.GTMModel):
 
     def _look(self, rows: Rows, parameters: Parameters, alpha: float, hint: Hint) -> EvidenceState:
         statistics, hint = gtm.e_step(self, rows, parameters, hint)
-        alike = Prior(alpha, np.ones(rows.n_columns))
-        bent = curvature_of_sums(self.surface, statistics, parameters, alike)
+        bent = curvature_of_sums(self.surface, statistics, parameters, prior_along(alpha, parameters))
         return EvidenceState(parameters, statistics, hint, alpha, bent)
+
+    def _penalty(self, alpha: float, state: EvidenceState) -> Penalty:
+        beta = state.parameters.level
+        if not self.by_column:
+            return EvidencePenalty(alpha, state.bent.effective(alpha), 0.5 * beta)
+        n_free = int(np.sum(self.surface.penalty_mask == 0))
+        return EvidenceStrength(alpha / beta, max(1.0 - n_free / state.statistics.total, 0.5))
 
     def _re_estimated(self, state: EvidenceState) -> float:
         """α = γ/‖W‖² (5.20), no further than a factor from the present one and below the cap."""
         old, bent = state.prior_precision, state.bent
-        square = self.surface.roughness(state.parameters.weights)
+        square = prior_along(old, state.parameters).roughness(self.surface, state.parameters.weights)
         wanted = bent.determined(old) / square if square > 0 else np.inf
         near = np.clip(wanted, old / _MOST_STEP, old * _MOST_STEP)
         largest = float(bent.eigenvalues.max(initial=0.0))

@@ -96,9 +96,9 @@ class EvidenceVerbs(TrainedFamily):
     # --------------------------------------------------------------------------------------- plumbing
 
     def _prior(self) -> evidence.Prior:
-        """The prior of the weights; one that was found is the same for all columns."""
+        """The prior of the weights; one that was found follows the noise where columns have their own."""
         if "prior_precision" in self.history_:
-            return evidence.Prior(self.prior_precision_, np.ones(self.n_features_in_))
+            return evidence.prior_along(self.prior_precision_, self._parameters())
         return evidence.prior_of(self._model, self._parameters())
 
     def _bent(self, X: Any, hessian: str, sample_weight: Any, errors: Any) -> tuple[evidence.Curvature, float]:
