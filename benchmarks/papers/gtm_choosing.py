@@ -454,9 +454,9 @@ def table_a_1(figures: Figures) -> list[Finding]:
                 f"{published:.0f} ×",
                 f"{ratio:.0f} × ({1000 * seconds['exact']:.1f} ms against {1000 * seconds['approximate']:.3f} ms)",
                 judge(
-                    ratio > published / 10,
-                    "the exact one is far cheaper here: its sums are products of matrices",
-                    "the exact one is much more expensive",
+                    ratio > 30,
+                    "not much more expensive",
+                    "much more expensive; how much depends on the machine, and here its sums are products of matrices",
                 ),
             )
         )
