@@ -315,3 +315,23 @@ def test_a_noise_without_moments_needs_both_numbers(monkeypatch):
     model = tuning.TunedModel(tuning.GTMModel(None, "some noise", None), 0.0, True, False)
     with pytest.raises(InvalidParameterError, match="give length_scale and variance"):
         model.begin(None, None)
+
+
+@crowded
+def test_tails_leave_the_length_scale_of_rows_that_need_none():
+    plain = GTM(1, nodes=60, basis=GaussianProcess(), max_iter=500).fit(wave())
+    tailed = GTM(1, nodes=60, basis=GaussianProcess(), noise="student", max_iter=500).fit(wave())
+    assert abs(np.log(tailed.basis_.length_scale / plain.basis_.length_scale)) < 0.3
+    assert tailed._model.penalty.freedom > 0
+    steps, changed = within(tailed.history_)
+    assert changed.any()
+    assert steps.min() > -1e-10
+
+
+@crowded
+def test_with_tails_outliers_do_not_lead_the_length_scale():
+    X = wave()
+    X[::15] += np.random.default_rng(0).normal(size=X[::15].shape)
+    clean = GTM(1, nodes=60, basis=GaussianProcess(), max_iter=500).fit(wave()).basis_.length_scale
+    tailed = GTM(1, nodes=60, basis=GaussianProcess(), noise="student", max_iter=500).fit(X).basis_.length_scale
+    assert abs(np.log(tailed / clean)) < 0.5

@@ -15,6 +15,7 @@ import numpy as np
 
 from prinfold._arrays import Rows, blas_on_one_thread
 from prinfold._typing import FloatArray
+from prinfold.algorithms.cell_noise import CellNoise
 from prinfold.algorithms.gtm import GTMModel
 from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.maps import BasisMap
@@ -224,7 +225,7 @@ class TunedModel:
 
     def _freedom(self, best: Choice, sums: Any) -> float:
         """Weights that the data decide, those of the mean among them, of all columns."""
-        if not isinstance(self.model.noise, IsotropicNoise):  # others know nothing of (5.24)
+        if not isinstance(self.model.noise, IsotropicNoise | CellNoise):  # others know nothing of (5.24)
             return 0.0
         n_free = len(best.surface.penalty_mask) - best.surface.penalty_mask.sum()
         n_columns = sums.moment.shape[1]
@@ -234,11 +235,12 @@ class TunedModel:
 def regression(model: GTMModel, parameters: Any, sums: Any) -> tuple[FloatArray, FloatArray]:
     """Mass (K,) and moment (K, D) of a regression in which every column has the noise of the average one.
 
-    Of cells that are missing, or measured with an error, it has what is expected of them at each node: the image of
-    the node itself, for the share that is not known. Columns with noise of their own are divided by it.
+    Where columns were measured differently well, all are taken to be as the best of them is, and of what a column lacks
+    there is what is expected of it: the image of the node itself. Columns with noise of their own are divided by it.
     """
     mass, moment = sums.mass, sums.moment
     if hasattr(sums, "masses"):
+        mass = sums.masses.max(axis=1)
         moment = moment + (mass[:, None] - sums.masses) * model.surface.nodes(parameters.weights)
     return mass, moment * np.sqrt(np.asarray(parameters.precision) / parameters.level)
 
