@@ -129,6 +129,23 @@ def check_errors(errors: Any, table: FloatArray) -> FloatArray | None:
     return np.where(bad | ~np.isfinite(found), 0.0, found) if found.shape == table.shape else found
 
 
+def check_frame(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """A table as it is, for those who hand it on to others that read it; names and number of its columns are kept."""
+    refuse_containers(X, accept_sparse=True)
+    try:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    except ValueError as error:
+        raise InvalidDataError(str(error)) from error
+    return X if hasattr(X, "shape") else np.asarray(X, dtype=object)  # or numbers beside text would become text
+
+
+def rows_of(table: Any, rows: slice | IntArray) -> Any:
+    """Some rows of a table of any kind, as a table of that kind."""
+    if nw.dependencies.is_into_dataframe(table):
+        return nw.from_native(table, eager_only=True)[rows].to_native()
+    return table[rows]
+
+
 def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
     """Name the fix for containers that would fail obscurely or be pulled into memory silently."""
     kind = f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.test_files import dismantle, forge
 
 from prinfold import GTM, PPS, GTMClassifier, GTMRegressor, datasets, load
+from prinfold.algorithms import landscapes
 from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError, NotStorableError
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
@@ -53,6 +54,22 @@ class Unweighted(BaseEstimator):
     def responsibilities(self, X): ...
 
     def score_samples(self, X): ...
+
+
+class Framed(GTM):
+    """A map that reads frames by itself: columns of text become columns of zeros and ones."""
+
+    _accept_frames = True
+
+    def fit(self, X, y=None, sample_weight=None):
+        self._kinds = list(pd.get_dummies(X))
+        return super().fit(self.read(X), sample_weight=sample_weight)
+
+    def read(self, X):
+        return pd.get_dummies(X).reindex(columns=self._kinds, fill_value=0).to_numpy(dtype=float)
+
+    def _table(self, X):
+        return super()._table(X if isinstance(X, np.ndarray) else self.read(X))
 
 
 # ---------------------------------------------------------------------------------------------- what decides
@@ -277,3 +294,23 @@ def test_maps_that_take_no_gaps_say_so(pipes):
         GTMClassifier(PPS(nodes=6, basis=3, max_iter=2, tol=0)).fit(gone, y)
     with pytest.raises(InvalidDataError, match=r"contains infinity \(inf\)"):
         GTMClassifier(MAP).fit(np.where(np.isnan(gone), np.inf, gone), y)
+
+
+# --------------------------------------------------------------------------------------------------- other tables
+
+
+def test_maps_that_read_frames_are_given_frames(pipes, monkeypatch):
+    X, y = pipes
+    frame = pd.DataFrame(X[:, :5], columns=list("abcde")).assign(size=np.where(X[:, 6] > 0.5, "large", "small"))
+    surface = Framed(nodes=8, basis=3, regularization=0.1, max_iter=10, tol=0)
+    plain = np.column_stack([X[:, :5], X[:, 6] > 0.5, X[:, 6] <= 0.5]).astype(float)
+    model, twin = GTMClassifier(surface).fit(frame, y), GTMClassifier(clone(MAP).set_params(**surface.get_params()))
+    assert_allclose(model.predict_proba(frame), twin.fit(plain, y).predict_proba(plain))
+    assert model.n_features_in_ == 6
+    weight = np.arange(len(y)) % 2
+    half = GTMRegressor(surface).fit(frame, X[:, 8], sample_weight=weight)
+    assert_allclose(half.predict(frame), GTMRegressor(surface).fit(frame[1::2], X[1::2, 8]).predict(frame))
+    monkeypatch.setattr(landscapes, "_BLOCK", 64 * 7)
+    assert_allclose(model.predict_proba(frame), twin.predict_proba(plain))
+    with pytest.raises(InvalidDataError, match="feature names"):
+        model.predict(frame.rename(columns={"a": "z"}))

@@ -10,11 +10,11 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
-from prinfold._validate import Constraint, check_labels, check_targets, one_of, real, weighty_rows
+from prinfold._validate import Constraint, check_labels, check_targets, one_of, real, rows_of, weighty_rows
 from prinfold.algorithms import landscapes
 from prinfold.algorithms.landscapes import ClassLandscape, PropertyLandscape
 from prinfold.algorithms.nearest import class_shares
-from prinfold.estimators.mapped import MapLandscape, fitted_map
+from prinfold.estimators.mapped import MapLandscape, asked, fitted_map
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 
@@ -117,12 +117,12 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
         labels = check_labels(self, y, table)
         kept = weighty_rows(weight, min_rows=2)
         if weight is not None and kept is not None:
-            table, labels, weight = table[kept], labels[kept], weight[kept]
+            table, labels, weight = rows_of(table, kept), labels[kept], weight[kept]
         classes, codes = np.unique(labels, return_inverse=True)
         prior = self._prior(class_shares(codes, weight, len(classes)))
         surface = fitted_map(self.estimator, table, weight)
         self.landscape_ = landscapes.class_landscape(
-            lambda part: surface.responsibilities(table[part]),
+            asked(surface, table),
             surface.latent_.n_nodes,
             codes,
             classes,
@@ -259,10 +259,11 @@ class GTMRegressor(RegressorMixin, MapLandscape):
         targets = check_targets(self, y, table)
         kept = weighty_rows(weight, min_rows=2)
         if weight is not None and kept is not None:
-            table, targets, weight = table[kept], check_targets(self, targets[kept], table[kept]), weight[kept]
+            table, weight = rows_of(table, kept), weight[kept]
+            targets = check_targets(self, targets[kept], table)
         surface = fitted_map(self.estimator, table, weight)
         self.landscape_ = landscapes.property_landscape(
-            lambda part: surface.responsibilities(table[part]),
+            asked(surface, table),
             surface.latent_.n_nodes,
             targets.reshape(len(targets), -1),
             weight,

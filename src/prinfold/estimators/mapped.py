@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from copy import copy
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
@@ -13,8 +13,18 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from prinfold._typing import FloatArray
-from prinfold._validate import Constraint, check_parameters, check_table, check_weight, forget, nothing, real
-from prinfold.algorithms.landscapes import ClassLandscape, PropertyLandscape, blocks_of
+from prinfold._validate import (
+    Constraint,
+    check_frame,
+    check_parameters,
+    check_table,
+    check_weight,
+    forget,
+    nothing,
+    real,
+    rows_of,
+)
+from prinfold.algorithms.landscapes import ClassLandscape, PropertyLandscape, Responsibilities, blocks_of
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.gtm import GTM
 from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError
@@ -45,7 +55,7 @@ def fitted_map(recipe: Any, table: FloatArray, weight: FloatArray | None) -> Any
 def _without_names(surface: Any) -> Any:
     """A fitted map that takes tables without names of columns: those are checked before it is asked."""
     check_is_fitted(surface)
-    if not hasattr(surface, "feature_names_in_"):
+    if not hasattr(surface, "feature_names_in_") or takes("frames", surface):
         return surface
     bare = copy(surface)
     del bare.feature_names_in_
@@ -64,9 +74,14 @@ def refuse_other_columns(recipe: Any, owner: Any) -> None:
 
 
 def takes(what: str, recipe: Any) -> bool:
-    """Whether a recipe takes tables that are ``"sparse"``, or that have ``"missing"`` cells."""
+    """Whether a recipe takes ``"sparse"`` tables or ``"missing"`` cells, or reads ``"frames"`` of any kind itself."""
     inner = recipe.estimator if isinstance(recipe, FrozenEstimator) else GTM() if recipe is None else recipe
     return bool(getattr(inner, f"_accept_{what}", False))
+
+
+def asked(surface: Any, table: Any) -> Responsibilities:
+    """What gives the responsibilities of a slice of the rows."""
+    return lambda part: np.asarray(surface.responsibilities(rows_of(table, part)), dtype=np.float64)
 
 
 class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -148,15 +163,16 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _checked(self, X: Any, surface: Any, **options: Any) -> FloatArray:
         """Rows as the map takes them."""
+        if takes("frames", surface):
+            return cast(FloatArray, check_frame(self, X, reset=options["reset"]))
         sparse, missing = (takes(what, surface) for what in ("sparse", "missing"))
         return check_table(self, X, accept_sparse=sparse, accept_missing=missing, **options)
 
     def _mixed(self, X: Any, mix: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """What ``mix`` makes of the responsibilities of rows, in blocks."""
         table = self._table(X)
-        parts = blocks_of(table.shape[0], self.surface_.latent_.n_nodes)
-        shares = (np.asarray(self.surface_.responsibilities(table[part]), dtype=np.float64) for part in parts)
-        return np.concatenate([mix(share) for share in shares])
+        parts, ask = blocks_of(table.shape[0], self.surface_.latent_.n_nodes), asked(self.surface_, table)
+        return np.concatenate([mix(ask(part)) for part in parts])
 
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""

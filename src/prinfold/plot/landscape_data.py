@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import narwhals.stable.v1 as nw
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
 from prinfold._typing import FloatArray
+from prinfold._validate import rows_of
 from prinfold.algorithms.landscapes import (
     ClassLandscape,
     PropertyLandscape,
@@ -69,7 +69,7 @@ def _given_landscape(model: Any, X: Any, y: Any, kind: str | None) -> Shown:
     rows = fitted.rows(X)
 
     def share(part: slice) -> FloatArray:
-        return np.asarray(inner.responsibilities(_part(rows, part)), dtype=float)
+        return np.asarray(inner.responsibilities(rows_of(rows, part)), dtype=float)
 
     if (kind or _kind_of(y)) == "class":
         return Shown(*_of_classes(share, inner.latent_.n_nodes, _length(rows), y), inner.latent_)
@@ -78,13 +78,6 @@ def _given_landscape(model: Any, X: Any, y: Any, kind: str | None) -> Shown:
 
 def _length(rows: Any) -> int:
     return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
-
-
-def _part(rows: Any, part: slice) -> Any:
-    """Some rows of a table of any kind, as that kind."""
-    if nw.dependencies.is_into_dataframe(rows):
-        return nw.from_native(rows, eager_only=True)[part].to_native()
-    return rows[part]
 
 
 def _of_classes(ask: Responsibilities, n_nodes: int, n_rows: int, y: Any) -> tuple[ClassLandscape, tuple[str, ...]]:
