@@ -269,6 +269,31 @@ def test_starts_across_the_seam_are_interpolated_the_short_way():
     assert (np.abs(domain.difference(starts, angle[:, None])) < 0.05).all()
 
 
+@pytest.mark.parametrize("name", ["torus", "ellipsoid"])
+def test_columns_that_do_not_count_are_columns_left_out(name):
+    """Each row by its own columns, against the surface in those columns alone; the others may hold anything."""
+    point, jacobian, domain, mesh = SURFACES[name]
+    rng = np.random.default_rng(3)
+    X, seen = (
+        rng.normal(size=(30, 3)),
+        np.array([[True, True, False], [False, True, True], [True, True, True]])[np.arange(30) % 3],
+    )
+    starts = np.stack([mesh.latent[rng.integers(0, len(mesh.latent), 30)] for _ in range(2)], axis=1)
+    found = project_to_surface(np.where(seen, X, np.nan), point, jacobian, domain, starts, seen=seen)
+    assert found.converged.all()
+    for kind in range(3):
+        rows, columns = np.arange(kind, 30, 3), seen[kind]
+        alone = project_to_surface(
+            X[np.ix_(rows, columns)],
+            lambda Z, c=columns: point(Z)[:, c],
+            lambda Z, c=columns: jacobian(Z)[:, c],
+            domain,
+            starts[rows],
+        )
+        np.testing.assert_allclose(found.squared_distance[rows], alone.squared_distance, atol=1e-9)
+        np.testing.assert_allclose(found.points[np.ix_(rows, columns)], alone.points, atol=1e-5)
+
+
 def test_a_collapsed_map_still_answers():
     found = project_to_surface(
         np.ones((3, 2)),

@@ -157,42 +157,37 @@ class Surface(NamedTuple):
     point: Map
     jacobian: Map
 
-    def seen(self, columns: BoolArray, scale: FloatArray) -> Surface:
-        """The surface in some columns only, in units of ``scale`` (D,)."""
-        s = scale[columns]
+    def scaled(self, scale: FloatArray) -> Surface:
+        """The surface in units of ``scale`` (D,)."""
         return self._replace(
-            images=self.images[:, columns] / s,
-            point=lambda Z: self.point(Z)[:, columns] / s,
-            jacobian=lambda Z: self.jacobian(Z)[:, columns] / s[:, None],
+            images=self.images / scale,
+            point=lambda Z: self.point(Z) / scale,
+            jacobian=lambda Z: self.jacobian(Z) / scale[:, None],
         )
 
 
 def feet(table: FloatArray, scale: FloatArray, surface: Surface) -> FloatArray:
     """(n, D) the nearest point of the surface to each row, in units of ``scale`` (D,), by what is known of the row.
 
-    A row of which nothing is known stands at the first node.
+    A row of which nothing is known stands where it starts, at some node.
     """
-    found = np.empty(table.shape)
-    for rows, columns in _patterns(table):
-        if not columns.any():
-            found[rows] = surface.images[0]
-            continue
-        part, X = surface.seen(columns, scale), table[np.ix_(rows, columns)] / scale[columns]
-        n_starts = min(_N_STARTS, len(part.images))
-        near = np.argpartition(squared_distances(X, part.images), n_starts - 1, axis=1)[:, :n_starts]
-        end = project_to_surface(X, part.point, part.jacobian, part.domain, part.nodes[near], tol=_FOOT_TOL)
-        found[rows] = surface.point(end.latent)
-    return found
+    scaled, known = surface.scaled(scale), ~np.isnan(table)
+    seen = None if known.all() else known
+    X = np.where(known, table, 0.0) / scale
+    n_starts = min(_N_STARTS, len(scaled.images))
+    near = np.argpartition(_node_squares(X, scaled.images, seen), n_starts - 1, axis=1)[:, :n_starts]
+    starts = scaled.nodes[near]
+    found = project_to_surface(X, scaled.point, scaled.jacobian, scaled.domain, starts, tol=_FOOT_TOL, seen=seen)
+    return surface.point(found.latent)
 
 
-def _patterns(table: FloatArray) -> list[tuple[IntArray, BoolArray]]:
-    """Rows that know the same columns, with those columns."""
-    seen = ~np.isnan(table)
-    if seen.all():
-        return [(np.arange(len(table)), np.ones(table.shape[1], dtype=bool))]
-    kinds, which = np.unique(seen, axis=0, return_inverse=True)
-    which = which.ravel()
-    return [(np.flatnonzero(which == i), kind) for i, kind in enumerate(kinds)]
+def _node_squares(X: FloatArray, images: FloatArray, seen: BoolArray | None) -> FloatArray:
+    """(n, K) squared distances from rows to images, by the columns seen."""
+    if seen is None:
+        return squared_distances(X, images)
+    centre = images.mean(axis=0)  # about which squares are small, so that little cancels
+    X, Y, counts = np.where(seen, X - centre, 0.0), images - centre, seen.astype(np.float64)
+    return np.asarray((X**2).sum(axis=1, keepdims=True) - 2.0 * X @ Y.T + counts @ (Y**2).T)
 
 
 def usual_cell(scale: FloatArray) -> FloatArray:

@@ -54,13 +54,15 @@ def project_to_surface(
     bend: Bend | None = None,
     max_iter: int = 200,
     tol: float = 1e-12,
+    seen: BoolArray | None = None,
 ) -> Projection:
     """Minimise ½‖x − y(z)‖² for each row from each of its starts (n, S, Q), and keep the best.
 
     ``point`` maps (m, Q) to (m, D), ``jacobian`` to (m, D, Q). ``bend`` takes coordinates and directions r (m, D) of
     data space to the second derivatives (m, Q, Q) of r·y, where they are known and the domain is flat; else they are
     differences of Jacobians. A row stops when the gradient in the free
-    directions is at most tol·‖J‖·(‖x − y‖ + ‖J‖·span), span being the extent of the domain.
+    directions is at most tol·‖J‖·(‖x − y‖ + ‖J‖·span), span being the extent of the domain. With ``seen`` (n, D) only
+    those columns of a row count; what the others hold is of no account.
     """
     X, starts = np.asarray(X, dtype=float), np.asarray(starts, dtype=float)
     if starts.ndim != 3 or starts.shape[0] != len(X) or starts.shape[1] == 0:
@@ -69,7 +71,10 @@ def project_to_surface(
     per_row = n_starts * X.shape[1] * (n_columns + domain.dimension**2)
     size = max(1, _BLOCK_NUMBERS // max(1, per_row))
     solver = _Solver(point, jacobian, bend, domain, max_iter, tol)
-    parts = [solver.best(X[i : i + size], starts[i : i + size]) for i in range(0, max(n, 1), size)]
+    if seen is not None:
+        X = np.where(seen, X, 0.0)
+    blocks = [slice(i, i + size) for i in range(0, max(n, 1), size)]
+    parts = [solver.best(X[part], starts[part], None if seen is None else seen[part]) for part in blocks]
     return Projection(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
@@ -100,28 +105,29 @@ class _Solver(NamedTuple):
     tol: float
     eps: float = float(np.finfo(float).eps)
 
-    def best(self, X: FloatArray, starts: FloatArray) -> Projection:
+    def best(self, X: FloatArray, starts: FloatArray, seen: BoolArray | None) -> Projection:
         """All starts of a block of rows, then the best end of each row."""
         n, n_starts, _ = starts.shape
         # Padding repeats starts; solving a repeat again would only cost time.
         repeat = (starts[:, :, None] == starts[:, None, :]).all(axis=3)
         fresh = ~np.tril(repeat, -1).any(axis=2)
         row, column = np.nonzero(fresh)
-        z, y, done = self.rounded(starts).descend(X[row], self.domain.retract(starts[row, column]))
+        own = None if seen is None else seen[row]
+        z, y, done = self.rounded(starts).descend(X[row], self.domain.retract(starts[row, column]), own)
         squared = np.full((n, n_starts), np.inf)
-        squared[row, column] = _square(X[row] - y)
+        squared[row, column] = _square(_gap(X[row], y, own))
         place = np.full((n, n_starts), -1)
         place[row, column] = np.arange(len(row))
         # The first of equals wins; an overflowing row (nan) loses to everything, but a row needs some end.
         pick = place[np.arange(n), np.where(np.isnan(squared), np.inf, squared).argmin(axis=1)]
-        return Projection(z[pick], y[pick], _square(X - y[pick]), done[pick])
+        return Projection(z[pick], y[pick], _square(_gap(X, y[pick], seen)), done[pick])
 
     def rounded(self, starts: FloatArray) -> _Solver:
         """The solver with the rounding error of the map's own numbers: a map in float32 settles earlier."""
         kind = np.asarray(self.point(self.domain.retract(starts[:1, 0]))).dtype
         return self._replace(eps=float(np.finfo(kind).eps)) if kind.kind == "f" else self
 
-    def descend(self, X: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+    def descend(self, X: FloatArray, z: FloatArray, seen: BoolArray | None) -> tuple[FloatArray, FloatArray, BoolArray]:
         """Newton steps until every row has converged, cannot move, or has used its iterations."""
         y = np.asarray(self.point(z), dtype=float)
         done = np.zeros(len(X), dtype=bool)
@@ -129,17 +135,19 @@ class _Solver(NamedTuple):
         for _ in range(self.max_iter):
             if len(active) == 0:
                 break
-            local, small = self.look(X[active], z[active], y[active])
+            local, small = self.look(X[active], z[active], y[active], None if seen is None else seen[active])
             done[active] = small
             active, local = active[~small], local.only(~small)
-            moved = self.move(X, z, y, active, local)
+            moved = self.move(X, z, y, active, local, seen)
             active = active[moved]
         return z, y, done
 
-    def look(self, X: FloatArray, z: FloatArray, y: FloatArray) -> tuple[_Local, BoolArray]:
+    def look(self, X: FloatArray, z: FloatArray, y: FloatArray, seen: BoolArray | None) -> tuple[_Local, BoolArray]:
         """Gradient −Jᵀr and Hessian JᵀJ − r·∂J in the frame, and which rows have converged."""
-        frame, J, r = self.domain.frame(z), np.asarray(self.jacobian(z), dtype=float), X - y
+        frame, J, r = self.domain.frame(z), np.asarray(self.jacobian(z), dtype=float), _gap(X, y, seen)
         A = np.matmul(J, frame)
+        if seen is not None:
+            A = np.where(seen[:, :, None], A, 0.0)
         gradient = -np.einsum("ndj,nd->nj", A, r)
         hessian = np.einsum("ndj,ndk->njk", A, A) - self.bent(z, J, r)
         size = np.sqrt(_square(A.reshape(len(A), -1)))
@@ -159,11 +167,20 @@ class _Solver(NamedTuple):
             return self.bend(z, r)
         return np.asarray(np.einsum("nd,ndjk->njk", r, second_derivatives(self.jacobian, self.domain, z, J)))
 
-    def move(self, X: FloatArray, z: FloatArray, y: FloatArray, active: IntArray, local: _Local) -> BoolArray:
+    def move(
+        self,
+        X: FloatArray,
+        z: FloatArray,
+        y: FloatArray,
+        active: IntArray,
+        local: _Local,
+        seen: BoolArray | None,
+    ) -> BoolArray:
         """Try steps with growing damping until each row has one that does not climb; edits z and y in place."""
         # Near the foot the distance is flat to rounding while the gradient still is not.
         rounding = 8 * self.eps * (np.sqrt(_square(X[active])) + np.sqrt(_square(y[active])))
-        allowed = (np.sqrt(_square(X[active] - y[active])) + rounding) ** 2
+        own = None if seen is None else seen[active]
+        allowed = (np.sqrt(_square(_gap(X[active], y[active], own))) + rounding) ** 2
         moved, damping = np.zeros(len(active), dtype=bool), 0.0
         for _ in range(24):
             todo = np.flatnonzero(~moved)
@@ -172,7 +189,8 @@ class _Solver(NamedTuple):
             step = _step(local.only(todo), damping, 0.25 * latent_span(self.domain))
             trial = self.domain.retract(z[active[todo]] + np.einsum("nqj,nj->nq", local.frame[todo], step))
             landed = np.asarray(self.point(trial), dtype=float)
-            shorter = _square(X[active[todo]] - landed) <= allowed[todo]
+            gap = _gap(X[active[todo]], landed, None if own is None else own[todo])
+            shorter = _square(gap) <= allowed[todo]
             rows = active[todo[shorter]]
             z[rows], y[rows] = trial[shorter], landed[shorter]
             moved[todo[shorter]] = True
@@ -192,6 +210,11 @@ def _step(local: _Local, damping: float, longest: float) -> FloatArray:
     step = np.where(local.frozen, 0.0, np.einsum("nij,nj->ni", local.vectors, along)) + local.drift / (1.0 + damping)
     length = np.sqrt(_square(step))
     return np.asarray(step * np.minimum(1.0, longest / np.where(length > 0, length, 1.0))[:, None])
+
+
+def _gap(X: FloatArray, y: FloatArray, seen: BoolArray | None) -> FloatArray:
+    """(n, D) x − y, nil in columns that do not count."""
+    return X - y if seen is None else np.where(seen, X - y, 0.0)
 
 
 def _square(A: FloatArray) -> FloatArray:
