@@ -27,6 +27,7 @@ _PUBLIC = {
     "KernelDensityClassifier": "estimators.kernel_density",
     "KMM": "estimators.kmm",
     "LowRankNoise": "algorithms.noise_models",
+    "MixedGTM": "estimators.mixed_gtm",
     "MixtureDensity": "algorithms.mixture_density",
     "ModeClustering": "estimators.mode_clustering",
     "NearestSurfaceClassifier": "estimators.nearest",
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from prinfold.estimators.kernel_density import KernelDensityClassifier
     from prinfold.estimators.kmm import KMM, select_kmm
     from prinfold.estimators.landscapes import GTMClassifier, GTMRegressor
+    from prinfold.estimators.mixed_gtm import MixedGTM
     from prinfold.estimators.mode_clustering import ModeClustering
     from prinfold.estimators.monitoring import SurfaceMonitor
     from prinfold.estimators.nearest import NearestSurfaceClassifier
@@ -89,6 +91,7 @@ __all__ = [
     "KernelDensity",
     "KernelDensityClassifier",
     "LowRankNoise",
+    "MixedGTM",
     "MixtureDensity",
     "ModeClustering",
     "NearestSurfaceClassifier",

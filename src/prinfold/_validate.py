@@ -75,6 +75,13 @@ def check_table(
     return cast(FloatArray, table) if scipy.sparse.issparse(table) else np.asarray(table)
 
 
+def check_cells(table: Any, names: Any, *, fitting: bool) -> None:
+    """Refuse infinite numbers, and such as are too large or vary too little, in a table with missing cells."""
+    entries: Any = table
+    low, high = _extremes(np.atleast_2d(entries.data) if scipy.sparse.issparse(table) else table, names)
+    refuse_scale(table.dtype, low, high, fitting=fitting)
+
+
 def _extremes(table: FloatArray, names: Any) -> tuple[float, float]:
     """Smallest and largest number of a table with missing cells; infinite ones are refused."""
     if np.isinf(table).any():

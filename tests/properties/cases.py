@@ -29,6 +29,7 @@ from prinfold import (
     GaussianProcess,
     HarmonicBasis,
     LowRankNoise,
+    MixedGTM,
     StudentNoise,
 )
 from prinfold.latent import Points
@@ -63,6 +64,10 @@ def _gtm(**settings: Any) -> Callable[..., GTM]:
 
 def _pps(**settings: Any) -> Callable[..., PPS]:
     return lambda **more: PPS(**{**_QUICK, **settings, **more})
+
+
+def _mixed(**settings: Any) -> Callable[..., MixedGTM]:
+    return lambda **more: MixedGTM(**{**_QUICK, **settings, **more})
 
 
 _KERNEL = frozenset({"euclidean", "mirror", "weights"})
@@ -134,6 +139,9 @@ CASES = [
         1,
         1,
     ),
+    # The columns of these tests are numbers; tests/estimators/test_mixed_gtm.py holds levels and counts to the same.
+    Case("MixedGTM", _mixed(nodes=8, basis=4), _OWN_UNITS | {"open"}, 2, 2),
+    Case("MixedGTM-line", _mixed(n_components=1, nodes=16, basis=5), _OWN_UNITS, 1, 1),
     Case("PPS-process", _pps(nodes=12, basis=GaussianProcess(0.6), regularization=0.1), _GTM | {"open"}, 2, 2),
     # Noise that is oriented on nodes far apart lets the surface tilt between them, so straight data need a finer grid.
     Case("PPS", _pps(nodes=12, basis=4), _GTM | {"open"}, 2, 2),

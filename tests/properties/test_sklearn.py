@@ -15,6 +15,7 @@ from prinfold import (
     GTMClassifier,
     GTMRegressor,
     KernelDensityClassifier,
+    MixedGTM,
     ModeClustering,
     NearestSurfaceClassifier,
     SurfaceMonitor,
@@ -38,6 +39,7 @@ pytestmark = [
         GTM(latent="sphere"),
         GTM(latent="torus", prior_precision=0.1),
         GTM(init="random", random_state=0),
+        MixedGTM(),
         PPS(1, clamping="select", nodes=12, basis=4, max_iter=20),
         KMM(),
         KMM(1, stop="validation", kernel="quartic"),
@@ -67,6 +69,7 @@ def test_scikit_learn_checks(estimator, check):
     "estimator",
     [
         GTM(),
+        MixedGTM(),
         KMM(),
         UKR(),
         DensityRidge(),

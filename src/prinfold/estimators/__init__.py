@@ -5,6 +5,7 @@ from prinfold.estimators.gtm import GTM
 from prinfold.estimators.kernel_density import KernelDensityClassifier
 from prinfold.estimators.kmm import KMM
 from prinfold.estimators.landscapes import GTMClassifier, GTMRegressor
+from prinfold.estimators.mixed_gtm import MixedGTM
 from prinfold.estimators.mode_clustering import ModeClustering
 from prinfold.estimators.monitoring import SurfaceMonitor
 from prinfold.estimators.nearest import NearestSurfaceClassifier
@@ -20,6 +21,7 @@ __all__ = [
     "GTMClassifier",
     "GTMRegressor",
     "KernelDensityClassifier",
+    "MixedGTM",
     "ModeClustering",
     "NearestSurfaceClassifier",
     "SurfaceMonitor",

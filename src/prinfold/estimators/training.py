@@ -68,7 +68,7 @@ from prinfold.loops import Highest, Last, StopReason, run_fixed_point
 _REGULARIZATION = 0.1
 """Constant λ by default: with ``width=1`` it held up best over simulated shapes and real tables alike."""
 
-_FEWEST_ROWS = 2
+FEWEST_ROWS = 2
 
 _FAR_MODE = 2.0
 """Node spacings between posterior mean and mode from which a posterior counts as many-peaked or skewed."""
@@ -137,8 +137,7 @@ class TrainedFamily(GTMFamily):
         """
         check_parameters(self, self._constraints)
         self._forget()
-        accepted = {"accept_sparse": self._accept_sparse, "accept_missing": self._accept_missing}
-        table = check_table(self, X, reset=True, min_rows=_FEWEST_ROWS, **accepted)
+        table = self._training_table(X, sample_weight)
         weight, known = check_weight(sample_weight, table), check_errors(errors, table)
         places = self._places(table.shape[0])
         kept = self._rows_that_count(table, weight)
@@ -149,18 +148,23 @@ class TrainedFamily(GTMFamily):
         self._warn(self._learn(table, weight, places, known))
         return self
 
+    def _training_table(self, X: Any, sample_weight: Any) -> FloatArray:
+        """The rows to be fitted, checked."""
+        accepted = {"accept_sparse": self._accept_sparse, "accept_missing": self._accept_missing}
+        return check_table(self, X, reset=True, min_rows=FEWEST_ROWS, **accepted)
+
     def _rows_that_count(self, table: FloatArray, weight: FloatArray | None) -> IntArray | None:
         """Rows that have a weight and of which something was measured, or None for all."""
-        weighty = weighty_rows(weight, min_rows=_FEWEST_ROWS)
+        weighty = weighty_rows(weight, min_rows=FEWEST_ROWS)
         if not has_gaps(table):
             return weighty
         self._warn_of_the_unseen(table)
         seen = ~np.isnan(table).all(axis=1)
         seen &= True if weight is None else weight > 0
         kept = np.flatnonzero(seen)
-        if len(kept) < _FEWEST_ROWS:
+        if len(kept) < FEWEST_ROWS:
             raise InvalidDataError(
-                f"only {len(kept)} row(s) have a value and a weight, but at least {_FEWEST_ROWS} are needed"
+                f"only {len(kept)} row(s) have a value and a weight, but at least {FEWEST_ROWS} are needed"
             )
         return None if seen.all() else kept
 
@@ -188,7 +192,7 @@ class TrainedFamily(GTMFamily):
     ) -> Job:
         """What stays fixed while the surface is trained: rows, map, noise and penalty."""
         gaps = has_gaps(table)
-        offset = (observed_mean if gaps else weighted_mean)(table, weight)
+        offset = self._middle(table, weight)
         total = table.shape[0] if weight is None else float(weight.sum())
         latent = make_latent(self.latent, self.nodes, self.n_components, total)
         basis = make_basis(self.basis, self.width, self.penalise_bias, latent)
@@ -202,6 +206,10 @@ class TrainedFamily(GTMFamily):
     def _settled(self, rows: Rows) -> Rows:
         """The rows about an origin that suits the noise."""
         return rows
+
+    def _middle(self, table: FloatArray, weight: FloatArray | None) -> FloatArray:
+        """(D,) what is taken off the rows first."""
+        return (observed_mean if has_gaps(table) else weighted_mean)(table, weight)
 
     def _spread(self, rows: Rows) -> Spread:
         scale = np.sqrt(column_variances(rows))
@@ -223,7 +231,7 @@ class TrainedFamily(GTMFamily):
             "offset_": job.rows.offset,
             "weights_": parameters.weights,
             "noise_variance_": 1.0 / parameters.precision,
-            "n_features_in_": parameters.weights.shape[1],
+            "n_features_in_": job.rows.table.shape[1],
             "_model": job.model,
         }
 
@@ -270,11 +278,12 @@ class TrainedFamily(GTMFamily):
         """Rebuild what a file leaves out, and refuse parts that do not fit together."""
         check_parameters(self, self._constraints)
         surface = BasisMap(self.latent_, self.basis_.bind(self.latent_))
-        shape = (len(surface.penalty_mask), self.n_features_in_)
+        shape = (len(surface.penalty_mask), self._n_predictors())
         names = getattr(self, "feature_names_in_", None)
         sound = {
             f"weights of shape {shape}": _is_real(self.weights_) and self.weights_.shape == shape,
-            f"an offset of shape {shape[1:]}": _is_real(self.offset_) and self.offset_.shape == shape[1:],
+            f"an offset of shape ({self.n_features_in_},)": _is_real(self.offset_)
+            and self.offset_.shape == (self.n_features_in_,),
             **self._sound_noise(),
             "a mass of at least zero for each node": _are_masses(self.node_mass_, self.latent_.n_nodes, shape[1]),
             "a name for each column": names is None or len(names) == self.n_features_in_,
@@ -291,6 +300,10 @@ class TrainedFamily(GTMFamily):
         model = self._remake_model(surface, spread)
         variance = getattr(self.basis_, "variance", None)
         self._model = with_process_prior(model, self.basis_, 1.0, penalised=variance is None)
+
+    def _n_predictors(self) -> int:
+        """How many columns the weights have."""
+        return int(self.n_features_in_)
 
     def _sound_noise(self) -> dict[str, bool]:
         """What the noise in a file must be like, and whether it is."""
