@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -59,23 +60,28 @@ class SurfaceGauge(BaseEstimator):
 
     def _measured(self, table: FloatArray) -> Measures:
         density, along = self._densities(table)
-        off = monitoring.squared_parts(table - self._feet(table), self.noise_scale_).sum(axis=1)
-        return Measures(density, along, off, np.isnan(table).sum(axis=1))
+        off, missing, surface = np.empty(len(table)), np.empty(len(table), dtype=np.int64), self._surface()
+        for part, block in self._blocks(table):
+            gap = block - monitoring.feet(block, self.noise_scale_, surface)
+            off[part] = monitoring.squared_parts(gap, self.noise_scale_).sum(axis=1)
+            missing[part] = np.isnan(block).sum(axis=1)
+        return Measures(density, along, off, missing)
 
     def _densities(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Log density of usual rows, and the along part."""
-        along = np.empty(len(table))
+        density, along = np.empty((2, len(table)))
+        cell = monitoring.usual_cell(self.noise_scale_)
         for part in blocks_of(len(table), len(self.node_shares_)):
             along[part] = monitoring.rarity(self.surface_.responsibilities(table[part]), self.node_shares_)
-        seen = np.asarray(self.surface_.score_samples(table), dtype=np.float64)
-        return seen + np.isnan(table) @ monitoring.usual_cell(self.noise_scale_) - along, along
+            density[part] = np.isnan(table[part]) @ cell - along[part]
+        return density + np.asarray(self.surface_.score_samples(table), dtype=np.float64), along
 
-    def _feet(self, table: FloatArray) -> FloatArray:
-        surface, out = self._surface(), np.empty(table.shape)
+    @staticmethod
+    def _blocks(table: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+        """Rows in double precision, block by block."""
         for i in range(0, len(table), _FEET_ROWS):
-            rows = np.asarray(table[i : i + _FEET_ROWS], dtype=np.float64)
-            out[i : i + _FEET_ROWS] = monitoring.feet(rows, self.noise_scale_, surface)
-        return out
+            part = slice(i, min(i + _FEET_ROWS, len(table)))
+            yield part, np.asarray(table[part], dtype=np.float64)
 
     def _surface(self) -> Surface:
         model, latent = self.surface_, self.surface_.latent_
@@ -89,15 +95,14 @@ class SurfaceGauge(BaseEstimator):
 
     def _contributed(self, table: FloatArray) -> Contributions:
         """Columns' parts in what is unusual of checked rows."""
-        y = self._feet(table)
-        shift = np.zeros(table.shape)
-        usual = monitoring.usual_nodes(self.node_shares_)
-        images = self._surface().images[usual]
-        for part in blocks_of(len(table), len(usual)):
-            rare = ~usual[np.asarray(self.surface_.responsibilities(table[part])).argmax(axis=1)]
-            rows = np.arange(part.start, part.stop)[rare]
-            near = squared_distances(y[rows] / self.noise_scale_, images / self.noise_scale_).argmin(axis=1)
-            shift[rows] = y[rows] - images[near]
-        residual = np.nan_to_num(table - y)
+        residual, shift = np.empty(table.shape), np.zeros(table.shape)
+        usual, surface = monitoring.usual_nodes(self.node_shares_), self._surface()
+        images = surface.images[usual]
+        for part, block in self._blocks(table):
+            y = monitoring.feet(block, self.noise_scale_, surface)
+            residual[part] = np.nan_to_num(block - y)
+            rare = ~usual[np.asarray(self.surface_.responsibilities(block)).argmax(axis=1)]
+            near = squared_distances(y[rare] / self.noise_scale_, images / self.noise_scale_).argmin(axis=1)
+            shift[part][rare] = y[rare] - images[near]
         off, along = (monitoring.squared_parts(each, self.noise_scale_) for each in (residual, shift))
         return Contributions(off, along, residual, shift)
