@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from prinfold.algorithms import landscapes
-from prinfold.algorithms.landscapes import ClassLandscape, class_landscape, kish, property_landscape
+from prinfold.algorithms import landscape_sums, landscapes
+from prinfold.algorithms.landscape_sums import kish
+from prinfold.algorithms.landscapes import ClassLandscape, class_landscape, property_landscape
 
 N, K = 40, 7
 
@@ -111,7 +112,12 @@ def test_deviations_are_the_errors_of_rows_left_out(share, y, count):
     own = mass / (mass + count) if count else own
     with np.errstate(invalid="ignore"):
         node = (share.T @ error**2 + own * usual + count * y.var(axis=0)) / (mass + own + count)
-    assert_allclose(found.deviations(share), np.sqrt(share @ np.nan_to_num(node)))
+    said = np.nan_to_num(found.belief)
+    between = share @ said**2 - (share @ said) ** 2
+    usually = np.nan_to_num(share.T @ between / np.where(mass > 0, mass, np.nan))
+    excess = np.maximum(between - share @ usually, 0.0)
+    assert (excess > 0).any()
+    assert_allclose(found.deviations(share), np.sqrt(share @ np.nan_to_num(node) + excess))
 
 
 def test_a_constant_spread_is_found_whatever_the_number_of_rows_at_a_node():
@@ -137,14 +143,14 @@ def test_weights_are_repeated_rows(share, codes, y):
     for name in ("belief", "mass", "count", "prior"):
         assert_allclose(getattr(one, name), getattr(other, name))
     one, other = of_numbers(share, y, times * 1.0), of_numbers(share[again], y[again])
-    for name in ("belief", "mass", "count", "spread", "error", "left_out"):
+    for name in ("belief", "mass", "count", "spread", "error", "left_out", "apart"):
         assert_allclose(getattr(one, name), getattr(other, name))
 
 
 def test_blocks_make_no_difference(share, codes, y, monkeypatch):
     whole, numbers = of_classes(share, codes), of_numbers(share, y)
-    monkeypatch.setattr(landscapes, "_BLOCK", 3 * K)
-    assert len(landscapes.blocks_of(N, K)) == 14
+    monkeypatch.setattr(landscape_sums, "_BLOCK", 3 * K)
+    assert len(landscape_sums.blocks_of(N, K)) == 14
     assert_allclose(of_classes(share, codes).belief, whole.belief)
     assert_allclose(of_numbers(share, y).spread, numbers.spread)
 
@@ -239,4 +245,14 @@ def test_parts_that_do_not_fit_are_refused(share, codes, y):
     with pytest.raises(ValueError, match="parts of a class landscape do not fit together"):
         ClassLandscape(whole.classes[:2], whole.prior, whole.class_mass, whole.class_squares, 0.0, 0.1)
     with pytest.raises(ValueError, match="parts of a property landscape do not fit together"):
-        type(numbers)(*(numbers.node_mass,) * 5, numbers.centre[:1], numbers.scale, 0.0, 0.1)
+        type(numbers)(*(numbers.node_mass,) * 6, numbers.centre[:1], numbers.scale, 0.0, 0.1)
+
+
+def test_a_row_that_may_be_anywhere_may_be_anything():
+    rng = np.random.default_rng(0)
+    share = np.eye(4)[rng.integers(4, size=400)]
+    y = share @ np.array([0.0, 10.0, 20.0, 30.0]) + rng.standard_normal(400)
+    found = landscapes.property_landscape(lambda part: share[part], 4, y[:, None])
+    sure, unsure = found.deviations(np.eye(4)), found.deviations(np.full((1, 4), 0.25))
+    assert_allclose(sure, 1.0, atol=0.2)
+    assert_allclose(unsure, np.sqrt(1.0 + np.var([0.0, 10.0, 20.0, 30.0])), rtol=0.03)

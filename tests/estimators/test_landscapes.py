@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.test_files import dismantle, forge
 
 from prinfold import GTM, PPS, GTMClassifier, GTMRegressor, datasets, load
-from prinfold.algorithms import landscapes
+from prinfold.algorithms import landscape_sums
 from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError, NotStorableError
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
@@ -310,7 +310,19 @@ def test_maps_that_read_frames_are_given_frames(pipes, monkeypatch):
     weight = np.arange(len(y)) % 2
     half = GTMRegressor(surface).fit(frame, X[:, 8], sample_weight=weight)
     assert_allclose(half.predict(frame), GTMRegressor(surface).fit(frame[1::2], X[1::2, 8]).predict(frame))
-    monkeypatch.setattr(landscapes, "_BLOCK", 64 * 7)
+    monkeypatch.setattr(landscape_sums, "_BLOCK", 64 * 7)
     assert_allclose(model.predict_proba(frame), twin.predict_proba(plain))
     with pytest.raises(InvalidDataError, match="feature names"):
         model.predict(frame.rename(columns={"a": "z"}))
+
+
+def test_deviations_of_rows_with_gaps_are_honest():
+    rng = np.random.default_rng(0)
+    u = rng.uniform(-1, 1, 600)
+    X = np.stack([u, np.sin(3 * u), 0.3 * u**2], axis=1) + 0.05 * rng.standard_normal((600, 3))
+    model = GTMRegressor(GTM(1, nodes=20, basis=6)).fit(X[:300], 2 * u[:300])
+    for share in (0.0, 0.5):
+        gappy = np.where(rng.uniform(size=(300, 3)) < share, np.nan, X[300:])
+        gappy[:, 2] = X[300:, 2]
+        mean, deviation = model.predict(gappy, return_std=True)
+        assert np.std((2 * u[300:] - mean) / deviation) == pytest.approx(1.0, abs=0.2)

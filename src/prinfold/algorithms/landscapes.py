@@ -7,115 +7,25 @@ A row takes from each node what is known there, by its own responsibilities.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.algorithms.landscape_sums import (
+    NO_MASS,
+    Responsibilities,
+    between_sums,
+    class_sums,
+    kish,
+    left_out_squares,
+    mixed,
+    node_sums,
+    spread_between,
+)
 from prinfold.files import storable
-
-_BLOCK = 2**21
-"""Responsibilities held at once."""
-
-_NO_MASS = 1e-200
-"""Below this a node knows nothing: quotients of such numbers are rounding."""
-
-_ROUNDING = 1e-12
-"""Share of a mass below which what is left of it is rounding."""
-
-Responsibilities = Callable[[slice], FloatArray]
-"""(b, K) posterior weights of the nodes for the rows of a slice."""
-
-
-class NodeSums(NamedTuple):
-    """Sums over rows: Σ w r (K, m), Σ w r² (K, m), Σ w r u (K, m) and Σ w r u² (K, m) of targets u."""
-
-    mass: FloatArray
-    squares: FloatArray
-    moment: FloatArray
-    second: FloatArray
-
-
-def blocks_of(n_rows: int, n_nodes: int) -> list[slice]:
-    """Rows cut so that their responsibilities fit in memory."""
-    size = max(_BLOCK // max(n_nodes, 1), 1)
-    return [slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
-
-
-def node_sums(ask: Responsibilities, n_nodes: int, targets: FloatArray, weight: FloatArray | None) -> NodeSums:
-    """Posterior-weighted sums of targets (n, m) at the nodes, in blocks; a target of NaN is not counted."""
-    sums = NodeSums(*(np.zeros((n_nodes, targets.shape[1])) for _ in NodeSums._fields))
-    for part in blocks_of(len(targets), n_nodes):
-        share = np.asarray(ask(part), dtype=np.float64)
-        known = np.isfinite(targets[part])
-        u = np.where(known, targets[part], 0.0)
-        w = known if weight is None else known * weight[part, None]
-        sums.mass[:] += share.T @ w
-        sums.squares[:] += (share**2).T @ w
-        sums.moment[:] += share.T @ (w * u)
-        sums.second[:] += share.T @ (w * u * u)
-    return sums
-
-
-def left_out_squares(
-    ask: Responsibilities, sums: NodeSums, targets: FloatArray, weight: FloatArray | None, pseudo_count: float
-) -> FloatArray:
-    """(K, m) Σ w r e², e the error of each row's prediction by nodes that do not know the row, in blocks.
-
-    Of a row with a weight above 1 one copy is left out, so that weights are repeated rows here too.
-    """
-    out = np.zeros_like(sums.mass)
-    for part in blocks_of(len(targets), len(out)):
-        share = np.asarray(ask(part), dtype=np.float64)
-        copies = np.ones(len(share)) if weight is None else weight[part]
-        one = np.minimum(copies, 1.0)[:, None] * share
-        for j, u in enumerate(targets[part].T):
-            known = np.isfinite(u)
-            rest = sums.mass[:, j] - one[known]
-            rest = np.where(rest > _ROUNDING * sums.mass[:, j], rest, 0.0)
-            moment = np.where(rest > 0, sums.moment[:, j] - one[known] * u[known, None], 0.0)
-            has_say = (share[known] * (rest + pseudo_count > _NO_MASS)).sum(axis=1)
-            mean = (share[known] * moment / np.maximum(rest + pseudo_count, _NO_MASS)).sum(axis=1)
-            error = u[known] - np.where(has_say > 0, mean / np.where(has_say > 0, has_say, 1.0), 0.0)
-            out[:, j] += share[known].T @ (copies[known] * error**2)
-    return out
-
-
-def class_sums(
-    ask: Responsibilities, n_nodes: int, codes: IntArray, n_classes: int, weight: FloatArray | None
-) -> tuple[FloatArray, FloatArray]:
-    """(K, C) mass Σ w r and Σ w r² of each class at each node, in blocks."""
-    mass, squares = np.zeros((2, n_nodes, n_classes))
-    for part in blocks_of(len(codes), n_nodes):
-        share = np.asarray(ask(part), dtype=np.float64)
-        member = (codes[part, None] == np.arange(n_classes)).astype(np.float64)
-        if weight is not None:
-            member *= weight[part, None]
-        mass += share.T @ member
-        squares += (share**2).T @ member
-    return mass, squares
-
-
-def kish(mass: FloatArray, squares: FloatArray) -> FloatArray:
-    """Effective number of rows (Σ w r)² / Σ w r²; 0 where there is no mass."""
-    known = mass > _NO_MASS
-    # Dividing twice: the square of a small mass would underflow.
-    return np.where(known, mass * (mass / np.where(known, np.maximum(squares, np.finfo(float).tiny), 1.0)), 0.0)
-
-
-def mixed(share: FloatArray, value: FloatArray, known: BoolArray, otherwise: FloatArray) -> FloatArray:
-    """(b, m) Σ_k r_k v_k over the nodes that know something, whose shares are made to add up to 1.
-
-    ``value`` (K, m) and ``known`` (K,); a row whose nodes all know nothing gets ``otherwise`` (m,).
-    """
-    share = np.asarray(share, dtype=np.float64) * known
-    total = share.sum(axis=1, keepdims=True)
-    lost = total <= 0
-    return np.where(lost, otherwise, share @ np.where(known[:, None], value, 0.0) / np.where(lost, 1.0, total))
-
 
 # ----------------------------------------------------------------------------------------------- classes
 
@@ -184,7 +94,7 @@ class ClassLandscape:
         """
         weighed = self.class_mass * self._factor + self.pseudo_count * self.prior
         total = weighed.sum(axis=1, keepdims=True)
-        known = total > _NO_MASS
+        known = total > NO_MASS
         return np.where(known, weighed / np.where(known, total, 1.0), self.prior)
 
     @property
@@ -204,7 +114,7 @@ class ClassLandscape:
 
     def probabilities(self, share: FloatArray) -> FloatArray:
         """(b, C) Σ_k r_k P(c | k) of rows by their responsibilities (b, K)."""
-        known = (self.class_mass @ self._factor > _NO_MASS) | (self.pseudo_count > 0)
+        known = (self.class_mass @ self._factor > NO_MASS) | (self.pseudo_count > 0)
         found = mixed(share, self.belief, known, self.prior)
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
@@ -230,6 +140,8 @@ class PropertyLandscape:
         Σ r_nk u and Σ r_nk u².
     left_out : array of shape (K, m)
         Σ r_nk e², with e the error of a row's prediction by the other rows.
+    apart : array of shape (K, m)
+        Σ r_nk b, with b the variance of what the nodes of a row say.
     centre, scale : arrays of shape (m,)
         Mean and standard deviation of each target.
     pseudo_count : float
@@ -243,6 +155,7 @@ class PropertyLandscape:
     moment: FloatArray
     second: FloatArray
     left_out: FloatArray
+    apart: FloatArray
     centre: FloatArray
     scale: FloatArray
     pseudo_count: float
@@ -255,7 +168,7 @@ class PropertyLandscape:
 
     @property
     def _sums(self) -> tuple[FloatArray, ...]:
-        return self.node_mass, self.node_squares, self.moment, self.second, self.left_out
+        return self.node_mass, self.node_squares, self.moment, self.second, self.left_out, self.apart
 
     @property
     def mass(self) -> FloatArray:
@@ -274,7 +187,7 @@ class PropertyLandscape:
 
     @cached_property
     def _known(self) -> BoolArray:
-        return (self.node_mass > _NO_MASS) | (self.pseudo_count > 0)
+        return (self.node_mass > NO_MASS) | (self.pseudo_count > 0)
 
     @cached_property
     def _u_mean(self) -> FloatArray:
@@ -293,10 +206,10 @@ class PropertyLandscape:
 
         Where each node has one row only, it is that of all rows.
         """
-        mass = np.where(self.node_mass > _NO_MASS, self.node_mass, np.inf)
+        mass = np.where(self.node_mass > NO_MASS, self.node_mass, np.inf)
         within = np.maximum(self.second / mass - (self.moment / mass) ** 2, 0.0)
         free = (self.node_mass * (1.0 - 1.0 / np.maximum(self.count, 1.0))).sum(axis=0)
-        enough = free > 1e-6 * np.maximum(self.node_mass.sum(axis=0), _NO_MASS)
+        enough = free > 1e-6 * np.maximum(self.node_mass.sum(axis=0), NO_MASS)
         pooled = (self.node_mass * within).sum(axis=0) / np.where(enough, free, 1.0)
         return np.where(enough, pooled, 1.0)
 
@@ -336,18 +249,23 @@ class PropertyLandscape:
         return self.centre + self.scale * self._mixed(share, self._u_mean, np.zeros(len(self.scale)))
 
     def deviations(self, share: FloatArray) -> FloatArray:
-        """(b, m) standard deviation of a row's target about its prediction, √(Σ_k r_k ω_k).
+        """(b, m) standard deviation of a row's target about its prediction, √(Σ_k r_k ω_k + b − Σ_k r_k b̄_k).
 
         ω_k = (Σ_n r_nk e_n² + o_k ē² + s σ²) / (m_k + o_k + s), with e the errors that training rows have when they are
         left out, ē² their mean square, σ² the variance of the target and o = m/(m + s): one more row of the usual error
-        at each node that has rows, and what is known of all rows at those that have none.
+        at each node that has rows, and what is known of all rows at those that have none. b is the variance of what the
+        row's own nodes say, and b̄_k what it usually is at a node: a row with gaps may belong to many nodes, of which
+        the errors of complete rows know nothing. Only what b exceeds the usual by is added.
         """
         own = self.node_mass / np.where(self._known, self.node_mass + self.pseudo_count, 1.0)
         total = self.node_mass.sum(axis=0)
         usual = self.left_out.sum(axis=0) / np.where(total > 0, total, 1.0)
         size = np.where(self._known, self.node_mass + own + self.pseudo_count, 1.0)
         squared = (self.left_out + own * usual + self.pseudo_count) / size
-        return self.scale * np.sqrt(self._mixed(share, squared, np.ones(len(self.scale))))
+        usually = self.apart / np.where(self.node_mass > NO_MASS, self.node_mass, np.inf)
+        excess = spread_between(share, self._u_mean, self._known) - self._mixed(share, usually, np.zeros_like(total))
+        own_error = self._mixed(share, squared, np.ones(len(self.scale)))
+        return self.scale * np.sqrt(own_error + np.maximum(excess, 0.0))
 
     def _mixed(self, share: FloatArray, value: FloatArray, otherwise: FloatArray) -> FloatArray:
         if self._known.all():
@@ -399,7 +317,8 @@ def property_landscape(
     u = (targets - centre) / np.where(scale > 0, scale, 1.0)
     sums = node_sums(ask, n_nodes, u, weight)
     errors = left_out_squares(ask, sums, u, weight, pseudo_count)
-    return PropertyLandscape(*sums, errors, centre, scale, float(pseudo_count), float(min_mass))
+    found = PropertyLandscape(*sums, errors, np.zeros_like(errors), centre, scale, float(pseudo_count), float(min_mass))
+    return replace(found, apart=between_sums(ask, found._u_mean, found._known, u, weight))
 
 
 def _moments(targets: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray
 from prinfold._validate import check_table
 from prinfold.algorithms import monitoring
-from prinfold.algorithms.landscapes import blocks_of
+from prinfold.algorithms.landscape_sums import blocks_of
 from prinfold.algorithms.monitoring import Contributions, Measures, Surface
 from prinfold.estimators.mapped import fitted_map, takes
 from prinfold.kernels.distances import squared_distances

@@ -24,7 +24,8 @@ from prinfold._validate import (
     real,
     rows_of,
 )
-from prinfold.algorithms.landscapes import ClassLandscape, PropertyLandscape, Responsibilities, blocks_of
+from prinfold.algorithms.landscape_sums import Responsibilities, blocks_of
+from prinfold.algorithms.landscapes import ClassLandscape, PropertyLandscape
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.gtm import GTM
 from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError

@@ -10,10 +10,10 @@ from sklearn.utils.multiclass import type_of_target
 
 from prinfold._typing import FloatArray
 from prinfold._validate import rows_of
+from prinfold.algorithms.landscape_sums import Responsibilities
 from prinfold.algorithms.landscapes import (
     ClassLandscape,
     PropertyLandscape,
-    Responsibilities,
     class_landscape,
     property_landscape,
 )
