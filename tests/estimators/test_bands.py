@@ -205,8 +205,9 @@ def test_columns_with_noise_of_their_own_have_bands_of_their_own():
     for d in range(2):
         assert_allclose(found[:, d], column_std(model, model.node_mass_, variances[d], d), rtol=1e-7)
     assert_allclose(model.surface_covariance(PLACES)[:, 0, 1], 0.0)
-    with pytest.raises(InvalidParameterError, match="isotropic noise"):
-        model.surface_std(PLACES, X=X, hessian="exact")
+    tailed = GTM(1, nodes=25, basis=6, noise="student", max_iter=200).fit(wave())
+    with pytest.raises(InvalidParameterError, match="independent from cell to cell"):
+        tailed.surface_std(PLACES, X=X, hessian="exact")
 
 
 @pytest.mark.parametrize("basis", [6, GaussianProcess(0.5, 1.0)])
@@ -230,3 +231,32 @@ def test_other_noise_is_refused(model, monkeypatch):
     monkeypatch.setattr("prinfold.estimators.bands.IsotropicNoise", str)
     with pytest.raises(InvalidParameterError, match="not known for IsotropicNoise"):
         model.surface_std(PLACES)
+
+
+def test_the_prior_is_that_which_training_found():
+    model = GTM(1, nodes=25, basis=6, prior_precision="evidence", max_iter=400).fit(wave())
+    beta, Phi = 1 / model.noise_variance_, model._model.surface.node_features
+    H = beta * Phi.T @ np.diag(model.node_mass_) @ Phi
+    H += model.prior_precision_ * np.diag(model._model.surface.penalty_mask)
+    assert model.prior_precision_ < 0.5 * 0.1 * beta  # far from the λ that training begins with
+    phi = model._model.surface.basis.features(PLACES)
+    wanted = np.sqrt(np.einsum("nm,mk,nk->n", phi, np.linalg.inv(H), phi))
+    assert_allclose(model.surface_std(PLACES)[:, 0], wanted, rtol=1e-7)
+
+
+def test_the_exact_hessian_takes_gaps_and_columns_of_their_own():
+    X = wave()
+    gappy = X.copy()
+    gappy[::4, 0] = np.nan
+    plain = GTM(1, nodes=25, basis=6, max_iter=200).fit(X)
+    rows = plain._rows(gappy)
+    H = exact_hessian(plain._for(rows, plain._model), rows, plain._parameters())
+    H += 0.1 / plain.noise_variance_ * np.diag(np.tile(plain._model.surface.penalty_mask, 2))
+    phi = np.kron([[1.0, 0.0]], plain._model.surface.basis.features(PLACES))
+    whole, less = (plain.surface_std(PLACES, X=table, hessian="exact") for table in (X, gappy))
+    assert_allclose(less[:, 0] ** 2, np.einsum("ni,ij,nj->n", phi, np.linalg.inv(H), phi), rtol=1e-5)
+    assert not np.allclose(less, whole, rtol=0.02)
+    own = GTM(1, nodes=25, basis=6, max_iter=200, noise="diagonal").fit(X)
+    own.noise_parameters_ = {"variances": np.full(2, plain.noise_variance_)}
+    own.weights_, own.noise_variance_ = plain.weights_, plain.noise_variance_
+    assert_allclose(own.surface_std(PLACES, X=X, hessian="exact"), whole, rtol=1e-5)

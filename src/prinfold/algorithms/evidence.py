@@ -299,13 +299,3 @@ def refuse_dependent_cells(model: gtm.GTMModel) -> None:
             "the evidence is known for Gaussian noise that is independent from cell to cell, got "
             f"{type(model.noise).__name__}; use noise='isotropic' or noise='diagonal', or choose by='held-out'"
         )
-
-
-def refuse_other_noise(model: gtm.GTMModel) -> None:
-    """The formulae of appendix A are of noise that is the same in every direction."""
-    if not isinstance(model.noise, IsotropicNoise):
-        raise InvalidParameterError(
-            "the evidence is known for isotropic noise and rows without gaps or errors of their own only, got "
-            f"{type(model.noise).__name__}; leave noise at its default, fill gaps first, or choose by held-out "
-            "likelihood"
-        )

@@ -2,7 +2,8 @@
 
 Each iteration re-estimates α and the number γ of weights that the data determine, by the approximate Hessian, then
 takes an EM step with them. Where it comes to rest the weights are at their mode and α and β are stationary points of
-the evidence, as they are where the thesis's three nested loops end.
+the evidence, as they are where the thesis's three nested loops end. Where cells have errors of their own (5.24) is no
+more than near: γ then counts weights that are determined by cells of unequal precision, and β may end some percent off.
 """
 
 from __future__ import annotations

@@ -116,9 +116,10 @@ def exact_posterior(model: gtm.GTMModel, rows: Rows, parameters: Parameters) -> 
             f"the exact Hessian of {n_features} × {n_columns} weights is too large, at most {_MOST_WEIGHTS} are "
             'taken; use hessian="approximate", or fewer basis functions or columns'
         )
-    hessian, alpha = exact_hessian(model, rows, parameters), prior_precision(model, parameters.level)
-    hessian[np.diag_indices_from(hessian)] += alpha * np.tile(model.surface.penalty_mask, n_columns)
-    return JointColumns(inverse_root(hessian, alpha).reshape(n_columns, n_features, -1))
+    hessian, precision = exact_hessian(model, rows, parameters), np.broadcast_to(parameters.precision, n_columns)
+    alpha = np.array([prior_precision(model, float(each)) for each in precision])
+    hessian[np.diag_indices_from(hessian)] += np.outer(alpha, model.surface.penalty_mask).ravel()
+    return JointColumns(inverse_root(hessian, float(alpha.min())).reshape(n_columns, n_features, -1))
 
 
 def prior_precision(model: gtm.GTMModel, precision: float) -> float:

@@ -105,22 +105,22 @@ class BandVerbs(EvidenceVerbs):
         surface = self._model.surface
         for i in range(0, len(places), _ROWS_AT_ONCE):
             part = slice(i, i + _ROWS_AT_ONCE)
-            beyond = bands.left_by_nodes(self._model, self._parameters(), places[part])
+            beyond = bands.left_by_nodes(self._with_prior_found(), self._parameters(), places[part])
             yield part, surface.basis.features(places[part]), beyond
 
     def _weight_posterior(self, X: Any, hessian: str, sample_weight: Any) -> bands.WeightPosterior:
         if hessian not in evidence.HESSIANS:
             raise InvalidParameterError(f"hessian must be one of {', '.join(evidence.HESSIANS)}, got {hessian!r}")
         if hessian == "exact":
-            evidence.refuse_other_noise(self._model)
+            evidence.refuse_dependent_cells(self._model)
         elif not isinstance(self._model.noise, IsotropicNoise | CellNoise):
             raise InvalidParameterError(
                 f"the posterior of a surface is not known for {type(self._model.noise).__name__}; fit with "
-                "noise='isotropic' or 'diagonal'"
+                "noise='isotropic', 'diagonal' or 'student'"
             )
-        parameters = self._parameters()
+        model, parameters = self._with_prior_found(), self._parameters()
         if X is None:
-            return bands.approximate_posterior(self._model, self._kept_mass(hessian), parameters)
+            return bands.approximate_posterior(model, self._kept_mass(hessian), parameters)
         table = self._table(X)
         weight = check_weight(sample_weight, table)
         kept = weighty_rows(weight, min_rows=1)
@@ -128,10 +128,11 @@ class BandVerbs(EvidenceVerbs):
             table, weight = table[kept], np.asarray(weight)[kept]
         width = self._room * self.latent_.n_nodes
         rows = as_rows(table, self.offset_, weight, width=width, gaps=has_gaps(table))
+        model = self._for(rows, model)
         if hessian == "exact":
-            return bands.exact_posterior(self._model, rows, parameters)
-        sums = gtm.e_step(self._for(rows, self._model), rows, parameters, Hint())[0]
-        return bands.approximate_posterior(self._model, node_masses(sums), parameters)
+            return bands.exact_posterior(model, rows, parameters)
+        sums = gtm.e_step(model, rows, parameters, Hint())[0]
+        return bands.approximate_posterior(model, node_masses(sums), parameters)
 
     def _kept_mass(self, hessian: str) -> FloatArray:
         if hessian == "exact":

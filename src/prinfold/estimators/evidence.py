@@ -118,6 +118,13 @@ class EvidenceVerbs(TrainedFamily):
         log_likelihood = gtm.e_step(model, rows, parameters, Hint())[0].log_likelihood
         return evidence.HESSIANS[hessian](model, rows, parameters), log_likelihood
 
+    def _with_prior_found(self) -> gtm.GTMModel:
+        """The model with the prior that training came to, where that was found on the way."""
+        if "prior_precision" not in self.history_:
+            return self._model
+        strength = self.prior_precision_ / self._parameters().level
+        return gtm.GTMModel(self._model.surface, self._model.noise, ConstantPenalty(strength))
+
     def _penalty(self) -> Penalty:
         if self.prior_precision != "evidence":
             return super()._penalty()
