@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
@@ -17,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tests.test_files import dismantle, forge
 
-from prinfold import GTM, PPS, GTMClassifier, GTMRegressor, datasets, load
+from prinfold import GTM, PPS, GTMClassifier, GTMRegressor, MixedGTM, datasets, load
 from prinfold.algorithms import landscape_sums
 from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError, NotStorableError
 
@@ -54,22 +55,6 @@ class Unweighted(BaseEstimator):
     def responsibilities(self, X): ...
 
     def score_samples(self, X): ...
-
-
-class Framed(GTM):
-    """A map that reads frames by itself: columns of text become columns of zeros and ones."""
-
-    _accept_frames = True
-
-    def fit(self, X, y=None, sample_weight=None):
-        self._kinds = list(pd.get_dummies(X))
-        return super().fit(self.read(X), sample_weight=sample_weight)
-
-    def read(self, X):
-        return pd.get_dummies(X).reindex(columns=self._kinds, fill_value=0).to_numpy(dtype=float)
-
-    def _table(self, X):
-        return super()._table(X if isinstance(X, np.ndarray) else self.read(X))
 
 
 # ---------------------------------------------------------------------------------------------- what decides
@@ -299,30 +284,39 @@ def test_maps_that_take_no_gaps_say_so(pipes):
 # --------------------------------------------------------------------------------------------------- other tables
 
 
-def test_maps_that_read_frames_are_given_frames(pipes, monkeypatch):
+@pytest.fixture(scope="module")
+def mixed(pipes):
+    """Numbers with a gap, a column of text with one, and counts."""
+    X = pipes[0]
+    size, count = np.where(X[:, 6] > 0.5, "large", "small"), np.round(10 * np.abs(X[:, 7])).astype(int)
+    frame = pd.DataFrame(X[:, :5], columns=list("abcde")).assign(size=size, count=count)
+    frame.loc[3, "a"] = np.nan
+    frame.loc[5, "size"] = None
+    return frame
+
+
+@pytest.mark.parametrize("library", [lambda frame: frame, pl.from_pandas], ids=["pandas", "polars"])
+def test_maps_that_read_frames_are_given_frames(pipes, mixed, library, monkeypatch, tmp_path):
     X, y = pipes
-    frame = pd.DataFrame(X[:, :5], columns=list("abcde")).assign(size=np.where(X[:, 6] > 0.5, "large", "small"))
-    surface = Framed(nodes=8, basis=3, regularization=0.1, max_iter=10, tol=0)
-    plain = np.column_stack([X[:, :5], X[:, 6] > 0.5, X[:, 6] <= 0.5]).astype(float)
-    model, twin = GTMClassifier(surface).fit(frame, y), GTMClassifier(clone(MAP).set_params(**surface.get_params()))
-    assert_allclose(model.predict_proba(frame), twin.fit(plain, y).predict_proba(plain))
-    assert model.n_features_in_ == 6
-    weight = np.arange(len(y)) % 2
-    half = GTMRegressor(surface).fit(frame, X[:, 8], sample_weight=weight)
+    frame, surface = library(mixed), MixedGTM(nodes=7, basis=3, max_iter=10, tol=0)
+    model = GTMClassifier(surface).fit(frame, y)
+    R = clone(surface).fit(frame).responsibilities(frame)
+    assert_allclose(model.predict_proba(frame), model.landscape_.probabilities(R))
+    assert model.n_features_in_ == 7
+    monkeypatch.setattr(landscape_sums, "_BLOCK", 49 * 7)
+    assert_allclose(model.predict_proba(frame), model.landscape_.probabilities(R))
+    half = GTMRegressor(surface).fit(frame, X[:, 8], sample_weight=np.arange(len(y)) % 2)
     assert_allclose(half.predict(frame), GTMRegressor(surface).fit(frame[1::2], X[1::2, 8]).predict(frame))
-    monkeypatch.setattr(landscape_sums, "_BLOCK", 64 * 7)
-    assert_allclose(model.predict_proba(frame), twin.predict_proba(plain))
+    frozen = GTMClassifier(FrozenEstimator(model.surface_)).fit(frame, y)
+    assert_allclose(frozen.predict_proba(frame), model.predict_proba(frame))
+    model.save(tmp_path / "m.prinfold")
+    assert_array_equal(load(tmp_path / "m.prinfold").predict(frame), model.predict(frame))
+
+
+def test_other_columns_than_those_of_the_fit_are_refused(pipes, mixed):
+    model = GTMClassifier(MixedGTM(nodes=5, basis=2, max_iter=2, tol=0)).fit(mixed, pipes[1])
     with pytest.raises(InvalidDataError, match="feature names"):
-        model.predict(frame.rename(columns={"a": "z"}))
-
-
-def test_deviations_of_rows_with_gaps_are_honest():
-    rng = np.random.default_rng(0)
-    u = rng.uniform(-1, 1, 600)
-    X = np.stack([u, np.sin(3 * u), 0.3 * u**2], axis=1) + 0.05 * rng.standard_normal((600, 3))
-    model = GTMRegressor(GTM(1, nodes=20, basis=6)).fit(X[:300], 2 * u[:300])
-    for share in (0.0, 0.5):
-        gappy = np.where(rng.uniform(size=(300, 3)) < share, np.nan, X[300:])
-        gappy[:, 2] = X[300:, 2]
-        mean, deviation = model.predict(gappy, return_std=True)
-        assert np.std((2 * u[300:] - mean) / deviation) == pytest.approx(1.0, abs=0.2)
+        model.predict(mixed.rename(columns={"a": "z"}))
+    rows = mixed.to_numpy().tolist()
+    listed = GTMClassifier(MixedGTM(nodes=5, basis=2, max_iter=2, tol=0)).fit(rows, pipes[1])
+    assert_allclose(listed.predict_proba(rows[:9]), listed.predict_proba(rows)[:9])

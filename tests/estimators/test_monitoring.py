@@ -276,7 +276,7 @@ def test_too_few_rows_for_the_rate_are_told(rows):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"estimator": StandardScaler()}, "estimator must be None or an estimator with"),
+        ({"estimator": StandardScaler()}, "estimator must be None or an estimator with fit, .*, sample and noise_cov"),
         ({"alarm_rate": 0.0}, "alarm_rate must be a number between 0 and 1"),
         ({"alarm_rate": 1}, "alarm_rate must be a number between 0 and 1"),
         ({"calibration": "crossed"}, "did you mean 'cross'"),

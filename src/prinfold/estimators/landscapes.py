@@ -30,8 +30,9 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
     Parameters
     ----------
     estimator : GTM, PPS or other map with responsibilities, default=None
-        Recipe for the map, of which a clone is fitted; None is :class:`~prinfold.GTM` as it comes. A fitted map within
-        scikit-learn's ``FrozenEstimator`` is used as it is, so that rows without a class may shape it too.
+        Recipe for the map, of which a clone is fitted; None is :class:`~prinfold.GTM` as it comes, and
+        :class:`~prinfold.MixedGTM` takes frames of any columns. A fitted map within scikit-learn's ``FrozenEstimator``
+        is used as it is, so that rows without a class may shape it too.
     priors : {"empirical", "balanced"} or list of C floats, default="empirical"
         Probabilities P(c) of the classes: their shares of the training rows (or of the sample weights), all the same,
         or given, in the order of ``classes_`` and adding up to 1. Rows of a class count for P(c) over its share.
@@ -195,8 +196,9 @@ class GTMRegressor(RegressorMixin, MapLandscape):
     Parameters
     ----------
     estimator : GTM, PPS or other map with responsibilities, default=None
-        Recipe for the map, of which a clone is fitted; None is :class:`~prinfold.GTM` as it comes. A fitted map within
-        scikit-learn's ``FrozenEstimator`` is used as it is.
+        Recipe for the map, of which a clone is fitted; None is :class:`~prinfold.GTM` as it comes, and
+        :class:`~prinfold.MixedGTM` takes frames of any columns. A fitted map within scikit-learn's ``FrozenEstimator``
+        is used as it is.
     pseudo_count : float, default=0.001
         Rows with the overall mean and spread that are added to each node. 0 adds none: nodes without any row then have
         no say.

@@ -34,11 +34,14 @@ from prinfold.files import save
 _VERBS = ("fit", "transform", "responsibilities", "score_samples")
 """What a map has to offer."""
 
-mapping = nothing | Constraint(
-    lambda v: not isinstance(v, type) and all(hasattr(v, verb) for verb in _VERBS),
-    f"an estimator with {', '.join(_VERBS[:-1])} and {_VERBS[-1]}, such as GTM() or PPS()",
-)
-"""What ``estimator`` may be."""
+
+def map_with(*verbs: str) -> Constraint:
+    """An estimator that is a map, with more verbs; or None."""
+    every = (*_VERBS, *verbs)
+    return nothing | Constraint(
+        lambda v: not isinstance(v, type) and all(hasattr(v, verb) for verb in every),
+        f"an estimator with {', '.join(every[:-1])} and {every[-1]}, such as GTM() or PPS()",
+    )
 
 
 def fitted_map(recipe: Any, table: FloatArray, weight: FloatArray | None) -> Any:
@@ -90,7 +93,7 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     _stored: ClassVar[tuple[str, ...]] = ("surface_", "landscape_")
     _constraints: ClassVar[dict[str, Constraint]] = {
-        "estimator": mapping,
+        "estimator": map_with(),
         "pseudo_count": real(0),
         "min_mass": real(0),
     }

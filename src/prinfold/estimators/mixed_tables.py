@@ -39,6 +39,7 @@ class MixedTables(TrainedFamily):
     """A member of the family whose columns may be of different kinds: ``columns_`` says of which."""
 
     _accept_missing: ClassVar[bool] = True
+    _accept_frames: ClassVar[bool] = True
     columns: Any
     size_factors: Any
     unseen: str

@@ -26,7 +26,7 @@ from prinfold.algorithms import monitoring
 from prinfold.algorithms.monitoring import SPLITS, Contributions, Limits, Measures, PValues
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.gauges import SurfaceGauge
-from prinfold.estimators.mapped import mapping, refuse_other_columns, takes
+from prinfold.estimators.mapped import map_with, refuse_other_columns, takes
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidParameterError
 from prinfold.files import save, storable
 
@@ -47,7 +47,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
 
     Parameters
     ----------
-    estimator : GTM, PPS or other map with responsibilities and a density, default=None
+    estimator : GTM, PPS or other map with a density and noise, default=None
         Recipe for the map, of which clones are fitted; None is :class:`~prinfold.GTM` as it comes. A fitted map within
         scikit-learn's ``FrozenEstimator`` is used as it is; then no row given to ``fit`` may have trained it.
     alarm_rate : float, default=0.01
@@ -76,6 +76,8 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         The same of rows drawn from the map.
     limits_ : Limits
         ``log_density`` below which, and ``along`` and ``off`` above which a p-value is at most ``alarm_rate``.
+    model_limits_ : Limits
+        The same as the model would have them: what its own rows are beyond with that probability.
     offset_ : float
         The limit of the log density.
     n_features_in_ : int
@@ -108,7 +110,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
 
     _stored: ClassVar[tuple[str, ...]] = ("surface_", "node_shares_", "noise_scale_", "reference_", "simulated_")
     _constraints: ClassVar[dict[str, Constraint]] = {
-        "estimator": mapping,
+        "estimator": map_with("inverse_transform", "jacobian", "sample", "noise_covariance"),
         "alarm_rate": _share,
         "calibration": one_of(SPLITS),
         "held_out": _share,
