@@ -64,8 +64,8 @@ def test_shares_are_the_smoothing_that_makes_rows_left_out_most_likely():
 
 def test_rarity_is_nil_where_rows_are_as_dense_as_on_average():
     share = np.random.default_rng(0).dirichlet(np.ones(5), 8)
-    assert_allclose(monitoring.rarity(share, np.full(5, 0.2)), 0.0, atol=1e-12)
-    assert_allclose(monitoring.rarity(np.eye(5), np.arange(1, 6) / 15), -np.log(np.arange(1, 6) / 3))
+    assert_allclose(monitoring.rarity(share, np.full(5, 0.2), np.full(5, 0.2)), 0.0, atol=1e-12)
+    assert_allclose(monitoring.rarity(np.eye(5), np.arange(1, 6) / 15, np.full(5, 0.2)), -np.log(np.arange(1, 6) / 3))
 
 
 def test_usual_nodes_are_the_fewest_that_hold_the_rows():

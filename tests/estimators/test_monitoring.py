@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logsumexp
 from scipy.stats import chi2
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
@@ -363,3 +364,21 @@ def test_maps_that_take_no_gaps_say_so(rows):
         SurfaceMonitor(PPS(nodes=6, basis=3, max_iter=2, tol=0), **QUICK).fit(holes(rows, 0.1))
     with pytest.raises(InvalidDataError, match=r"contains infinity \(inf\)"):
         SurfaceMonitor(MAP, **QUICK).fit(np.where(rows > 1, np.inf, rows))
+
+
+def test_nodes_of_unequal_weight_are_reckoned_with():
+    """The density of usual rows is ln Σ_k q_k p(t | k), whatever weights the model itself gives its nodes."""
+    rng = np.random.default_rng(1)
+    u = 2 * rng.beta(0.5, 2, 300) - 1
+    X = np.stack([u, np.sin(3 * u), 0.3 * u**2], axis=1) + 0.08 * rng.standard_normal((300, 3))
+    monitor = SurfaceMonitor(GTM(1, nodes=15, basis=6, noise="varying"), calibration="split", n_simulated=2000)
+    monitor.fit(X)
+    model = monitor.surface_
+    assert np.ptp(model._node_prior()) > 0.02
+    centres, variance = model.inverse_transform(model.latent_.nodes), model.noise_covariance()[:, 0, 0]
+    squared = np.square(X[:, None] - centres).sum(axis=2)
+    log_density = -0.5 * squared / variance - 1.5 * np.log(2 * np.pi * variance)
+    np.testing.assert_allclose(
+        monitor.score_samples(X), logsumexp(log_density, b=monitor.node_shares_, axis=1), rtol=1e-6
+    )
+    assert monitor._simulated_weight().mean() == pytest.approx(1.0, abs=0.1)

@@ -131,9 +131,12 @@ def some_rows(n_rows: int) -> IntArray:
     return np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).round().astype(int))
 
 
-def rarity(share: FloatArray, shares: FloatArray) -> FloatArray:
-    """(n,) −ln K Σ_k r_k q_k: 0 where rows are as dense as on average over the map, above it where they are rarer."""
-    return np.asarray(-np.log(len(shares) * (np.asarray(share, dtype=np.float64) @ shares)))
+def rarity(share: FloatArray, shares: FloatArray, prior: FloatArray) -> FloatArray:
+    """(n,) −ln Σ_k r_k q_k/π_k: 0 where rows are as dense as the map expects, above it where they are rarer.
+
+    π (K,) ``prior`` is what the model takes the nodes' shares q for, so that ln p(t) less this is ln Σ_k q_k p(t | k).
+    """
+    return np.asarray(-np.log(np.asarray(share, dtype=np.float64) @ (shares / prior)))
 
 
 def usual_nodes(shares: FloatArray, held: float = 0.95) -> BoolArray:

@@ -308,6 +308,13 @@ class GTMFamily(PrincipalManifold):
     def _parameters(self) -> Parameters:
         return Parameters(self.weights_, 1.0 / self.noise_variance_)
 
+    def _node_prior(self) -> FloatArray:
+        """(K,) how much of the mixture each node makes up: all alike, unless the noise says otherwise."""
+        K, noise = self.latent_.n_nodes, self._model.noise
+        if hasattr(noise, "node_shares"):
+            return np.asarray(noise.node_shares(self._model.surface, self._parameters()))
+        return np.full(K, 1.0 / K)
+
     def _rows(self, table: FloatArray, errors: FloatArray | None = None) -> Rows:
         width = self._room * self.latent_.n_nodes
         return as_rows(table, self.offset_, None, width=width, gaps=has_gaps(table), errors=errors)

@@ -70,9 +70,9 @@ class SurfaceGauge(BaseEstimator):
     def _densities(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Log density of usual rows, and the along part."""
         density, along = np.empty((2, len(table)))
-        cell = monitoring.usual_cell(self.noise_scale_)
+        cell, prior = monitoring.usual_cell(self.noise_scale_), self.surface_._node_prior()
         for part in blocks_of(len(table), len(self.node_shares_)):
-            along[part] = monitoring.rarity(self.surface_.responsibilities(table[part]), self.node_shares_)
+            along[part] = monitoring.rarity(self.surface_.responsibilities(table[part]), self.node_shares_, prior)
             density[part] = np.isnan(table[part]) @ cell - along[part]
         return density + np.asarray(self.surface_.score_samples(table), dtype=np.float64), along
 

@@ -376,7 +376,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         return PValues(*monitoring.simulated_p(found.badness, self.simulated_, self._simulated_weight()).T)
 
     def _simulated_weight(self) -> FloatArray:
-        """Rows are drawn from nodes alike; weighted by K Σ_k r_k q_k they are drawn from nodes by their shares."""
+        """Rows are drawn from nodes as the model has them; so weighted they are drawn from nodes by their shares."""
         return np.exp(-self.simulated_[:, 1])
 
     def _model_limits(self) -> FloatArray:
