@@ -11,11 +11,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse
+from matplotlib import pyplot as plt
 from numpy.testing import assert_allclose
 from scipy.stats import spearmanr
 
 import prinfold
-from prinfold import GTM, MixedGTM
+from prinfold import GTM, GaussianProcess, GTMClassifier, GTMRegressor, MixedGTM, choose
 from prinfold.algorithms import gtm
 from prinfold.datasets.files import find
 from prinfold.exceptions import (
@@ -453,6 +454,54 @@ def test_typical_rows_are_rows():
     values = dict(zip(model.value_names(), model.inverse_transform(model.latent_.nodes).T, strict=True))
     assert_allclose(rows["reads"], values["reads"])
     assert list(rows["ill"]) == list(values["ill=True"] > 0.5)
+
+
+# ------------------------------------------------------------------------------------- what stands on a map
+
+
+def test_landscapes_stand_on_a_map_of_mixed_columns():
+    some = GAPPY.drop(columns="ill")
+    model = GTMClassifier(MixedGTM(**SMALL)).fit(some, TABLE["ill"])
+    assert model.score(some, TABLE["ill"]) > 0.7
+    numbers = GTMRegressor(MixedGTM(**SMALL)).fit(some, PLACES[:, 0])
+    assert numbers.score(some, PLACES[:, 0]) > 0.7
+
+
+def test_settings_are_chosen_by_rows_held_out():
+    recipe = MixedGTM(**{**SMALL, "max_iter": 8}, columns=CALLS, unseen="missing", random_state=0)
+    found = choose(GAPPY, {"regularization": (0.3, 1e4)}, model=recipe, by="held-out", folds=3)
+    assert found.settings["regularization"] == 0.3
+    assert_allclose(found.model.transform(GAPPY).shape, (160, 2))
+
+
+def test_a_process_has_to_be_given_its_numbers():
+    assert fitted(TABLE, basis=GaussianProcess(0.6, 0.5)).converged_ is False
+    assert fitted(TABLE, basis=GaussianProcess(0.6), regularization=0.1).converged_ is False
+    for settings in ({"basis": GaussianProcess()}, {"basis": GaussianProcess(0.6)}):
+        with pytest.raises(InvalidParameterError, match="no evidence by which a Gaussian process could find"):
+            fitted(TABLE, **settings)
+
+
+def test_pictures_are_of_latent_space():
+    model = fitted(TABLE)
+    with pytest.raises(InvalidParameterError, match="column 'ill' is bernoulli, so the surface has no place among the"):
+        prinfold.plot.surface(model, TABLE)
+    assert prinfold.plot.latent_map(model, TABLE, labels=TABLE["town"]).get_legend() is not None
+    plt.close("all")
+
+
+def test_columns_that_share_a_name_are_refused():
+    with pytest.raises(InvalidDataError, match="several columns are called 'length'"):
+        fitted(pd.concat([TABLE, TABLE[["length"]]], axis=1))
+
+
+@pytest.mark.parametrize("init", ["isomap", "given"])
+@pytest.mark.parametrize("latent", ["grid", "torus"])
+def test_other_starts_and_spaces(init, latent):
+    start = PLACES if init == "given" else init
+    model = fitted(GAPPY, init=start, latent=latent, random_state=0)
+    assert np.diff(model.history_["objective"]).min() >= -1e-12
+    assert model.latent_.domain.contains(model.transform(GAPPY)).all()
 
 
 # ------------------------------------------------------------------------------------------------- files

@@ -165,7 +165,7 @@ def climb(
     is uphill: a generalised M-step. Levels have only differences; what they have in common is taken off, which the
     likelihood does not see and the penalty welcomes.
     """
-    Phi, strengths = surface.node_features, np.full(weights.shape[1], strength)
+    Phi = surface.node_features
 
     def value(at: FloatArray) -> float:
         return log_likelihood(family, mass, moment, Phi @ at) - 0.5 * strength * surface.roughness(at)
@@ -177,7 +177,7 @@ def climb(
         eta = Phi @ weights
         gap = moment - mass[:, None] * family.mean(eta)
         bend = mass[:, None] * family.curvature(eta)
-        step = surface.solve_columns(bend, bend * eta + gap, strengths, weights) - weights
+        step = _newton(surface, bend, bend * eta + gap, strength, weights) - weights
         penalty = strength * surface.penalty_mask[:, None] * weights
         promise = float(np.vdot(Phi.T @ gap - penalty, step))
         if not promise > _SETTLED * mass.sum():
@@ -188,6 +188,16 @@ def climb(
         weights = weights + factor * step
         present = value(weights)
     return weights
+
+
+def _newton(
+    surface: BasisMap, bend: FloatArray, target: FloatArray, strength: float, weights: FloatArray
+) -> FloatArray:
+    """Weighted least squares for each predictor."""
+    each = (
+        surface.solve(bend[:, [j]].ravel(), target[:, [j]], strength, weights[:, [j]]) for j in range(weights.shape[1])
+    )
+    return np.hstack(list(each))
 
 
 def _uphill(

@@ -182,18 +182,28 @@ class MixedNoise:
         own += seen @ (0.5 * np.log(nodes.precision / (2 * np.pi)))
         own -= 0.5 * np.square(loaded.values[:, g], dtype=np.float64) @ nodes.precision
         for i, d in enumerate(self.scattered):
-            r = nodes.dispersion[i]
-            there = loaded.exposure[:, d] > 0
-            counts = loaded.values[:, d].astype(np.float64, copy=False)
-            mean = self._scatter(loaded, nodes, near, i, d)
-            work[0] -= (np.where(there, counts + r, 0.0)[:, None] * np.log1p(mean / r)).astype(work.dtype, copy=False)
-            own += np.where(there, gammaln(counts + r) - gammaln(r) - counts * np.log(r), 0.0)
+            r, total = nodes.dispersion[i], self._rates(loaded, nodes, near, i, d)
+            counts, shape = self._shapes(loaded, d, r)
+            np.log(total, out=total)
+            total *= shape[:, None]
+            work[0] -= total
+            there = shape > 0
+            own += np.where(there, gammaln(counts + r) - gammaln(r) + r * np.log(r), 0.0)
         return own
 
-    def _scatter(self, loaded: MixedBlock, nodes: MixedNodes, near: IntArray | None, i: int, d: int) -> FloatArray:
-        """(n, K) the mean of a negative binomial count for each row and node."""
+    @staticmethod
+    def _rates(loaded: MixedBlock, nodes: MixedNodes, near: IntArray | None, i: int, d: int) -> FloatArray:
+        """(n, K) s μ + r of negative binomial counts: the rate of the gamma variable that scatters them."""
         rate = np.exp(nodes.centres[:, d] if near is None else nodes.centres[near, d])
-        return np.multiply.outer(loaded.factor, rate)
+        found: FloatArray = np.multiply.outer(loaded.factor, rate)
+        found += nodes.dispersion[i]
+        return found
+
+    @staticmethod
+    def _shapes(loaded: MixedBlock, d: int, r: float) -> tuple[FloatArray, FloatArray]:
+        """(n,) negative binomial counts t, and t + r: the shape of that gamma variable, nil where there is no count."""
+        counts = loaded.values[:, d].astype(np.float64, copy=False)
+        return counts, np.where(loaded.exposure[:, d] > 0, counts + r, 0.0)
 
     def sums(self, nodes: MixedNodes) -> MixedSums:
         """Empty sums."""
@@ -228,16 +238,19 @@ class MixedNoise:
     ) -> None:
         """Given a count and its node the rate is scattered by g ~ Gamma(t + r, s μ + r)."""
         share = posterior.relative * (ones / posterior.total)[:, None]
-        chosen = slice(None) if near is None else near
+        chosen, learned = slice(None) if near is None else near, isinstance(self.dispersion, str)
         for i, d in enumerate(self.scattered):
-            r = sums.nodes.dispersion[i]
-            there = loaded.exposure[:, d] > 0
-            counts = loaded.values[:, d].astype(np.float64, copy=False)
-            rate = self._scatter(loaded, sums.nodes, near, i, d) + r
-            expected = np.where(there, counts + r, 0.0)[:, None] / rate
-            sums.scattered[chosen, i] += loaded.factor @ (share * expected)
-            known = np.where(there, ones * digamma(counts + r), 0.0).sum()
-            sums.slack[i] += known - np.vdot(share[there], (np.log(rate) + expected)[there])
+            r, rates = sums.nodes.dispersion[i], self._rates(loaded, sums.nodes, near, i, d)
+            _, shape = self._shapes(loaded, d, r)
+            held = share * shape[:, None]
+            held /= rates
+            sums.scattered[chosen, i] += loaded.factor @ held
+            if learned:
+                there = shape > 0
+                np.log(rates, out=rates)
+                logs = np.einsum("nk,nk->n", share, rates)
+                known = ones[there] @ digamma(shape[there]) - logs[there].sum()
+                sums.slack[i] += known - held.sum()
 
     def m_step(
         self, surface: BasisMap, sums: MixedStatistics, penalty: Penalty, parameters: MixedParameters

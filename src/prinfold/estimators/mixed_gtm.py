@@ -29,10 +29,11 @@ from prinfold.algorithms.mixed_gtm import MixedNoise, MixedParameters
 from prinfold.algorithms.mixed_starts import informed, through_links
 from prinfold.algorithms.noise import Parameters
 from prinfold.algorithms.noise_models import Spread, spread_of_model
+from prinfold.algorithms.process import GaussianProcess
 from prinfold.algorithms.starts import Start
 from prinfold.estimators.mixed_tables import MixedTables
 from prinfold.estimators.training import Job, TrainedFamily
-from prinfold.exceptions import CorruptModelFileError
+from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
 from prinfold.files import storable
 from prinfold.geometry.folds import Folds, find_folds
 
@@ -384,10 +385,22 @@ class MixedGTM(MixedTables):
 
     def _assemble(self, table: FloatArray, weight: Any, places: Any, errors: FloatArray | None = None) -> Job:
         self._refuse_errors(errors)
+        self._refuse_open_processes()
         job = super()._assemble(table, weight, places)
         noise: Any = job.model.noise
         noise = informed(noise, job.rows, totals=self.size_factors == "auto")
         return job._replace(model=replace(job.model, noise=noise))
+
+    def _refuse_open_processes(self) -> None:
+        """A Gaussian process finds its numbers by an evidence that only Gaussian columns have."""
+        penalised = self.regularization is not None or self.prior_precision is not None
+        if isinstance(self.basis, GaussianProcess) and (
+            self.basis.length_scale is None or (self.basis.variance is None and not penalised)
+        ):
+            raise InvalidParameterError(
+                "levels and counts have no evidence by which a Gaussian process could find its numbers; give it both, "
+                "such as GaussianProcess(length_scale=0.5, variance=1.0), or a regularization in place of the variance"
+            )
 
     def _start(self, job: Job, places: FloatArray | None) -> Start:
         return through_links(super()._start(job, places))

@@ -150,6 +150,7 @@ def check_mixed(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> An
     refuse_containers(X, accept_sparse=True)
     refuse_dates(X)
     if nw.dependencies.is_into_dataframe(X):
+        _refuse_twins(X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         if X.shape[0] < min_rows or X.shape[1] == 0:
             n, D = X.shape
@@ -174,6 +175,14 @@ def check_mixed(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> An
         )
     except ValueError as error:
         raise InvalidDataError(str(error)) from error
+
+
+def _refuse_twins(X: Any) -> None:
+    """Raise an error for columns of pandas that share a name."""
+    names = [str(name) for name in X.columns] if nw.dependencies.is_pandas_dataframe(X) else []
+    twin = next((name for name in names if names.count(name) > 1), None)
+    if twin is not None:
+        raise InvalidDataError(f"several columns are called {twin!r}; give each a name of its own")
 
 
 def _stacked(columns: list[Any]) -> Any:

@@ -66,6 +66,7 @@ def surface(
     matplotlib.axes.Axes
     """
     fitted = Fitted.of(model)
+    fitted.refuse_levels()
     rows = None if X is None else _whole(_numbers(X), X, fitted)
     if rows is None and (labels is not None or values is not None):
         raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")

@@ -38,6 +38,15 @@ class Fitted:
             names = [f"column {j + 1}" for j in range(thing.n_features_in_)]
         return cls(model, before, tuple(map(str, names)))
 
+    def refuse_levels(self) -> None:
+        """Raise an error where columns are levels or counts, among which a surface has no place."""
+        odd = [column for column in getattr(self.model, "columns_", ()) if column.kind != "gaussian"]
+        if odd:
+            raise InvalidParameterError(
+                f"column {odd[0].name!r} is {odd[0].kind}, so the surface has no place among the rows; draw "
+                "plot.latent_map, with a column as labels= or values="
+            )
+
     @property
     def latent(self) -> LatentSpace:
         latent: LatentSpace = self.model.latent_
