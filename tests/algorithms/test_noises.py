@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from prinfold import GTM, LowRankNoise, StudentNoise, datasets
+from prinfold.algorithms.noise import Posterior
 from prinfold.algorithms.noise_models import NOISES
+from prinfold.kernels.responsibilities import relative_weights
 
 RIDGE = datasets.make_ridge(64, rng=0).X[:60]
 FAR = np.concatenate([RIDGE, [[1e8, -1e8, 1e8]]])
@@ -57,3 +60,30 @@ def test_little_to_say_is_said(table, name):
         found, spread = model.impute(gap, return_std=True)
         assert np.isfinite(found).all()
         assert (spread >= 0).all()
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+@pytest.mark.parametrize("noise", ["student", StudentNoise(columns="own"), "varying"], ids=str)
+@pytest.mark.parametrize("kind", ["whole", "gaps", "errors"])
+def test_some_of_the_nodes_are_as_among_all(noise, kind):
+    """Sums and expectations over all nodes, given by name and in another order."""
+    table = (
+        np.where(np.random.default_rng(1).uniform(size=RIDGE.shape) < 0.2, np.nan, RIDGE) if kind == "gaps" else RIDGE
+    )
+    errors = np.full(RIDGE.shape, 0.1) if kind == "errors" else None
+    model = GTM(1, nodes=12, noise=noise, max_iter=10, tol=0.0).fit(RIDGE)
+    known, rows, parameters = model._model.noise, model._rows(table, errors), model._parameters()
+    nodes, near = known.prepare(model._model.surface, parameters), np.random.default_rng(2).permutation(12)
+    found = []
+    for chosen in (None, near):
+        loaded, work = known.load(rows.block(slice(None)), errors), np.empty((known.n_layers, 60, 12))
+        own = known.log_density(loaded, nodes, chosen, work)
+        largest, total = relative_weights(work[0])
+        posterior = Posterior(work[0], total, own + largest + np.log(total / 12), work[1:])
+        sums = known.sums(nodes)
+        known.statistics(sums, loaded, None, posterior, chosen)
+        found.append((sums.statistics(), *known.complete(loaded, posterior, nodes, chosen), posterior.log_likelihood))
+    for name in vars(found[0][0]):
+        assert_allclose(getattr(found[1][0], name), getattr(found[0][0], name), rtol=1e-9, atol=1e-9)
+    for one, two in zip(found[0][1:], found[1][1:], strict=True):
+        assert_allclose(two, one, rtol=1e-9, atol=1e-9)
