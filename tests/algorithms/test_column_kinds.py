@@ -237,6 +237,15 @@ def test_names_of_rows_are_no_levels():
         choose_columns([raw([f"row {i % 30}" for i in range(50)], "text")], "auto")
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_numbers_of_rows_are_no_counts(first):
+    numbers = raw(np.random.default_rng(0).permutation(20) + first, "integer")
+    with pytest.raises(InvalidDataError, match=f"the numbers {first} to {first + 19}, each once"):
+        choose_columns([numbers], "auto")
+    assert choose_columns([numbers], {0: "gaussian"})[0].kind == "gaussian"
+    assert automatic_kind(raw(np.arange(1990, 2020), "integer"))[0] == "gaussian"
+
+
 @pytest.mark.parametrize(
     ("values", "what", "wanted", "match"),
     [

@@ -531,9 +531,19 @@ def test_files_without_numbers_or_with_wrong_parts(tmp_path):
         with pytest.raises(CorruptModelFileError, match=f"{name} of the noise"):
             prinfold.load(tmp_path / "m.prinfold")
     model.noise_parameters_ = kept
-    model.columns_ = replace(model.columns_, columns=model.columns_.columns[:2])
+    columns = model.columns_.columns
+    for wrong in (columns[:2], (*columns[:2], replace(columns[2], kind="gamma")), (*columns[:2], columns[0])):
+        model.columns_ = replace(model.columns_, columns=wrong)
+        model.save(tmp_path / "m.prinfold")
+        with pytest.raises(CorruptModelFileError, match="does not fit together"):
+            prinfold.load(tmp_path / "m.prinfold")
+
+
+def test_a_file_whose_counts_to_expect_are_wrong(tmp_path):
+    model = fitted(TABLE, size_factors="auto")
+    model.noise_parameters_ = model.noise_parameters_ | {"reference": np.ones(2)}
     model.save(tmp_path / "m.prinfold")
-    with pytest.raises(CorruptModelFileError, match="a kind for each column"):
+    with pytest.raises(CorruptModelFileError, match="reference of the noise"):
         prinfold.load(tmp_path / "m.prinfold")
 
 

@@ -112,6 +112,13 @@ class Columns:
         """Which predictors belong to which column."""
         return Layout(tuple(c.kind for c in self.columns), tuple(c.width for c in self.columns))
 
+    @property
+    def sound(self) -> bool:
+        """Whether these can be columns of a model, wherever they come from."""
+        found: tuple[Any, ...] = self.columns
+        known = all(isinstance(c, Column) and c.kind in {*KINDS, SIZE_FACTOR} for c in found)
+        return known and all(bool(c.levels) == (c.kind in KINDS and KINDS[c.kind].levels) for c in self.columns)
+
 
 # ----------------------------------------------------------------------------------------------- reading
 
@@ -264,6 +271,7 @@ def automatic_kind(raw: RawColumn, weight: FloatArray | None = None) -> tuple[st
         return "gaussian", "numbers"
     if len(distinct) == 2:
         return "bernoulli", "two whole numbers only"
+    _refuse_row_numbers(raw, distinct)
     if distinct[0] != 0.0:
         return "gaussian", "whole numbers that do not start at 0"
     counted = None if weight is None else weight[~np.isnan(raw.values)]
@@ -272,6 +280,16 @@ def automatic_kind(raw: RawColumn, weight: FloatArray | None = None) -> tuple[st
     if variance > _OVERDISPERSED * mean:
         return "negative_binomial", f"whole numbers from 0 up, variance {variance / mean:.3g} times the mean"
     return "poisson", "whole numbers from 0 up"
+
+
+def _refuse_row_numbers(raw: RawColumn, distinct: FloatArray) -> None:
+    """Raise an error for whole numbers that run from 0 or 1 up, each of them once."""
+    n = len(raw.present)
+    if len(distinct) == n > _FEW_IDS and distinct[0] in {0.0, 1.0} and distinct[-1] - distinct[0] == n - 1:
+        raise InvalidDataError(
+            f"column {raw.name!r} holds the numbers {distinct[0]:.0f} to {distinct[-1]:.0f}, each once: it looks like "
+            f"numbers of rows. Drop it, or say columns={{{raw.name!r}: 'gaussian'}}"
+        )
 
 
 def _kind_of_text(raw: RawColumn) -> tuple[str, str]:

@@ -128,6 +128,8 @@ class MixedNoise:
     def recall(self, weights: FloatArray, variance: float, kept: dict[str, Any]) -> MixedParameters:
         variances = positive_array(kept, "variances", (len(self.gaussian),))
         dispersions = positive_array(kept, "dispersions", (len(self.scattered),))
+        if self.reference is not None:
+            positive_array({"reference": 1.0 + np.asarray(self.reference)}, "reference", (len(self.layout.kinds),))
         return MixedParameters(weights, 1.0 / variances, dispersions, self)
 
     def prepare(self, surface: BasisMap, parameters: MixedParameters, dtype: type = np.float64) -> MixedNodes:

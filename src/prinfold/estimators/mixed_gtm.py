@@ -431,7 +431,7 @@ class MixedGTM(MixedTables):
 
     def _restore(self) -> None:
         columns: Any = self.columns_
-        if not isinstance(columns, Columns) or len(columns) != self.n_features_in_:
+        if not isinstance(columns, Columns) or len(columns) != self.n_features_in_ or not columns.sound:
             raise CorruptModelFileError("the model in the file does not fit together: it needs a kind for each column")
         super()._restore()
         try:
