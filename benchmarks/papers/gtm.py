@@ -1,4 +1,4 @@
-"""Svensén's thesis "GTM: the generative topographic mapping" (1998), chapters 3 and 4 and figure 6.3, run again.
+"""Svensén's thesis "GTM: the generative topographic mapping" (1998), chapters 3 and 4, run again.
 
     python benchmarks/papers/gtm.py [--out benchmarks/results/papers] [--only ex3.1 …]
 
@@ -89,7 +89,7 @@ def neighbour_accuracy(Z: np.ndarray, labels: np.ndarray) -> float:
     return float(100 * np.mean(labels[nearest] == labels))
 
 
-# --------------------------------------------------------------------------------- example 3.1, figure 6.3
+# --------------------------------------------------------------------------------------------- example 3.1
 
 
 def example_3_1(figures: Figures) -> list[Finding]:
@@ -131,33 +131,6 @@ def example_3_1(figures: Figures) -> list[Finding]:
             judge(np.mean(gap) > 1.2, "no such ratio"),
         ),
     ]
-
-
-def figure_6_3(figures: Figures) -> list[Finding]:
-    found = []
-    fig, axes = plt.subplots(1, 2, figsize=(8, 4), layout="constrained")
-    for ax, K, published, expected in zip(axes, (10, 30), (-58.9, -41.0), ("-58 ± 6", "-40 ± 8"), strict=True):
-        scores = {k: [] for k in (15, 40, 100)}
-        for seed in SEEDS:
-            data = datasets.make_thesis_curve(rng=seed)
-            for k, values in scores.items():
-                model = fit(data.X, k, 1, nodes=K, basis=5, width=1.0, regularization=0.0)
-                values.append(total_log_likelihood(model, data.X))
-        others = ", ".join(f"{spread(scores[k])} after {k}" for k in (15, 100))
-        found.append(
-            Finding(
-                f"fig 6.3: log-likelihood, K={K}, isotropic noise, λ=0, 5 basis functions",
-                f"{published} (independent runs {expected})",
-                f"{spread(scores[40])} after 40 iterations, {len(SEEDS)} seeds",
-                judge(within(published, scores[40]), "outside two deviations over seeds", others),
-            )
-        )
-        data = datasets.make_thesis_curve(rng=1)
-        model = fit(data.X, 40, 1, nodes=K, basis=5, width=1.0, regularization=0.0)
-        show_curve(ax, model, data.X, f"K={K}: log-likelihood {total_log_likelihood(model, data.X):.1f}")
-    fig.suptitle("Figure 6.3, isotropic columns: 10 and 30 nodes on the data of example 3.1")
-    figures.save(fig, "gtm-6.3-isotropic")
-    return found
 
 
 # ----------------------------------------------------------------------------------- example 3.2, pipe flow
@@ -603,7 +576,6 @@ EXAMPLES = {
     "ex3.3": example_3_3,
     "ex4.1": example_4_1,
     "ex4.2": example_4_2,
-    "fig6.3": figure_6_3,
 }
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ _PUBLIC = {
     "NearestSurfaceClassifier": "estimators.nearest",
     "PPS": "estimators.pps",
     "RatioDensity": "algorithms.mixture_density",
+    "SemiLinearGTM": "estimators.noise_models",
     "StudentNoise": "algorithms.noise_models",
     "SurfaceMonitor": "estimators.monitoring",
     "UKR": "estimators.ukr",
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from prinfold.estimators.mode_clustering import ModeClustering
     from prinfold.estimators.monitoring import SurfaceMonitor
     from prinfold.estimators.nearest import NearestSurfaceClassifier
+    from prinfold.estimators.noise_models import SemiLinearGTM
     from prinfold.estimators.pps import PPS
     from prinfold.estimators.ukr import UKR
     from prinfold.files import load, save
@@ -96,6 +98,7 @@ __all__ = [
     "ModeClustering",
     "NearestSurfaceClassifier",
     "RatioDensity",
+    "SemiLinearGTM",
     "StudentNoise",
     "SurfaceMonitor",
     "VaryingNoise",

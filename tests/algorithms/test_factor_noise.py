@@ -353,7 +353,7 @@ def test_every_start_takes_directions(init):
         (lambda: AlignedNoise(-1.0), "AlignedNoise: reach must be"),
         (lambda: LowRankNoise(0), "LowRankNoise: rank must be"),
         (lambda: LowRankNoise(1, (0, 0)), "LowRankNoise: axes must be .*different integers"),
-        (lambda: fitted(noise=LowRankNoise(6)), "leaves nothing over in 6 column"),
+        (lambda: fitted(noise=LowRankNoise(6)), "leaves nothing over where n_features = 6"),
         (lambda: fitted(noise=LowRankNoise(1, (0,))), "name 1 axes, but the surface has 2"),
         (lambda: fitted(noise=LowRankNoise(1, (0, 9))), "6 columns have 6 axes"),
         (lambda: fitted(noise=LowRankNoise(1, (0, 1)), init="random"), "go with init='pca'"),

@@ -15,7 +15,7 @@ from tests.algorithms.test_pruning import sheet
 from prinfold import PPS
 from prinfold._arrays import as_rows
 from prinfold.algorithms import gtm, oriented_bounds, pruning
-from prinfold.algorithms.oriented import OrientedParameters
+from prinfold.algorithms.oriented_model import OrientedParameters
 from prinfold.algorithms.oriented_sums import OrientedNodes
 from prinfold.algorithms.tangents import Tangents
 from prinfold.kernels.balls import split_radii

@@ -24,7 +24,8 @@ from prinfold.algorithms import clamping, gtm, pps
 from prinfold.algorithms.clamping import Learned, Moments
 from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.oriented import OrientedNoise, OrientedParameters
+from prinfold.algorithms.oriented import OrientedNoise
+from prinfold.algorithms.oriented_model import OrientedParameters
 from prinfold.algorithms.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.algorithms.pruning import Hint
 from prinfold.algorithms.tangents import tangents

@@ -18,6 +18,7 @@ from prinfold import (
     MixedGTM,
     ModeClustering,
     NearestSurfaceClassifier,
+    SemiLinearGTM,
     SurfaceMonitor,
 )
 
@@ -56,6 +57,7 @@ pytestmark = [
         GTMClassifier(),
         GTMClassifier(PPS(nodes=8, basis=3, max_iter=20), priors="balanced", pseudo_count=0.0),
         GTMRegressor(),
+        SemiLinearGTM(GTM(1, nodes=12, basis=4, max_iter=20)),
         # The checks want alarms among the rows of the fit, of which one in a hundred would be too few.
         SurfaceMonitor(alarm_rate=0.1, n_simulated=200),
         SurfaceMonitor(PPS(nodes=8, basis=3, max_iter=20), alarm_rate=0.1, calibration="split", n_simulated=200),

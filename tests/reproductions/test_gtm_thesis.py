@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from prinfold import GTM, datasets
+from prinfold import GTM, AlignedNoise, LowRankNoise, datasets
 from prinfold.latent import grid
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
@@ -44,6 +44,32 @@ def test_figure_6_3_log_likelihood(K: int, expected: float, tolerance: float) ->
 def test_figure_6_3_printed_value_is_a_likely_draw(K: int, printed: float) -> None:
     scores = curve_scores(K, 60)
     assert abs(scores.mean() - printed) < 2 * scores.std(ddof=1)
+
+
+@pytest.mark.slow
+def test_figure_6_3_noise_along_the_curve_is_worth_ten_nats() -> None:
+    options = {"nodes": 10, "basis": 5, "width": 1.0, "regularization": 0.0, "max_iter": 40, "tol": 0, "relaxation": 1}
+    gains = []
+    for seed in range(30):
+        X = datasets.make_thesis_curve(rng=seed).X
+        plain, given, learned = (
+            GTM(1, noise=noise, **options).fit(X).score_samples(X).sum()
+            for noise in ("isotropic", AlignedNoise(1.0), "aligned")
+        )
+        gains.append([given - plain, learned - plain])
+    mean, deviation = np.mean(gains, axis=0), np.std(gains, axis=0, ddof=1)
+    assert (np.abs(mean - 10.6) < 2 * deviation).all()
+    assert mean[0] == pytest.approx(10.6, abs=3.5)
+    assert mean[1] > mean[0]  # the best there is
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("axes", "expected"), [((0,), -544), ((1,), -963), (None, -544)])
+def test_figure_6_4_semi_linear_model(axes: tuple[int, ...] | None, expected: float) -> None:
+    X = datasets.make_semilinear_sheet().X
+    options = {"nodes": 10, "basis": 5, "width": 1.0, "regularization": 0.0, "max_iter": 200, "tol": 0}
+    model = GTM(1, noise=LowRankNoise(1, axes), **options).fit(X)
+    assert model.score_samples(X).sum() == pytest.approx(expected, abs=2)
 
 
 def test_example_3_1_finds_the_curve_and_its_noise_in_fifteen_iterations() -> None:

@@ -19,12 +19,14 @@ from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Posterior
 from prinfold.kernels.small_matrices import at, backward, cholesky, forward, inverse, log_determinant, n_packed, pairs
 
+_ROOT_TWO = float(np.sqrt(2.0))
+
 
 class FactorNodes(NamedTuple):
     """Nodes as complete rows want them.
 
     [t, 1] · ``loading`` (1 + q, D + 1, K) is, first, what differs between nodes of −½β‖t − y‖² − ½ ln|S|, then the
-    entries of w = L⁻¹b, with S = L Lᵀ packed in ``root`` (·, K). The quadratic form is −½β‖t − y‖² + ½‖w‖².
+    entries of w = √½ L⁻¹b, with S = L Lᵀ packed in ``root`` (·, K). The quadratic form is −½β‖t − y‖² + ‖w‖².
     """
 
     loading: FloatArray
@@ -44,13 +46,13 @@ class FactorSums:
     total: float = 0.0
 
     def statistics(self) -> FactorStatistics:
-        """The sums so far, of f = L⁻ᵀw in place of w."""
+        """The sums so far, of f = √2 L⁻ᵀw in place of w."""
         (n_layers, n_loaded, K), root = self.products.shape, self.nodes.root
         q, mass = n_layers - 1, self.products[0, -1]
-        first = np.concatenate([self.products[:1], backward(root[:, None], self.products[1:])])
+        first = np.concatenate([self.products[:1], backward(root[:, None], _ROOT_TWO * self.products[1:])])
         moments = np.empty((n_packed(n_layers), K))
         moments[0] = mass
-        turned = np.einsum("adk,bdk->abk", self.nodes.loading[1:], first[1:])  # Σ r w fᵀ
+        turned = _ROOT_TWO * np.einsum("adk,bdk->abk", self.nodes.loading[1:], first[1:])  # Σ r L⁻¹b fᵀ
         spread, own = np.stack([backward(root, turned[:, b]) for b in range(q)], axis=1), inverse(root, q)
         for a, b in pairs(q):
             moments[at(a + 1, b + 1)] = spread[a, b] + mass * own[at(a, b)]
@@ -81,7 +83,7 @@ class FactorNoise(FactorModel):
         loading = np.empty((1 + q, D + 1, K))
         loading[0, :D] = beta * centres.T
         loading[0, D] = -0.5 * beta * np.einsum("kd,kd->k", centres, centres) - 0.5 * log_determinant(root, q)
-        loading[1:, :D] = forward(root[:, None], beta * np.swapaxes(U, 1, 2))
+        loading[1:, :D] = forward(root[:, None], beta / _ROOT_TWO * np.swapaxes(U, 1, 2))
         loading[1:, D] = -np.einsum("qdk,kd->qk", loading[1:, :D], centres)
         return FactorNodes(loading, centres, root, beta)
 
@@ -93,12 +95,18 @@ class FactorNoise(FactorModel):
         self, loaded: FloatArray, nodes: FactorNodes, near: IntArray | None, work: FloatArray
     ) -> FloatArray:
         """log p(t | node): into ``work[0]`` what differs between nodes, into the rest w; returns (n,) the rest."""
-        found = np.matmul(loaded, nodes.loading if near is None else nodes.loading[:, :, near])
-        found[0] += 0.5 * np.einsum("qnk,qnk->nk", found[1:], found[1:])
-        largest = found[0].max(axis=1)  # taken out before rounding to what may be single precision
+        exact = work.dtype == np.float64
+        found = work if exact else np.empty(work.shape)
+        np.matmul(loaded, nodes.loading if near is None else nodes.loading[:, :, near], out=found)
+        for w in found[1:]:
+            found[0] += np.square(w)
+        own = self._own(loaded, nodes)
+        if exact:
+            return own
+        largest = found[0].max(axis=1)  # taken out before rounding
         found[0] -= largest[:, None]
         work[:] = found
-        return np.asarray(largest + self._own(loaded, nodes))
+        return np.asarray(largest + own)
 
     def _own(self, loaded: FloatArray, nodes: FactorNodes) -> FloatArray:
         """(n,) what a row has of its density whatever the node."""
@@ -121,8 +129,10 @@ class FactorNoise(FactorModel):
         assert posterior.layers is not None
         ones, chosen = np.ones(len(loaded)) if weight is None else weight, slice(None) if near is None else near
         weighted = (loaded * (ones / posterior.total)[:, None]).T
-        layers = np.concatenate([posterior.relative[None], posterior.layers * posterior.relative])
-        sums.products[:, :, chosen] += np.matmul(weighted, layers)
+        layers = posterior.layers
+        layers *= posterior.relative  # in place: nobody else asks for them
+        sums.products[0][:, chosen] += weighted @ posterior.relative
+        sums.products[1:][:, :, chosen] += np.matmul(weighted, layers)
         sums.square += float(ones @ _squares(loaded))
         sums.log_likelihood += float(ones @ posterior.log_likelihood)
         sums.total += float(ones.sum())
@@ -131,7 +141,7 @@ class FactorNoise(FactorModel):
         """(n, q) E[f | t], over all nodes."""
         assert posterior.layers is not None
         share = posterior.relative / posterior.total[:, None]
-        return np.asarray(np.einsum("nk,qnk->nq", share, backward(nodes.root[:, None], posterior.layers)))
+        return np.asarray(np.einsum("nk,qnk->nq", share, backward(nodes.root[:, None], _ROOT_TWO * posterior.layers)))
 
 
 def _squares(loaded: FloatArray) -> FloatArray:

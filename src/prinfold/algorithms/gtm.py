@@ -20,6 +20,7 @@ from prinfold._arrays import Rows, Selection, blas_on_one_thread, work_through
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import (
+    FactoredNoise,
     GappyNoise,
     LevelledNoise,
     Nodes,
@@ -344,6 +345,19 @@ def completion(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[Flo
 
     work_through(lambda: Completer(model, rows, nodes), parts, _n_entries(parts, nodes))
     return mean, variance
+
+
+def factor_means(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
+    """(n, q) expectation of the factors of each row. The noise of ``model`` must be one that has factors."""
+    noise, (nodes, parts) = cast(FactoredNoise, model.noise), _prepared(model, rows, parameters)
+    found = np.empty((rows.n_rows, noise.n_factors), dtype=rows.table.dtype)
+
+    class Finder(_Pass):
+        def add(self, part: Part) -> None:
+            found[part.rows] = noise.factor_means(*self.posterior(part), self.nodes)
+
+    work_through(lambda: Finder(model, rows, nodes), parts, _n_entries(parts, nodes))
+    return found
 
 
 def sample(model: GTMModel, parameters: Parameters, n: int, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:

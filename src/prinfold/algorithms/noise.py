@@ -166,6 +166,17 @@ class GappyNoise(Noise, Protocol):
         """(n, D) posterior expectation of every cell and its variance, as if none of them were measured."""
 
 
+class FactoredNoise(Noise, Protocol):
+    """A noise in which rows have factors."""
+
+    @property
+    def n_factors(self) -> int:
+        """Factors of a row."""
+
+    def factor_means(self, loaded: Any, posterior: Posterior, nodes: Any) -> FloatArray:
+        """(n, q) expectation of the factors of each row."""
+
+
 class BoundedNoise(Noise, Protocol):
     """A noise that can tell which nodes do not matter to a ball of rows."""
 

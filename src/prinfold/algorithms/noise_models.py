@@ -74,6 +74,10 @@ def _are_axes(value: object) -> bool:
     return isinstance(value, tuple | list) and all(map(integer(0).test, value)) and len(set(value)) == len(value) > 0
 
 
+AXES = nothing | Constraint(_are_axes, "a tuple of different integers of at least 0")
+"""What may name the principal axes that a surface begins in."""
+
+
 @storable
 @dataclass(frozen=True)
 class PlainNoise:
@@ -169,15 +173,14 @@ class LowRankNoise:
     axes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        distinct = Constraint(_are_axes, "a tuple of different integers of at least 0")
-        check_recipe(self, rank=integer(1), axes=nothing | distinct)
+        check_recipe(self, rank=integer(1), axes=AXES)
         object.__setattr__(self, "axes", None if self.axes is None else tuple(map(int, self.axes)))
 
     def make(self, surface: BasisMap, spread: Spread) -> Noise:
         if self.rank >= spread.n_columns:
             raise InvalidParameterError(
-                f"noise of rank={self.rank} leaves nothing over in {spread.n_columns} column(s); "
-                "the rank must be below their number"
+                f"noise of rank={self.rank} leaves nothing over where n_features = {spread.n_columns}; "
+                "the rank must be below that"
             )
         return FactorNoise(spread.floor, SharedLoading(int(self.rank), self.axes))
 

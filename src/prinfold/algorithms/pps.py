@@ -22,7 +22,9 @@ from prinfold._typing import FloatArray
 from prinfold.algorithms import gtm
 from prinfold.algorithms.clamping import Moments
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.oriented import OrientedNoise, OrientedParameters
+from prinfold.algorithms.oriented import OrientedNoise
+from prinfold.algorithms.oriented_cells import OrientedCells
+from prinfold.algorithms.oriented_model import OrientedParameters
 from prinfold.algorithms.oriented_sums import OrientedNodes, OrientedStatistics
 from prinfold.algorithms.penalties import Penalty
 from prinfold.algorithms.pruning import Hint
@@ -49,7 +51,7 @@ class PPSModel(gtm.GTMModel):
     Unless ``guarded``, they are taken whether they help or not.
     """
 
-    noise: OrientedNoise
+    noise: OrientedNoise | OrientedCells
     approximate: bool
     guarded: bool = True
 
@@ -138,7 +140,7 @@ def _gtm_step(model: PPSModel, state: State) -> OrientedParameters:
 def _scoring_step(model: PPSModel, state: State) -> OrientedParameters:
     """Weights moved along the gradient in the Fisher metric, then the noise for them."""
     surface, now = model.surface, state.parameters
-    nodes = model.noise.prepare(surface, now)
+    nodes = model.noise.oriented_nodes(surface, now)
     slope = weight_gradient(surface, nodes, state.statistics, model.penalty, now)
     stiffness = turning_stiffness(nodes, model.noise.moments(surface, state.statistics, now.weights, now.weights))
     decay = model.penalty.strength(now.level) * now.level

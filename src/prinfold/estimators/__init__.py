@@ -9,6 +9,7 @@ from prinfold.estimators.mixed_gtm import MixedGTM
 from prinfold.estimators.mode_clustering import ModeClustering
 from prinfold.estimators.monitoring import SurfaceMonitor
 from prinfold.estimators.nearest import NearestSurfaceClassifier
+from prinfold.estimators.noise_models import SemiLinearGTM
 from prinfold.estimators.pps import PPS
 from prinfold.estimators.ukr import UKR
 
@@ -24,5 +25,6 @@ __all__ = [
     "MixedGTM",
     "ModeClustering",
     "NearestSurfaceClassifier",
+    "SemiLinearGTM",
     "SurfaceMonitor",
 ]

@@ -14,10 +14,11 @@ from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters
 from prinfold.algorithms.noise_models import Spread
-from prinfold.algorithms.oriented import OrientedNoise, OrientedParameters
+from prinfold.algorithms.oriented import OrientedNoise
+from prinfold.algorithms.oriented_model import OrientedModel, OrientedParameters
 from prinfold.estimators.selection import Selection, candidates, compare, path, split
 from prinfold.estimators.training import Job, TrainedFamily
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
 from prinfold.files import storable
 
 LEARNED = {
@@ -50,7 +51,7 @@ class PPS(TrainedFamily):
         ``"learn"`` fits one clamping and one noise by maximum likelihood, ``"learn-per-node"`` both for each node, and
         ``"learn-per-node-clamping"`` a clamping for each node with one noise. ``"select"`` tries several on rows held
         out and takes the one with the lowest error among surfaces that are no rougher than the GTM's; see
-        ``selection_``. It fits the model more than a hundred times.
+        ``selection_``. It fits the model more than a hundred times, and wants every cell of a row.
     amplification : float, default=None
         Variance across the surface over and above ``clamping``, γ of the earlier covariance (16), which any clamping
         above 0 suits; None is the unified covariance (17), whose variance over all columns does not depend on the
@@ -201,6 +202,11 @@ class PPS(TrainedFamily):
         self.random_state = random_state
         self.verbose = verbose
 
+    @property
+    def _accept_missing(self) -> bool:  # type: ignore[override]
+        """Where a clamping is selected, every cell has to be known: rows are held out and projected."""
+        return self.clamping != "select"
+
     def _assemble(
         self,
         table: FloatArray,
@@ -211,6 +217,11 @@ class PPS(TrainedFamily):
         if self.clamping != "select":
             return super()._assemble(table, weight, places, errors)
         self._refuse_amplification()
+        if errors is not None:
+            raise UnsupportedInputError(
+                "clamping='select' compares how far rows are from surfaces, which knows nothing of errors; leave them "
+                "out, give the clamping, or set clamping='learn'"
+            )
         job = self._twin(clamping=1.0)._assemble(table, weight, places)
         if job.rows.n_columns <= job.model.surface.latent.dimension:
             return job
@@ -287,7 +298,7 @@ class PPS(TrainedFamily):
 
     def _parameters(self) -> Parameters:
         precision = 1.0 / self.noise_variance_
-        if not isinstance(self._model.noise, OrientedNoise):
+        if not isinstance(self._model.noise, OrientedModel):
             return Parameters(self.weights_, precision)
         return OrientedParameters(self.weights_, precision, self.clamping_, self.across_)
 
