@@ -17,7 +17,7 @@ from scipy.stats import spearmanr
 
 import prinfold
 from prinfold import GTM, GaussianProcess, GTMClassifier, GTMRegressor, MixedGTM, choose
-from prinfold.algorithms import gtm
+from prinfold.algorithms import gtm, starts
 from prinfold.datasets.files import find
 from prinfold.exceptions import (
     CorruptModelFileError,
@@ -146,6 +146,13 @@ def test_shapes_of_counts_are_found():
     assert first == second
     assert 2.0 < first < 8.0
     assert (MixedGTM(1, **SMALL, dispersion=5.0).fit(table).noise_parameters_["dispersions"] == 5.0).all()
+
+
+def test_large_jobs_warm_up_on_a_coarser_grid(monkeypatch):
+    cold = fitted(GAPPY, max_iter=0)
+    monkeypatch.setattr(starts, "_WARM_UP_FROM", 1)
+    warm = fitted(GAPPY, max_iter=0)
+    assert warm.history_["objective"][0] > cold.history_["objective"][0] + 0.1
 
 
 def test_repeats_are_weights():

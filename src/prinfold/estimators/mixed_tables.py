@@ -20,14 +20,12 @@ from prinfold._validate import (
     refuse_non_finite,
     weighty_rows,
 )
+from prinfold.algorithms.column_frames import as_frame, decode, fill_frame
 from prinfold.algorithms.column_typing import (
     Columns,
     RawColumn,
-    as_frame,
     choose_columns,
-    decode,
     encode,
-    fill_frame,
     library_of,
     read_columns,
 )
