@@ -54,9 +54,11 @@ def test_no_row_adds_more_than_one_at_twice_the_median():
     rows = as_rows(wild, median_of(wild))
     distance, weight = distances(rows), tempered(rows).weight
     reach = 2 * np.sort(distance)[39]
-    near = distance <= reach
+    near, gone = distance <= reach, distance > 2.5 * reach
+    assert gone.sum() == 5
     assert (weight[near] == 1).all()
-    assert_allclose(weight[~near] * distance[~near] ** 2, reach**2)
+    assert (weight[gone] == 0).all()
+    assert_allclose((weight * distance**2)[~near & ~gone], reach**2)
 
 
 def test_gaps_and_units_are_taken_as_they_come():

@@ -21,7 +21,9 @@ _SETTLED = 1e-7
 """Passes that a median takes at most, and the move, in units of the distance of the rows, that ends them."""
 
 _REACH = 2.0
-"""Median distances from which rows count for less."""
+_BEYOND = 5.0
+"""Median distances from which rows count for less, and from which they do not count: an embedding by neighbours takes
+rows as they come, and a few of those are enough to join what lies apart."""
 
 _TINY = 1e-12
 """Share of the typical distance below which a row lies on the median itself."""
@@ -56,7 +58,10 @@ def distances(rows: Rows) -> FloatArray:
 
 
 def tempered(rows: Rows) -> Rows:
-    """The rows with weights such that none adds more to a scatter about the offset than one at twice the median."""
+    """The rows with weights such that none adds more to a scatter about the offset than one at twice the median.
+
+    Those beyond five medians have none.
+    """
     distance, weight = distances(rows), _weights(rows)
     order = np.argsort(distance, kind="stable")
     total = np.cumsum(weight[order])
@@ -64,7 +69,7 @@ def tempered(rows: Rows) -> Rows:
     if middle == 0:  # more than half of the rows are the same
         return rows
     far = np.maximum(distance / (_REACH * middle), 1.0)
-    return replace(rows, weight=weight / np.square(far))
+    return replace(rows, weight=np.where(distance > _BEYOND * middle, 0.0, weight / np.square(far)))
 
 
 def among_outliers(start: Start) -> Start:

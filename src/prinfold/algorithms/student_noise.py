@@ -36,15 +36,12 @@ _FIRST_DF = 4.0
 MOST_DF = 200.0
 """Degrees of freedom up to which they are learned: beyond, a t is normal to all intents and purposes."""
 
-_SMALLEST = float(np.finfo(np.float32).tiny)
-"""Least E[u], so that its logarithm is finite in single precision too."""
-
 
 class StudentNodes(NamedTuple):
     """Nodes as the E-step wants them.
 
-    ``loading`` (2D, K) holds −2y and y² about ``middle`` (D,), the mean of the nodes: a square of a distance is then
-    not lost between squares of the distance of outliers from wherever the origin may be.
+    ``loading`` (2D + 1, K) holds −2y, y² and 1, about ``middle`` (D,), the mean of the nodes: a square of a distance is
+    then not lost between squares of the distance of outliers from wherever the origin may be.
     """
 
     loading: FloatArray
@@ -125,7 +122,7 @@ class StudentCells(CellNoise):
 
     @property
     def n_layers(self) -> int:
-        return 2
+        return 3
 
     def first(self, weights: FloatArray, precision: Any) -> StudentParameters:
         df = float(np.clip(_FIRST_DF, *self.bounds)) if self.df is None else self.df
@@ -143,7 +140,7 @@ class StudentCells(CellNoise):
         centres = surface.nodes(parameters.weights)
         middle = centres.mean(axis=0)
         apart = (centres - middle).T
-        loading = np.concatenate([-2.0 * apart, np.square(apart)])
+        loading = np.concatenate([-2.0 * apart, np.square(apart), np.ones((1, len(centres)))])
         variance = self._variances(parameters, centres.shape[1])
         return StudentNodes(loading, centres, middle, variance, _tailed(parameters).df)
 
@@ -152,17 +149,22 @@ class StudentCells(CellNoise):
         return as_cells(block.astype(np.float64, copy=False), errors)
 
     def log_density(self, loaded: Cells, nodes: Any, near: IntArray | None, work: FloatArray) -> FloatArray:
-        """log p(t | node): into ``work[0]`` what differs between nodes, into ``work[1]`` E[u]; returns the rest."""
+        """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest.
+
+        E[u] goes into ``work[1]`` and ln(1 + δ/ν) into ``work[2]``, so that no logarithm is taken twice.
+        """
         precision = loaded.trust(nodes.variance) / nodes.variance
-        apart = loaded.values - nodes.middle
-        loading = nodes.loading if near is None else nodes.loading[:, near]
-        delta = np.concatenate([precision * apart, precision], axis=1) @ loading
-        delta += np.einsum("nd,nd,nd->n", precision, apart, apart)[:, None]
-        np.maximum(delta, 0.0, out=delta)
         count, df = loaded.seen.sum(axis=1), nodes.df
-        work[1] = np.maximum((df + count)[:, None] / (df + delta), _SMALLEST)
-        np.log1p(np.divide(delta, df, out=delta), out=delta)
-        work[0] = delta * (-0.5 * (df + count))[:, None]
+        apart, scaled = loaded.values - nodes.middle, precision / df
+        square = np.einsum("nd,nd,nd->n", scaled, apart, apart)[:, None]
+        loading = nodes.loading if near is None else nodes.loading[:, near]
+        ratio = work[2] if work.dtype == np.float64 else np.empty(work.shape[1:])
+        np.dot(np.concatenate([scaled * apart, scaled, square], axis=1), loading, out=ratio)  # δ/ν
+        np.maximum(ratio, 0.0, out=ratio)
+        np.add(ratio, 1.0, out=work[1], casting="same_kind")
+        np.divide(((df + count) / df)[:, None], work[1], out=work[1], casting="same_kind")
+        np.log1p(ratio, out=work[2], casting="same_kind")
+        np.multiply(work[2], (-0.5 * (df + count))[:, None], out=work[0], casting="same_kind")
         size = np.where(loaded.seen > 0, np.log(np.where(precision > 0, precision, 1.0) / (df * np.pi)), 0.0)
         return np.asarray(gammaln(0.5 * (df + count)) - gammaln(0.5 * df) + 0.5 * size.sum(axis=1))
 
@@ -193,8 +195,9 @@ class StudentCells(CellNoise):
         sums.log_likelihood += float(ones @ posterior.log_likelihood)
         sums.total += float(ones.sum())
         half = 0.5 * (sums.df + loaded.seen.sum(axis=1))
-        logs = np.einsum("nk,nk->n", posterior.relative, np.log(scale)) / posterior.total
-        sums.logs += float(ones @ (digamma(half) - np.log(half) + logs) - of_rows.sum())
+        # E[ln u] = ψ(½(ν + D)) − ln ½(ν + δ).
+        logs = np.einsum("nk,nk->n", posterior.relative, posterior.layers[1]) / posterior.total
+        sums.logs += float(ones @ (digamma(half) - np.log(0.5 * sums.df) - logs) - of_rows.sum())
         if loaded.squared_errors is not None:
             sums.has_errors = True
             sums.squared[:, chosen] += largest * ((parts[:, :-1] * np.tile(trust, 2)).T @ relative)
@@ -237,7 +240,8 @@ class StudentCells(CellNoise):
         mean, variance = super().complete(loaded, posterior, nodes, near)
         between = variance - nodes.variance
         df = nodes.df + loaded.seen.sum(axis=1)
-        spread = np.einsum("nk,nk->n", posterior.relative, 1.0 / posterior.layers[0]) / posterior.total
+        scale = np.maximum(posterior.layers[0].astype(np.float64, copy=False), np.finfo(float).tiny)
+        spread = np.einsum("nk,nk->n", posterior.relative, 1.0 / scale) / posterior.total
         factor = np.where(df > 2, df / np.where(df > 2, df - 2.0, 1.0), np.inf) * spread
         return mean, between + factor[:, None] * nodes.variance
 
