@@ -25,6 +25,12 @@ MAP = GTM(nodes=10, basis=4, regularization=0.1, max_iter=20, tol=0)
 QUICK = {"n_simulated": 400, "alarm_rate": 0.05}
 
 
+class Whole(GTM):
+    """A map that takes no rows with gaps."""
+
+    _accept_missing = False
+
+
 def flat(n: int, seed: int, D: int = 6, noise: str = "normal") -> np.ndarray:
     """Rows about a piece of plane, with noise of unit size or, if heavy, of Student's t with 2 degrees of freedom."""
     rng = np.random.default_rng(seed)
@@ -361,7 +367,7 @@ def test_a_monitor_may_learn_from_rows_with_gaps(rows):
 
 def test_maps_that_take_no_gaps_say_so(rows):
     with pytest.raises(InvalidDataError, match="contains NaN"):
-        SurfaceMonitor(PPS(nodes=6, basis=3, max_iter=2, tol=0), **QUICK).fit(holes(rows, 0.1))
+        SurfaceMonitor(Whole(), **QUICK).fit(holes(rows, 0.1))
     with pytest.raises(InvalidDataError, match=r"contains infinity \(inf\)"):
         SurfaceMonitor(MAP, **QUICK).fit(np.where(rows > 1, np.inf, rows))
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.plot.test_ink import Models, Tables, legend_of, the
 
 from prinfold import GTM, KMM, GTMClassifier, GTMRegressor, plot
-from prinfold.algorithms import landscapes
+from prinfold.algorithms import landscape_sums
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import ink
 from prinfold.plot.landscape_data import faded, landscape_of, node_values
@@ -126,7 +126,7 @@ def test_frames_are_read_in_parts(grid: Any, monkeypatch: pytest.MonkeyPatch) ->
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = GTM(nodes=7, basis=4, max_iter=8, tol=0).fit(frame)
     whole = landscape_of(model, frame, y, None, None).landscape
-    monkeypatch.setattr(landscapes, "_BLOCK", 49 * 7)
+    monkeypatch.setattr(landscape_sums, "_BLOCK", 49 * 7)
     for table in (frame, pl.from_pandas(frame)):
         assert_allclose(landscape_of(model, table, y, None, None).landscape.mass, whole.mass)
 
