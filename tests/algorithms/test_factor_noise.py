@@ -344,6 +344,19 @@ def test_every_start_takes_directions(init):
     assert np.diff(model.history_["objective"]).min() > -1e-9
 
 
+@pytest.mark.parametrize("noise", ["aligned", LowRankNoise(1)], ids=str)
+@pytest.mark.parametrize(
+    "table",
+    [X[:2], np.ones((10, 4)), np.column_stack([X, np.ones(90)]), np.concatenate([X, np.full((1, 6), 1e8)]), X + 1e6],
+    ids=["two rows", "equal rows", "a constant column", "an outlier", "far from the origin"],
+)
+def test_tables_that_have_little_to_say(noise, table):
+    model = fitted(table, noise=noise)
+    assert np.isfinite(model.transform(table)).all()
+    assert np.isfinite(model.score_samples(table)).all()
+    assert np.diff(model.history_["objective"]).min() > -1e-9
+
+
 # -------------------------------------------------------------------------------------------- refusals
 
 
