@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
 from prinfold import GTM, PPS, Choice, GaussianBasis, choose, datasets
-from prinfold.exceptions import FoldWarning, InvalidDataError, InvalidParameterError
+from prinfold.exceptions import DegenerateWarning, FoldWarning, InvalidDataError, InvalidParameterError
 from prinfold.select import criteria, samples
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
@@ -262,3 +262,20 @@ def test_frames_are_left_to_the_model(make: Any) -> None:
     expected = [clone(SMALL).fit(X[fold != f]).score(X[fold == f]) for f in range(3)]
     np.testing.assert_allclose(found.fold_scores[0], expected, rtol=1e-9)
     assert found.model.feature_names_in_.tolist() == ["a", "b", "c"]
+
+
+def test_evidences_that_do_not_compare_say_so() -> None:
+    X = datasets.make_thesis_surface(100, rng=0).X
+    grid = {"penalise_bias": (False, True), "nodes": (6,), "basis": (3,)}
+    with pytest.warns(DegenerateWarning, match=r"0 to 3 weights that no prior holds down.*by='held-out'"):
+        choice = choose(X, grid, by="approximate")
+    assert "no prior holds down" in str(choice)
+    assert "no prior holds down" not in str(choose(X, grid, by="held-out", folds=2))
+
+
+def test_a_setting_and_a_column_of_one_name_are_told_apart() -> None:
+    X = datasets.make_thesis_surface(100, rng=0).X
+    choice = choose(X, {"noise": ("isotropic", "diagonal"), "nodes": (6,), "basis": (3,)}, by="held-out", folds=2)
+    heads = str(choice).splitlines()[1].split()
+    assert "noise_variance" in heads
+    assert heads.count("noise") == 1

@@ -107,10 +107,20 @@ def has_gaps(table: Any) -> bool:
     return not scipy.sparse.issparse(table) and bool(np.isnan(table.min()))
 
 
-def check_errors(errors: Any, table: FloatArray) -> FloatArray | None:
-    """(n, D) or (n, 1) standard deviations of the cells of a table, or None where they are not known."""
+def check_errors(errors: Any, table: FloatArray, estimator: Any = None) -> FloatArray | None:
+    """(n, D) or (n, 1) standard deviations of the cells of a table, or None where they are not known.
+
+    Where the estimator knows names of columns and the errors have some, they must be the same, in the same order.
+    """
     if errors is None:
         return None
+    names = getattr(estimator, "feature_names_in_", None)
+    own = [str(name) for name in getattr(errors, "columns", ())]
+    if names is not None and len(own) == len(names) > 1 and own != [str(name) for name in names]:
+        raise InvalidDataError(
+            f"errors has the columns {_listed(own[:_SHOWN], len(own))}, but the table has "
+            f"{_listed(names[:_SHOWN], len(names))}; give them the same names in the same order"
+        )
     try:
         found: FloatArray = np.asarray(errors, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -126,7 +136,7 @@ def check_errors(errors: Any, table: FloatArray) -> FloatArray | None:
         raise UnsupportedInputError("errors of a sparse table are not supported; pass X.toarray()")
     bad = ~(np.isfinite(found) & (found >= 0))
     if bad.shape == table.shape:
-        bad &= ~np.isnan(table)  # what was not measured needs no error
+        bad &= ~np.isnan(np.asarray(table, dtype=np.float64))  # what was not measured needs no error
     if bad.any():
         row, column = (int(each[0]) for each in np.nonzero(bad))
         raise InvalidDataError(
@@ -184,7 +194,8 @@ def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
 
 _TEMPORAL = (nw.Date, nw.Datetime, nw.Duration)
 _ADVICE = {
-    "text": "drop it or encode it as numbers, for example with sklearn.preprocessing.OneHotEncoder; "
+    "text": "drop it or encode it as numbers, for example with sklearn.preprocessing.OneHotEncoder, or use MixedGTM, "
+    "which takes text as it is; "
     "to colour a plot by it, pass it as labels=",
     "dates": "drop it or turn it into a number, such as the days since a fixed one",
 }
@@ -265,7 +276,8 @@ def refuse_non_finite(table: FloatArray, names: Any) -> None:
     raise InvalidDataError(
         f"Input X contains {kind}: {int(bad.sum())} of its values are not finite, in row(s) "
         f"{_listed(rows[:_SHOWN], len(rows))} and column(s) {_listed(labels, len(columns))}. "
-        "Drop those rows or fill the values first, for example with sklearn.impute.SimpleImputer."
+        "Drop those rows or fill the values first, for example with GTM().fit(X).impute(X) or "
+        "sklearn.impute.SimpleImputer."
     )
 
 

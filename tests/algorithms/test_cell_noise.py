@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import logsumexp
@@ -397,3 +398,11 @@ def test_a_constant_column_has_a_noise_of_its_own():
     assert np.isfinite(model.transform(table)).all()
     assert model.noise_parameters_["variances"][4] < 1e-4
     assert_allclose(model.inverse_transform(model.latent_.nodes)[:, 4], 3.0, atol=1e-3)
+
+
+def test_errors_of_columns_in_another_order_are_refused():
+    names = [f"c{i}" for i in range(X.shape[1])]
+    frame, errors = pd.DataFrame(X, columns=names), pd.DataFrame(ERRORS, columns=names)
+    model = GTM(**SMALL).fit(frame, errors=errors)
+    with pytest.raises(InvalidDataError, match=r"errors has the columns c11, c10.*same names in the same order"):
+        model.transform(frame, errors=errors[names[::-1]])

@@ -256,3 +256,23 @@ def test_a_row_that_may_be_anywhere_may_be_anything():
     sure, unsure = found.deviations(np.eye(4)), found.deviations(np.full((1, 4), 0.25))
     assert_allclose(sure, 1.0, atol=0.2)
     assert_allclose(unsure, np.sqrt(1.0 + np.var([0.0, 10.0, 20.0, 30.0])), rtol=0.03)
+
+
+def test_rows_of_a_rare_class_that_weigh_more_count_as_few():
+    """With equal priors nine rows of one class and one of another are (9 + 9)²/(9 + 81) = 3.6 rows."""
+    codes = np.array([0] * 9 + [1])
+    found = landscapes.class_landscape(
+        lambda part: np.ones((10, 1))[part], 1, codes, np.array(["a", "b"]), prior=np.full(2, 0.5)
+    )
+    assert_allclose(found.count, 3.6)
+
+
+def test_the_error_of_a_mean_is_that_of_as_many_rows_as_it_counts_for():
+    rng = np.random.default_rng(0)
+    share = np.concatenate([np.full((4, 1), 1.0), np.full((60, 1), 0.1)])
+    share = np.concatenate([share, 1 - share], axis=1)
+    y = rng.standard_normal(64)
+    found = landscapes.property_landscape(lambda part: share[part], 2, y[:, None])
+    count = share[:, 0].sum() ** 2 / (share[:, 0] ** 2).sum()
+    assert_allclose(found.error[0], found.spread[0] / np.sqrt(count))
+    assert abs(count - share[:, 0].sum()) > 10

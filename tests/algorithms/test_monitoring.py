@@ -179,3 +179,12 @@ def test_rows_that_choose_the_smoothing_are_spread_evenly(monkeypatch):
     monkeypatch.setattr(monitoring, "_MOST_ROWS", 5)
     assert_array_equal(monitoring.some_rows(9), [0, 2, 4, 6, 8])
     assert_array_equal(monitoring.some_rows(3), [0, 1, 2])
+
+
+def test_a_missing_cell_counts_for_a_usual_one():
+    scale = np.array([0.5, 2.0])
+    drawn = np.random.default_rng(0).normal(size=(200_000, 2)) * scale
+    usual = (-0.5 * (drawn / scale) ** 2 - 0.5 * np.log(2 * np.pi * scale**2)).mean(axis=0)
+    assert_allclose(monitoring.usual_cell(scale), usual, atol=0.01)
+    some = monitoring.Measures(np.zeros(2), np.zeros(2), np.array([3.0, 2.0]), np.array([0, 1]))
+    assert_allclose(some.badness[:, 2], 3.0)  # (a/s)² is 1 on average

@@ -16,7 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 from tests.test_files import dismantle, forge
 
-from prinfold import GTM, PPS, SurfaceMonitor, datasets, load
+from prinfold import GTM, PPS, MixedGTM, SurfaceMonitor, datasets, load
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidDataError, InvalidParameterError
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
@@ -388,3 +388,9 @@ def test_nodes_of_unequal_weight_are_reckoned_with():
         monitor.score_samples(X), logsumexp(log_density, b=monitor.node_shares_, axis=1), rtol=1e-6
     )
     assert monitor._simulated_weight().mean() == pytest.approx(1.0, abs=0.1)
+
+
+def test_columns_of_other_kinds_are_refused():
+    frame = pd.DataFrame({"size": np.arange(40.0), "count": np.arange(40) % 7})
+    with pytest.raises(InvalidParameterError, match="columns of numbers, and the map it was given"):
+        SurfaceMonitor(MixedGTM()).fit(frame)

@@ -114,3 +114,13 @@ def test_files(tmp_path):
 def test_what_cannot_be_is_refused(settings, words):
     with pytest.raises(InvalidParameterError, match=words):
         SemiLinearGTM(**settings).fit(X)
+
+
+def test_it_tells_how_training_went():
+    X = datasets.make_semilinear_sheet(noise=0.05, rng=0).X
+    model = SemiLinearGTM(GTM(1, nodes=10, basis=4, max_iter=5, tol=0)).fit(X)
+    assert model.n_iter_ == 5
+    assert len(model.history_["objective"]) == 6
+    assert model.stop_reason_ is model.gtm_.stop_reason_
+    assert not model.converged_
+    assert model.noise_variance_ == model.gtm_.noise_variance_

@@ -126,3 +126,13 @@ def test_bars_follow_a_ring(models, rows):
     found = certainty_data.bars(layout_of(fitted.latent), spread, np.full(80, 0.5), 1.0)
     radius = np.linalg.norm(found, axis=2)
     assert_allclose(radius, np.broadcast_to(radius[:, :1], radius.shape))
+
+
+def test_rows_with_gaps_are_drawn_as_the_model_fills_them():
+    rng = np.random.default_rng(0)
+    u = rng.uniform(-1, 1, 120)
+    X = np.stack([u, np.sin(3 * u)], axis=1) + 0.1 * rng.standard_normal((120, 2))
+    X[::5, 1] = np.nan
+    model = GTM(1, nodes=15, basis=6, max_iter=500).fit(X)
+    ax = plot.surface_band(model, X)
+    assert np.isfinite([ax.get_xlim(), ax.get_ylim()]).all()

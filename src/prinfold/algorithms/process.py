@@ -21,7 +21,7 @@ Everything that takes a basis takes a process then: derivatives, projection, ori
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -84,7 +84,7 @@ class GaussianProcess:
     variance: float | None = None
     covariance: str = "gaussian"
     linear: bool = True
-    pivots: tuple[int, ...] | None = None
+    pivots: tuple[int, ...] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         table: dict[str, Constraint] = {

@@ -188,7 +188,7 @@ class GTMFamily(PrincipalManifold):
         missing = np.isnan(table)
         if not missing.any():
             return (table.copy(), np.zeros_like(table)) if return_std else table.copy()
-        mean, variance = self._ask_rows(gtm.completion, self._rows(table, check_errors(errors, table)))
+        mean, variance = self._ask_rows(gtm.completion, self._rows(table, check_errors(errors, table, self)))
         found = np.where(missing, mean + self.offset_, table).astype(table.dtype, copy=False)
         if not return_std:
             return found
@@ -270,7 +270,7 @@ class GTMFamily(PrincipalManifold):
     def _ask(self, question: Callable[[gtm.GTMModel, Rows, Parameters], R], X: Any, errors: Any = None) -> R:
         """Put a question about the posterior to each row."""
         table = self._table(X)
-        return self._ask_rows(question, self._rows(table, check_errors(errors, table)))
+        return self._ask_rows(question, self._rows(table, check_errors(errors, table, self)))
 
     def _ask_rows(self, question: Callable[[gtm.GTMModel, Rows, Parameters], R], rows: Rows) -> R:
         if rows.gaps:

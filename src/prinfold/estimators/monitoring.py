@@ -157,6 +157,11 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         """
         check_parameters(self, self._constraints)
         forget(self)
+        if takes("frames", self.estimator):
+            raise InvalidParameterError(
+                "SurfaceMonitor measures distances from a surface in columns of numbers, and the map it was given has "
+                "columns of other kinds; monitor a GTM of the columns of numbers, or look at the map's score_samples"
+            )
         table = check_table(self, X, reset=True, min_rows=3, accept_missing=takes("missing", self.estimator))
         refuse_other_columns(self.estimator, self)
         rng = as_generator(self.random_state)

@@ -115,6 +115,36 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.gtm_ = recipe.set_params(noise=noise).fit(table, sample_weight=sample_weight, errors=errors)
         return self
 
+    @property
+    def n_iter_(self) -> int:
+        """Iterations done."""
+        return self._fitted.n_iter_
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the objective settled."""
+        return self._fitted.converged_
+
+    @property
+    def stop_reason_(self) -> Any:
+        """Why training ended; its value is a sentence."""
+        return self._fitted.stop_reason_
+
+    @property
+    def history_(self) -> dict[str, list[float]]:
+        """What training came by, as the GTM records it."""
+        return self._fitted.history_
+
+    @property
+    def noise_variance_(self) -> float:
+        """Variance of the noise beside the straight directions."""
+        return self._fitted.noise_variance_
+
+    @property
+    def _fitted(self) -> GTM:
+        check_is_fitted(self, "gtm_")
+        return self.gtm_
+
     # -------------------------------------------------------------------------------- between spaces
 
     def transform(self, X: Any, *, errors: Any = None) -> FloatArray:
@@ -132,7 +162,10 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             Linear coordinates are in units of their standard deviation.
         """
         table = self._table(X)
-        model, rows = self.gtm_, self.gtm_._rows(table, check_errors(errors, table))
+        model, rows = (
+            self.gtm_,
+            self.gtm_._rows(table, check_errors(errors, table, self)),
+        )
         linear = model._ask_rows(algorithm.factor_means, rows)
         return np.concatenate([model._ask_rows(algorithm.posterior_mean, rows), linear], axis=1)
 

@@ -18,9 +18,9 @@ from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold._validate import as_generator, integer
 from prinfold.estimators.gtm import GTM
 from prinfold.estimators.selection import standard_error
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import DegenerateWarning, InvalidParameterError
 from prinfold.loops import StopReason
-from prinfold.select.choices import Choice, remarks
+from prinfold.select.choices import Choice, incomparable, remarks
 from prinfold.select.criteria import CRITERIA, Criterion
 from prinfold.select.samples import Sample, sample_of
 
@@ -100,6 +100,9 @@ def choose(
     fitted = configured(job.model, found.settings).fit(
         X, sample_weight=sample_weight, **({} if errors is None else {"errors": errors})
     )
+    said = incomparable(found)
+    if said:
+        warnings.warn(said, DegenerateWarning, stacklevel=2)
     return replace(found, model=fitted, notes=tuple(remarks(found, job.fold_weights)))
 
 
@@ -189,7 +192,7 @@ def configured(model: Any, settings: Mapping[str, Any]) -> Any:
     return clone(model).set_params(**changes)
 
 
-_COLUMNS = ("log_likelihood", "noise_variance", "prior_precision", "effective", "n_weights")
+_COLUMNS = ("log_likelihood", "noise_variance", "prior_precision", "effective", "n_weights", "n_free")
 
 
 def _row(model: Any, rows: Sample) -> dict[str, float]:
@@ -199,6 +202,8 @@ def _row(model: Any, rows: Sample) -> dict[str, float]:
     row["noise_variance"] = float(np.mean(getattr(model, "noise_variance_", np.nan)))
     if hasattr(model, "weights_"):
         row["n_weights"] = float(np.size(model.weights_))
+    if hasattr(model, "effective_weights"):
+        row["n_free"] = float(np.sum(model._model.surface.penalty_mask == 0) * model.weights_.shape[1])
     if hasattr(model, "effective_weights"):
         row["prior_precision"] = model.prior_precision_
         with suppress(InvalidParameterError):  # of some noise nobody knows how many weights it determines

@@ -32,8 +32,8 @@ class Choice:
     table : dict of arrays of shape (C,)
         ``score``, in nats per row, and its ``standard_error`` (NaN where there is none); ``log_likelihood`` of the
         training rows, per row; ``noise_variance``, ``prior_precision`` and ``effective``, the number of weights
-        that the rows determine, of ``n_weights``; ``seconds`` that the candidate took; ``failure``, the reason why it
-        has no score, or nothing.
+        that the rows determine, of ``n_weights``, ``n_free`` of which no prior holds down; ``seconds`` that the
+        candidate took; ``failure``, the reason why it has no score, or nothing.
     fold_scores : array of shape (C, F)
         Scores by fold; with no columns where nothing was held out.
     chosen : int
@@ -106,7 +106,8 @@ class Choice:
     def _rows(self) -> list[str]:
         """The table in words, best first, with a mark at the one chosen."""
         errors = np.isfinite(self.table["standard_error"]).any()
-        head = [*self.names, *_UNITS.values()]
+        units = {name: head if head not in self.names else name for name, head in _UNITS.items()}
+        head = [*self.names, *units.values()]
         body = []
         for i in np.argsort(-np.nan_to_num(self.table["score"], nan=-np.inf), kind="stable"):
             numbers = [f"{self.table[name][i]:.4g}" for name in _UNITS]
@@ -151,11 +152,28 @@ def remarks(choice: Choice, weights: FloatArray) -> list[str]:
             apart = choice.fold_scores[[choice.chosen]] - choice.fold_scores[[second]]
             words += f", with a standard error of {float(standard_error(apart.T, weights)[0]):.3g} per row"
         said.append(f"{words}.")
-    said += [_at_the_edge(name, choice) for name in choice.names]
+    said += [incomparable(choice), *(_at_the_edge(name, choice) for name in choice.names)]
     n_failed = sum(map(bool, choice.table["failure"]))
     if n_failed:
         said.append(f"{n_failed} of {len(score)} candidates could not be scored; their rows say why.")
     return [words for words in said if words]
+
+
+def incomparable(choice: Choice) -> str:
+    """A warning where evidences do not compare, or nothing.
+
+    A weight that no prior holds down has a flat one of a height that depends on the units of the data, so that each
+    more of them shifts the evidence by what the data happen to be measured in.
+    """
+    free = np.unique(choice.table["n_free"][np.isfinite(choice.table["score"])])
+    free = free[np.isfinite(free)]
+    if choice.fold_scores.size or len(free) < 2:
+        return ""
+    return (
+        f"Candidates have {free[0]:g} to {free[-1]:g} weights that no prior holds down; between those that differ in "
+        "this the evidence depends on the units of the data, and decides nothing. Choose between them with "
+        "by='held-out'."
+    )
 
 
 def _at_the_edge(name: str, choice: Choice) -> str:
