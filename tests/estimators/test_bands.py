@@ -260,3 +260,12 @@ def test_the_exact_hessian_takes_gaps_and_columns_of_their_own():
     own.noise_parameters_ = {"variances": np.full(2, plain.noise_variance_)}
     own.weights_, own.noise_variance_ = plain.weights_, plain.noise_variance_
     assert_allclose(own.surface_std(PLACES, X=X, hessian="exact"), whole, rtol=1e-5)
+
+
+def test_errors_of_the_rows_are_those_of_the_fit():
+    X = wave()
+    errors = np.tile([0.0, 0.5], (len(X), 1))
+    model = GTM(1, nodes=25, basis=6, max_iter=200).fit(X, errors=errors)
+    kept = model.surface_std(PLACES)
+    assert_allclose(model.surface_std(PLACES, X=X, errors=errors), kept, rtol=1e-5)
+    assert (model.surface_std(PLACES, X=X)[:, 1] < 0.8 * kept[:, 1]).all()

@@ -574,3 +574,15 @@ def test_cells_are_in_order_by_their_counts():
     sign = np.sign(ends[0] - ends[1])
     signed = np.where(weight[:, 0] > weight[:, 1], time[:, 0], -time[:, 1])
     assert sign * spearmanr(place, signed)[0] > 0.8
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+def test_a_column_of_nothing_in_new_rows_is_missing_whatever_its_type():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.standard_normal(60), "c": rng.poisson(3, 60), "s": rng.choice(["x", "y", "z"], 60)})
+    model = MixedGTM(1, nodes=8, basis=3, max_iter=10, tol=0.0).fit(frame)
+    wanted = model.transform(pd.DataFrame({"a": [np.nan, 0.1], "c": [2, 2], "s": ["x", "x"]}))[:1]
+    for one in (pd.DataFrame({"a": [None], "c": [2], "s": ["x"]}), pl.DataFrame({"a": [None], "c": [2], "s": ["x"]})):
+        np.testing.assert_allclose(model.transform(one), wanted, atol=1e-10)
+    unsaid = pd.DataFrame({"a": [0.1], "c": [2], "s": [np.nan]})
+    assert np.isfinite(model.transform(unsaid)).all()

@@ -330,6 +330,8 @@ def _levels(raw: RawColumn, kind: str) -> tuple[Any, ...]:
 
 def encode(raw: RawColumn, column: Column, unseen: str) -> FloatArray:
     """(n,) numbers of a column, levels by their place among the levels; NaN where a cell is missing."""
+    if not len(raw.present) and column.kind != SIZE_FACTOR:  # of what type is a column of nothing?
+        return np.full(len(raw.values), np.nan)
     if not column.levels:
         _refuse_numbers(column.name, raw.values, raw.what, column.kind)
         return np.asarray(raw.values, dtype=np.float64)
@@ -350,9 +352,7 @@ def encode(raw: RawColumn, column: Column, unseen: str) -> FloatArray:
 def _refuse_numbers(name: str, values: Any, what: str, kind: str) -> None:
     """Raise an error for a column whose values its kind cannot have."""
     if what == "text":
-        row = (
-            next(i for i, value in enumerate(values) if value is not None) if any(v is not None for v in values) else 0
-        )
+        row = next((i for i, value in enumerate(values) if value is not None), 0)
         raise InvalidDataError(
             f"column {name!r} holds text, such as {values[row]!r} in row {row}, but was to be {kind}; it can be "
             "'categorical' or 'bernoulli'"

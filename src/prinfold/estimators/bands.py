@@ -8,7 +8,7 @@ import numpy as np
 
 from prinfold._arrays import as_rows
 from prinfold._typing import FloatArray
-from prinfold._validate import check_weight, has_gaps, weighty_rows
+from prinfold._validate import check_errors, check_weight, has_gaps, weighty_rows
 from prinfold.algorithms import evidence, gtm
 from prinfold.algorithms import surface_bands as bands
 from prinfold.algorithms.cell_noise import CellNoise, node_masses
@@ -31,6 +31,7 @@ class BandVerbs(EvidenceVerbs):
         X: Any = None,
         hessian: str = "approximate",
         sample_weight: Any = None,
+        errors: Any = None,
         extrapolate: bool = False,
     ) -> FloatArray:
         """Posterior standard deviation of the surface, in every column, by Laplace's approximation.
@@ -51,6 +52,8 @@ class BandVerbs(EvidenceVerbs):
             rows and columns as the model has weights.
         sample_weight : array-like of shape (m,), default=None
             Weights of the rows ``X``.
+        errors : array-like of shape (m, D) or (m,), default=None
+            Errors of the rows ``X``, where the model was fitted with them.
         extrapolate : bool, default=False
             Whether coordinates outside the latent domain are allowed.
 
@@ -58,7 +61,8 @@ class BandVerbs(EvidenceVerbs):
         -------
         ndarray of shape (n, D)
         """
-        places, posterior = self._valid_latent(Z, extrapolate), self._weight_posterior(X, hessian, sample_weight)
+        places = self._valid_latent(Z, extrapolate)
+        posterior = self._weight_posterior(X, hessian, sample_weight, errors)
         found = np.empty((len(places), self.n_features_in_))
         for part, features, beyond in self._seen_from(places):
             found[part] = np.sqrt(posterior.variance(features) + beyond)
@@ -71,6 +75,7 @@ class BandVerbs(EvidenceVerbs):
         X: Any = None,
         hessian: str = "approximate",
         sample_weight: Any = None,
+        errors: Any = None,
         extrapolate: bool = False,
     ) -> FloatArray:
         """Posterior covariance of the surface between columns, by Laplace's approximation.
@@ -85,6 +90,8 @@ class BandVerbs(EvidenceVerbs):
             As in :meth:`surface_std`. By the approximate Hessian columns are independent and alike.
         sample_weight : array-like of shape (m,), default=None
             Weights of the rows ``X``.
+        errors : array-like of shape (m, D) or (m,), default=None
+            Errors of the rows ``X``, where the model was fitted with them.
         extrapolate : bool, default=False
             Whether coordinates outside the latent domain are allowed.
 
@@ -92,7 +99,8 @@ class BandVerbs(EvidenceVerbs):
         -------
         ndarray of shape (n, D, D)
         """
-        places, posterior = self._valid_latent(Z, extrapolate), self._weight_posterior(X, hessian, sample_weight)
+        places = self._valid_latent(Z, extrapolate)
+        posterior = self._weight_posterior(X, hessian, sample_weight, errors)
         found = np.empty((len(places), self.n_features_in_, self.n_features_in_))
         for part, features, beyond in self._seen_from(places):
             found[part] = posterior.covariance(features) + beyond[:, :, None] * np.eye(self.n_features_in_)
@@ -108,7 +116,7 @@ class BandVerbs(EvidenceVerbs):
             beyond = bands.left_by_nodes(self._with_prior_found(), self._parameters(), places[part])
             yield part, surface.basis.features(places[part]), beyond
 
-    def _weight_posterior(self, X: Any, hessian: str, sample_weight: Any) -> bands.WeightPosterior:
+    def _weight_posterior(self, X: Any, hessian: str, sample_weight: Any, errors: Any) -> bands.WeightPosterior:
         if hessian not in evidence.HESSIANS:
             raise InvalidParameterError(f"hessian must be one of {', '.join(evidence.HESSIANS)}, got {hessian!r}")
         if hessian == "exact":
@@ -122,12 +130,13 @@ class BandVerbs(EvidenceVerbs):
         if X is None:
             return bands.approximate_posterior(model, self._kept_mass(hessian), parameters)
         table = self._table(X)
-        weight = check_weight(sample_weight, table)
+        weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
         kept = weighty_rows(weight, min_rows=1)
         if kept is not None:
             table, weight = table[kept], np.asarray(weight)[kept]
+            known = None if known is None else known[kept]
         width = self._room * self.latent_.n_nodes
-        rows = as_rows(table, self.offset_, weight, width=width, gaps=has_gaps(table))
+        rows = as_rows(table, self.offset_, weight, width=width, gaps=has_gaps(table), errors=known)
         model = self._for(rows, model)
         if hessian == "exact":
             return bands.exact_posterior(model, rows, parameters)
