@@ -330,7 +330,10 @@ def check_labels(estimator: Any, y: Any, table: FloatArray) -> Any:
         check_consistent_length(table, labels)
         check_classification_targets(labels)
     except ValueError as error:
-        raise InvalidDataError(str(error)) from error
+        words = str(error).replace(
+            "Input contains NaN", "Input y contains NaN: leave out rows whose class is not known"
+        )
+        raise InvalidDataError(words) from error
     return labels
 
 

@@ -174,8 +174,8 @@ def test_reports_name_what_is_wrong(rows):
     broken = frame.iloc[:2].copy()
     broken.iloc[1, 4] += 5
     quiet, loud = model.report(broken)
-    assert quiet.startswith("row 0: usual (p = ")
-    assert loud.startswith("row 1: ALARM (p = 0.00")
+    assert quiet.startswith("row 0: usual by its density (p = ")
+    assert loud.startswith("row 1: ALARM by its density (p = 0.00")
     assert "off the surface" in loud
     assert "beam 4 (" in loud
     assert loud.count("%") <= 6

@@ -22,7 +22,7 @@ from prinfold.algorithms import gtm
 from prinfold.algorithms.cell_noise import CellNoise
 from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.noise import Parameters
+from prinfold.algorithms.noise import Parameters, in_words
 from prinfold.algorithms.pruning import Hint
 from prinfold.exceptions import InvalidParameterError
 from prinfold.kernels.linalg import solve_symmetric
@@ -292,10 +292,12 @@ HESSIANS: dict[str, Callable[[gtm.GTMModel, Rows, Parameters], Curvature]] = {
 """Name → how the curvature of the log-likelihood is found."""
 
 
-def refuse_dependent_cells(model: gtm.GTMModel) -> None:
+def refuse_dependent_cells(
+    model: gtm.GTMModel, what: str = "the evidence", instead: str = "choose by='held-out'"
+) -> None:
     """The formulae here are of Gaussian noise that is independent from cell to cell; Student noise is no such cells."""
     if type(model.noise) not in (IsotropicNoise, CellNoise):
         raise InvalidParameterError(
-            "the evidence is known for Gaussian noise that is independent from cell to cell, got "
-            f"{type(model.noise).__name__}; use noise='isotropic' or noise='diagonal', or choose by='held-out'"
+            f"{what} is known for Gaussian noise that is independent from cell to cell, got {in_words(model.noise)}; "
+            f"use noise='isotropic' or noise='diagonal', or {instead}"
         )

@@ -10,7 +10,7 @@ U. Columns depend on each other through f: what is missing is expected at y + U 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -106,6 +106,8 @@ class CellFactorSums:
 @dataclass(frozen=True)
 class CellFactorNoise(FactorModel):
     """Noise with factors, for rows with gaps and errors."""
+
+    words: ClassVar[str] = "noise with factors (aligned or of low rank)"
 
     @property
     def n_layers(self) -> int:

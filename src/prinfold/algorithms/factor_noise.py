@@ -6,7 +6,7 @@ For the model see :mod:`prinfold.algorithms.factor_model`, for other rows :mod:`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -66,6 +66,8 @@ class FactorSums:
 @dataclass(frozen=True)
 class FactorNoise(FactorModel):
     """Noise with factors, for rows that are complete."""
+
+    words: ClassVar[str] = "noise with factors (aligned or of low rank)"
 
     @property
     def n_layers(self) -> int:

@@ -11,7 +11,7 @@ spread evenly over the nodes and like the average of all rows with half a cell o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import digamma, gammaln, softmax
@@ -74,6 +74,8 @@ class MixedNoise:
     ``dispersion`` is "column", "shared" or a number; ``reference`` (D,) are the counts to expect of each column, by
     which size factors are found, or None where they are given or all 1.
     """
+
+    words: ClassVar[str] = "mixed columns"
 
     layout: Layout
     cells: CellNoise

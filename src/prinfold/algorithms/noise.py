@@ -210,6 +210,11 @@ def largest_weight(weight: FloatArray) -> float:
     return float(weight.max()) or 1.0
 
 
+def in_words(noise: Any) -> str:
+    """What users call a noise."""
+    return str(getattr(noise, "words", type(noise).__name__))
+
+
 def positive_array(kept: dict[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray:
     """What was kept of a noise under a name: finite numbers above zero of a given shape, or a ValueError."""
     found = np.asarray(kept.get(name))

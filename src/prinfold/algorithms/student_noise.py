@@ -18,7 +18,7 @@ responsibilities times E[u]; ν is found from E[ln u] − E[u] alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -116,6 +116,8 @@ class StudentSums:
 @dataclass(frozen=True)
 class StudentCells(CellNoise):
     """A Student t of independent cells, given a row's scale; ``df`` is ν, or None to learn it between bounds."""
+
+    words: ClassVar[str] = "Student noise"
 
     df: float | None = None
     bounds: tuple[float, float] = (1.0, MOST_DF)

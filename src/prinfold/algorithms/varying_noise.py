@@ -11,7 +11,7 @@ known errors are as in :mod:`prinfold.algorithms.cell_noise`, with a variance fo
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -149,6 +149,8 @@ class SmoothNoise:
     ``basis`` are the functions, with their values ``features`` (K, M') at the nodes, the bias last; ``varies`` and
     ``mixes`` say which of the two vary. ``floor`` is the smallest variance allowed at a node.
     """
+
+    words: ClassVar[str] = "noise that varies over the map"
 
     floor: float
     basis: BoundBasis

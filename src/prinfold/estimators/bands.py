@@ -13,6 +13,7 @@ from prinfold.algorithms import evidence, gtm
 from prinfold.algorithms import surface_bands as bands
 from prinfold.algorithms.cell_noise import CellNoise, node_masses
 from prinfold.algorithms.isotropic import IsotropicNoise
+from prinfold.algorithms.noise import in_words
 from prinfold.algorithms.pruning import Hint
 from prinfold.estimators.evidence import EvidenceVerbs
 from prinfold.exceptions import InvalidParameterError
@@ -120,10 +121,10 @@ class BandVerbs(EvidenceVerbs):
         if hessian not in evidence.HESSIANS:
             raise InvalidParameterError(f"hessian must be one of {', '.join(evidence.HESSIANS)}, got {hessian!r}")
         if hessian == "exact":
-            evidence.refuse_dependent_cells(self._model)
+            evidence.refuse_dependent_cells(self._model, "the exact Hessian", 'hessian="approximate"')
         elif not isinstance(self._model.noise, IsotropicNoise | CellNoise):
             raise InvalidParameterError(
-                f"the posterior of a surface is not known for {type(self._model.noise).__name__}; fit with "
+                f"the posterior of a surface is not known for {in_words(self._model.noise)}; fit with "
                 "noise='isotropic', 'diagonal' or 'student'"
             )
         model, parameters = self._with_prior_found(), self._parameters()

@@ -139,7 +139,10 @@ class EvidenceVerbs(TrainedFamily):
 
     def _following(self, model: gtm.GTMModel) -> gtm.GTMModel:
         """The model itself, or one that is trained by the evidence where that is asked for."""
-        if self.prior_precision != "evidence" or isinstance(self.basis, GaussianProcess):  # which follows it anyway
+        if self.prior_precision != "evidence":
+            return model
+        if isinstance(self.basis, GaussianProcess):  # which follows it anyway, where there is one
+            evidence.refuse_dependent_cells(model, instead="give the process its numbers")
             return model
         return EvidenceModel(model.surface, model.noise, model.penalty)
 

@@ -330,7 +330,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         names = [str(name) for name in getattr(self, "feature_names_in_", counted)]
         lines = []
         for n in range(len(table)):
-            said = [f"row {n}: {'ALARM' if alarm[n] else 'usual'} (p = {p.density[n]:.2g})"]
+            said = [f"row {n}: {'ALARM' if alarm[n] else 'usual'} by its density (p = {p.density[n]:.2g})"]
             if alarm[n] or min(p.off[n], p.along[n]) <= self.alarm_rate:
                 off, along = (_named(each[n], names, n_columns) for each in (parts.off, parts.along))
                 said.append(f"off the surface {found.off[n]:.3g}, limit {limits.off:.3g} (p = {p.off[n]:.2g}): {off}")
