@@ -586,3 +586,21 @@ def test_a_column_of_nothing_in_new_rows_is_missing_whatever_its_type():
         np.testing.assert_allclose(model.transform(one), wanted, atol=1e-10)
     unsaid = pd.DataFrame({"a": [0.1], "c": [2], "s": [np.nan]})
     assert np.isfinite(model.transform(unsaid)).all()
+
+
+def test_the_spread_of_counts_grows_with_their_size_factor():
+    """Σ_k r_k (μ_k s) within nodes and s² times the variance of the μ_k between them."""
+    rng = np.random.default_rng(2)
+    u, depth = rng.uniform(-1, 1, 200), rng.choice([1.0, 6.0], 200)
+    counts = rng.poisson(depth[:, None] * np.exp(np.stack([1 + u, 1 - u, u, -u], axis=1)))
+    table = np.column_stack([counts, depth]).astype(float)
+    model = MixedGTM(1, nodes=8, basis=3, columns=dict.fromkeys(range(4), "poisson"), size_factors=4).fit(table)
+    holed = table.copy()
+    holed[:, 0] = np.nan
+    found, spread = model.impute(holed, return_std=True)
+    share, rate = model.responsibilities(holed), model.inverse_transform(model.latent_.nodes)[:, 0]
+    mean = share @ rate
+    between = share @ rate**2 - mean**2
+    factor = found[:, 0] / mean
+    assert_allclose(factor / factor[0], depth / depth[0], rtol=1e-9)
+    assert_allclose(spread[:, 0] ** 2, factor * mean + factor**2 * between, rtol=1e-6)

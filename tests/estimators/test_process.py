@@ -335,3 +335,16 @@ def test_with_tails_outliers_do_not_lead_the_length_scale():
     clean = GTM(1, nodes=60, basis=GaussianProcess(), max_iter=500).fit(wave()).basis_.length_scale
     tailed = GTM(1, nodes=60, basis=GaussianProcess(), noise="student", max_iter=500).fit(X).basis_.length_scale
     assert abs(np.log(tailed / clean)) < 0.5
+
+
+def test_the_noise_loses_a_degree_of_freedom_for_each_weight_that_the_rows_decide():
+    """1/β = E/(ND − γ), γ counting the weights of the mean too, which no prior holds down."""
+    rng = np.random.default_rng(0)
+    u = rng.uniform(-1, 1, 40)
+    X = np.stack([2 * u, np.sin(3 * u), u**2], axis=1) + 0.15 * rng.standard_normal((40, 3))
+    model = GTM(1, nodes=30, basis=GaussianProcess(), max_iter=3000, tol=1e-9).fit(X)
+    apart = np.square(X[:, None] - model.inverse_transform(model.latent_.nodes)).sum(axis=2)
+    error = np.sum(model.responsibilities(X) * apart)
+    freedom = model.effective_weights(X)
+    assert freedom > 6  # two weights of the mean for each column among them
+    assert model.noise_variance_ == pytest.approx(error / (X.size - freedom), rel=1e-3)
