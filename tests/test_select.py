@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
-from prinfold import GTM, PPS, Choice, GaussianBasis, choose, datasets
+from prinfold import GTM, PPS, Choice, GaussianBasis, MixedGTM, choose, datasets
 from prinfold.exceptions import DegenerateWarning, FoldWarning, InvalidDataError, InvalidParameterError
 from prinfold.select import criteria, samples
 
@@ -279,3 +279,16 @@ def test_a_setting_and_a_column_of_one_name_are_told_apart() -> None:
     heads = str(choice).splitlines()[1].split()
     assert "noise_variance" in heads
     assert heads.count("noise") == 1
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+def test_a_level_that_is_held_out_fails_nobody() -> None:
+    rng = np.random.default_rng(0)
+    u = rng.uniform(-1, 1, 60)
+    frame = pd.DataFrame({"a": u, "b": u**2, "level": np.where(u > 0, "up", "down")})
+    frame.loc[7, "level"] = "once"
+    model = MixedGTM(1, nodes=6, basis=3, max_iter=30, tol=1e-3)
+    choice = choose(frame, {"width": (1.0, 1.5)}, model=model, by="held-out", folds=3)
+    assert not any(choice.table["failure"])
+    assert np.isfinite(choice.table["score"]).all()
+    assert choice.model.unseen == "error"

@@ -71,6 +71,8 @@ class HeldOut:
         return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(self.folds)]
 
     def score(self, model: Any, rows: Sample) -> float:
+        if hasattr(model, "unseen"):  # a level that only rows held out have says nothing for or against a candidate
+            model.set_params(unseen="missing")
         return float(np.average(model.score_samples(rows.X, **rows.options), weights=rows.weight))
 
 
