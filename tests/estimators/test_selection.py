@@ -534,3 +534,12 @@ def test_a_flat_surface_can_be_drawn_too():
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "linear")
     assert "0.7, not matched" in [text.get_text() for text in ax.get_legend().get_texts()]
     assert list(inspect.signature(plot.selection).parameters) == ["model", "ax"]
+
+
+def test_gaps_are_refused_with_what_else_to_do():
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    X[4, 1] = np.nan
+    with pytest.raises(InvalidDataError, match=r"contains NaN.*Or give a clamping: clamping='select' projects rows"):
+        PPS(1, clamping="select").fit(X)
+    with pytest.raises(InvalidDataError, match="infinity"):
+        PPS(1, clamping="select").fit(np.where(np.isnan(X), np.inf, X))

@@ -18,7 +18,7 @@ from prinfold.algorithms.oriented import OrientedNoise
 from prinfold.algorithms.oriented_model import OrientedModel, OrientedParameters
 from prinfold.estimators.selection import Selection, candidates, compare, path, split
 from prinfold.estimators.training import Job, TrainedFamily
-from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
 from prinfold.files import storable
 
 LEARNED = {
@@ -206,6 +206,15 @@ class PPS(TrainedFamily):
     def _accept_missing(self) -> bool:  # type: ignore[override]
         """Where a clamping is selected, every cell has to be known: rows are held out and projected."""
         return self.clamping != "select"
+
+    def _training_table(self, X: Any, sample_weight: Any) -> FloatArray:
+        try:
+            return super()._training_table(X, sample_weight)
+        except InvalidDataError as error:
+            if self.clamping != "select" or "contains NaN" not in str(error):
+                raise
+            words = "Or give a clamping: clamping='select' projects rows held out, which needs every cell."
+            raise InvalidDataError(f"{error} {words}") from error
 
     def _assemble(
         self,
