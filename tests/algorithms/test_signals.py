@@ -288,7 +288,7 @@ def test_dates_are_times() -> None:
     days = np.datetime64("2024-03-01") + np.arange(30)
     np.testing.assert_allclose(denoise_signal(x, time=days).signal, denoise_signal(x).signal, atol=1e-12)
     with pytest.raises(InvalidDataError, match="time holds NaN"):
-        denoise_signal(x, time=np.append(days[:-1], np.datetime64("NaT")))
+        denoise_signal(x, time=np.append(days[:-1], np.datetime64("NaT", "D")))
 
 
 def test_lists_are_welcome_and_nothing_is_changed() -> None:

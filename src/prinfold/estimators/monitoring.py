@@ -35,6 +35,9 @@ _share = Constraint(lambda v: real(0, above=True).test(v) and v < 1, "a number b
 WAYS = ("calibration", "model")
 """Where p-values come from."""
 
+_ROUNDING = 1e-12
+"""Squares of gaps in units of the noise below which a row lies on the surface, but for rounding."""
+
 
 @storable
 class SurfaceMonitor(OutlierMixin, SurfaceGauge):
@@ -424,6 +427,6 @@ def _named(parts: FloatArray, names: list[str], most: int) -> str:
     """The columns that have the largest parts, with their shares."""
     total = float(parts.sum())
     order: Any = np.argsort(-parts, kind="stable")[:most]
-    share = parts / total if total > 0 else parts
+    share = parts / total if total > _ROUNDING else np.zeros_like(parts)
     told = [f"{names[j]} ({share[j]:.0%})" for j in order if share[j] >= 0.01]
     return ", ".join(told) if told else "no column in particular"
