@@ -110,11 +110,12 @@ def has_gaps(table: Any) -> bool:
 def check_errors(errors: Any, table: FloatArray, estimator: Any = None) -> FloatArray | None:
     """(n, D) or (n, 1) standard deviations of the cells of a table, or None where they are not known.
 
-    Where the estimator knows names of columns and the errors have some, they must be the same, in the same order.
+    Where the estimator or the table knows names of columns and the errors have some, they must be the same, in the same
+    order.
     """
     if errors is None:
         return None
-    names = getattr(estimator, "feature_names_in_", None)
+    names = getattr(estimator, "feature_names_in_", getattr(table, "columns", None))
     own = [str(name) for name in getattr(errors, "columns", ())]
     if names is not None and len(own) == len(names) > 1 and own != [str(name) for name in names]:
         raise InvalidDataError(

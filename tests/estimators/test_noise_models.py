@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 from scipy.stats import spearmanr
+from sklearn.base import clone
 
 import prinfold
-from prinfold import GTM, SemiLinearGTM, datasets
-from prinfold.exceptions import CorruptModelFileError, InvalidParameterError, OutOfDomainError
+from prinfold import GTM, SemiLinearGTM, choose, datasets
+from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError, OutOfDomainError
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")  # few iterations
 
@@ -124,3 +126,17 @@ def test_it_tells_how_training_went():
     assert model.stop_reason_ is model.gtm_.stop_reason_
     assert not model.converged_
     assert model.noise_variance_ == model.gtm_.noise_variance_
+
+
+def test_errors_go_by_the_names_of_their_columns():
+    X = datasets.make_semilinear_sheet(noise=0.05, rng=0).X[:120]
+    names = [f"c{j}" for j in range(X.shape[1])]
+    frame, errors = pd.DataFrame(X, columns=names), pd.DataFrame(np.full(X.shape, 0.05), columns=names)
+    turned = errors[names[::-1]]
+    recipe = SemiLinearGTM(GTM(1, nodes=10, basis=4, max_iter=5, tol=0))
+    model = clone(recipe).fit(frame, errors=errors)
+    for verb in (clone(recipe).fit, model.transform, model.score, model.impute):
+        with pytest.raises(InvalidDataError, match="same names in the same order"):
+            verb(frame, errors=turned)
+    with pytest.raises(InvalidDataError, match="same names in the same order"):
+        choose(frame, {"width": (1.0,)}, model=GTM(1, nodes=8), errors=turned)

@@ -107,10 +107,7 @@ class EvidenceVerbs(TrainedFamily):
             raise InvalidParameterError(f"hessian must be one of {', '.join(evidence.HESSIANS)}, got {hessian!r}")
         table = self._table(X)
         evidence.refuse_dependent_cells(self._model)
-        weight, known = (
-            check_weight(sample_weight, table),
-            check_errors(errors, table, self),
-        )
+        weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
         kept = weighty_rows(weight, min_rows=1)
         if kept is not None:
             table, weight = table[kept], np.asarray(weight)[kept]

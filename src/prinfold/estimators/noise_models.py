@@ -112,7 +112,8 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         noise = LowRankNoise(self.n_linear, self.axes)
         table = check_table(self, X, reset=True, min_rows=2, accept_missing=True)
-        self.gtm_ = recipe.set_params(noise=noise).fit(table, sample_weight=sample_weight, errors=errors)
+        known = check_errors(errors, table, self)  # here, where columns have names
+        self.gtm_ = recipe.set_params(noise=noise).fit(table, sample_weight=sample_weight, errors=known)
         return self
 
     @property
@@ -162,10 +163,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             Linear coordinates are in units of their standard deviation.
         """
         table = self._table(X)
-        model, rows = (
-            self.gtm_,
-            self.gtm_._rows(table, check_errors(errors, table, self)),
-        )
+        model, rows = self.gtm_, self.gtm_._rows(table, check_errors(errors, table, self))
         linear = model._ask_rows(algorithm.factor_means, rows)
         return np.concatenate([model._ask_rows(algorithm.posterior_mean, rows), linear], axis=1)
 
@@ -237,7 +235,8 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         -------
         ndarray of shape (n,)
         """
-        return self.gtm_.score_samples(self._table(X), errors=errors)
+        table = self._table(X)
+        return self.gtm_.score_samples(table, errors=check_errors(errors, table, self))
 
     def score(self, X: Any, y: Any = None, *, errors: Any = None) -> float:
         """Mean log-likelihood of the rows.
@@ -253,7 +252,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         -------
         float
         """
-        return self.gtm_.score(self._table(X), errors=errors)
+        return float(np.mean(self.score_samples(X, errors=errors), dtype=np.float64))
 
     def impute(self, X: Any, *, errors: Any = None, return_std: bool = False) -> Any:
         """Rows with what is missing filled in, as :meth:`GTM.impute` does.
@@ -274,7 +273,8 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ndarray of shape (n, D)
             Standard deviation of each cell about its expectation. Only with ``return_std``.
         """
-        return self.gtm_.impute(self._table(X), errors=errors, return_std=return_std)
+        table = self._table(X)
+        return self.gtm_.impute(table, errors=check_errors(errors, table, self), return_std=return_std)
 
     def sample(self, n: int = 1, *, random_state: RandomState = None) -> FloatArray:
         """Rows drawn from the density.

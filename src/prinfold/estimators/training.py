@@ -138,10 +138,7 @@ class TrainedFamily(GTMFamily):
         check_parameters(self, self._constraints)
         self._forget()
         table = self._training_table(X, sample_weight)
-        weight, known = (
-            check_weight(sample_weight, table),
-            check_errors(errors, table, self),
-        )
+        weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
         places = self._places(table.shape[0])
         kept = self._rows_that_count(table, weight)
         if kept is not None and not isinstance(table, np.memmap):  # picking rows of a map would read them all
