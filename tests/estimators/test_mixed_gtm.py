@@ -345,6 +345,9 @@ def test_size_factors_take_depth_out():
 def test_a_factor_multiplies_the_rates():
     table = TABLE.assign(depth=2.0)
     model, plain = fitted(table, size_factors="depth"), fitted(TABLE)
+    same = fitted(TABLE.assign(depth=1.0), size_factors="depth")
+    assert_allclose(same.score_samples(TABLE.assign(depth=1.0)), plain.score_samples(TABLE), rtol=1e-12)
+    # The row that is added to every column has a size factor of 1, and weighs half as much beside those of 2.
     assert_allclose(model.score_samples(table), plain.score_samples(TABLE), rtol=1e-5)
     names, Z = list(plain.value_names()), plain.latent_.nodes
     halved = np.where(np.isin(names, ["calls", "reads"]), 0.5, 1.0)

@@ -6,6 +6,7 @@ is missing; mass and moment of a node are one number for each predictor, and eac
 
 A level that was never seen, or a column of nothing but zeros, would send its predictors to infinity. One row more,
 spread evenly over the nodes and like the average of all rows with half a cell of each level added, keeps them finite.
+Its counts are those of a size factor of 1: where all factors are larger it weighs a little less beside the rows.
 """
 
 from __future__ import annotations
