@@ -63,7 +63,8 @@ class Rows:
     Centring before anything is squared keeps data far from the origin accurate. The table itself is
     only ever sliced, so a memory map stays on disk. Cells that are NaN are missing, of which ``gaps`` tells whether
     there are any; ``errors`` (n, D) or (n, 1) are standard deviations of what was measured, where they are known;
-    ``scale`` (D,) are units in which blocks are given.
+    ``scale`` (D,) are units in which blocks are given. ``variances`` (D,) are those of the columns about the offset,
+    where they are known of more rows than these.
     """
 
     table: FloatArray
@@ -73,6 +74,7 @@ class Rows:
     gaps: bool = False
     errors: FloatArray | None = None
     scale: FloatArray | None = None
+    variances: FloatArray | None = None
 
     @property
     def n_rows(self) -> int:
@@ -89,6 +91,20 @@ class Rows:
     @property
     def slices(self) -> list[slice]:
         return [slice(i, min(i + self.block_rows, self.n_rows)) for i in range(0, self.n_rows, self.block_rows)]
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether all rows are here, so that what a pass learns of them serves the next."""
+        return True
+
+    @property
+    def sample(self) -> Rows:
+        """Rows at hand that stand for all of them."""
+        return self
+
+    def portions(self) -> Iterator[Rows]:
+        """All rows, a portion at a time; sums over portions are sums over all rows."""
+        yield self
 
     def block(self, part: Selection) -> FloatArray:
         """Centred rows, C-contiguous, in the table's own precision; a sparse table is filled in block by block."""

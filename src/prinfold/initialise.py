@@ -66,6 +66,8 @@ def observed_mean(table: FloatArray, weight: FloatArray | None) -> FloatArray:
 
 def column_variances(rows: Rows) -> FloatArray:
     """(D,) variance of each column about the rows' offset, over what is there of it."""
+    if rows.variances is not None:
+        return rows.variances if rows.scale is None else rows.variances / np.square(rows.scale)
     squares = sum_blocks(lambda part: _column_squares(rows, part), rows.slices)
     if not rows.gaps:
         return np.asarray(squares / rows.total_weight)

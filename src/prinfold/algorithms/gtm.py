@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
+from operator import add
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -120,8 +122,21 @@ def measure(model: GTMModel, state: Fitted) -> dict[str, float]:
 
 
 def e_step(model: GTMModel, rows: Rows, parameters: Parameters, hint: Hint) -> tuple[Statistics, Hint]:
-    """The sums over all rows, part by part. The full matrix of responsibilities never exists."""
+    """The sums over all rows, part by part. The full matrix of responsibilities never exists.
+
+    Rows that come in portions are gone after each: their sums are what is left, and each portion is planned by itself.
+    """
     nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+    if rows.at_hand:
+        return _planned_sums(model, rows, nodes, parameters, hint)
+    anew = hint.for_new_rows()
+    total = reduce(add, (_planned_sums(model, each, nodes, parameters, anew)[0] for each in rows.portions()))
+    return total, hint.without_rows()
+
+
+def _planned_sums(
+    model: GTMModel, rows: Rows, nodes: Nodes, parameters: Parameters, hint: Hint
+) -> tuple[Statistics, Hint]:
     parts, hint = plan(model.surface, model.noise, nodes, rows, parameters.weights, hint)
     return _sum_parts(model, rows, nodes, parts), hint
 

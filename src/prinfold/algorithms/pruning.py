@@ -110,6 +110,14 @@ class Hint(NamedTuple):
     groups: Groups | None = None
     age: int = 0
 
+    def for_new_rows(self) -> Hint:
+        """What is known of rows that were never at hand: groups are made anew, for sweeps once these pay."""
+        return Hint(None, _SWEEP_AFTER if self.age >= _SWEEP_AFTER else 0)
+
+    def without_rows(self) -> Hint:
+        """What is left to remember of a pass whose rows are gone."""
+        return Hint(None, self.age + 1)
+
 
 def whole(rows: Rows) -> list[Part]:
     """Every row with every node."""

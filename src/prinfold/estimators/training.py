@@ -177,11 +177,15 @@ class TrainedFamily(GTMFamily):
     ) -> Rows:
         """Train on rows that have been checked; ``places`` are their latent coordinates to begin with, if given."""
         job = self._assemble(table, weight, places, errors)
+        self._train(job, self._begun(job, places))
+        return job.rows
+
+    def _begun(self, job: Job, places: FloatArray | None) -> Parameters:
+        """Parameters that training begins with."""
         noise = job.model.noise
         begin = with_directions(self._start(job, places), noise)
         start = warmed_up(in_units(begin, getattr(noise, "scale", None)))
-        self._train(job, start(job.model, job.rows, as_generator(self.random_state)))
-        return job.rows
+        return start(job.model, job.rows.sample, as_generator(self.random_state))
 
     def _assemble(
         self,
@@ -191,13 +195,15 @@ class TrainedFamily(GTMFamily):
         errors: FloatArray | None = None,
     ) -> Job:
         """What stays fixed while the surface is trained: rows, map, noise and penalty."""
-        gaps = has_gaps(table)
         offset = self._middle(table, weight)
         total = table.shape[0] if weight is None else float(weight.sum())
         latent = make_latent(self.latent, self.nodes, self.n_components, total)
+        rows = as_rows(table, offset, weight, width=self._room * latent.n_nodes, gaps=has_gaps(table), errors=errors)
+        return self._job(latent, self._settled(rows))
+
+    def _job(self, latent: LatentSpace, rows: Rows) -> Job:
+        """A latent space and rows with the map, noise and penalty that go with them."""
         basis = make_basis(self.basis, self.width, self.penalise_bias, latent)
-        rows = as_rows(table, offset, weight, width=self._room * latent.n_nodes, gaps=gaps, errors=errors)
-        rows = self._settled(rows)
         model = self._for(rows, self._make_model(BasisMap(latent, basis.bind(latent)), self._spread(rows)))
         penalised = self.regularization is not None or self.prior_precision not in (None, "evidence")
         unit = float(column_variances(rows).mean())
