@@ -66,6 +66,10 @@ class GTMModel:
         """What the history records of a state."""
         return measure(self, state)
 
+    def visit(self, rows: Rows, parameters: Any, take: Take) -> None:
+        """Hand all rows to ``take`` with what the posterior says of them; here each stands for itself."""
+        visit_each(self, rows, parameters, take)
+
 
 class State(NamedTuple):
     """Parameters, the statistics of the data under them, what the E-step remembers, and how far to stretch a step."""
@@ -218,16 +222,19 @@ class _Summer(_Pass):
         self.model.noise.statistics(self.sums, loaded, self.rows.block_weight(part.rows), posterior, part.near)
 
 
-class _Writer(_Pass):
-    """Writes what ``reduce_part`` makes of each part into the rows of an output."""
+class _Visitor(_Pass):
+    """Hands over what it finds of each part."""
 
-    def __init__(self, model: GTMModel, rows: Rows, nodes: Nodes, out: FloatArray, reduce_part: Reduction) -> None:
+    def __init__(self, model: GTMModel, rows: Rows, nodes: Nodes, take: Take) -> None:
         super().__init__(model, rows, nodes)
-        self.out, self.reduce_part = out, reduce_part
+        self.take = take
 
     def add(self, part: Part) -> None:
-        self.out[part.rows] = self.reduce_part(self.posterior(part)[1], part.near)
+        self.take(part.rows, *self.posterior(part), part.near, self.nodes)
 
+
+Take = Callable[[Selection, Any, Posterior, IntArray | None, Any], None]
+"""Takes some rows, as they are and as loaded, their posterior, the nodes it is about or None for all, and all nodes."""
 
 Reduction = Callable[[Posterior, IntArray | None], FloatArray]
 
@@ -254,23 +261,17 @@ def responsibilities(model: GTMModel, rows: Rows, parameters: Parameters) -> Flo
 
 def sparse_responsibilities(model: GTMModel, rows: Rows, parameters: Parameters, threshold: float) -> csr_matrix:
     """(n, K) posterior weights of at least ``threshold``, as a sparse matrix."""
-    nodes, parts = _prepared(model, rows, parameters)
-    n_nodes = len(nodes.centres)
+    found: list[tuple[Selection, IntArray, IntArray, FloatArray]] = []
 
-    class Collector(_Pass):
-        def __init__(self) -> None:
-            super().__init__(model, rows, nodes)
-            self.found: list[tuple[Selection, IntArray, IntArray, FloatArray]] = []
+    def collect(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: Nodes) -> None:
+        weight = _weights(posterior)
+        large = weight >= threshold
+        column = np.nonzero(large)[1]
+        column = (column if near is None else near[column]).astype(np.int32)
+        found.append((some, large.sum(axis=1), column, weight[large]))
 
-        def add(self, part: Part) -> None:
-            weight = _weights(self.posterior(part)[1])
-            large = weight >= threshold
-            column = np.nonzero(large)[1]
-            column = (column if part.near is None else part.near[column]).astype(np.int32)
-            self.found.append((part.rows, large.sum(axis=1), column, weight[large]))
-
-    workers = work_through(Collector, parts, _n_entries(parts, nodes))
-    return _joined([each for worker in workers for each in worker.found], (rows.n_rows, n_nodes), rows.table.dtype)
+    model.visit(rows, parameters, collect)
+    return _joined(found, (rows.n_rows, model.surface.latent.n_nodes), rows.table.dtype)
 
 
 def _joined(
@@ -351,27 +352,25 @@ def completion(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[Flo
 
     The noise of ``model`` must be one that takes gaps.
     """
-    noise, (nodes, parts) = cast(GappyNoise, model.noise), _prepared(model, rows, parameters)
+    noise = cast(GappyNoise, model.noise)
     mean, variance = np.empty((2, *rows.table.shape))
 
-    class Completer(_Pass):
-        def add(self, part: Part) -> None:
-            mean[part.rows], variance[part.rows] = noise.complete(*self.posterior(part), self.nodes, part.near)
+    def complete(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: Nodes) -> None:
+        mean[some], variance[some] = noise.complete(loaded, posterior, nodes, near)
 
-    work_through(lambda: Completer(model, rows, nodes), parts, _n_entries(parts, nodes))
+    model.visit(rows, parameters, complete)
     return mean, variance
 
 
 def factor_means(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n, q) expectation of the factors of each row. The noise of ``model`` must be one that has factors."""
-    noise, (nodes, parts) = cast(FactoredNoise, model.noise), _prepared(model, rows, parameters)
+    noise = cast(FactoredNoise, model.noise)
     found = np.empty((rows.n_rows, noise.n_factors), dtype=rows.table.dtype)
 
-    class Finder(_Pass):
-        def add(self, part: Part) -> None:
-            found[part.rows] = noise.factor_means(*self.posterior(part), self.nodes)
+    def find(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: Nodes) -> None:
+        found[some] = noise.factor_means(loaded, posterior, nodes)
 
-    work_through(lambda: Finder(model, rows, nodes), parts, _n_entries(parts, nodes))
+    model.visit(rows, parameters, find)
     return found
 
 
@@ -389,9 +388,18 @@ def _per_row(
 ) -> FloatArray:
     """Fill an (n, *shape) array with what ``reduce_part`` makes of each part's posterior."""
     out = np.empty((rows.n_rows, *shape), dtype=rows.table.dtype)
-    nodes, parts = _prepared(model, rows, parameters)
-    work_through(lambda: _Writer(model, rows, nodes, out, reduce_part), parts, _n_entries(parts, nodes))
+
+    def write(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: Nodes) -> None:
+        out[some] = reduce_part(posterior, near)
+
+    model.visit(rows, parameters, write)
     return out
+
+
+def visit_each(model: GTMModel, rows: Rows, parameters: Parameters, take: Take) -> None:
+    """Hand all rows to ``take``, some at a time and on several threads; each row stands for itself."""
+    nodes, parts = _prepared(model, rows, parameters)
+    work_through(lambda: _Visitor(model, rows, nodes, take), parts, _n_entries(parts, nodes))
 
 
 def _prepared(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[Nodes, list[Part]]:
