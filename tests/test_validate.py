@@ -643,6 +643,7 @@ BAD = {
     "penalise_bias": [0, 1, "yes", None],
     "noise": ["normal", 3, None, object()],
     "noise_floor": [0, -1, np.nan, np.inf, None],
+    "trainer": ["em", 3, None, object()],
     "init": ["PCA", "zeros", 3, None, [[0.0, 0.0]]],
     "max_iter": [-1, 1.5, "10", None, np.inf],
     "relaxation": [0.5, -1, np.nan, np.inf, "fast", None, True],

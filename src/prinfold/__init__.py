@@ -23,6 +23,7 @@ _PUBLIC = {
     "GaussianBasis": "algorithms.basis",
     "GaussianProcess": "algorithms.process",
     "HarmonicBasis": "algorithms.basis",
+    "Incremental": "algorithms.incremental",
     "KernelDensity": "algorithms.densities",
     "KernelDensityClassifier": "estimators.kernel_density",
     "KMM": "estimators.kmm",
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from prinfold.algorithms.adaptive_density import AdaptiveDensity
     from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
     from prinfold.algorithms.densities import Density, Derivatives, KernelDensity
+    from prinfold.algorithms.incremental import Incremental
     from prinfold.algorithms.mixture_density import MixtureDensity, RatioDensity
     from prinfold.algorithms.noise_models import AlignedNoise, DiagonalNoise, LowRankNoise, StudentNoise, VaryingNoise
     from prinfold.algorithms.process import GaussianProcess
@@ -90,6 +92,7 @@ __all__ = [
     "GaussianBasis",
     "GaussianProcess",
     "HarmonicBasis",
+    "Incremental",
     "KernelDensity",
     "KernelDensityClassifier",
     "LowRankNoise",

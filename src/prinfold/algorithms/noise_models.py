@@ -62,7 +62,7 @@ class NoiseRecipe(Protocol):
         """The noise about a surface in data of that spread."""
 
 
-def check_recipe(recipe: NoiseRecipe, **constraints: Constraint) -> None:
+def check_recipe(recipe: Any, **constraints: Constraint) -> None:
     """Refuse settings that cannot be."""
     for name, constraint in constraints.items():
         value = getattr(recipe, name)

@@ -145,18 +145,22 @@ class TunedModel:
     @property
     def monotone(self) -> bool:
         """Whether training never lowers the objective; between two choices it does not."""
-        return not (self.open_length or self.open_variance) and self.model.monotone
+        return self.fixed and self.model.monotone
+
+    @property
+    def fixed(self) -> bool:
+        """Whether both numbers were given."""
+        return not (self.open_length or self.open_variance)
 
     def begin(self, rows: Rows, parameters: Any) -> TunedState:
         """State after a first look at the rows."""
-        fixed = not (self.open_length or self.open_variance)
         state = self.model.begin(rows, parameters)
-        if not fixed and np.ndim(getattr(state.statistics, "moment", 0.0)) != 2:
+        if not self.fixed and np.ndim(getattr(state.statistics, "moment", 0.0)) != 2:
             raise InvalidParameterError(
                 f"with {type(self.model.noise).__name__} the numbers of a process cannot be found by evidence; give "
                 "length_scale and variance"
             )
-        begun = TunedState(self.model, state, settled=fixed)
+        begun = TunedState(self.model, state, settled=self.fixed)
         return self._supple_enough(rows, begun) if self.open_length else begun
 
     def step(self, rows: Rows, tuned: TunedState, relaxation: float = 1.0) -> TunedState:
@@ -182,6 +186,11 @@ class TunedModel:
         """What the history records of a state, with the two numbers under which it was reached."""
         numbers = {"length_scale": _length(tuned.model), "variance": _variance(tuned.model, tuned.parameters)}
         return tuned.model.measure(tuned.state) | numbers
+
+    def finish(self, rows: Rows, tuned: TunedState) -> TunedState:
+        """The state that training ends with."""
+        state = tuned.model.finish(rows, tuned.state)
+        return tuned if state is tuned.state else tuned._replace(state=state)
 
     def _supple_enough(self, rows: Rows, begun: TunedState) -> TunedState:
         """A start that knows of sharp turns, by a spectral embedding say, is not to lose them to a first length scale.

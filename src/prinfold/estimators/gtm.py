@@ -18,6 +18,7 @@ from prinfold.algorithms.noise_models import NOISES, NoiseRecipe, Spread
 from prinfold.algorithms.starts import Start
 from prinfold.algorithms.steady import among_outliers, spatial_median, tempered
 from prinfold.algorithms.student_noise import StudentCells
+from prinfold.algorithms.trainers import TRAINERS, Trainer
 from prinfold.estimators.bands import BandVerbs
 from prinfold.estimators.training import Job
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
@@ -63,6 +64,9 @@ class GTM(BandVerbs):
         ``"aligned"`` (further along the surface), ``"student"`` (heavy tails, for outliers), ``"varying"`` (more
         at some places than at others), or an object such as :class:`~prinfold.LowRankNoise` or
         :class:`~prinfold.StudentNoise`.
+    trainer : str or trainer, default="batch"
+        ``"batch"`` (EM over all rows), ``"incremental"`` (an M-step after every block of rows), or an object such as
+        :class:`~prinfold.Incremental`.
     init : str or array of shape (n, Q), default="pca"
         ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, or latent
         coordinates of the rows.
@@ -108,7 +112,9 @@ class GTM(BandVerbs):
         Why training ended; its value is a sentence.
     history_ : dict of list
         ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise`` and
-        ``seconds``, the first entry being the start. With ``prior_precision="evidence"`` the objective is
+        ``seconds``, the first entry being the start. With a trainer other than batch EM an entry adds up what every
+        block of rows scored when it was visited, before training had learned from it, and the last entry is of
+        an E-step over all rows. With ``prior_precision="evidence"`` the objective is
         the log evidence per row, and ``prior_precision`` and ``effective`` (the number of weights that the
         rows determine) are recorded too.
     n_features_in_ : int
@@ -132,6 +138,7 @@ class GTM(BandVerbs):
 
     _constraints: ClassVar[dict[str, Constraint]] = BandVerbs._constraints | {
         "noise": one_of(NOISES) | Constraint(lambda v: hasattr(v, "make"), "a noise model"),
+        "trainer": one_of(TRAINERS) | Constraint(lambda v: hasattr(v, "training"), "a trainer"),
     }
     _stored: ClassVar[tuple[str, ...]] = (*BandVerbs._stored, "noise_parameters_")
     _added: ClassVar[dict[str, Any]] = BandVerbs._added | {"noise_parameters_": {}}
@@ -151,6 +158,7 @@ class GTM(BandVerbs):
         penalise_bias: bool = False,
         noise_floor: float = 1e-6,
         noise: Any = "isotropic",
+        trainer: Any = "batch",
         init: Any = "pca",
         max_iter: int = 200,
         tol: float = 1e-4,
@@ -168,6 +176,7 @@ class GTM(BandVerbs):
         self.penalise_bias = penalise_bias
         self.noise_floor = noise_floor
         self.noise = noise
+        self.trainer = trainer
         self.init = init
         self.max_iter = max_iter
         self.tol = tol
@@ -203,6 +212,10 @@ class GTM(BandVerbs):
 
     def _recipe(self) -> NoiseRecipe:
         found: NoiseRecipe = NOISES[self.noise] if isinstance(self.noise, str) else self.noise
+        return found
+
+    def _trainer(self) -> Trainer:
+        found: Trainer = TRAINERS[self.trainer] if isinstance(self.trainer, str) else self.trainer
         return found
 
     def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:

@@ -33,6 +33,7 @@ from prinfold._validate import (
 )
 from prinfold.algorithms import gtm
 from prinfold.algorithms.basis import Basis
+from prinfold.algorithms.blocked import ending_true, refuse_open_process
 from prinfold.algorithms.cell_noise import node_masses
 from prinfold.algorithms.factor_starts import with_directions
 from prinfold.algorithms.maps import BasisMap
@@ -42,6 +43,7 @@ from prinfold.algorithms.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.algorithms.process import GaussianProcess
 from prinfold.algorithms.sizes import LATENTS, make_basis, make_latent
 from prinfold.algorithms.starts import STARTS, Start, given_start, in_units, warmed_up
+from prinfold.algorithms.trainers import TRAINERS, Trainer
 from prinfold.algorithms.tuning import TunedState, in_training, with_process_prior
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.family import GTMFamily
@@ -264,7 +266,9 @@ class TrainedFamily(GTMFamily):
         return partial(given_start, latent.domain.retract(check_latent(places, latent.n_columns)))
 
     def _train(self, job: Job, start: Parameters) -> None:
-        model, rows = in_training(job.model, job.basis, self.tol), job.rows
+        rows, trainer = job.rows, self._trainer()
+        model = in_training(trainer.training(job.model, self.random_state), job.basis, self.tol)
+        refuse_open_process(model)
         loop = partial(
             run_fixed_point,
             lambda: model.begin(rows, start),
@@ -272,7 +276,11 @@ class TrainedFamily(GTMFamily):
             model.measure,
             rule=Highest() if model.monotone else Last(),
         )
-        self._listened_to(rows.table, lambda state: self._found(job, state), loop)
+        self._listened_to(rows.table, lambda state: self._found(job, state), ending_true(loop, model, rows))
+
+    def _trainer(self) -> Trainer:
+        """How the model is trained."""
+        return TRAINERS["batch"]
 
     def _found(self, job: Job, state: Any) -> dict[str, Any]:
         """What training has come to, where the map may have changed with the parameters."""
