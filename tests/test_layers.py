@@ -24,7 +24,7 @@ LAYERS = {
             ("datasets",),
             ("metrics",),
             ("_validate",),
-            ("files",),
+            ("files", "sources"),
             ("initialise",),
             ("loops",),
             ("algorithms",),

@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "AdaptiveDensity": "algorithms.adaptive_density",
     "AlignedNoise": "algorithms.noise_models",
+    "Blocks": "sources",
     "Choice": "select",
     "Contour": "algorithms.thresholds",
     "DenoisedSignal": "algorithms.signals",
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from prinfold.estimators.ukr import UKR
     from prinfold.files import load, save
     from prinfold.select import Choice, choose
+    from prinfold.sources import Blocks
 
 __all__ = [
     "GTM",
@@ -80,6 +82,7 @@ __all__ = [
     "UKR",
     "AdaptiveDensity",
     "AlignedNoise",
+    "Blocks",
     "Choice",
     "Contour",
     "DenoisedSignal",

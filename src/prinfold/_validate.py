@@ -11,6 +11,7 @@ import numbers
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, cast
 
 import narwhals.stable.v1 as nw
@@ -18,8 +19,15 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_n_features,
+    _check_sample_weight,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
 
+from prinfold._arrays import NamedBlock
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
 
@@ -48,7 +56,7 @@ def check_table(
     if isinstance(X, np.ma.MaskedArray):  # what is masked is missing, not whatever lies beneath
         X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
     try:
-        table: Any = validate_data(
+        table: Any = _validated(
             estimator,
             X,
             reset=reset,
@@ -75,6 +83,32 @@ def check_table(
     return cast(FloatArray, table) if scipy.sparse.issparse(table) else np.asarray(table)
 
 
+def _validated(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Any:
+    """What scikit-learn makes of a table; it sees names of frames only, so that those of blocks are checked here."""
+    names = X.names if isinstance(X, NamedBlock) else None
+    if names is None:
+        return validate_data(estimator, X, reset=reset, **options)
+    table = check_array(np.asarray(X), estimator=estimator, input_name="X", **options)
+    if reset:
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
+    refuse_other_names(estimator, names)
+    _check_n_features(estimator, table, reset=reset)
+    return table
+
+
+def refuse_other_names(estimator: Any, names: Sequence[str] | None) -> None:
+    """Raise an error where columns have other names than those of the fit."""
+    own = getattr(estimator, "feature_names_in_", None)
+    if own is None or names is None or list(own) == list(names):
+        return
+    at = next(i for i, (new, old) in enumerate(zip_longest(names, own)) if new != old)
+    new, old = (repr(str(each[at])) if at < len(each) else "missing" for each in (names, own))
+    raise InvalidDataError(
+        "The feature names should match those that were passed during fit, in the same order: "
+        f"column {at} is {new}, but was {old}; choose columns by columns="
+    )
+
+
 def check_cells(table: Any, names: Any, *, fitting: bool) -> None:
     """Refuse infinite numbers, and such as are too large or vary too little, in a table with missing cells."""
     entries: Any = table
@@ -93,7 +127,11 @@ def _extremes(table: FloatArray, names: Any) -> tuple[float, float]:
 
 def refuse_empty_columns(table: FloatArray, names: Any) -> None:
     """Raise an error that names the columns of a table in which nothing was measured."""
-    empty = np.flatnonzero(np.isnan(table).all(axis=0))
+    refuse_columns_of_nothing(np.flatnonzero(np.isnan(table).all(axis=0)), names)
+
+
+def refuse_columns_of_nothing(empty: IntArray, names: Any) -> None:
+    """Raise an error naming columns in which nothing was measured; ``empty`` are their numbers, or there are none."""
     if len(empty):
         labels = [str(names[c]) if names is not None else str(c) for c in empty[:_SHOWN]]
         raise InvalidDataError(
@@ -187,6 +225,11 @@ def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
             f"got {kind}, a Dask collection, which would be pulled into memory whole; pass X.compute() if it fits, "
             "or a NumPy memory map"
         )
+    if kind == "prinfold.Blocks":
+        raise UnsupportedInputError(
+            "got Blocks, a table that is read block by block, which this does not do; call it for each block "
+            "(for block in blocks: ...), or join the blocks if they fit in memory: numpy.concatenate(list(blocks))"
+        )
     if nw.dependencies.is_into_dataframe(X):
         return
     if hasattr(X, "collect") and hasattr(X, "lazy"):
@@ -263,8 +306,8 @@ def _about_columns(names: Sequence[str], kind: str, example: str) -> str:
     return f"Input X: {subject} {listed} {'holds' if one else 'hold'} {kind}{example}; {advice}."
 
 
-def refuse_non_finite(table: FloatArray, names: Any) -> None:
-    """Raise an error that names the rows and columns of NaN and infinity."""
+def refuse_non_finite(table: FloatArray, names: Any, first_row: int = 0) -> None:
+    """Raise an error that names the rows, counted from ``first_row``, and columns of NaN and infinity."""
     entries = scipy.sparse.coo_matrix(table) if scipy.sparse.issparse(table) else None
     values = table if entries is None else entries.data
     bad = ~np.isfinite(values)
@@ -276,7 +319,7 @@ def refuse_non_finite(table: FloatArray, names: Any) -> None:
     labels = [str(names[c]) if names is not None else str(c) for c in columns[:_SHOWN]]
     raise InvalidDataError(
         f"Input X contains {kind}: {int(bad.sum())} of its values are not finite, in row(s) "
-        f"{_listed(rows[:_SHOWN], len(rows))} and column(s) {_listed(labels, len(columns))}. "
+        f"{_listed(first_row + rows[:_SHOWN], len(rows))} and column(s) {_listed(labels, len(columns))}. "
         "Drop those rows or fill the values first, for example with GTM().fit(X).impute(X) or "
         "sklearn.impute.SimpleImputer."
     )
