@@ -14,12 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import Rows, as_rows
 from prinfold._typing import FloatArray, RandomState
-from prinfold._validate import as_generator, check_errors, has_gaps, integer
+from prinfold._validate import as_generator, check_errors, has_gaps, integer, refuse_containers
 from prinfold.algorithms import gtm
 from prinfold.algorithms.noise import Parameters
 from prinfold.estimators.base import PrincipalManifold
+from prinfold.estimators.streaming import mean_over_blocks
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, UnsupportedInputError
 from prinfold.geometry.folds import Folds, find_folds
+from prinfold.sources import Blocks
 
 R = TypeVar("R")
 
@@ -37,6 +39,7 @@ class GTMFamily(PrincipalManifold):
     )
     _added: ClassVar[dict[str, Any]] = {"node_mass_": None}
     _accept_sparse: ClassVar[bool] = True
+    _takes_blocks: ClassVar[bool] = False
     _room: ClassVar[int] = 1
     """Numbers per row and node for which a block is cut to size."""
     _model: gtm.GTMModel
@@ -80,7 +83,7 @@ class GTMFamily(PrincipalManifold):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
+        X : array-like of shape (n, D) or Blocks
         y : ignored
         errors : array-like of shape (n, D) or (n,), default=None
             Standard deviations of the cells, or of all cells of a row, where they are known.
@@ -89,6 +92,8 @@ class GTMFamily(PrincipalManifold):
         -------
         float
         """
+        if isinstance(X, Blocks):
+            return self._score_blocks(X, errors)
         return float(np.mean(self.score_samples(X, errors=errors), dtype=np.float64))
 
     def responsibilities(self, X: Any, threshold: float | None = None, *, errors: Any = None) -> Any:
@@ -210,6 +215,8 @@ class GTMFamily(PrincipalManifold):
         -------
         ndarray of shape (n, Q)
         """
+        if isinstance(X, Blocks):
+            refuse_containers(X)  # before a long fit rather than after it
         options = {} if errors is None else {"errors": errors}
         fitted: Any = self.fit(X, y, sample_weight=sample_weight, **options)
         found: FloatArray = fitted.transform(X, **options)
@@ -276,6 +283,17 @@ class GTMFamily(PrincipalManifold):
         if rows.gaps:
             self._warn_of_the_unseen(rows.table)
         return question(self._for(rows, self._model), rows, self._parameters())
+
+    def _score_blocks(self, blocks: Blocks, errors: Any) -> float:
+        check_is_fitted(self)
+        if errors is not None:
+            raise UnsupportedInputError("errors do not go with Blocks: nothing says which block they belong to")
+
+        def of_rows(table: FloatArray) -> FloatArray:
+            rows = self._rows(table)
+            return gtm.log_likelihood(self._for(rows, self._model), rows, self._parameters())
+
+        return mean_over_blocks(self, blocks, of_rows)
 
     def _latent_of(self, table: FloatArray) -> FloatArray:
         return self._ask_rows(gtm.posterior_mean, self._rows(table))

@@ -143,6 +143,7 @@ class GTM(BandVerbs):
     _stored: ClassVar[tuple[str, ...]] = (*BandVerbs._stored, "noise_parameters_")
     _added: ClassVar[dict[str, Any]] = BandVerbs._added | {"noise_parameters_": {}}
     _accept_missing: ClassVar[bool] = True
+    _takes_blocks: ClassVar[bool] = True
     noise_parameters_: dict[str, Any]
 
     def __init__(
@@ -224,7 +225,9 @@ class GTM(BandVerbs):
     # Where the noise expects outliers, they decide neither on the origin, nor on how far data spread, nor on the start.
 
     def _settled(self, rows: Rows) -> Rows:
-        return replace(rows, offset=spatial_median(self._in_units(rows))) if self._is_robust() else rows
+        if not self._is_robust():
+            return rows
+        return replace(rows, offset=spatial_median(self._in_units(rows)), variances=None)
 
     def _spread(self, rows: Rows) -> Spread:
         held = replace(rows, weight=tempered(self._in_units(rows)).weight) if self._is_robust() else rows

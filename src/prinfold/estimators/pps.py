@@ -207,6 +207,11 @@ class PPS(TrainedFamily):
         """Where a clamping is selected, every cell has to be known: rows are held out and projected."""
         return self.clamping != "select"
 
+    @property
+    def _takes_blocks(self) -> bool:  # type: ignore[override]
+        """Where a clamping is selected, rows are held out, which have to be at hand."""
+        return self.clamping != "select"
+
     def _training_table(self, X: Any, sample_weight: Any) -> FloatArray:
         try:
             return super()._training_table(X, sample_weight)

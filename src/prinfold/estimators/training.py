@@ -43,10 +43,12 @@ from prinfold.algorithms.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.algorithms.process import GaussianProcess
 from prinfold.algorithms.sizes import LATENTS, make_basis, make_latent
 from prinfold.algorithms.starts import STARTS, Start, given_start, in_units, warmed_up
+from prinfold.algorithms.streams import Survey, stream_of
 from prinfold.algorithms.trainers import TRAINERS, Trainer
 from prinfold.algorithms.tuning import TunedState, in_training, with_process_prior
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.family import GTMFamily
+from prinfold.estimators.streaming import surveyed
 from prinfold.exceptions import (
     CorruptModelFileError,
     DegenerateWarning,
@@ -66,6 +68,7 @@ from prinfold.initialise import (
 )
 from prinfold.latent import LatentSpace
 from prinfold.loops import Highest, Last, StopReason, run_fixed_point
+from prinfold.sources import Blocks
 
 _REGULARIZATION = 0.1
 """Constant λ by default: with ``width=1`` it held up best over simulated shapes and real tables alike."""
@@ -123,9 +126,10 @@ class TrainedFamily(GTMFamily):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
+        X : array-like of shape (n, D) or Blocks
             Rows of numbers; a frame, Arrow table, array, memory map or sparse matrix, which is filled in block by
-            block only. Cells that are missing are NaN.
+            block only. Cells that are missing are NaN. :class:`~prinfold.Blocks` are read once for each iteration,
+            and never held.
         y : ignored
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows; a weight of 2 is the same as the row given twice.
@@ -139,6 +143,9 @@ class TrainedFamily(GTMFamily):
         """
         check_parameters(self, self._constraints)
         self._forget()
+        if isinstance(X, Blocks):
+            self._warn(self._learn_blocks(X, sample_weight, errors))
+            return self
         table = self._training_table(X, sample_weight)
         weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
         places = self._places(table.shape[0])
@@ -181,6 +188,16 @@ class TrainedFamily(GTMFamily):
         job = self._assemble(table, weight, places, errors)
         self._train(job, self._begun(job, places))
         return job.rows
+
+    def _learn_blocks(self, blocks: Blocks, sample_weight: Any, errors: Any) -> Rows:
+        """Train on rows that are read once for each iteration; returns a sample of them."""
+        job = self._assemble_blocks(surveyed(self, blocks, sample_weight, errors, FEWEST_ROWS))
+        self._train(job, self._begun(job, None))
+        return job.rows.sample
+
+    def _assemble_blocks(self, found: Survey) -> Job:
+        latent = make_latent(self.latent, self.nodes, self.n_components, found.total)
+        return self._job(latent, self._settled(stream_of(found, self._room * latent.n_nodes)))
 
     def _begun(self, job: Job, places: FloatArray | None) -> Parameters:
         """Parameters that training begins with."""
