@@ -288,6 +288,11 @@ def test_what_belongs_to_rows_does_not_go_with_blocks(options, error, words):
         GTM(**QUICK).fit(X).score(Blocks(X), errors=np.ones(len(X)))
 
 
+def test_trainers_that_visit_rows_do_not_go_with_blocks():
+    with pytest.raises(UnsupportedInputError, match="with Blocks take trainer='batch'"):
+        GTM(trainer="incremental", **QUICK).fit(Blocks(X))
+
+
 def test_places_do_not_go_with_blocks():
     with pytest.raises(InvalidParameterError, match="init holds a place for each row, which does not go with Blocks"):
         GTM(init=np.zeros((len(X), 2))).fit(Blocks(X))

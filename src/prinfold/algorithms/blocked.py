@@ -21,7 +21,7 @@ from prinfold._arrays import Rows
 from prinfold.algorithms import gtm
 from prinfold.algorithms.evidence_training import EvidenceModel
 from prinfold.algorithms.tuning import TunedModel
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
 from prinfold.loops import Outcome
 
 
@@ -39,6 +39,11 @@ def strided(rows: Rows, n_blocks: int) -> Iterator[Rows]:
 
     They are views. What lies on disk is read in one piece instead.
     """
+    if not rows.at_hand:
+        raise UnsupportedInputError(
+            "this trainer visits rows that are at hand; with Blocks take trainer='batch', or call partial_fit for each "
+            "block"
+        )
     n = min(n_blocks, rows.n_rows)
     cuts = np.linspace(0, rows.n_rows, n + 1).round().astype(int)
     for b in range(n):
