@@ -42,6 +42,7 @@ _PUBLIC = {
     "VaryingNoise": "algorithms.noise_models",
     "choose": "select",
     "denoise_signal": "algorithms.signals",
+    "explore": "explorer",
     "load": "files",
     "save": "files",
     "select_kmm": "estimators.kmm",
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from prinfold.estimators.noise_models import SemiLinearGTM
     from prinfold.estimators.pps import PPS
     from prinfold.estimators.ukr import UKR
+    from prinfold.explorer import explore
     from prinfold.files import load, save
     from prinfold.select import Choice, choose
     from prinfold.sources import Blocks
@@ -113,6 +115,7 @@ __all__ = [
     "datasets",
     "denoise_signal",
     "exceptions",
+    "explore",
     "latent",
     "load",
     "metrics",

@@ -216,6 +216,26 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
         return model(self, X, **options)
 
+    def explore(self, X: Any = None, path: str | os.PathLike[str] | None = "map.html", **options: Any) -> Any:
+        """Write a page on which to move over the map and see the surface live; see :func:`prinfold.explore`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), default=None
+            Rows to show.
+        path : str, path or None, default="map.html"
+            Where to write the page; None writes nothing.
+        **options
+            Passed on, such as ``labels=``, ``values=`` and ``image_shape=``.
+
+        Returns
+        -------
+        prinfold.explorer.Page
+        """
+        from prinfold.explorer import explore  # lazy: pages are an outer layer
+
+        return explore(self, X, path, **options)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that :func:`prinfold.load` reads.
 

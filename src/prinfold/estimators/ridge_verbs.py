@@ -15,6 +15,7 @@ from prinfold.algorithms import ridge_lines
 from prinfold.algorithms.density_ridge import Flow, Flowed
 from prinfold.algorithms.redrawn import flow_on, kernels_of
 from prinfold.algorithms.ridge_bands import RidgeBands, ridge_bands
+from prinfold.algorithms.ridge_chart import RidgeChart
 from prinfold.algorithms.ridge_graph import Location, RidgeGraph
 from prinfold.algorithms.ridge_significance import RidgeSignificance, ridge_significance
 from prinfold.algorithms.spaces import Space
@@ -145,6 +146,15 @@ class RidgeVerbs:
     def graph_(self) -> RidgeGraph:
         """Branches, ends and junctions of a ridge that is a curve; on a sphere, with places in space."""
         return self._graph("graph_")
+
+    @property
+    def chart_(self) -> RidgeChart:
+        """Coordinates on a ridge that is a surface or more, with the patches that it is blended from."""
+        check_is_fitted(self)
+        found = self._model.coordinates
+        if not isinstance(found, RidgeChart):
+            raise AttributeError("chart_ is for surfaces, but this ridge is a curve; see graph_")
+        return found
 
     # --------------------------------------------------------------------------------------- plumbing
 

@@ -24,8 +24,8 @@ from prinfold.plot.data import choose_view, over_the_seams
 from prinfold.plot.layouts import Layout, Plane
 from prinfold.plot.lines import wires
 from prinfold.plot.maps import _layout, _marks, _size
-from prinfold.plot.scenes import _frame, _numbers, _whole
-from prinfold.plot.subject import Fitted, lanes
+from prinfold.plot.scenes import _frame, _whole
+from prinfold.plot.subject import Fitted, lanes, numbers_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -120,7 +120,7 @@ def surface_band(
     """
     fitted = Fitted.of(model)
     how = {"X": X if hessian == "exact" else None, "hessian": hessian}
-    rows = None if X is None else _whole(_numbers(X), X, fitted)
+    rows = None if X is None else _whole(numbers_of(X), X, fitted)
     if fitted.latent.dimension == 1:
         return _draw_tube(fitted, rows, level, how, dims, ax)
     layout = _layout(fitted, ax)

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prinfold._arrays import dense
 from prinfold._typing import FloatArray
-from prinfold._validate import refuse_containers, refuse_dates, refuse_non_finite, refuse_text
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold._validate import refuse_non_finite
+from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import Branches
 from prinfold.plot import ink
 from prinfold.plot.data import View, choose_view, comparison, noise_ellipses, residual_lines, training
 from prinfold.plot.lines import surface_mesh, wires
 from prinfold.plot.maps import latent_map
 from prinfold.plot.ridges import ridge
-from prinfold.plot.subject import Fitted, check_values, group
+from prinfold.plot.subject import Fitted, check_values, group, numbers_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +66,7 @@ def surface(
     """
     fitted = Fitted.of(model)
     fitted.refuse_levels()
-    rows = None if X is None else _whole(_numbers(X), X, fitted)
+    rows = None if X is None else _whole(numbers_of(X), X, fitted)
     if rows is None and (labels is not None or values is not None):
         raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
     if labels is not None and values is not None:
@@ -237,16 +236,6 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
 
 
 # ------------------------------------------------------------------------------------------------ how to draw
-
-
-def _numbers(X: Any) -> FloatArray:
-    refuse_containers(X, accept_sparse=True)
-    refuse_dates(X)
-    try:
-        return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else dense(X), dtype=float)
-    except (TypeError, ValueError) as error:
-        refuse_text(X)
-        raise InvalidDataError(f"the rows to draw cannot be used: {error}") from error
 
 
 def _whole(rows: FloatArray, X: Any, fitted: Fitted) -> FloatArray:

@@ -10,7 +10,9 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from prinfold._arrays import dense
 from prinfold._typing import FloatArray, IntArray
+from prinfold._validate import refuse_containers, refuse_dates, refuse_text
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.latent import LatentSpace
 
@@ -81,6 +83,17 @@ class Fitted:
 
     def points(self, Z: FloatArray) -> FloatArray:
         return self.back(np.asarray(self.model.inverse_transform(Z, extrapolate=True), dtype=float))
+
+
+def numbers_of(X: Any) -> FloatArray:
+    """(n, D) rows as numbers."""
+    refuse_containers(X, accept_sparse=True)
+    refuse_dates(X)
+    try:
+        return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else dense(X), dtype=float)
+    except (TypeError, ValueError) as error:
+        refuse_text(X)
+        raise InvalidDataError(f"the rows to draw cannot be used: {error}") from error
 
 
 @dataclass(frozen=True)

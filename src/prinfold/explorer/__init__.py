@@ -1,0 +1,136 @@
+"""The explorer: one page that needs no server and no network, and evaluates the fitted surface by itself."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from dataclasses import dataclass
+from html import escape
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prinfold.explorer.payload import payload_of
+
+__all__ = ["Page", "explore"]
+
+_SCRIPTS = ("decode.js", "chart.js", "paint.js", "profile.js", "build.js", "explorer.js")
+"""Parts of the script, in the order in which they are joined to one module."""
+
+_TYPES = {"float64": "f8", "float32": "f4", "int32": "i4", "int16": "i2", "uint8": "u1"}
+_FRAME_HEIGHT = 760
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page that was made: where it was written, if it was, and the text itself."""
+
+    html: str
+    path: Path | None = None
+
+    def __repr__(self) -> str:
+        where = "in memory" if self.path is None else f"at {str(self.path)!r}"
+        return f"Page({where}, {len(self.html) / 1e6:.1f} MB)"
+
+    def _repr_html_(self) -> str:
+        """The page within a notebook."""
+        return (
+            f'<iframe srcdoc="{escape(self.html, quote=True)}" width="100%" height="{_FRAME_HEIGHT}" '
+            'style="border:0" title="prinfold explorer"></iframe>'
+        )
+
+
+def explore(
+    model: Any,
+    X: Any = None,
+    path: str | os.PathLike[str] | None = "map.html",
+    *,
+    labels: Any = None,
+    values: Any = None,
+    names: Any = None,
+    image_shape: tuple[int, ...] | None = None,
+    series: Any = None,
+    title: str | None = None,
+) -> Page:
+    """Write a page on which to move over the map and see what lies in data space there.
+
+    The page is one file that needs no server and no network. It evaluates the fitted surface in the browser, in the
+    units of the data: moving over the map shows the point of the surface live, a click shows a row beside it, and rows
+    that are selected with a lasso can be saved as CSV. In a script, ``window.prinfold.decode(z)`` gives what
+    ``inverse_transform`` gives.
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline
+        The model; steps before it in a pipeline are undone, as long as they are straight, such as scaling or rotating.
+    X : array-like of shape (n, D), default=None
+        Rows to show; None shows the surface alone.
+    path : str, path or None, default="map.html"
+        Where to write the page; None writes nothing.
+    labels : array-like of shape (n,), default=None
+        Class of each row.
+    values : mapping, frame or array-like of shape (n,), default=None
+        More numbers to colour rows by; the columns of X are offered anyway.
+    names : sequence of length n, default=None
+        Names of the rows.
+    image_shape : tuple of int, default=None
+        Rows and columns, where the columns of X are the pixels of an image; with a 3 behind for colours.
+    series : bool or array-like of shape (D,), default=None
+        Whether the columns of X are a curve, or at which positions.
+    title : str, default=None
+        Heading of the page.
+
+    Returns
+    -------
+    Page
+        Which shows itself in a notebook.
+    """
+    found = payload_of(
+        model, X, labels=labels, values=values, names=names, image_shape=image_shape, series=series, title=title
+    )
+    html = _render(found)
+    if path is None:
+        return Page(html)
+    target = Path(path)
+    target.write_text(html, encoding="utf-8")
+    return Page(html, target)
+
+
+def _render(payload: dict[str, Any]) -> str:
+    # Nothing within the data may end the script that it is in.
+    data = json.dumps(_packed(payload), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    parts = {
+        "version": version("prinfold"),
+        "title": escape(payload["title"]),
+        "style": _asset("style.css"),
+        "script": script(),
+        "data": data,
+    }
+    return _asset("page.html").format(**parts)
+
+
+def script() -> str:
+    """The module that makes a page of its data: ``mount(element, data)``."""
+    return "\n".join(_asset(name) for name in _SCRIPTS)
+
+
+def _asset(name: str) -> str:
+    return files("prinfold.explorer").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _packed(tree: Any) -> Any:
+    """Arrays as base64 of little-endian numbers, whatever else as JSON has it."""
+    if isinstance(tree, np.ndarray):
+        array = np.ascontiguousarray(tree if tree.dtype.name in _TYPES else tree.astype(np.float64))
+        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        text = base64.b64encode(little.tobytes()).decode("ascii")
+        return {"type": _TYPES[array.dtype.name], "shape": list(array.shape), "data": text}
+    if isinstance(tree, dict):
+        return {key: _packed(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_packed(each) for each in tree]
+    return tree.item() if isinstance(tree, np.generic) else tree

@@ -1,0 +1,226 @@
+// The fitted surface, evaluated in the page: the same sums as `inverse_transform`, in double precision.
+
+// Arrays travel as base64 of little-endian numbers, {type, shape, data}; everything else is plain JSON.
+const ARRAYS = { f8: Float64Array, f4: Float32Array, i4: Int32Array, i2: Int16Array, u1: Uint8Array };
+
+function unpack(tree) {
+  if (Array.isArray(tree)) return tree.map(unpack);
+  if (tree === null || typeof tree !== "object") return tree;
+  if (typeof tree.data === "string" && tree.type in ARRAYS) {
+    const text = atob(tree.data);
+    const bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+    const array = new ARRAYS[tree.type](bytes.buffer);
+    array.shape = tree.shape;
+    return array;
+  }
+  return Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, unpack(value)]));
+}
+
+// An angle becomes its cosine and sine, everything else stands for itself, so that no map has a seam.
+function embed(latent, z) {
+  if (latent.kind === "sphere") {
+    const length = Math.hypot(...z) || 1;
+    return z.map((x) => x / length);
+  }
+  return z.flatMap((x, axis) => (latent.periodic[axis] ? [Math.cos(x), Math.sin(x)] : [x]));
+}
+
+function squaredDistance(point, points, row, width) {
+  let s = 0;
+  for (let a = 0; a < width; a++) {
+    const d = point[a] - points[row * width + a];
+    s += d * d;
+  }
+  return s;
+}
+
+function addRow(out, weight, rows, row) {
+  const D = out.length;
+  for (let j = 0; j < D; j++) out[j] += weight * rows[row * D + j];
+}
+
+// Radial functions by name, of the squared distance in units of the width.
+const RADIAL = {
+  gaussian: (s) => Math.exp(-0.5 * s),
+  matern32: (s) => (1 + Math.sqrt(3 * s)) * Math.exp(-Math.sqrt(3 * s)),
+  matern52: (s) => (1 + Math.sqrt(5 * s) + (5 * s) / 3) * Math.exp(-Math.sqrt(5 * s)),
+};
+
+const DECODERS = {
+  // y = Σ k(‖E − c‖²/w²) v + E·slope + bias: basis functions and Gaussian processes alike.
+  radial(d, latent) {
+    const [n, e] = d.centres.shape;
+    const k = RADIAL[d.function];
+    return (z) => {
+      const E = embed(latent, z);
+      const y = Float64Array.from(d.bias);
+      for (let m = 0; m < n; m++) addRow(y, k(squaredDistance(E, d.centres, m, e) / d.width ** 2), d.weights, m);
+      if (d.slope) for (let a = 0; a < e; a++) addRow(y, E[a], d.slope, a);
+      return y;
+    };
+  },
+
+  // y = Σ cos hθ a_h + sin hθ b_h + bias.
+  harmonic(d) {
+    return (z) => {
+      const y = Float64Array.from(d.bias);
+      for (let h = 1; 2 * h <= d.weights.shape[0]; h++) {
+        addRow(y, Math.cos(h * z[0]), d.weights, 2 * h - 2);
+        addRow(y, Math.sin(h * z[0]), d.weights, 2 * h - 1);
+      }
+      return y;
+    };
+  },
+
+  // Kernel regression on latent points: y = Σ w k v / Σ w k; where no kernel reaches, the value of the nearest point.
+  kernel(d) {
+    const [n, Q] = d.centres.shape;
+    const share = kernelShares(d);
+    return (z) => {
+      const y = Float64Array.from(d.offset);
+      const found = share(z);
+      if (found.total > 0) for (let j = 0; j < n; j++) if (found.weight[j] > 0) addRow(y, found.weight[j] / found.total, d.values, j);
+      if (found.total === 0) addRow(y, 1, d.values, nearest(z, d.centres, n, Q));
+      return y;
+    };
+  },
+
+  // Cubic pieces between the nodes of branches that are laid end to end.
+  branches(d) {
+    return (z) => {
+      const b = branchOf(z[0], d.low, d.high);
+      const step = d.steps[b];
+      const within = Math.min(Math.max(z[0] - d.low[b], 0), d.high[b] - d.low[b]);
+      const cell = Math.min(step > 0 ? Math.floor(within / step) : 0, d.cells[b] - 1);
+      const t = step > 0 ? within / step - cell : 0;
+      const from = d.first[b] + cell;
+      const to = d.first[b] + ((cell + 1) % d.counts[b]);
+      const y = Float64Array.from(d.offset);
+      const rise = t * t * (3 - 2 * t);
+      addRow(y, 1 - rise, d.points, from);
+      addRow(y, rise, d.points, to);
+      addRow(y, t * (t - 1) ** 2 * step, d.tangents, from);
+      addRow(y, t * t * (t - 1) * step, d.tangents, to);
+      return y;
+    };
+  },
+
+  // Small polynomials at nodes, blended by triweight kernels; where none reaches, the nearest goes on.
+  patches(d) {
+    const [n, Q] = d.centres.shape;
+    const P = d.coefficients.shape[1];
+    return (z) => {
+      const y = Float64Array.from(d.offset);
+      const near = [];
+      let total = 0;
+      for (let j = 0; j < n; j++) {
+        const s = squaredDistance(z, d.centres, j, Q) / d.bandwidth ** 2;
+        if (s < 1) {
+          near.push([j, (1 - s) ** 3]);
+          total += (1 - s) ** 3;
+        }
+      }
+      if (near.length === 0) near.push([nearest(z, d.centres, n, Q), (total = 1)]);
+      for (const [j, k] of near) {
+        const powers = monomials(z.map((x, a) => x - d.centres[j * Q + a]));
+        for (let p = 0; p < P; p++) addRow(y, (k / total) * powers[p], d.coefficients, j * P + p);
+      }
+      return y;
+    };
+  },
+
+  // One of several surfaces, named by the first coordinate.
+  charts(d, latent) {
+    const parts = d.parts.map((part, i) => DECODERS[part.kind](part, latent.parts[i]));
+    return (z) => parts[Math.min(Math.max(Math.round(z[0]), 0), parts.length - 1)](z.slice(1));
+  },
+};
+
+function kernelShares(d) {
+  const [n, Q] = d.centres.shape;
+  const logs = new Float64Array(n);
+  const weight = new Float64Array(n);
+  return (z) => {
+    let largest = -Infinity;
+    for (let j = 0; j < n; j++) {
+      const s = squaredDistance(z, d.centres, j, Q);
+      const inside = s < d.reach * d.reach;
+      logs[j] = !inside ? -Infinity : d.power ? d.power * Math.log1p(-s) : -0.5 * s;
+      logs[j] += Math.log(d.weight[j]);
+      if (logs[j] > largest) largest = logs[j];
+    }
+    let total = 0;
+    for (let j = 0; j < n; j++) total += weight[j] = largest === -Infinity ? 0 : Math.exp(logs[j] - largest);
+    return { weight, total, logSum: largest === -Infinity ? -Infinity : largest + Math.log(total) };
+  };
+}
+
+function nearest(z, points, n, Q) {
+  let best = 0;
+  for (let j = 1; j < n; j++) if (squaredDistance(z, points, j, Q) < squaredDistance(z, points, best, Q)) best = j;
+  return best;
+}
+
+function branchOf(z, low, high) {
+  let best = 0;
+  let gap = Infinity;
+  for (let b = 0; b < low.length; b++) {
+    const away = Math.max(low[b] - z, z - high[b], 0);
+    if (away < gap) [best, gap] = [b, away];
+  }
+  return best;
+}
+
+// 1, the coordinates, then all their products.
+function monomials(g) {
+  const found = [1, ...g];
+  for (let i = 0; i < g.length; i++) for (let j = i; j < g.length; j++) found.push(g[i] * g[j]);
+  return found;
+}
+
+// What predictors become, where columns are levels or counts.
+const LINKS = {
+  bernoulli: (y, a) => void (y[a] = 1 / (1 + Math.exp(-y[a]))),
+  count: (y, a) => void (y[a] = Math.exp(y[a])),
+  categorical(y, a, b) {
+    const largest = Math.max(...y.subarray(a, b));
+    let total = 0;
+    for (let j = a; j < b; j++) total += y[j] = Math.exp(y[j] - largest);
+    for (let j = a; j < b; j++) y[j] /= total;
+  },
+};
+
+// The units of the user, where the model was fitted to scaled or rotated columns.
+function unscale(units, y) {
+  if (!units) return y;
+  if (!units.matrix) return y.map((value, j) => value * units.scale[j] + units.shift[j]);
+  const out = Float64Array.from(units.shift);
+  y.forEach((value, i) => addRow(out, value, units.matrix, i));
+  return out;
+}
+
+function makeDecoder(page) {
+  const { decoder, latent, links, units } = page;
+  const map = DECODERS[decoder.kind](decoder, latent);
+  return (z) => {
+    const y = map(Array.from(z, Number));
+    for (const [kind, a, b] of links ?? []) LINKS[kind](y, a, b);
+    return unscale(units, y);
+  };
+}
+
+// Whether there is a surface at a latent coordinate.
+function makeDomain(latent, decoder) {
+  if (latent.kind === "charts") {
+    const parts = latent.parts.map((part, i) => makeDomain(part, decoder.parts[i]));
+    return (z) => (parts[Math.round(z[0])] ?? (() => false))(z.slice(1));
+  }
+  if (latent.kind === "sphere") return () => true;
+  if (latent.kind === "branches") return (z) => latent.low.some((low, b) => z[0] >= low - 1e-9 && z[0] <= latent.high[b] + 1e-9);
+  const inBox = (z) => z.every((x, a) => latent.periodic[a] || (x >= latent.low[a] - 1e-9 && x <= latent.high[a] + 1e-9));
+  if (latent.kind !== "region") return inBox;
+  const share = kernelShares(latent.density);
+  const logTotal = Math.log(latent.density.weight.reduce((a, b) => a + b, 0));
+  return (z) => share(z.map((x) => x / latent.density.bandwidth)).logSum - logTotal >= latent.floor - 1e-9;
+}

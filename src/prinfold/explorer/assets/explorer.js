@@ -1,0 +1,329 @@
+// The page: a map to move over, what the surface is like there, rows to choose, compare and take away.
+
+function choicesOf(page) {
+  const found = [];
+  if (page.classes) found.push({ name: page.classes.name, index: page.classes.index, names: page.classes.names });
+  for (const each of page.values) found.push({ name: each.name, values: each.values });
+  if (page.table) {
+    const D = page.columns.length;
+    page.columns.forEach((name, j) => found.push({ name, lazy: () => Float64Array.from({ length: page.n }, (_, i) => page.table[i * D + j]) }));
+  }
+  if (found.length === 0) found.push({ name: "nothing" });
+  return found;
+}
+
+// What a file of rows needs: quotes where a field has commas, quotes or line ends.
+const csvField = (value) => (/[",\r\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+
+function csvOf(page, rows) {
+  const Q = page.latentRows.shape[1];
+  const D = page.columns.length;
+  const head = ["row", ...(page.rowNames ? ["name"] : []), ...(page.classes ? [page.classes.name] : []), ...page.values.map((v) => v.name)];
+  head.push(...Array.from({ length: Q }, (_, a) => `latent ${a + 1}`), ...(page.table ? page.columns : []));
+  const number = (value) => (Number.isNaN(value) ? "" : value);
+  const lines = rows.map((i) => [
+    page.rowNumbers ? page.rowNumbers[i] : i,
+    ...(page.rowNames ? [page.rowNames[i]] : []),
+    ...(page.classes ? [page.classes.names[page.classes.index[i]] ?? ""] : []),
+    ...page.values.map((v) => number(v.values[i])),
+    ...Array.from({ length: Q }, (_, a) => page.latentRows[i * Q + a]),
+    ...(page.table ? Array.from({ length: D }, (_, j) => number(page.table[i * D + j])) : []),
+  ]);
+  return [head, ...lines].map((line) => line.map(csvField).join(",")).join("\r\n") + "\r\n";
+}
+
+function mount(root, packed) {
+  const page = unpack(packed);
+  const decode = makeDecoder(page);
+  const inDomain = makeDomain(page.latent, page.decoder);
+  const choices = choicesOf(page);
+  const Q = page.latentRows.shape[1];
+  const state = { place: null, row: null, selected: new Set(), lasso: [], tool: "move", colour: 0, shade: page.field ? "magnification" : "", view: page.view.kind };
+  const slice = { axes: [0, 1], rest: page.latent.periodic ? page.latent.periodic.map(() => 0) : [] };
+  let chart = makeChart(page.latent, slice);
+  const view = makeView(chart);
+  let colouring = makeColouring(resolved(choices[0]));
+  let shade = null;
+  let places = null;
+  const pixels = new Float32Array(2 * page.n);
+  const dom = build(root, page, choices, state);
+  const profile = { view: null };
+
+  function resolved(choice) {
+    if (choice.lazy && !choice.values) choice.values = choice.lazy();
+    return choice;
+  }
+  const latentOf = (row) => Array.from(page.latentRows.subarray(row * Q, row * Q + Q));
+  const rowOf = (row) => (page.table && row !== null ? page.table.subarray(row * page.columns.length, (row + 1) * page.columns.length) : null);
+
+  function placed() {
+    const found = new Float64Array(2 * page.n);
+    for (let i = 0; i < page.n; i++) found.set(chart.place(latentOf(i), page.lanes ? page.lanes[i] : 0.5), 2 * i);
+    return found;
+  }
+
+  // ------------------------------------------------------------------------------------------------ painting
+
+  let waiting = { base: false, pointer: false };
+  function repaint(what) {
+    const idle = !waiting.base && !waiting.pointer;
+    waiting[what] = true;
+    if (idle) requestAnimationFrame(paint);
+  }
+  function paint() {
+    const ink = inkOf(root);
+    if (waiting.base) {
+      const context = fitted(dom.base);
+      context.clearRect(0, 0, view.width, view.height);
+      context.save();
+      context.beginPath();
+      context.rect(view.margin.left, 0, view.width - view.margin.left, view.height - view.margin.bottom);
+      context.clip();
+      if (state.shade && (shade ??= makeShade(ink.dark))) paintShade(context, view, chart, shade);
+      const [a, b, c, d] = view.straight();
+      places ??= placed();
+      for (let i = 0; i < page.n; i++) {
+        pixels[2 * i] = a + b * places[2 * i];
+        pixels[2 * i + 1] = c + d * places[2 * i + 1];
+      }
+      paintRows(context, pixels, colouring, state.selected, page.n > 20000);
+      context.restore();
+      paintFrame(context, view, chart, ink);
+      legend();
+    }
+    paintPointer(fitted(dom.pointer), view, chart, state, ink, pixels);
+    waiting = { base: false, pointer: false };
+  }
+  function fitted(canvas) {
+    const ratio = window.devicePixelRatio || 1;
+    [view.width, view.height] = [dom.map.clientWidth, dom.map.clientHeight];
+    const [w, h] = [Math.round(view.width * ratio), Math.round(view.height * ratio)];
+    if (canvas.width !== w || canvas.height !== h) [canvas.width, canvas.height] = [w, h];
+    const context = canvas.getContext("2d");
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    return context;
+  }
+  // A column of the surface is evaluated cell by cell, here in the page.
+  function makeShade(dark) {
+    if (state.shade === "magnification") return page.field ? shadeImage({ shape: page.field.shape, value: page.field }, dark) : null;
+    const [columns, rows] = Q === 1 ? [300, 1] : [120, 120];
+    const value = new Float64Array(rows * columns).fill(NaN);
+    const [x0, y0, x1, y1] = chart.bounds;
+    for (let r = 0; r < rows; r++) {
+      for (let c = 0; c < columns; c++) {
+        const z = chart.locate([x0 + ((c + 0.5) / columns) * (x1 - x0), y0 + ((r + 0.5) / rows) * (y1 - y0)]);
+        if (inDomain(z)) value[r * columns + c] = decode(z)[Number(state.shade)];
+      }
+    }
+    return shadeImage({ shape: [rows, columns], value }, dark);
+  }
+  function legend() {
+    dom.legend.replaceChildren();
+    if (colouring.range) {
+      const bar = element("span", { class: "pf-scale", style: `background:linear-gradient(90deg,${SEQUENCE.map((c) => `rgb(${c.join(",")})`).join(",")})` });
+      dom.legend.append(element("span", {}, `${colouring.name}: ${shown(colouring.range[0])}`), bar, element("span", {}, shown(colouring.range[1])));
+    } else if (colouring.styles.length > 1) {
+      colouring.styles.forEach((style) => dom.legend.append(element("span", { class: "pf-key" }, swatch(style), style.name)));
+    }
+    if (shade && state.shade) {
+      const [low, high] = state.shade === "magnification" ? shade.range.map(Math.exp) : shade.range;
+      const words = state.shade === "magnification" ? "stretch" : page.columns[Number(state.shade)];
+      dom.legend.append(element("span", { class: "pf-note" }, `shading: ${words} from ${shown(low)} to ${shown(high)}`));
+    }
+  }
+  function swatch(style) {
+    const canvas = element("canvas", { width: 14, height: 14, "aria-hidden": "true" });
+    const context = canvas.getContext("2d");
+    context.fillStyle = style.colour;
+    context.beginPath();
+    shape(context, style.shape, 7, 7, 4.5);
+    context.fill();
+    return canvas;
+  }
+
+  // ------------------------------------------------------------------------------------------------ pointing
+
+  // What the surface is like at a latent coordinate; the numbers are those of inverse_transform there.
+  function probe(z) {
+    const inside = inDomain(z);
+    state.place = chart.place(z, 0.5);
+    if (Q === 1 && state.pointerHeight !== undefined) state.place[1] = state.pointerHeight;
+    const y = inside ? decode(z) : null;
+    describe(z, y);
+    profile.view.show(y, rowOf(state.row));
+    repaint("pointer");
+    return y;
+  }
+  function describe(z, y) {
+    const where = z.map(shown).join(", ");
+    dom.place.textContent = y ? `surface at (${where})` : `no surface at (${where})`;
+    dom.chosen.textContent = state.row === null ? "" : ` beside row ${page.rowNames ? page.rowNames[state.row] : state.row}${className(state.row)}${errorWords()}`;
+  }
+  const className = (row) => (page.classes && page.classes.index[row] >= 0 ? ` (${page.classes.names[page.classes.index[row]]})` : "");
+  const errorWords = () => (page.distances ? `, ${shown(page.distances[state.row])} from the surface` : "");
+  function choose(row) {
+    state.row = row;
+    if (row !== null) probe(latentOf(row));
+    else if (state.place) probe(chart.locate(state.place));
+    repaint("pointer");
+  }
+  function nearestRow(px, py, reach) {
+    let best = null;
+    let least = reach * reach;
+    for (let i = 0; i < page.n; i++) {
+      const d = (pixels[2 * i] - px) ** 2 + (pixels[2 * i + 1] - py) ** 2;
+      if (d < least) [best, least] = [i, d];
+    }
+    return best;
+  }
+  function select(rows) {
+    state.selected = new Set(rows);
+    dom.count.textContent = state.selected.size ? `${state.selected.size} of ${page.n} rows selected` : "";
+    dom.export.disabled = state.selected.size === 0;
+    repaint("base");
+    return [...state.selected].sort((a, b) => a - b);
+  }
+  function lasso(line) {
+    const found = [];
+    for (let i = 0; i < page.n; i++) if (within([pixels[2 * i], pixels[2 * i + 1]], line)) found.push(i);
+    return select(found);
+  }
+  const exportCsv = () => csvOf(page, [...state.selected].sort((a, b) => a - b));
+
+  // ------------------------------------------------------------------------------------------------- wiring
+
+  const at = (event) => {
+    const box = dom.pointer.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  };
+  let drag = null;
+  dom.pointer.addEventListener("pointerdown", (event) => {
+    dom.pointer.setPointerCapture(event.pointerId);
+    drag = { from: at(event), last: at(event), moved: false };
+    state.lasso = state.tool === "lasso" ? [at(event)] : [];
+  });
+  dom.pointer.addEventListener("pointermove", (event) => {
+    const here = at(event);
+    if (drag) {
+      drag.moved ||= Math.hypot(here[0] - drag.from[0], here[1] - drag.from[1]) > 4;
+      if (state.tool === "lasso") state.lasso.push(here);
+      else if (drag.moved) {
+        view.x += here[0] - drag.last[0];
+        view.y += here[1] - drag.last[1];
+        repaint("base");
+      }
+      drag.last = here;
+      repaint("pointer");
+      return;
+    }
+    const place = view.toChart(here);
+    state.pointerHeight = place[1];
+    probe(chart.locate(place));
+  });
+  dom.pointer.addEventListener("pointerup", (event) => {
+    const ended = drag;
+    drag = null;
+    if (ended && !ended.moved) {
+      const row = nearestRow(...at(event), 14);
+      if (row === null && state.tool === "lasso") select([]);
+      choose(row);
+    } else if (ended && state.tool === "lasso") lasso(state.lasso);
+    state.lasso = [];
+    repaint("pointer");
+  });
+  dom.pointer.addEventListener("pointercancel", () => {
+    drag = null;
+    state.lasso = [];
+    repaint("pointer");
+  });
+  dom.pointer.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    view.zoomAt(...at(event), Math.exp(-0.0015 * event.deltaY));
+    repaint("base");
+  }, { passive: false });
+  const zoom = (factor) => {
+    view.zoomAt(view.width / 2, view.height / 2, factor);
+    repaint("base");
+  };
+  const step = (dx, dy) => {
+    const [x, y] = view.toPixel(state.place ?? view.toChart([view.width / 2, view.height / 2]));
+    const place = view.toChart([x + dx, y + dy]);
+    // Round a closed axis, and up to the edge of an open one.
+    for (const a of [0, 1]) if (!chart.periodic[a]) place[a] = Math.min(Math.max(place[a], chart.bounds[a]), chart.bounds[a + 2]);
+    state.pointerHeight = place[1];
+    probe(chart.locate(place));
+  };
+  const tool = (name) => {
+    state.tool = name;
+    for (const [key, button] of Object.entries(dom.tools)) button.setAttribute("aria-pressed", String(key === name));
+    dom.map.classList.toggle("pf-lassoing", name === "lasso");
+  };
+  const KEYS = {
+    ArrowLeft: () => step(-8, 0),
+    ArrowRight: () => step(8, 0),
+    ArrowUp: () => step(0, -8),
+    ArrowDown: () => step(0, 8),
+    Enter: () => state.place && choose(nearestRow(...view.toPixel(state.place), Infinity)),
+    "+": () => zoom(1.4),
+    "=": () => zoom(1.4),
+    "-": () => zoom(1 / 1.4),
+    0: () => (view.reset(), repaint("base")),
+    l: () => tool(state.tool === "lasso" ? "move" : "lasso"),
+    Escape: () => (select([]), choose(null)),
+  };
+  dom.pointer.addEventListener("keydown", (event) => {
+    if (!(event.key in KEYS) || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    KEYS[event.key]();
+  });
+  dom.tools.move.addEventListener("click", () => tool("move"));
+  dom.tools.lasso.addEventListener("click", () => tool("lasso"));
+  dom.nearer.addEventListener("click", () => zoom(1.4));
+  dom.farther.addEventListener("click", () => zoom(1 / 1.4));
+  dom.whole.addEventListener("click", () => KEYS[0]());
+  dom.colour.addEventListener("change", () => {
+    colouring = makeColouring(resolved(choices[Number(dom.colour.value)]));
+    repaint("base");
+  });
+  dom.shade.addEventListener("change", () => {
+    [state.shade, shade] = [dom.shade.value, null];
+    repaint("base");
+  });
+  dom.look.addEventListener("change", () => looked(dom.look.value));
+  dom.theme.addEventListener("click", () => {
+    root.dataset.theme = inkOf(root).dark ? "light" : "dark";
+    shade = null;
+    repaint("base");
+  });
+  dom.export.addEventListener("click", () => {
+    const link = element("a", { href: URL.createObjectURL(new Blob([exportCsv()], { type: "text/csv" })), download: "selected.csv" });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
+  for (const [name, input] of Object.entries(dom.axes)) input.addEventListener("input", () => sliced(name));
+  function sliced() {
+    const axes = [Number(dom.axes.x.value), Number(dom.axes.y.value)];
+    if (axes[0] === axes[1]) axes[1] = (axes[0] + 1) % page.latent.periodic.length;
+    dom.axes.y.value = axes[1];
+    Object.entries(dom.axes).forEach(([key, input]) => key.startsWith("at") && (slice.rest[Number(key.slice(2))] = Number(input.value)));
+    slice.axes = axes;
+    chart = makeChart(page.latent, slice);
+    Object.assign(view, { ...makeView(chart), width: view.width, height: view.height });
+    shade = places = null;
+    repaint("base");
+  }
+  function looked(name) {
+    state.view = name;
+    profile.view = VIEWS[name](page);
+    dom.profile.replaceChildren(profile.view.root);
+    if (state.place) probe(chart.locate(state.place));
+  }
+  new ResizeObserver(() => repaint("base")).observe(dom.map);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => ((shade = null), repaint("base")));
+  looked(state.view);
+  tool("move");
+  select([]);
+  probe(page.n ? latentOf(0) : chart.locate([(chart.bounds[0] + chart.bounds[2]) / 2, (chart.bounds[1] + chart.bounds[3]) / 2]));
+  const pixelOf = (row) => [pixels[2 * row], pixels[2 * row + 1]];
+  return { decode: (z) => Array.from(decode(z)), inside: (z) => inDomain(z), probe, choose, select, exportCsv, pixelOf, state, page };
+}

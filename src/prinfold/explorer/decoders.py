@@ -1,0 +1,166 @@
+"""What a page needs to evaluate a fitted surface by itself: the numbers of each kind of map.
+
+``DECODERS`` has a line for each kind of map; the page has a function of the same name that computes with them what
+``inverse_transform`` computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, log
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from prinfold._typing import FloatArray
+from prinfold.algorithms.basis import BoundGaussianBasis, BoundHarmonicBasis
+from prinfold.algorithms.process import BoundProcess
+from prinfold.algorithms.ridge_chart import RidgeChart
+from prinfold.algorithms.ridge_graph import RidgeGraph
+from prinfold.exceptions import UnsupportedInputError
+from prinfold.kernels.profiles import Gaussian
+from prinfold.latent import Branches, Cloud, LatentSpace, Lattice, Points, Sphere
+
+Spec = dict[str, Any]
+
+
+def decoder_of(model: Any) -> Spec:
+    """The map of a fitted model, in numbers."""
+    surface = None if hasattr(model, "columns_") else surface_of(model)  # levels and counts are not points
+    for kind, make in DECODERS.items():
+        if isinstance(surface, kind):
+            return make(surface, model)
+    raise UnsupportedInputError(
+        f"no page can evaluate the surface of a {type(model).__name__} yet; draw it with model.plot(X) instead"
+    )
+
+
+def surface_of(model: Any) -> Any:
+    """What carries the surface of a model."""
+    if hasattr(model, "basis_"):
+        return model.basis_.bind(model.latent_)
+    if hasattr(model, "flow_"):
+        return model.graph_ if model.flow_.dimension == 1 else model.chart_
+    return model.latent_
+
+
+def _gaussian_basis(basis: BoundGaussianBasis, model: Any) -> Spec:
+    n_bumps, weights = len(basis.centres), _weights(model)
+    return {
+        "kind": "radial",
+        "function": "gaussian",
+        "centres": basis.centres,
+        "width": basis.width,
+        "weights": weights[:n_bumps],
+        "slope": weights[n_bumps:-1] if basis.linear else None,
+        "bias": weights[-1] + _offset(model),
+    }
+
+
+def _process(basis: BoundProcess, model: Any) -> Spec:
+    n_pivots, weights = len(basis.pivots), _weights(model)
+    return {
+        "kind": "radial",
+        "function": basis.recipe.covariance,
+        "centres": basis.pivots,
+        "width": basis.length,
+        "weights": solve_triangular(basis.factor, weights[:n_pivots], trans="T", lower=True),
+        "slope": weights[n_pivots:-1] if basis.recipe.linear else None,
+        "bias": weights[-1] + _offset(model),
+    }
+
+
+def _harmonic_basis(basis: BoundHarmonicBasis, model: Any) -> Spec:
+    weights = _weights(model)
+    return {"kind": "harmonic", "weights": weights[:-1], "bias": weights[-1] + _offset(model)}
+
+
+def _kernel_regression(latent: Cloud, model: Any) -> Spec:
+    if getattr(model, "feature_kernel", None) is not None:
+        raise UnsupportedInputError(
+            "a surface in the space of a feature kernel has no points in data space for a page to show; fit without "
+            "feature_kernel, or draw the map with model.plot(X)"
+        )
+    return {"kind": "kernel", **_density(latent), "values": model.values_, "offset": model.offset_}
+
+
+def _graph(graph: RidgeGraph, model: Any) -> Spec:
+    if graph.globe is not None:
+        raise UnsupportedInputError(
+            "pages of ridges on a globe are not made yet; draw them with model.plot(X), or fit in flat coordinates"
+        )
+    latent, zero = graph.latent, np.zeros(graph.points.shape[1])
+    parts = ("low", latent.domain.low), ("high", latent.domain.high), ("steps", latent.steps)
+    counts = ("cells", latent.cells), ("first", latent.first), ("counts", latent.counts)
+    return {
+        "kind": "branches",
+        **{name: np.asarray(part, dtype=np.float64) for name, part in parts},
+        **{name: np.asarray(part, dtype=np.int32) for name, part in counts},
+        "points": graph.points,
+        "tangents": graph.tangents,
+        "offset": zero,
+    }
+
+
+def _chart(chart: RidgeChart, model: Any) -> Spec:
+    patches = chart.patches
+    return {
+        "kind": "patches",
+        "centres": patches.centres,
+        "coefficients": patches.coefficients,
+        "bandwidth": patches.bandwidth,
+        "offset": np.zeros(patches.coefficients.shape[2]),
+    }
+
+
+DECODERS: dict[type, Callable[[Any, Any], Spec]] = {
+    BoundGaussianBasis: _gaussian_basis,
+    BoundHarmonicBasis: _harmonic_basis,
+    BoundProcess: _process,
+    Cloud: _kernel_regression,
+    RidgeGraph: _graph,
+    RidgeChart: _chart,
+}
+"""Kinds of maps, and what a page needs to evaluate them."""
+
+
+def _weights(model: Any) -> FloatArray:
+    return np.asarray(model.weights_, dtype=np.float64)
+
+
+def _offset(model: Any) -> FloatArray:
+    return np.asarray(model.offset_, dtype=np.float64)
+
+
+# ----------------------------------------------------------------------------------------------------- latent spaces
+
+
+def latent_of(latent: LatentSpace) -> Spec:
+    """Which coordinates there are, and where they are valid."""
+    labels = list(latent.chart_labels)
+    if isinstance(latent, Sphere):
+        return {"kind": "sphere", "labels": labels}
+    if isinstance(latent, Branches):
+        low, high = latent.domain.low, latent.domain.high
+        return {"kind": "branches", "labels": labels, "periodic": [False], "low": low.tolist(), "high": high.tolist()}
+    domain: Any = latent.domain
+    found = {"labels": labels, "periodic": [bool(each) for each in domain.periodic]}
+    found |= {"low": [float(each) for each in domain.low], "high": [float(each) for each in domain.high]}
+    if isinstance(latent, Cloud):
+        density = _density(latent) | {"bandwidth": latent.bandwidth}
+        density["centres"] = latent.centres / latent.bandwidth
+        return {"kind": "region", **found, "density": density, "floor": log(latent.threshold)}
+    assert isinstance(latent, Lattice | Points)
+    return {"kind": "box", **found}
+
+
+def _density(latent: Cloud) -> Spec:
+    """Kernels at latent points; ``power`` is nil for a Gaussian."""
+    profile = latent.profile
+    return {
+        "centres": latent.centres,
+        "weight": latent.weight,
+        "power": 0 if isinstance(profile, Gaussian) else profile.power,
+        "reach": 1e300 if profile.reach == inf else float(profile.reach),
+    }

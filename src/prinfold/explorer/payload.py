@@ -1,0 +1,226 @@
+"""What a page shows, as plain numbers and words: rows, colours, the shading, and units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any, NamedTuple
+
+import narwhals.stable.v1 as nw
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.explorer.decoders import decoder_of, latent_of
+from prinfold.plot.data import log_factor
+from prinfold.plot.layouts import Plane, Ring, Strip, layout_of
+from prinfold.plot.subject import Fitted, check_values, group, lanes, numbers_of
+
+_FIELD = 120
+"""Cells of the shading along each axis."""
+
+_MOST_NUMBERS = 4_000_000
+"""Numbers of the table that a page holds; a larger table stays out of it, and only the map of its rows is shown."""
+
+_MANY_COLUMNS = 300
+"""Columns from which on they are a curve rather than a list, unless something else is said."""
+
+_STRAIGHT = 1e-8
+"""How far, relative to their size, steps before a model may be from straight and still be undone by the page."""
+
+
+class View(NamedTuple):
+    """How a row or a point of the surface is shown: as ``kind`` first, and as what else is ``offered``."""
+
+    kind: str
+    offered: list[str]
+    shape: list[int] | None
+    positions: list[float]
+
+
+def payload_of(
+    model: Any, X: Any, *, labels: Any, values: Any, names: Any, image_shape: Any, series: Any, title: str | None
+) -> dict[str, Any]:
+    """Everything on a page, with arrays as they are."""
+    fitted = Fitted.of(model)
+    columns = list(fitted.feature_names)
+    view = _view(image_shape, series, len(columns))
+    found = {
+        "title": title or f"{type(fitted.model).__name__} map",
+        "about": _about(fitted, X),
+        "columns": columns,
+        "latent": latent_of(fitted.latent),
+        "decoder": decoder_of(fitted.model),
+        "units": _units(fitted),
+        "field": _field(fitted),
+        "view": view._asdict(),
+    }
+    return found | _rows(fitted, X, labels, values, names, columns)
+
+
+def _about(fitted: Fitted, X: Any) -> str:
+    model = fitted.model
+    n = "" if X is None else f"{np.shape(X)[0]} rows of "
+    return f"{n}{len(fitted.feature_names)} columns on a {type(model).__name__}. {model.stop_reason_}"
+
+
+# -------------------------------------------------------------------------------------------------------------- rows
+
+
+def _rows(fitted: Fitted, X: Any, labels: Any, values: Any, names: Any, columns: list[str]) -> dict[str, Any]:
+    """Coordinates, classes, numbers and cells of the rows."""
+    if X is None:
+        if labels is not None or values is not None or names is not None:
+            raise InvalidParameterError("labels, values and names belong to rows; give X as well")
+        return _no_rows(fitted, len(columns))
+    Z, table = fitted.coordinates(X), numbers_of(X)
+    n, groups, notes = len(Z), None if labels is None else group(labels, len(Z)), []
+    low, high = (np.nan_to_num(each) for each in _extremes(table))
+    whole = table.size <= _MOST_NUMBERS
+    if not whole:
+        notes.append(
+            f"The table has {table.size} numbers, too many for a page: its rows are on the map, but their cells are "
+            "not shown beside the surface."
+        )
+    return {
+        "n": n,
+        "latentRows": Z,
+        "lanes": lanes(Z, groups).astype(np.float32) if Z.shape[1] == 1 else None,
+        "classes": _classes(groups, labels),
+        "values": [*_given_values(values, n), *_model_values(fitted, X)],
+        "rowNames": None if names is None else _row_names(names, n),
+        "table": _narrow(table) if whole else None,
+        "distances": None,
+        "low": low,
+        "high": high,
+        "least": float(low.min()),
+        "most": float(high.max()),
+        "levels": _levels(table),
+        "notes": notes,
+    }
+
+
+def _no_rows(fitted: Fitted, n_columns: int) -> dict[str, Any]:
+    """A page of the surface alone, whose own extent takes the place of the rows'."""
+    nodes = fitted.points(fitted.latent.nodes)
+    low, high = _extremes(nodes)
+    empty = np.empty((0, fitted.latent.n_columns))
+    words = {"classes": None, "rowNames": None, "table": None, "distances": None, "lanes": None}
+    ends = {"low": low, "high": high, "least": float(low.min()), "most": float(high.max()), "levels": _levels(nodes)}
+    return {"n": 0, "latentRows": empty, "values": [], "notes": [], **words, **ends}
+
+
+def _extremes(table: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(D,) least and most of each column, over the cells that are there."""
+    return np.fmin.reduce(table, axis=0), np.fmax.reduce(table, axis=0)
+
+
+def _levels(table: FloatArray) -> list[float]:
+    """Black and white of images: all levels but the most extreme per cent on either side, where they differ at all."""
+    finite = table[np.isfinite(table)]
+    low, high = (float(q) for q in np.quantile(finite[:: max(len(finite) // 200_000, 1)], [0.01, 0.99]))
+    return [low, high] if high > low else [low - 0.5, high + 0.5]
+
+
+def _narrow(table: FloatArray) -> FloatArray:
+    """In single precision where that loses nothing."""
+    with np.errstate(over="ignore"):
+        single = table.astype(np.float32)
+    return single if np.array_equal(single, table, equal_nan=True) else table
+
+
+def _classes(groups: Any, labels: Any) -> dict[str, Any] | None:
+    if groups is None:
+        return None
+    name = str(getattr(labels, "name", None) or "class")
+    return {"name": name, "names": list(groups.names), "index": groups.index.astype(np.int16)}
+
+
+def _given_values(values: Any, n: int) -> list[dict[str, Any]]:
+    """Numbers of the rows by name: a mapping, a frame, or one sequence."""
+    if values is None:
+        return []
+    if nw.dependencies.is_into_dataframe(values):
+        frame = nw.from_native(values, eager_only=True)
+        values = {name: frame[name].to_numpy() for name in frame.columns}
+    elif not isinstance(values, Mapping):
+        values = {str(getattr(values, "name", None) or "value"): values}
+    return [{"name": str(name), "values": check_values(each, n)} for name, each in values.items()]
+
+
+def _model_values(fitted: Fitted, X: Any) -> list[dict[str, Any]]:
+    """What the model itself has to say of each row."""
+    if not hasattr(fitted.model, "score_samples"):
+        return []
+    likelihood = np.asarray(fitted.model.score_samples(fitted.rows(X)), dtype=float)
+    return [{"name": "log-likelihood", "values": likelihood}]
+
+
+def _row_names(names: Any, n: int) -> list[str]:
+    found = [str(each) for each in names]
+    if len(found) != n:
+        raise InvalidDataError(f"names has {len(found)} entries for {n} rows; give one name per row")
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------- the surface
+
+
+def _field(fitted: Fitted) -> FloatArray | None:
+    """(r, c) log magnification over the chart, NaN where there is no surface; None where there is no plane to fill."""
+    layout = layout_of(fitted.latent)
+    if isinstance(layout, Ring):
+        middle = (np.arange(3 * _FIELD) + 0.5) / (3 * _FIELD)
+        return log_factor(fitted.model, (2 * np.pi * middle - np.pi)[:, None])[None]
+    if not isinstance(layout, Plane | Strip):
+        return None
+    low, high = np.atleast_1d(layout.low), np.atleast_1d(layout.high)
+    counts = (_FIELD, _FIELD) if isinstance(layout, Plane) else (3 * _FIELD,)
+    axes = [a + (np.arange(m) + 0.5) / m * (b - a) for a, b, m in zip(low, high, counts, strict=True)]
+    places = np.stack([each.ravel() for each in np.meshgrid(*axes)], axis=1)
+    Z = layout.invert(places) if isinstance(layout, Plane) and layout.invert is not None else places
+    return log_factor(fitted.model, Z).reshape(-1, counts[0])
+
+
+def _units(fitted: Fitted) -> dict[str, FloatArray] | None:
+    """How the steps before a model are undone: y·scale + shift, or y·matrix + shift.
+
+    The steps must be straight: what turns points of a simplex into the user's units is then known everywhere.
+    """
+    if fitted.before is None:
+        return None
+    D = fitted.model.n_features_in_
+    shift = fitted.back(np.zeros((1, D)))[0]
+    matrix = fitted.back(np.eye(D)) - shift
+    trial = np.random.default_rng(0).normal(size=(8, D))
+    undone = fitted.back(trial)
+    if not np.allclose(undone, trial @ matrix + shift, rtol=_STRAIGHT, atol=_STRAIGHT * np.abs(undone).max()):
+        raise InvalidParameterError(
+            "a step before the model is not straight (it bends the columns), which a page cannot undo; explore "
+            "pipeline[-1] with the rows pipeline[:-1].transform(X), or scale with StandardScaler"
+        )
+    if matrix.shape[0] == matrix.shape[1] and np.count_nonzero(matrix - np.diag(np.diag(matrix))) == 0:
+        return {"scale": np.diag(matrix).copy(), "shift": shift}
+    return {"matrix": matrix, "shift": shift}
+
+
+def _view(image_shape: Any, series: Any, n_columns: int) -> View:
+    """How rows are shown: as an image or a curve where that was asked for, else as bars."""
+    positions, first = np.arange(n_columns, dtype=float), "curve" if n_columns > _MANY_COLUMNS else "bars"
+    if series is not None and series is not False:
+        first = "curve"
+        positions = positions if series is True else np.asarray(series, dtype=float)
+        if positions.shape != (n_columns,) or not np.isfinite(positions).all():
+            raise InvalidParameterError(
+                f"series must be True, or a finite position for each of the {n_columns} columns; got shape "
+                f"{positions.shape}"
+            )
+    shape = None if image_shape is None else [int(each) for each in image_shape]
+    if shape is not None and not (len(shape) in {2, 3} and prod(shape) == n_columns and shape[2:] in ([], [1], [3])):
+        raise InvalidParameterError(
+            f"image_shape={image_shape!r} does not make an image of {n_columns} columns; give (rows, columns), or "
+            "(rows, columns, 3) for colours, whose product is the number of columns"
+        )
+    kind = "image" if shape is not None else first
+    others = [name for name in ("bars", "curve") if name != kind]
+    return View(kind, [kind, *others], shape, positions.tolist())

@@ -1,0 +1,330 @@
+"""The explorer: its page computes what the model computes, and shows, selects and saves the right rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, PowerTransformer, StandardScaler
+
+from prinfold import (
+    GTM,
+    KMM,
+    PPS,
+    UKR,
+    DensityRidge,
+    GaussianBasis,
+    GaussianProcess,
+    HarmonicBasis,
+    MixedGTM,
+    datasets,
+    explore,
+)
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+_PIPE = datasets.make_pipe_flow(120, rng=0).X
+_CURVE = datasets.make_half_circle(80, rng=0).X
+_RING = datasets.make_circle(80, rng=0).X
+_ROLL = datasets.make_swiss_roll(150, rng=0).X
+_SOME = _ROLL[:60]
+_FEW: dict[str, Any] = {"max_iter": 3, "tol": 0.0}
+
+MAPS: dict[str, tuple[Callable[[], Any], np.ndarray]] = {
+    "grid": (lambda: GTM(nodes=8, basis=4, **_FEW), _PIPE),
+    "no linear terms": (lambda: GTM(nodes=8, basis=GaussianBasis(4, linear=False), **_FEW), _PIPE),
+    "PPS": (lambda: PPS(nodes=8, basis=4, **_FEW), _PIPE),
+    "line": (lambda: GTM(latent="line", **_FEW), _CURVE),
+    "circle": (lambda: GTM(latent="circle", **_FEW), _RING),
+    "harmonics": (lambda: GTM(latent="circle", basis=HarmonicBasis(3), **_FEW), _RING),
+    "cylinder": (lambda: GTM(latent="cylinder", nodes=8, basis=4, **_FEW), _PIPE),
+    "torus": (lambda: GTM(latent="torus", nodes=8, basis=4, **_FEW), _PIPE),
+    "sphere": (lambda: GTM(latent="sphere", nodes=60, basis=12, **_FEW), datasets.make_sphere(100, rng=0).X),
+    "space": (lambda: GTM(3, nodes=4, basis=2, **_FEW), _PIPE),
+    "process": (lambda: GTM(nodes=8, basis=GaussianProcess(0.6, 0.5), **_FEW), _PIPE),
+    "Matérn": (lambda: GTM(nodes=8, basis=GaussianProcess(0.6, 0.5, covariance="matern32"), **_FEW), _PIPE),
+    "Matérn 5/2": (lambda: GTM(nodes=8, basis=GaussianProcess(0.6, 0.5, covariance="matern52"), **_FEW), _PIPE),
+    "UKR": (lambda: UKR(init="pca", **_FEW), _SOME),
+    "quartic": (lambda: UKR(init="pca", kernel="quartic", **_FEW), _SOME),
+    "curve": (lambda: UKR(1, init="pca", **_FEW), _CURVE),
+    "KMM": (lambda: KMM(**_FEW), _SOME),
+    "ridge": (lambda: DensityRidge(bandwidth=0.2), _CURVE),
+    "sheet": (lambda: DensityRidge(2, bandwidth=2.0), _ROLL),
+    "scaled": (lambda: make_pipeline(StandardScaler(), GTM(nodes=8, basis=4, **_FEW)), 10.0 + 5.0 * _PIPE),
+    "rotated": (lambda: make_pipeline(PCA(4, whiten=True), GTM(nodes=8, basis=4, **_FEW)), _PIPE),
+}
+
+
+def decoded(model: Any, Z: np.ndarray) -> np.ndarray:
+    """Points of the surface in the units of the table."""
+    steps = getattr(model, "steps", None)
+    if steps is None:
+        return np.asarray(model.inverse_transform(Z))
+    return np.asarray(model[:-1].inverse_transform(model[-1].inverse_transform(Z)))
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_the_page_computes_the_surface(name: str, open_page: Callable[..., Any]) -> None:
+    make, X = MAPS[name]
+    model = make().fit(X)
+    estimator = model[-1] if hasattr(model, "steps") else model
+    Z = np.asarray(model.transform(X), dtype=float)[:25]
+    # Between rows too, as far as there is a surface.
+    between = estimator.latent_.domain.retract((Z[1:] + Z[:-1]) / 2)
+    Z = np.concatenate([Z, between[estimator.latent_.domain.contains(between)]])
+    tab = open_page(explore(model, X, path=None))
+    found = np.array(tab.evaluate("zs => zs.map(z => window.prinfold.decode(z))", Z.tolist()))
+    wanted = decoded(model, Z)
+    np.testing.assert_allclose(found, wanted, atol=1e-9 * np.abs(wanted).max())
+    assert tab.evaluate("zs => zs.every(z => window.prinfold.inside(z))", Z.tolist())
+
+
+def test_outside_the_latent_domain_there_is_no_surface(open_page: Callable[..., Any]) -> None:
+    make, X = MAPS["UKR"]
+    model = make().fit(X)
+    box = model.latent_.domain
+    Z = np.random.default_rng(0).uniform(box.low, box.high, (200, 2))
+    height = box.height(Z)
+    Z = Z[np.abs(height) > 1e-3]
+    assert 0 < box.contains(Z).sum() < len(Z)
+    tab = open_page(explore(model, X, path=None))
+    inside = tab.evaluate("zs => zs.map(z => window.prinfold.inside(z))", Z.tolist())
+    assert inside == box.contains(Z).tolist()
+    outside = Z[~box.contains(Z)][0].tolist()
+    assert tab.evaluate("z => window.prinfold.probe(z)", outside) is None
+    assert "no surface" in tab.locator(".pf-place").inner_text()
+
+
+@pytest.fixture(scope="module")
+def pipe() -> tuple[GTM, Any]:
+    data = datasets.make_pipe_flow(120, rng=0)
+    return GTM(nodes=8, basis=4, **_FEW).fit(data.X), data
+
+
+def test_hovering_shows_the_numbers_of_inverse_transform(pipe: tuple[GTM, Any], open_page: Callable[..., Any]) -> None:
+    model, data = pipe
+    tab = open_page(explore(model, data.X, path=None))
+    box = tab.locator(".pf-map").bounding_box()
+    tab.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 0.35 * box["height"])
+    words = tab.locator(".pf-place").inner_text()
+    shown = [float(each) for each in re.search(r"\((.*)\)", words).group(1).split(",")]  # type: ignore[union-attr]
+    values = [float(each) for each in tab.locator(".pf-value:not(.pf-beside)").all_inner_texts()]
+    np.testing.assert_allclose(values, model.inverse_transform([shown])[0], rtol=5e-3, atol=2e-3)
+
+
+def test_a_click_shows_a_row_beside_the_surface(pipe: tuple[GTM, Any], open_page: Callable[..., Any]) -> None:
+    model, data = pipe
+    names = [f"sample {i}" for i in range(len(data.X))]
+    tab = open_page(explore(model, data.X, path=None, labels=data.names, names=names))
+    tab.wait_for_function("window.prinfold.pixelOf(0)[0] > 0")
+    pixels = np.array([tab.evaluate("row => window.prinfold.pixelOf(row)", row) for row in range(len(data.X))])
+    gap = np.linalg.norm(pixels[:, None] - pixels[None], axis=2) + 1e9 * np.eye(len(pixels))
+    row = int(np.argmax(gap.min(axis=1)))  # the loneliest, so that the click is not about another
+    box = tab.locator(".pf-map").bounding_box()
+    tab.mouse.click(box["x"] + pixels[row, 0], box["y"] + pixels[row, 1])
+    assert f"beside row sample {row} ({data.names[row]})" in tab.locator(".pf-place").inner_text()
+    beside = [float(each) for each in tab.locator(".pf-beside").all_inner_texts()]
+    np.testing.assert_allclose(beside, data.X[row], rtol=1e-3, atol=1e-3)
+    surface = [float(each) for each in tab.locator(".pf-value:not(.pf-beside)").all_inner_texts()]
+    np.testing.assert_allclose(surface, model.reconstruct(data.X[[row]])[0], rtol=1e-3, atol=1e-3)
+
+
+def test_a_lasso_selects_and_saves_the_right_rows(pipe: tuple[GTM, Any], open_page: Callable[..., Any]) -> None:
+    model, data = pipe
+    tab = open_page(explore(model, data.X, path=None, labels=data.names, values={"a, b": np.arange(120.0)}))
+    tab.wait_for_function("window.prinfold.pixelOf(0)[0] > 0")
+    pixels = np.array([tab.evaluate("row => window.prinfold.pixelOf(row)", row) for row in range(len(data.X))])
+    box = tab.locator(".pf-map").bounding_box()
+    left, right, top, bottom = 0.1 * box["width"], 0.55 * box["width"], 0.05 * box["height"], 0.6 * box["height"]
+    tab.get_by_role("button", name="Lasso").click()
+    corners = [(left, top), (right, top), (right, bottom), (left, bottom)]
+    tab.mouse.move(box["x"] + left, box["y"] + top)
+    tab.mouse.down()
+    for x, y in [*corners[1:], corners[0]]:
+        tab.mouse.move(box["x"] + x, box["y"] + y, steps=5)
+    tab.mouse.up()
+    x, y = pixels.T
+    wanted = np.flatnonzero((x > left) & (x < right) & (y > top) & (y < bottom))
+    assert 0 < len(wanted) < 120
+    with tab.expect_download() as download:
+        tab.get_by_role("button", name="Export CSV").click()
+    rows = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text(encoding="utf-8"))))
+    assert [int(row["row"]) for row in rows] == wanted.tolist()
+    assert [row["class"] for row in rows] == [data.names[i] for i in wanted]
+    assert [float(row["a, b"]) for row in rows] == wanted.astype(float).tolist()
+    saved = np.array([[float(row[f"column {j + 1}"]) for j in range(12)] for row in rows])
+    np.testing.assert_array_equal(saved, data.X[wanted])  # to the last bit
+    assert f"{len(wanted)} of 120 rows selected" in tab.locator(".pf-count").inner_text()
+
+
+def test_by_keyboard_alone(pipe: tuple[GTM, Any], open_page: Callable[..., Any]) -> None:
+    model, data = pipe
+    tab = open_page(explore(model, data.X, path=None))
+    tab.locator(".pf-map canvas").last.focus()
+    before = tab.locator(".pf-place").inner_text()
+    for key in ("ArrowRight", "ArrowRight", "ArrowUp", "+", "-"):
+        tab.keyboard.press(key)
+    assert tab.locator(".pf-place").inner_text() != before
+    tab.keyboard.press("Enter")
+    assert "beside row" in tab.locator(".pf-place").inner_text()
+    for _ in range(100):  # the edge of the map is where it ends
+        tab.keyboard.press("ArrowUp")
+    assert ", 1)" in tab.locator(".pf-place").inner_text()
+    tab.keyboard.press("Escape")
+    assert "beside row" not in tab.locator(".pf-place").inner_text()
+
+
+def test_every_colour_and_shade_can_be_drawn(pipe: tuple[GTM, Any], open_page: Callable[..., Any]) -> None:
+    model, data = pipe
+    X = data.X.copy()
+    X[0, 0] = np.nan
+    tab = open_page(explore(model, X, path=None, labels=data.names), color_scheme="dark")
+    for label in ("Colour by", "Shade by", "Show as"):
+        control = tab.get_by_label(label)
+        for value in control.locator("option").evaluate_all("all => all.map(each => each.value)"):
+            control.select_option(value)
+    tab.get_by_title("light or dark").click()
+    assert tab.locator("#prinfold").get_attribute("data-theme") == "light"
+
+
+def test_a_narrow_window_needs_no_scrolling_sideways(pipe: tuple[GTM, Any], open_page: Callable[..., Any]) -> None:
+    model, data = pipe
+    tab = open_page(explore(model, data.X, path=None, labels=data.names), viewport={"width": 380, "height": 800})
+    assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_slices_of_a_larger_space(open_page: Callable[..., Any]) -> None:
+    make, X = MAPS["space"]
+    model = make().fit(X)
+    tab = open_page(explore(model, X, path=None))
+    tab.get_by_label("Up").select_option("2")
+    tab.get_by_label("latent 2 at").fill("0.5")
+    box = tab.locator(".pf-map").bounding_box()
+    tab.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.5 * box["height"])
+    assert re.search(r"\([^,]+, 0\.5, [^,]+\)", tab.locator(".pf-place").inner_text())
+
+
+def test_images(open_page: Callable[..., Any]) -> None:
+    digits = datasets.load_digits()
+    model = GTM(nodes=6, basis=3, **_FEW).fit(digits.X)
+    tab = open_page(explore(model, digits.X[:50], path=None, image_shape=(8, 8)))
+    tab.evaluate("window.prinfold.choose(3)")
+    sizes = tab.locator(".pf-image").evaluate_all("all => all.map(each => [each.width, each.height])")
+    assert sizes == [[8, 8], [8, 8]]
+    image = "c => Array.from(c.getContext('2d').getImageData(0, 0, 8, 8).data).filter((_, i) => i % 4 === 0)"
+    drawn = np.array(tab.locator(".pf-image").last.evaluate(image))
+    assert np.corrcoef(drawn, digits.X[3])[0, 1] > 0.99
+
+
+def test_text_within_the_data_stays_text(open_page: Callable[..., Any]) -> None:
+    X = _PIPE[:20, :2]
+    model = GTM(nodes=4, basis=2, **_FEW).fit(X)
+    bad = "</script><script>window.hacked = 1</script><b>"
+    tab = open_page(explore(model, X, path=None, labels=[bad] * 10 + ["b"] * 10, names=[bad] * 20, title=bad))
+    tab.evaluate("window.prinfold.choose(1)")
+    assert tab.evaluate("window.hacked") is None
+    assert tab.locator("h1").inner_text() == bad
+    assert bad in tab.locator(".pf-place").inner_text()
+
+
+# ------------------------------------------------------------------------------------------------- without a browser
+
+
+def payload(page: Any) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="prinfold-data">(.*?)</script>', page.html, re.DOTALL)
+    assert found is not None
+    return dict(json.loads(found.group(1)))
+
+
+def test_the_file_is_written_and_stands_alone(pipe: tuple[GTM, Any], tmp_path: Path) -> None:
+    model, data = pipe
+    page = model.explore(data.X, tmp_path / "map.html")
+    assert (tmp_path / "map.html").read_text(encoding="utf-8") == page.html
+    assert re.findall(r"(?:src|href)\s*=\s*[\"'](?!data:)[^\"']*|https?://[^\s\"']+|@import", page.html) == []
+    assert "<iframe" in page._repr_html_()
+    assert repr(page).startswith("Page(at ")
+
+
+def test_without_rows_the_surface_stands_alone(pipe: tuple[GTM, Any]) -> None:
+    found = payload(explore(pipe[0], path=None))
+    assert found["n"] == 0
+    with pytest.raises(InvalidParameterError, match="belong to rows; give X"):
+        explore(pipe[0], labels=["a"], path=None)
+
+
+def test_a_table_too_large_for_a_page_stays_out_of_it(pipe: tuple[GTM, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    model, data = pipe
+    monkeypatch.setattr("prinfold.explorer.payload._MOST_NUMBERS", 100)
+    found = payload(explore(model, data.X, path=None))
+    assert found["table"] is None
+    assert "1440 numbers, too many for a page" in found["notes"][0]
+
+
+def test_single_precision_is_kept_where_it_loses_nothing(pipe: tuple[GTM, Any]) -> None:
+    model, data = pipe
+    assert payload(explore(model, data.X, path=None))["table"]["type"] == "f8"
+    assert payload(explore(model, data.X.astype(np.float32), path=None))["table"]["type"] == "f4"
+
+
+class _Opaque(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    def fit(self, X: Any, y: Any = None) -> _Opaque:
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X
+
+
+def test_what_cannot_be_shown_is_refused(pipe: tuple[GTM, Any]) -> None:
+    model, data = pipe
+    with pytest.raises(InvalidParameterError, match=r"image_shape=\(3, 5\) does not make an image of 12 columns"):
+        explore(model, data.X, path=None, image_shape=(3, 5))
+    with pytest.raises(InvalidParameterError, match="a finite position for each of the 12 columns"):
+        explore(model, data.X, path=None, series=[1.0, 2.0])
+    with pytest.raises(InvalidDataError, match="names has 2 entries for 120 rows"):
+        explore(model, data.X, path=None, names=["a", "b"])
+    with pytest.raises(InvalidDataError, match="values has shape"):
+        explore(model, data.X, path=None, values=[1.0])
+    bent = make_pipeline(PowerTransformer(), GTM(nodes=6, basis=3, **_FEW)).fit(data.X)
+    with pytest.raises(InvalidParameterError, match="not straight"):
+        explore(bent, data.X, path=None)
+    opaque = make_pipeline(_Opaque(), GTM(nodes=6, basis=3, **_FEW)).fit(data.X)
+    with pytest.raises(InvalidParameterError, match="cannot be undone"):
+        explore(opaque, data.X, path=None)
+    feature = UKR(init="pca", feature_kernel="rbf", **_FEW).fit(_ROLL[:60])
+    with pytest.raises(UnsupportedInputError, match="feature kernel"):
+        explore(feature, path=None)
+
+
+def test_steps_without_effect_are_allowed(pipe: tuple[GTM, Any]) -> None:
+    plain = make_pipeline(FunctionTransformer(check_inverse=False), GTM(nodes=6, basis=3, **_FEW)).fit(_PIPE)
+    assert payload(explore(plain, _PIPE, path=None))["units"] is not None
+
+
+def test_no_drawing_library_is_needed() -> None:
+    code = (
+        "import sys, numpy as np; sys.modules['matplotlib'] = None\n"
+        "import prinfold; X = np.random.default_rng(0).normal(size=(30, 3))\n"
+        "print(prinfold.explore(prinfold.GTM(nodes=4, basis=2, tol=0, max_iter=2).fit(X), X, None))"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Page(in memory")
+
+
+def test_mixed_columns_are_refused_in_words() -> None:
+    model = MixedGTM(nodes=4, basis=2, **_FEW).fit(np.random.default_rng(0).normal(size=(40, 3)))
+    with pytest.raises(UnsupportedInputError, match="MixedGTM"):
+        explore(model, path=None)
