@@ -6,6 +6,8 @@ import inspect
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
+from scipy.special import i0, i1
 
 from prinfold import datasets
 from prinfold.exceptions import InvalidParameterError
@@ -112,6 +114,34 @@ def test_two_gaussians_have_the_stated_entropy() -> None:
     assert abs(np.mean(data.labels) - 0.5) < 4 * 0.5 / np.sqrt(20000)
 
 
+def test_an_uneven_circle_has_the_density_of_von_mises() -> None:
+    """The mean of cos φ under exp(κ cos φ) is the ratio of Bessel functions I₁(κ) / I₀(κ)."""
+    angle = datasets.make_circle(4000, concentration=1.5, rng=0).latent[:, 0]
+    wanted = i1(1.5) / i0(1.5)
+    assert abs(np.cos(angle).mean() - wanted) < 4 * np.cos(angle).std() / np.sqrt(4000)
+
+
+def test_a_trefoil_crosses_itself_in_every_plane_but_not_in_space() -> None:
+    knot = datasets.make_knot(400, noise=0.0, sampling="grid")
+    gap = np.abs(knot.latent - knot.latent.T)
+    far = np.minimum(gap, 2 * np.pi - gap) > 0.5
+    assert cdist(knot.X, knot.X)[far].min() > 0.5
+    for angle in np.linspace(0.0, np.pi, 7):
+        flat = knot.X @ [[np.cos(angle), 0.0], [0.0, 1.0], [np.sin(angle), 0.0]]
+        assert cdist(flat, flat)[far].min() < 0.02
+
+
+def test_closed_curves_differ_by_seed_and_are_about_a_unit_from_the_middle() -> None:
+    size = [np.linalg.norm(datasets.make_closed_curve(rng=seed).clean, axis=1) for seed in range(20)]
+    assert np.mean(np.square(size)) == pytest.approx(1.0, rel=0.15)
+
+
+def test_a_function_may_choose_the_latent_coordinates() -> None:
+    surface = datasets.make_circle(5, rng=0).surface
+    data = datasets.simulate(surface, 4, 0.0, "normal", 0, sampling=lambda n, rng: np.arange(n)[:, None] / 2)
+    np.testing.assert_array_equal(data.latent[:, 0], [0.0, 0.5, 1.0, 1.5])
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -127,7 +157,15 @@ def test_two_gaussians_have_the_stated_entropy() -> None:
         (lambda: datasets.make_torus(n_features=2), "n_features must be at least 3; got 2"),
         (lambda: datasets.make_torus(radii=(0.4, 0.4)), "needs radii R > r"),
         (lambda: datasets.make_sphere(radius=-1.0), "radius must be positive and finite; got -1"),
+        (lambda: datasets.make_sphere(radius=(1.0, 2.0)), "radius must be one number or three; got"),
+        (lambda: datasets.make_sphere(radius=(1.0, 2.0, 0.0)), "radius must be positive and finite; got 0"),
         (lambda: datasets.make_circle(radius=0.0), "radius must be positive"),
+        (lambda: datasets.make_circle(concentration=-1.0), "concentration must be finite and at least 0; got -1"),
+        (lambda: datasets.make_cylinder(height=0.0), "height must be positive and finite; got 0"),
+        (lambda: datasets.make_knot(windings=(2, 4)), r"without a common divisor; got .* windings=\(2, 4\)"),
+        (lambda: datasets.make_knot(radii=(0.5, 0.5)), r"needs radii R > r .* got radii=\(0.5, 0.5\)"),
+        (lambda: datasets.make_knot(n_features=2), "n_features must be at least 3; got 2"),
+        (lambda: datasets.make_closed_curve(n_features=1), "needs two columns and one harmonic at least; got 1 and 4"),
         (lambda: datasets.make_half_circle(radius=np.inf), "radius must be positive and finite"),
         (lambda: datasets.make_zigzag(n_teeth=0), "n_teeth must be positive"),
         (lambda: datasets.make_epitrochoid(rolling=0.0), "rolling must be positive"),

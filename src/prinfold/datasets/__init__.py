@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from prinfold.datasets.closed import make_sphere, make_torus
+from prinfold.datasets.closed import make_cylinder, make_sphere, make_torus
+from prinfold.datasets.closed_curves import make_closed_curve, make_knot
 from prinfold.datasets.clouds import make_two_gaussians
 from prinfold.datasets.curves import (
     make_circle,
@@ -54,9 +55,12 @@ __all__ = [
     "load_oil_flow",
     "load_usps_twos",
     "make_circle",
+    "make_closed_curve",
     "make_corkscrew",
+    "make_cylinder",
     "make_epitrochoid",
     "make_half_circle",
+    "make_knot",
     "make_pipe_flow",
     "make_poses",
     "make_ridge",

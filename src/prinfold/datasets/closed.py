@@ -17,14 +17,15 @@ def make_sphere(
     noise_kind: str = "normal",
     rng: Rng = None,
     *,
-    radius: float = 1.0,
+    radius: float | tuple[float, float, float] = 1.0,
     n_features: int | None = None,
     sampling: str = "parameter",
 ) -> Dataset:
     """A sphere r u, u a unit vector in 3-D; the distance of x to it is ``|‖x‖ − r|``.
 
-    ``n_features`` above 3 puts it isometrically into more dimensions by a random rotation drawn from ``rng``;
-    ``None`` leaves it where it is. Latent coordinates are unit vectors, uniform over the sphere.
+    Three radii make an ellipsoid (a u₁, b u₂, c u₃): a sphere squashed or drawn out, on which rows uniform in u are
+    not uniform by area. ``n_features`` above 3 puts it isometrically into more dimensions by a random rotation drawn
+    from ``rng``; ``None`` leaves it where it is. Latent coordinates are unit vectors, uniform over the sphere.
 
     Parameters
     ----------
@@ -36,8 +37,8 @@ def make_sphere(
         Noise along the normals only, or the same in every column.
     rng : int or numpy.random.Generator, optional
         Seed.
-    radius : float, default=1.0
-        Radius.
+    radius : float or (float, float, float), default=1.0
+        Radius, or the half-axes of an ellipsoid.
     n_features : int, optional
         Columns, if more than the surface needs by itself.
     sampling : {"parameter", "area", "grid"}, default="parameter"
@@ -48,14 +49,18 @@ def make_sphere(
     Dataset
         ``latent`` is the unit vector u.
     """
-    positive(radius=radius)
-    domain = UnitSphere()
+    try:
+        radii = np.broadcast_to(np.asarray(radius, dtype=float), (3,))
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(f"radius must be one number or three; got {radius!r}.") from error
+    positive(radius=float(radii.min()), largest_radius=float(radii.max()))
+    domain, is_round = UnitSphere(), bool((radii == radii[0]).all())
     surface = TrueSurface(
-        "sphere",
-        lambda U: radius * U,
-        lambda U: np.broadcast_to(radius * np.eye(3), (len(U), 3, 3)),
+        "sphere" if is_round else "ellipsoid",
+        lambda U: U * radii,
+        lambda U: np.broadcast_to(np.diag(radii), (len(U), 3, 3)),
         domain,
-        domain.retract,
+        domain.retract if is_round else None,
         resolution=32,
     )
     generator = np.random.default_rng(rng)
@@ -107,6 +112,66 @@ def make_torus(
     """
     positive(R=radii[0], r=radii[1])
     surface = option(TORI, "kind", kind)(*radii)
+    generator = np.random.default_rng(rng)
+    surface = _rotated(surface, n_features, generator)
+    return simulate(surface, n_samples, noise, noise_kind, generator, sampling=sampling)
+
+
+def make_cylinder(
+    n_samples: int = 500,
+    noise: float = 0.05,
+    noise_kind: str = "normal",
+    rng: Rng = None,
+    *,
+    radius: float = 1.0,
+    height: float = 2.0,
+    n_features: int | None = None,
+    sampling: str = "parameter",
+) -> Dataset:
+    """A cylinder (r cos φ, r sin φ, h z/2), open at its ends z = ±1; distances are in closed form.
+
+    ``n_features`` above 3 puts it isometrically into more dimensions by a random rotation drawn from ``rng``; ``None``
+    leaves it where it is.
+
+    Parameters
+    ----------
+    n_samples : int, default=500
+        Rows.
+    noise : float, default=0.05
+        Standard deviation of the noise.
+    noise_kind : {"normal", "isotropic"}, default="normal"
+        Noise along the normals only, or the same in every column.
+    rng : int or numpy.random.Generator, optional
+        Seed.
+    radius : float, default=1.0
+        Radius r.
+    height : float, default=2.0
+        Distance h between the ends.
+    n_features : int, optional
+        Columns, if more than the surface needs by itself.
+    sampling : {"parameter", "area", "grid"}, default="parameter"
+        Uniform in the parameter, uniform by area, or a regular grid of the parameter.
+
+    Returns
+    -------
+    Dataset
+        ``latent`` is (φ, z).
+    """
+    positive(radius=radius, height=height)
+
+    def point(U: FloatArray) -> FloatArray:
+        return np.stack([radius * np.cos(U[:, 0]), radius * np.sin(U[:, 0]), 0.5 * height * U[:, 1]], axis=1)
+
+    def jacobian(U: FloatArray) -> FloatArray:
+        a, zero = U[:, 0], np.zeros(len(U))
+        return columns((-radius * np.sin(a), radius * np.cos(a), zero), (zero, zero, np.full(len(U), 0.5 * height)))
+
+    domain = Box.of((0.0, 2.0 * np.pi), (-1.0, 1.0), periodic=(True, False))
+
+    def foot(X: FloatArray) -> FloatArray:
+        return domain.retract(np.stack([np.arctan2(X[:, 1], X[:, 0]), 2.0 * X[:, 2] / height], axis=1))
+
+    surface = TrueSurface("cylinder", point, jacobian, domain, foot)
     generator = np.random.default_rng(rng)
     surface = _rotated(surface, n_features, generator)
     return simulate(surface, n_samples, noise, noise_kind, generator, sampling=sampling)

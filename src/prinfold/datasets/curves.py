@@ -81,9 +81,13 @@ def make_circle(
     rng: Rng = None,
     *,
     radius: float = 1.0,
+    concentration: float = 0.0,
     sampling: str = "parameter",
 ) -> Dataset:
     """A full circle r (cos φ, sin φ); the distance of x to it is ``|‖x‖ − r|``.
+
+    With ``concentration`` κ above 0 rows are spread unevenly, with density ∝ exp(κ cos φ) (von Mises): e^2κ times as
+    many at φ = 0 as opposite.
 
     Parameters
     ----------
@@ -97,6 +101,8 @@ def make_circle(
         Seed.
     radius : float, default=1.0
         Radius.
+    concentration : float, default=0.0
+        How unevenly rows are spread; above 0 it takes the place of ``sampling``.
     sampling : {"parameter", "area", "grid"}, default="parameter"
         Uniform in the parameter, uniform by length, or a regular grid of the parameter.
 
@@ -106,6 +112,8 @@ def make_circle(
         ``latent`` is the angle φ in radians.
     """
     positive(radius=radius)
+    if not 0.0 <= concentration < np.inf:
+        raise InvalidParameterError(f"concentration must be finite and at least 0; got {concentration}.")
     surface = TrueSurface(
         "circle",
         lambda U: radius * _unit(U),
@@ -113,7 +121,13 @@ def make_circle(
         Box.of((0.0, 2.0 * np.pi), periodic=(True,)),
         lambda X: np.mod(np.arctan2(X[:, 1:], X[:, :1]), 2.0 * np.pi),
     )
-    return simulate(surface, n_samples, noise, noise_kind, rng, sampling=sampling, description="circle")
+    if not concentration:
+        return simulate(surface, n_samples, noise, noise_kind, rng, sampling=sampling, description="circle")
+
+    def uneven(n: int, generator: np.random.Generator) -> FloatArray:
+        return np.mod(generator.vonmises(0.0, concentration, size=(n, 1)), 2.0 * np.pi)
+
+    return simulate(surface, n_samples, noise, noise_kind, rng, sampling=uneven, description="uneven circle")
 
 
 def make_half_circle(

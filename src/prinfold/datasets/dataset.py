@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.datasets.surface import TrueSurface, option
+from prinfold.datasets.surface import Sampler, TrueSurface, option
 from prinfold.exceptions import InvalidParameterError
 
 StrArray: TypeAlias = np.ndarray[tuple[int], np.dtype[np.str_]]
@@ -92,7 +92,7 @@ def simulate(
     noise_kind: str,
     rng: Rng,
     *,
-    sampling: str = "parameter",
+    sampling: str | Sampler = "parameter",
     description: str = "",
 ) -> Dataset:
     """Sample a surface and add noise: rows x = s(u) + ε.
@@ -111,8 +111,9 @@ def simulate(
         curvature; ``"isotropic"`` puts N(0, σ²) in every column, which biases it at bends.
     rng : int, numpy.random.Generator or None
         Seed; the same seed gives the same rows.
-    sampling : {"parameter", "area", "grid"}, default="parameter"
-        Uniform in the parameter, uniform by arc length or area, or a regular grid of the parameter.
+    sampling : {"parameter", "area", "grid"} or callable, default="parameter"
+        Uniform in the parameter, uniform by arc length or area, or a regular grid of the parameter; a function of the
+        number of rows and the generator returns latent coordinates (n, Q) of its own choice.
     description : str, default=""
         What to call the result; empty takes the name of the surface.
 

@@ -20,6 +20,7 @@ from prinfold.geometry.domain import Box, UnitSphere
 from prinfold.geometry.projection import nearest_on_surface
 
 Map: TypeAlias = Callable[[FloatArray], FloatArray]
+Sampler: TypeAlias = Callable[[int, np.random.Generator], FloatArray]
 T = TypeVar("T")
 
 
@@ -94,13 +95,16 @@ class TrueSurface:
         """(n,) Euclidean distances min_u ‖x − s(u)‖."""
         return np.asarray(np.linalg.norm(self._checked(X) - self.project(X), axis=1))
 
-    def sample_latent(self, n: int, rng: np.random.Generator, sampling: str = "parameter") -> FloatArray:
+    def sample_latent(self, n: int, rng: np.random.Generator, sampling: str | Sampler = "parameter") -> FloatArray:
         """Choose n latent coordinates.
 
         ``"parameter"`` is uniform in the parameter; ``"area"`` uniform by arc length or area, accepting
         a uniform draw with probability proportional to the area element (its upper bound is taken over a
-        mesh, with a tenth to spare); ``"grid"`` is a regular grid, ends included, without chance.
+        mesh, with a tenth to spare); ``"grid"`` is a regular grid, ends included, without chance. A function of n and
+        rng returns whatever it likes.
         """
+        if not isinstance(sampling, str):
+            return sampling(n, rng)
         return option(SAMPLINGS, "sampling", sampling)(self, n, rng)
 
     def embedded(self, frame: FloatArray) -> TrueSurface:

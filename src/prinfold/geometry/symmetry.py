@@ -1,0 +1,137 @@
+"""Latent coordinates compared up to what a latent space cannot know: turns, reflections, swapped axes.
+
+A model of a circle has no way to tell where the circle begins or which way it runs, one of a sphere none to tell up
+from down. Coordinates that were found and those that generated the data are therefore compared after the symmetry
+that brings them nearest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations, product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.geometry.domain import Box, UnitSphere
+
+_MOST_SHEARED = 2
+"""Angles up to which all integer matrices with entries −1, 0 and 1 are tried: there are 40 for two, 6960 for three."""
+
+
+class Alignment(NamedTuple):
+    """Coordinates moved by a symmetry of their space, and how far they still are from the truth.
+
+    Parameters
+    ----------
+    coordinates : array of shape (n, Q)
+        ``Z @ turn.T + shift``, brought back to the domain.
+    distance : array of shape (n,)
+        Along the space, to the true coordinates: radians where all axes are angles, and on a sphere.
+    turn : array of shape (Q, Q)
+        Orthogonal on a sphere; elsewhere whole numbers with determinant ±1.
+    shift : array of shape (Q,)
+        What is added to angles; nil on a sphere, and on open axes but for those of a box not centred at 0.
+    """
+
+    coordinates: FloatArray
+    distance: FloatArray
+    turn: FloatArray
+    shift: FloatArray
+
+    @property
+    def degrees(self) -> FloatArray:
+        """(n,) the distances in degrees, which they are where the coordinates are angles or directions."""
+        return np.asarray(np.degrees(self.distance))
+
+
+def align(Z: FloatArray, truth: FloatArray, domain: Any) -> Alignment:
+    """Move latent coordinates by the symmetry of their space that brings them nearest to the true ones.
+
+    On a sphere that is the orthogonal matrix R that maximises Σᵢ uᵢᵀ R zᵢ (Procrustes). Angles z become A z + c: for
+    one angle A is ±1; for two it is any matrix of entries −1, 0 and 1 and determinant ±1, since a torus may be found
+    sheared as well as with its circles swapped; for more a permutation with signs. The shift c of an angle is the mean
+    direction of what is left, and A is taken that makes the mean resultants of what is left longest. Open axes may be
+    swapped and reversed, whichever makes the sum of squares least.
+
+    Parameters
+    ----------
+    Z, truth : array of shape (n, Q)
+        Coordinates that were found and those that generated the rows; angles in radians, of any period of 2π.
+    domain : Box or UnitSphere
+        Where the coordinates that were found live, such as ``model.latent_.domain``.
+
+    Returns
+    -------
+    Alignment
+        The coordinates after the symmetry, and their distances from the truth.
+    """
+    Z, truth = np.asarray(Z, dtype=float), np.asarray(truth, dtype=float)
+    if not isinstance(domain, Box | UnitSphere):
+        raise InvalidParameterError(
+            f"the symmetries of a {type(domain).__name__} are not known; give the domain of a lattice or a sphere"
+        )
+    if Z.shape != truth.shape or Z.ndim != 2 or Z.shape[1] != domain.n_columns or not len(Z):
+        raise InvalidDataError(
+            f"both sets of coordinates must be of shape (n, {domain.n_columns}), got {Z.shape} and {truth.shape}"
+        )
+    if not (np.isfinite(Z).all() and np.isfinite(truth).all()):
+        raise InvalidDataError("coordinates to be aligned must be finite")
+    return _aligned_on_sphere(Z, truth) if isinstance(domain, UnitSphere) else _aligned_in_box(Z, truth, domain)
+
+
+def _aligned_on_sphere(Z: FloatArray, truth: FloatArray) -> Alignment:
+    U, _, Vt = np.linalg.svd(truth.T @ Z)
+    turn = U @ Vt
+    moved = Z @ turn.T
+    # 2 atan2 of half-chord and half-sum: exact for near and for opposite points alike.
+    distance = 2.0 * np.arctan2(np.linalg.norm(moved - truth, axis=1), np.linalg.norm(moved + truth, axis=1))
+    return Alignment(moved, np.asarray(distance), turn, np.zeros(3))
+
+
+def _aligned_in_box(Z: FloatArray, truth: FloatArray, domain: Box) -> Alignment:
+    closed, n_axes = np.asarray(domain.periodic), domain.n_columns
+    turn, shift = np.zeros((n_axes, n_axes)), np.zeros(n_axes)
+    angles, open_axes = np.flatnonzero(closed), np.flatnonzero(~closed)
+    if len(angles):
+        unit = 2.0 * np.pi / (np.asarray(domain.high) - np.asarray(domain.low))[angles]
+        A, c = _best_angles(Z[:, angles] * unit, truth[:, angles] * unit)
+        turn[np.ix_(angles, angles)], shift[angles] = A * unit / unit[:, None], c / unit
+    if len(open_axes):
+        middle = 0.5 * (np.asarray(domain.low) + np.asarray(domain.high))[open_axes]
+        A = _best_signs(Z[:, open_axes] - middle, truth[:, open_axes] - middle)
+        turn[np.ix_(open_axes, open_axes)], shift[open_axes] = A, middle - A @ middle
+    moved = domain.retract(Z @ turn.T + shift)
+    return Alignment(moved, np.asarray(np.linalg.norm(domain.difference(moved, truth), axis=1)), turn, shift)
+
+
+def _best_angles(Z: FloatArray, truth: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The matrix A and the shift c with which A z + c is nearest to the true angles."""
+    candidates = _unimodular(Z.shape[1]) if Z.shape[1] <= _MOST_SHEARED else _signed_permutations(Z.shape[1])
+    best, longest = None, -1.0
+    for A in candidates:
+        resultant = np.exp(1j * (truth - Z @ A.T)).mean(axis=0)
+        length = float(np.abs(resultant).sum())
+        if length > longest + 1e-12:
+            best, longest = (A, np.angle(resultant)), length
+    assert best is not None
+    return best
+
+
+def _best_signs(Z: FloatArray, truth: FloatArray) -> FloatArray:
+    return min(_signed_permutations(Z.shape[1]), key=lambda A: float(np.square(truth - Z @ A.T).sum()))
+
+
+def _unimodular(n: int) -> Iterator[FloatArray]:
+    """Matrices with entries −1, 0, 1 and determinant ±1, those with the fewest entries first."""
+    every = (np.reshape(entries, (n, n)).astype(float) for entries in product((0, 1, -1), repeat=n * n))
+    kept = [A for A in every if abs(abs(np.linalg.det(A)) - 1.0) < 0.5]
+    return iter(sorted(kept, key=lambda A: np.abs(A).sum()))
+
+
+def _signed_permutations(n: int) -> Iterator[FloatArray]:
+    for order in permutations(range(n)):
+        for signs in product((1.0, -1.0), repeat=n):
+            yield np.eye(n)[list(order)] * np.asarray(signs)[:, None]
