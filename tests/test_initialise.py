@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.manifold import LocallyLinearEmbedding
 
-from prinfold import GTM, initialise
+from prinfold import GTM, datasets, initialise
 from prinfold._arrays import as_rows
 from prinfold.exceptions import InvalidDataError
-from prinfold.initialise import principal_axes, weighted_mean
+from prinfold.initialise import EMBEDDERS, principal_axes, weighted_mean
 from tests.properties.cases import cloud
 
 # Few iterations and hostile tables leave much to warn of, which is not the point here.
@@ -229,3 +229,11 @@ def test_locally_linear_weights_are_regularised_where_they_are_not_determined():
         X = rng.normal(size=(60, n_columns))
         expected = LocallyLinearEmbedding(n_components=2, n_neighbors=8, eigen_solver="dense", reg=reg).fit_transform(X)
         assert_array_equal(initialise.SPECTRAL["lle"].embed(X, 2, 8), expected)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_laplacian_graphs_hang_together(seed):
+    """Four real neighbours leave these knots in pieces, of which scikit-learn would warn."""
+    X = datasets.make_knot(500, rng=seed, n_features=10).X
+    for size in EMBEDDERS["laplacian"].sizes(X):
+        assert np.isfinite(EMBEDDERS["laplacian"].embed(X, 2, size)).all()

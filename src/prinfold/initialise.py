@@ -174,19 +174,25 @@ def spectral_placements(embedder: Embedder, rows: Rows, latent: LatentSpace, rng
 
     Rows are taken from the sorted unique rows, so that neither their order nor repeats matter.
     """
-    seen = _some_rows(rows, rng)
-    unique, index = np.unique(rows.block(seen), axis=0, return_inverse=True)
-    weight = np.bincount(index.ravel(), weights=rows.block_weight(seen), minlength=len(unique)).astype(float)
-    unique, weight = unique[weight > 0], weight[weight > 0]
-    if len(unique) > _SPECTRAL_ROWS:
-        chosen = np.sort(rng.choice(len(unique), _SPECTRAL_ROWS, replace=False))
-        unique, weight = unique[chosen], weight[chosen]
+    unique, weight = distinct_rows(rows, rng)
     n_embedded = latent.embed(latent.nodes[:1]).shape[1]
     if len(unique) < n_embedded + 2:
         raise InvalidDataError(
             f"init={embedder.name!r} needs at least {n_embedded + 2} different rows, got {len(unique)}; use init='pca'"
         )
     return [Placed(spread_over(latent, E), unique, weight) for E in embedder.embeddings(unique, n_embedded)]
+
+
+def distinct_rows(rows: Rows, rng: np.random.Generator, most: int = _SPECTRAL_ROWS) -> tuple[FloatArray, FloatArray]:
+    """At most so many different centred rows (m, D), sorted, and their weights (m,)."""
+    seen = _some_rows(rows, rng)
+    unique, index = np.unique(rows.block(seen), axis=0, return_inverse=True)
+    weight = np.bincount(index.ravel(), weights=rows.block_weight(seen), minlength=len(unique)).astype(float)
+    unique, weight = unique[weight > 0], weight[weight > 0]
+    if len(unique) > most:
+        chosen = np.sort(rng.choice(len(unique), most, replace=False))
+        unique, weight = unique[chosen], weight[chosen]
+    return unique, weight
 
 
 def _some_rows(rows: Rows, rng: np.random.Generator) -> Selection:
@@ -266,6 +272,14 @@ class SparingLLE(Embedder):
         return np.asarray(
             self.build(n_components, n_neighbors).set_params(reg=share).fit_transform(X), dtype=np.float64
         )
+
+
+@dataclass(frozen=True)
+class ConnectedLaplacian(Embedder):
+    """Laplacian eigenmaps; scikit-learn counts a row among its own neighbours, which may cost the graph a link."""
+
+    def embed(self, X: FloatArray, n_components: int, n_neighbors: int) -> FloatArray:
+        return super().embed(X, n_components, _connecting_neighbors(X, max(n_neighbors - 1, 1)) + 1)
 
 
 @dataclass(frozen=True)
@@ -363,7 +377,7 @@ def _laplacian(n_components: int, n_neighbors: int) -> Any:
 EMBEDDERS = {
     "isomap": Embedder("isomap", _isomap),
     "lle": Embedder("lle", _lle),
-    "laplacian": Embedder("laplacian", _laplacian),
+    "laplacian": ConnectedLaplacian("laplacian", _laplacian),
 }
 
 SPECTRAL: dict[str, Embedder | KernelPCA] = {**EMBEDDERS, "lle": SparingLLE("lle", _lle), "kernel_pca": KernelPCA()}

@@ -5,28 +5,33 @@ Each start is a function ``(model, rows, rng) → Parameters``; ``STARTS`` names
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from prinfold._arrays import Rows, blas_on_one_thread, filled
+from prinfold._arrays import Rows, as_rows, blas_on_one_thread, filled
 from prinfold._typing import FloatArray
-from prinfold.algorithms.gtm import GTMModel
+from prinfold.algorithms.cycle_placements import cycle_placements, has_angles
+from prinfold.algorithms.gtm import GTMModel, State, measure
 from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.noise import Parameters
+from prinfold.exceptions import DegenerateWarning, InvalidParameterError
 from prinfold.initialise import (
     EMBEDDERS,
     Axes,
     Embedder,
     Placed,
+    distinct_rows,
     principal_axes,
     principal_nodes,
     spectral_placements,
 )
 from prinfold.kernels.distances import nearest_squared_distance
+from prinfold.latent import LatentSpace, Lattice
 from prinfold.loops import StopReason, run_fixed_point
 
 Start = Callable[[GTMModel, Rows, np.random.Generator], Parameters]
@@ -47,6 +52,17 @@ _WARM_UP_ITERATIONS = 30
 _WARM_UP_RELAXATION = 1.8
 _WARM_UP_TOL = 0.01
 """Nats per row and iteration below which the coarse grid has done its work."""
+
+_TRIAL_ROWS = 1000
+_TRIAL_ITERATIONS = 30
+_TRIAL_TOL = 1e-3
+"""Rows, EM steps and nats per row and step with which starts are compared."""
+
+_MOST_TRIED = 2
+"""Ways round that are compared so."""
+
+_TIE = 0.01
+"""Nats per row below which one start is as good as another."""
 
 _TINY = 1e-300
 
@@ -110,6 +126,64 @@ def given_start(Z: FloatArray, model: GTMModel, rows: Rows, rng: np.random.Gener
     return _best_of([placed_start(model, Placed(Z[some], rows.block(some), weight[some]))])
 
 
+def cycle_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+    """Rows placed by the loops that persist in them, on spaces with angles; in the principal plane without loops."""
+    latent = model.surface.latent
+    if not has_angles(latent):
+        raise InvalidParameterError(
+            "init='cycles' finds angles, of which this latent space has none; use 'pca' or 'isomap', or a circle, "
+            "cylinder or torus"
+        )
+    fits = _cycle_fits(model, rows, rng)
+    if fits:
+        return _best_of(fits)
+    words = "the rows do not go round in as many loops as the latent space has; training begins from their principal "
+    warnings.warn(words + "plane. An open latent space may suit them better.", DegenerateWarning, stacklevel=2)
+    return pca_start(model, rows, rng)
+
+
+def _cycle_fits(model: GTMModel, rows: Rows, rng: np.random.Generator) -> list[Fit]:
+    with blas_on_one_thread():
+        placements = cycle_placements(cast(Lattice, model.surface.latent), *distinct_rows(rows, rng))
+    return [placed_start(model, placed) for placed in placements]
+
+
+def furthest_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+    """Of the principal plane, distances along the data and loops in them, the start that comes furthest.
+
+    How far one comes shows after a little training on some of the rows, which is kept. Ties go to the plane.
+    """
+    latent = model.surface.latent
+    plain = GTMModel(model.surface, IsotropicNoise(model.noise.floor), model.penalty)
+    unique, weight = distinct_rows(rows, rng, _TRIAL_ROWS)
+    some = as_rows(unique, None, weight, width=latent.n_nodes)
+    found = [pca_start(plain, rows, rng)]
+    if len(unique) > latent.embed(latent.nodes[:1]).shape[1] + 2:
+        found += [spectral_start(EMBEDDERS["isomap"], plain, some, rng), *_each(_cycle_fits(plain, some, rng))]
+    best, *others = (_trial(plain, some, parameters) for parameters in found)
+    for other in others:
+        if measure(plain, other)["objective"] > measure(plain, best)["objective"] + _TIE:
+            best = other
+    return model.noise.first(best.parameters.weights, best.parameters.precision)
+
+
+def _each(fits: list[Fit]) -> list[Parameters]:
+    return [fit.parameters for fit in sorted(fits, key=lambda fit: fit.error)[:_MOST_TRIED]]
+
+
+def _trial(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
+    outcome = run_fixed_point(
+        lambda: model.begin(rows, parameters),
+        lambda state: model.step(rows, state, _WARM_UP_RELAXATION),
+        model.measure,
+        max_iter=_TRIAL_ITERATIONS,
+        tol=_TRIAL_TOL,
+    )
+    if outcome.reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
+    return outcome.state  # type: ignore[no-any-return]
+
+
 class Fit(NamedTuple):
     """Parameters and the mean squared error per value with which they explain the rows placed."""
 
@@ -145,11 +219,18 @@ def _best_of(fits: list[Fit]) -> Parameters:
 
 
 STARTS: dict[str, Start] = {
+    "auto": furthest_start,
     "pca": pca_start,
+    "cycles": cycle_start,
     "random": random_start,
     "semi-random": semi_random_start,
     **{name: partial(spectral_start, embedder) for name, embedder in EMBEDDERS.items()},
 }
+
+
+def start_on(latent: LatentSpace, name: str) -> Start:
+    """The start of that name; ``"auto"`` has a choice to make only where some axis is an angle."""
+    return pca_start if name == "auto" and not has_angles(latent) else STARTS[name]
 
 
 def warmed_up(start: Start) -> Start:

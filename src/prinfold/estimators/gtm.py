@@ -67,9 +67,10 @@ class GTM(BandVerbs):
     trainer : str or trainer, default="batch"
         ``"batch"`` (EM over all rows), ``"incremental"`` (an M-step after every block of rows), or an object such as
         :class:`~prinfold.Incremental`.
-    init : str or array of shape (n, Q), default="pca"
-        ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, or latent
-        coordinates of the rows.
+    init : str or array of shape (n, Q), default="auto"
+        ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, for spaces with angles
+        ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is the
+        principal plane; on spaces with angles whichever comes furthest of it, of cycles and of Isomap.
     max_iter : int, default=200
         Most EM iterations.
     tol : float, default=1e-4
@@ -160,7 +161,7 @@ class GTM(BandVerbs):
         noise_floor: float = 1e-6,
         noise: Any = "isotropic",
         trainer: Any = "batch",
-        init: Any = "pca",
+        init: Any = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
         relaxation: float = 1.8,

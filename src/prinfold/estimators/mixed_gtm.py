@@ -96,9 +96,10 @@ class MixedGTM(MixedTables):
         Whether the penalty holds down the bias too. Not used with a basis object.
     noise_floor : float, default=1e-6
         Smallest noise variance of a Gaussian column, relative to its variance.
-    init : str or array of shape (n, Q), default="pca"
-        ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, or latent
-        coordinates of the rows.
+    init : str or array of shape (n, Q), default="auto"
+        ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, for spaces with angles
+        ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is the
+        principal plane; on spaces with angles whichever comes furthest of it, of cycles and of Isomap.
     max_iter : int, default=200
         Most EM iterations.
     tol : float, default=1e-4
@@ -194,7 +195,7 @@ class MixedGTM(MixedTables):
         prior_precision: float | None = None,
         penalise_bias: bool = False,
         noise_floor: float = 1e-6,
-        init: Any = "pca",
+        init: Any = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
         relaxation: float = 1.8,

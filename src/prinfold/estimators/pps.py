@@ -75,9 +75,10 @@ class PPS(TrainedFamily):
         Whether the penalty holds down the bias too. Not used with a basis object.
     noise_floor : float, default=1e-6
         Smallest noise variance, relative to the mean variance of a column.
-    init : str or array of shape (n, Q), default="pca"
-        ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, or latent
-        coordinates of the rows.
+    init : str or array of shape (n, Q), default="auto"
+        ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, for spaces with angles
+        ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is the
+        principal plane; on spaces with angles whichever comes furthest of it, of cycles and of Isomap.
     trainer : {"gtm", "gem", "paper"}, default="gtm"
         ``"gtm"`` begins with the GTM's M-step, which takes the noise for isotropic, and changes over to ``"gem"``
         once that step would lower the objective; ``"gem"`` is generalised EM with the true gradient throughout. Both
@@ -175,7 +176,7 @@ class PPS(TrainedFamily):
         prior_precision: float | None = None,
         penalise_bias: bool = False,
         noise_floor: float = 1e-6,
-        init: Any = "pca",
+        init: Any = "auto",
         trainer: str = "gtm",
         max_iter: int = 200,
         tol: float = 1e-4,

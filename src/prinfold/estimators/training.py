@@ -42,7 +42,7 @@ from prinfold.algorithms.noise_models import Spread, spread_of_model
 from prinfold.algorithms.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.algorithms.process import GaussianProcess
 from prinfold.algorithms.sizes import LATENTS, make_basis, make_latent
-from prinfold.algorithms.starts import STARTS, Start, given_start, in_units, warmed_up
+from prinfold.algorithms.starts import STARTS, Start, given_start, in_units, start_on, warmed_up
 from prinfold.algorithms.streams import Survey, stream_of
 from prinfold.algorithms.trainers import TRAINERS, Trainer
 from prinfold.algorithms.tuning import TunedState, in_training, with_process_prior
@@ -277,9 +277,9 @@ class TrainedFamily(GTMFamily):
         return np.asarray(self.init)
 
     def _start(self, job: Job, places: FloatArray | None) -> Start:
-        if places is None:
-            return STARTS[self.init]
         latent = job.model.surface.latent
+        if places is None:
+            return start_on(latent, self.init)
         return partial(given_start, latent.domain.retract(check_latent(places, latent.n_columns)))
 
     def _train(self, job: Job, start: Parameters) -> None:
