@@ -607,3 +607,15 @@ def test_the_spread_of_counts_grows_with_their_size_factor():
     factor = found[:, 0] / mean
     assert_allclose(factor / factor[0], depth / depth[0], rtol=1e-9)
     assert_allclose(spread[:, 0] ** 2, factor * mean + factor**2 * between, rtol=1e-6)
+
+
+def test_indicators_are_rows_in_the_terms_of_the_surface() -> None:
+    frame = pd.DataFrame(
+        {"x": [0.5, np.nan, 2.0, 1.0], "kind": ["b", "a", None, "c"], "yes": [True, False, True, True]}
+    )
+    model = MixedGTM(1, nodes=4, basis=2, max_iter=2, tol=0).fit(frame)
+    found = model.indicators(frame)
+    assert model.value_names().tolist() == ["x", "kind=a", "kind=b", "kind=c", "yes=True"]
+    nan = np.nan
+    wanted = [[0.5, 0, 1, 0, 1], [nan, 1, 0, 0, 0], [2, nan, nan, nan, 1], [1, 0, 0, 1, 1]]
+    np.testing.assert_array_equal(found, wanted)

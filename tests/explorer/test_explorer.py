@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
@@ -90,6 +91,26 @@ def test_the_page_computes_the_surface(name: str, open_page: Callable[..., Any])
     wanted = decoded(model, Z)
     np.testing.assert_allclose(found, wanted, atol=1e-9 * np.abs(wanted).max())
     assert tab.evaluate("zs => zs.every(z => window.prinfold.inside(z))", Z.tolist())
+
+
+def test_levels_and_counts(open_page: Callable[..., Any]) -> None:
+    rng = np.random.default_rng(0)
+    t = rng.normal(size=60)
+    level = np.where(t > 0.5, "high", np.where(t < -0.5, "low", "middle"))
+    frame = pd.DataFrame({"t": t, "level": level, "sign": t > 0, "count": rng.poisson(np.exp(t) * 3)})
+    frame.loc[0, "level"] = None
+    model = MixedGTM(1, nodes=8, basis=4, **_FEW).fit(frame)
+    page = explore(model, frame, path=None)
+    tab = open_page(page)
+    Z = np.linspace(-1, 1, 9)[:, None]
+    found = np.array(tab.evaluate("zs => zs.map(z => window.prinfold.decode(z))", Z.tolist()))
+    np.testing.assert_allclose(found, model.inverse_transform(Z), rtol=1e-9)
+    assert payload(page)["columns"] == ["t", "level=high", "level=low", "level=middle", "sign=True", "count"]
+    tab.evaluate("window.prinfold.choose(1)")
+    beside = tab.locator(".pf-beside").all_inner_texts()
+    assert [float(each) for each in beside[1:4]] == [level[1] == "high", level[1] == "low", level[1] == "middle"]
+    tab.evaluate("window.prinfold.choose(0)")
+    assert tab.locator(".pf-beside").all_inner_texts()[1] == "–"
 
 
 def test_outside_the_latent_domain_there_is_no_surface(open_page: Callable[..., Any]) -> None:
@@ -322,9 +343,3 @@ def test_no_drawing_library_is_needed() -> None:
     )
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("Page(in memory")
-
-
-def test_mixed_columns_are_refused_in_words() -> None:
-    model = MixedGTM(nodes=4, basis=2, **_FEW).fit(np.random.default_rng(0).normal(size=(40, 3)))
-    with pytest.raises(UnsupportedInputError, match="MixedGTM"):
-        explore(model, path=None)

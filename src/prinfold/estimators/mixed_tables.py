@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from prinfold._arrays import Rows
+from prinfold._arrays import Rows, dense
 from prinfold._typing import FloatArray
 from prinfold._validate import (
     check_cells,
@@ -117,6 +117,27 @@ class MixedTables(TrainedFamily):
             elif part.shape[1]:
                 codes[:, j] = part[:, 0]
         return codes
+
+    def indicators(self, X: Any) -> FloatArray:
+        """Rows in the terms of :meth:`inverse_transform`: numbers and counts as they are, 1 for the level of a cell.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, D')
+            In the order of :meth:`value_names`; NaN where a cell is missing.
+        """
+        table, layout = dense(self._table(X)).astype(np.float64), self.columns_.layout
+        found = np.empty((len(table), layout.n_predictors))
+        for j, column in enumerate(self.columns_):
+            cells, part = table[:, j, None], layout.part(j)
+            has_level = column.levels and column.kind != "bernoulli"
+            found[:, part] = cells == np.arange(layout.widths[j]) if has_level else cells[:, : layout.widths[j]]
+            found[np.isnan(table[:, j]), part] = np.nan
+        return found
 
     def _handed_back(self, codes: FloatArray, *, whole: bool = False) -> Any:
         """Rows of numbers as a table like that of the fit."""

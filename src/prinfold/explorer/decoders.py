@@ -15,6 +15,7 @@ from scipy.linalg import solve_triangular
 
 from prinfold._typing import FloatArray
 from prinfold.algorithms.basis import BoundGaussianBasis, BoundHarmonicBasis
+from prinfold.algorithms.column_kinds import KINDS
 from prinfold.algorithms.process import BoundProcess
 from prinfold.algorithms.ridge_chart import RidgeChart
 from prinfold.algorithms.ridge_graph import RidgeGraph
@@ -27,7 +28,7 @@ Spec = dict[str, Any]
 
 def decoder_of(model: Any) -> Spec:
     """The map of a fitted model, in numbers."""
-    surface = None if hasattr(model, "columns_") else surface_of(model)  # levels and counts are not points
+    surface = surface_of(model)
     for kind, make in DECODERS.items():
         if isinstance(surface, kind):
             return make(surface, model)
@@ -130,7 +131,22 @@ def _weights(model: Any) -> FloatArray:
 
 
 def _offset(model: Any) -> FloatArray:
-    return np.asarray(model.offset_, dtype=np.float64)
+    """(D',) what is added to the map: where columns are levels or counts, nothing to their predictors."""
+    offset = np.asarray(model.offset_, dtype=np.float64)
+    if not hasattr(model, "columns_"):
+        return offset
+    layout = model.columns_.layout
+    numbers = np.array([kind == "gaussian" for kind in layout.kinds])
+    return np.asarray(np.where(numbers, offset, 0.0)[layout.source])
+
+
+def links_of(model: Any) -> list[tuple[str, int, int]]:
+    """What predictors become where columns are levels or counts: the kind of each such column, and its predictors."""
+    if not hasattr(model, "columns_"):
+        return []
+    layout = model.columns_.layout
+    kinds = [(KINDS[layout.kinds[column]], layout.kinds[column], part) for column, part, _ in layout.with_family]
+    return [("count" if kind.counts else name, part.start, part.stop) for kind, name, part in kinds]
 
 
 # ----------------------------------------------------------------------------------------------------- latent spaces

@@ -11,7 +11,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.explorer.decoders import decoder_of, latent_of
+from prinfold.explorer.decoders import decoder_of, latent_of, links_of
 from prinfold.plot.data import log_factor
 from prinfold.plot.layouts import Plane, Ring, Strip, layout_of
 from prinfold.plot.subject import Fitted, check_values, group, lanes, numbers_of
@@ -43,7 +43,7 @@ def payload_of(
 ) -> dict[str, Any]:
     """Everything on a page, with arrays as they are."""
     fitted = Fitted.of(model)
-    columns = list(fitted.feature_names)
+    columns = _column_names(fitted)
     view = _view(image_shape, series, len(columns))
     found = {
         "title": title or f"{type(fitted.model).__name__} map",
@@ -51,11 +51,23 @@ def payload_of(
         "columns": columns,
         "latent": latent_of(fitted.latent),
         "decoder": decoder_of(fitted.model),
+        "links": links_of(fitted.model),
         "units": _units(fitted),
         "field": _field(fitted),
         "view": view._asdict(),
     }
     return found | _rows(fitted, X, labels, values, names, columns)
+
+
+def _column_names(fitted: Fitted) -> list[str]:
+    """What the values of a point of the surface are called."""
+    mixed = hasattr(fitted.model, "value_names")
+    return [str(each) for each in (fitted.model.value_names() if mixed else fitted.feature_names)]
+
+
+def _cells(fitted: Fitted, X: Any) -> FloatArray:
+    """(n, D') rows in the terms of a point of the surface."""
+    return np.asarray(fitted.model.indicators(X) if hasattr(fitted.model, "indicators") else numbers_of(X))
 
 
 def _about(fitted: Fitted, X: Any) -> str:
@@ -73,7 +85,7 @@ def _rows(fitted: Fitted, X: Any, labels: Any, values: Any, names: Any, columns:
         if labels is not None or values is not None or names is not None:
             raise InvalidParameterError("labels, values and names belong to rows; give X as well")
         return _no_rows(fitted, len(columns))
-    Z, table = fitted.coordinates(X), numbers_of(X)
+    Z, table = fitted.coordinates(X), _cells(fitted, X)
     n, groups, notes = len(Z), None if labels is None else group(labels, len(Z)), []
     low, high = (np.nan_to_num(each) for each in _extremes(table))
     whole = table.size <= _MOST_NUMBERS
