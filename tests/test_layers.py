@@ -16,7 +16,7 @@ LAYERS = {
     noun: number
     for number, nouns in enumerate(
         (
-            ("_typing", "exceptions"),
+            ("_typing", "exceptions", "citations"),
             ("_arrays",),
             ("kernels",),
             ("geometry",),

@@ -41,6 +41,7 @@ _PUBLIC = {
     "UKR": "estimators.ukr",
     "VaryingNoise": "algorithms.noise_models",
     "choose": "select",
+    "cite": "citations",
     "denoise_signal": "algorithms.signals",
     "explore": "explorer",
     "load": "files",
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from prinfold.algorithms.process import GaussianProcess
     from prinfold.algorithms.signals import DenoisedSignal, denoise_signal
     from prinfold.algorithms.thresholds import Contour
+    from prinfold.citations import cite
     from prinfold.estimators.density_ridge import DensityRidge
     from prinfold.estimators.gtm import GTM
     from prinfold.estimators.kernel_density import KernelDensityClassifier
@@ -112,6 +114,7 @@ __all__ = [
     "VaryingNoise",
     "__version__",
     "choose",
+    "cite",
     "datasets",
     "denoise_signal",
     "exceptions",

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._arrays import blas_on_one_thread, dense, for_each_block
 from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
 from prinfold._validate import check_latent, check_table, integer
+from prinfold.citations import Citations, cite
 from prinfold.estimators.callbacks import CallbackSupportMixin, forward_to_callbacks
 from prinfold.exceptions import InterruptedWarning, InvalidParameterError, OutOfDomainError
 from prinfold.files import save
@@ -245,6 +246,16 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
             By custom the name ends in ``.prinfold``.
         """
         save(self, path)
+
+    def cite(self) -> Citations:
+        """What to cite for this model; see :func:`prinfold.cite`.
+
+        Returns
+        -------
+        Citations
+            Prints as plain text; ``.bibtex`` holds the entries for a ``.bib`` file.
+        """
+        return cite(self)
 
     # --------------------------------------------------------------------------------------- plumbing
 
