@@ -613,7 +613,7 @@ def test_indicators_are_rows_in_the_terms_of_the_surface() -> None:
     frame = pd.DataFrame(
         {"x": [0.5, np.nan, 2.0, 1.0], "kind": ["b", "a", None, "c"], "yes": [True, False, True, True]}
     )
-    model = MixedGTM(1, nodes=4, basis=2, max_iter=2, tol=0).fit(frame)
+    model = MixedGTM(1, nodes=4, basis=2, columns={"kind": "categorical"}, max_iter=2, tol=0).fit(frame)
     found = model.indicators(frame)
     assert model.value_names().tolist() == ["x", "kind=a", "kind=b", "kind=c", "yes=True"]
     nan = np.nan
