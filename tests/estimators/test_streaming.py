@@ -9,10 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import kstest
 
 from prinfold import GTM, KMM, PPS, UKR, Blocks, GaussianProcess, GTMClassifier, LowRankNoise, MixedGTM, choose
 from prinfold._arrays import as_rows
 from prinfold.algorithms import streams
+from prinfold.estimators import training
 from prinfold.exceptions import (
     DegenerateWarning,
     FoldWarning,
@@ -145,6 +147,17 @@ def test_a_fit_to_more_rows_than_a_sample_comes_to_rest_where_all_rows_do(monkey
     after = model.measure(model.step(rows, at_rest))["objective"]
     assert abs(after - model.measure(at_rest)["objective"]) < 1e-6
     assert_same_fit(GTM(**settings).fit(Blocks(many, rows=77)), found)  # the same sample, however it is cut
+
+
+def test_the_seed_that_made_the_rows_may_be_that_of_the_model(monkeypatch):
+    monkeypatch.setattr(streams, "_SAMPLE_ROWS", 500)
+    monkeypatch.setattr(streams, "_FEWEST_IN_SAMPLE", 100)
+    rows = np.random.default_rng(3).random((5000, 1))
+    seen = []
+    monkeypatch.setattr(training, "stream_of", lambda *args: seen.append(streams.stream_of(*args)) or seen[-1])
+    GTM(1, nodes=5, basis=2, max_iter=1, tol=0.0, random_state=3).fit(Blocks(rows))
+    assert seen[0].n_rows == 500
+    assert kstest(seen[0].table[:, 0], "uniform").pvalue > 1e-3
 
 
 def test_no_more_than_a_block_is_asked_for_at_a_time():

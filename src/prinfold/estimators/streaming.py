@@ -38,7 +38,8 @@ def surveyed(estimator: Any, blocks: Blocks, sample_weight: Any, errors: Any, mi
         )
     found = survey(
         blocks,
-        lambda: as_generator(estimator.random_state),
+        # A child of the seed: numbers that a simulation drew from the same one would choose rows by what is in them.
+        lambda: as_generator(estimator.random_state).spawn(1)[0],
         accept_missing=estimator._accept_missing,
         min_rows=min_rows,
     )
