@@ -304,6 +304,11 @@ def test_columns_that_are_not_there(source, options, words, tmp_path):
             list(Blocks(parquet(tmp_path), **options))
 
 
+def test_blocks_of_blocks_are_refused():
+    with pytest.raises(InvalidParameterError, match="which are blocks already"):
+        Blocks(Blocks(X, weight=0))
+
+
 def test_weights_alone_are_no_table():
     with pytest.raises(InvalidDataError, match="none but that of the weights"):
         list(Blocks(pa.table({"w": [1.0]}), weight="w"))

@@ -11,7 +11,19 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import kstest
 
-from prinfold import GTM, KMM, PPS, UKR, Blocks, GaussianProcess, GTMClassifier, LowRankNoise, MixedGTM, choose
+from prinfold import (
+    GTM,
+    KMM,
+    PPS,
+    UKR,
+    Blocks,
+    GaussianProcess,
+    GTMClassifier,
+    LowRankNoise,
+    MixedGTM,
+    SemiLinearGTM,
+    choose,
+)
 from prinfold._arrays import as_rows
 from prinfold.algorithms import streams
 from prinfold.estimators import training
@@ -85,6 +97,20 @@ def test_gaps_and_weights(noise):
     expected = GTM(noise=noise, **QUICK).fit(gappy, sample_weight=w)
     found = GTM(noise=noise, **QUICK).fit(Blocks(np.c_[gappy, w], weight=4, rows=64))
     assert_same_fit(found, expected)
+
+
+def test_the_semi_linear_model_too():
+    blocks = Blocks(frame := pd.DataFrame(X, columns=list("abcd")), rows=64)
+    recipe = GTM(1, **QUICK)
+    found, expected = SemiLinearGTM(recipe).fit(blocks), SemiLinearGTM(recipe).fit(frame)
+    assert_same_fit(found.gtm_, expected.gtm_)
+    assert_array_equal(found.feature_names_in_, expected.feature_names_in_)
+    assert_allclose(found.transform(frame), expected.transform(frame), atol=1e-5)
+    assert found.score(blocks) == pytest.approx(found.score(frame), rel=1e-12)
+    with pytest.raises(InvalidDataError, match="column 0 is 'd', but was 'a'"):
+        found.score(Blocks(frame, list("dcba")))
+    with pytest.raises(UnsupportedInputError, match="call it for each block"):
+        found.fit_transform(blocks)
 
 
 def test_rows_of_nothing_are_told_of():

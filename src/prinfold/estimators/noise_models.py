@@ -20,12 +20,15 @@ from prinfold._validate import (
     instance_of,
     integer,
     nothing,
+    refuse_containers,
+    refuse_other_names,
 )
 from prinfold.algorithms import gtm as algorithm
 from prinfold.algorithms.noise_models import AXES, LowRankNoise
 from prinfold.estimators.gtm import GTM
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
 from prinfold.files import save, storable
+from prinfold.sources import Blocks
 
 
 @storable
@@ -90,8 +93,8 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            Rows of numbers; cells that are missing are NaN.
+        X : array-like of shape (n, D) or Blocks
+            Rows of numbers; cells that are missing are NaN. :class:`~prinfold.Blocks` are read once for each iteration.
         y : ignored
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows; a weight of 2 is the same as the row given twice.
@@ -111,6 +114,9 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 "leave it as it comes"
             )
         noise = LowRankNoise(self.n_linear, self.axes)
+        if isinstance(X, Blocks):
+            self._take_over(recipe.set_params(noise=noise).fit(X, sample_weight=sample_weight, errors=errors))
+            return self
         table = check_table(self, X, reset=True, min_rows=2, accept_missing=True)
         known = check_errors(errors, table, self)  # here, where columns have names
         self.gtm_ = recipe.set_params(noise=noise).fit(table, sample_weight=sample_weight, errors=known)
@@ -183,6 +189,8 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         -------
         ndarray of shape (n, Q + n_linear)
         """
+        if isinstance(X, Blocks):
+            refuse_containers(X)  # before a long fit rather than after it
         return self.fit(X, y, sample_weight, errors=errors).transform(X, errors=errors)
 
     def inverse_transform(self, Z: Any, *, extrapolate: bool = False) -> FloatArray:
@@ -243,7 +251,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
+        X : array-like of shape (n, D) or Blocks
         y : ignored
         errors : array-like of shape (n, D) or (n,), default=None
             Standard deviations of the cells, or of all cells of a row, where they are known.
@@ -252,6 +260,10 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         -------
         float
         """
+        if isinstance(X, Blocks):
+            check_is_fitted(self)
+            refuse_other_names(self, X.names)
+            return self.gtm_.score(X, errors=errors)
         return float(np.mean(self.score_samples(X, errors=errors), dtype=np.float64))
 
     def impute(self, X: Any, *, errors: Any = None, return_std: bool = False) -> Any:
@@ -310,6 +322,13 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """(n_linear, D) Vᵀ."""
         check_is_fitted(self)
         return np.asarray(self.gtm_.noise_parameters_["loadings"])
+
+    def _take_over(self, fitted: GTM) -> None:
+        """Columns and their names are this model's own affair: what it hands on to the inner one has none."""
+        if hasattr(fitted, "feature_names_in_"):
+            self.feature_names_in_ = fitted.feature_names_in_
+            del fitted.feature_names_in_
+        self.n_features_in_, self.gtm_ = fitted.n_features_in_, fitted
 
     def _table(self, X: Any) -> FloatArray:
         check_is_fitted(self)

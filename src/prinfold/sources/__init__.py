@@ -59,6 +59,8 @@ class Blocks:
     def __init__(
         self, source: Any, columns: Sequence[Key] | None = None, rows: int = 65536, *, weight: Key | None = None
     ) -> None:
+        if isinstance(source, Blocks):
+            raise InvalidParameterError("got Blocks, which are blocks already; hand them over as they are")
         if not integer(1).test(rows):
             raise InvalidParameterError(f"Blocks: rows must be {integer(1).words}, got {rows!r}")
         self.columns = None if columns is None else _keys(columns)
