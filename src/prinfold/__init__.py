@@ -33,6 +33,7 @@ _PUBLIC = {
     "MixtureDensity": "algorithms.mixture_density",
     "ModeClustering": "estimators.mode_clustering",
     "NearestSurfaceClassifier": "estimators.nearest",
+    "Online": "algorithms.online",
     "PPS": "estimators.pps",
     "RatioDensity": "algorithms.mixture_density",
     "SemiLinearGTM": "estimators.noise_models",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from prinfold.algorithms.incremental import Incremental
     from prinfold.algorithms.mixture_density import MixtureDensity, RatioDensity
     from prinfold.algorithms.noise_models import AlignedNoise, DiagonalNoise, LowRankNoise, StudentNoise, VaryingNoise
+    from prinfold.algorithms.online import Online
     from prinfold.algorithms.process import GaussianProcess
     from prinfold.algorithms.signals import DenoisedSignal, denoise_signal
     from prinfold.algorithms.thresholds import Contour
@@ -107,6 +109,7 @@ __all__ = [
     "MixtureDensity",
     "ModeClustering",
     "NearestSurfaceClassifier",
+    "Online",
     "RatioDensity",
     "SemiLinearGTM",
     "StudentNoise",

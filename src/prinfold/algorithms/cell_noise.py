@@ -21,6 +21,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters, Posterior, largest_weight, positive_array
 from prinfold.algorithms.penalties import Penalty
+from prinfold.files import storable
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class CellParameters(Parameters):
         return float(sum(penalty.value(float(beta), float(rough)) for beta, rough in each))
 
 
+@storable
 @dataclass(frozen=True)
 class CellStatistics:
     """Sums over rows, under the parameters of the E-step.

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.files import storable
 from prinfold.kernels.small_matrices import at, pairs, unpacked
 
 
+@storable
 @dataclass(frozen=True)
 class FactorStatistics:
     """Sums over rows, under the parameters of the E-step; ρ is the share of a cell's variance that is noise.

@@ -17,6 +17,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.penalties import Penalty
+from prinfold.files import storable
 
 
 class Posterior(NamedTuple):
@@ -49,6 +50,7 @@ class Parameters:
         return penalty.value(self.level, surface.roughness(self.weights))
 
 
+@storable
 @dataclass(frozen=True)
 class Statistics:
     """Sums over rows that one M-step needs. They form a vector space: ``+`` joins blocks, ``scale`` forgets.

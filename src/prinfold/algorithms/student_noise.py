@@ -29,6 +29,7 @@ from prinfold.algorithms.cell_noise import CellNoise, CellParameters, Cells, Cel
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters, Posterior, largest_weight, positive_array
 from prinfold.algorithms.penalties import Penalty
+from prinfold.files import storable
 
 _FIRST_DF = 4.0
 """Degrees of freedom to begin with where they are learned: tails heavy enough to tell outliers from the rest."""
@@ -71,6 +72,7 @@ class StudentParameters(Parameters):
         return self.plain.cost(surface, penalty)
 
 
+@storable
 @dataclass(frozen=True)
 class StudentStatistics(CellStatistics):
     """Sums of independent cells, where all but ``mass``, ``seen`` and ``trusted`` have responsibilities times E[u].

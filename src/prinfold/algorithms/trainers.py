@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from prinfold.algorithms.gtm import GTMModel
 from prinfold.algorithms.incremental import Incremental
+from prinfold.algorithms.online import Online
 from prinfold.files import storable
 
 
@@ -32,4 +33,4 @@ class Batch:
         return model
 
 
-TRAINERS: dict[str, Trainer] = {"batch": Batch(), "incremental": Incremental()}
+TRAINERS: dict[str, Trainer] = {"batch": Batch(), "incremental": Incremental(), "online": Online()}

@@ -23,6 +23,7 @@ from prinfold.algorithms.climbing import climbed
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters, Posterior, largest_weight, positive_array
 from prinfold.algorithms.penalties import Penalty
+from prinfold.files import storable
 
 
 class VaryingNodes(NamedTuple):
@@ -57,6 +58,7 @@ class VaryingParameters(Parameters):
         return penalty.value(self.level, surface.roughness(self.weights)) + 0.5 * self.ridge * float(squares)
 
 
+@storable
 @dataclass(frozen=True)
 class VaryingStatistics:
     """Sums over rows, under the parameters of the E-step.

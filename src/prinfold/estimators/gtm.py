@@ -19,7 +19,7 @@ from prinfold.algorithms.starts import Start
 from prinfold.algorithms.steady import among_outliers, spatial_median, tempered
 from prinfold.algorithms.student_noise import StudentCells
 from prinfold.algorithms.trainers import TRAINERS, Trainer
-from prinfold.estimators.bands import BandVerbs
+from prinfold.estimators.partial_fit import PartialFitVerbs
 from prinfold.estimators.training import Job
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
 from prinfold.files import storable
@@ -27,7 +27,7 @@ from prinfold.initialise import column_variances
 
 
 @storable
-class GTM(BandVerbs):
+class GTM(PartialFitVerbs):
     """Generative topographic mapping: a smooth surface with a density around it.
 
     A grid of latent nodes is mapped by a smooth function into data space, where each carries the same
@@ -65,8 +65,9 @@ class GTM(BandVerbs):
         at some places than at others), or an object such as :class:`~prinfold.LowRankNoise` or
         :class:`~prinfold.StudentNoise`.
     trainer : str or trainer, default="batch"
-        ``"batch"`` (EM over all rows), ``"incremental"`` (an M-step after every block of rows), or an object such as
-        :class:`~prinfold.Incremental`.
+        ``"batch"`` (EM over all rows), ``"incremental"`` (an M-step after every block of rows, with stored sums),
+        ``"online"`` (the same with sums that forget), or an :class:`~prinfold.Incremental` or
+        :class:`~prinfold.Online` object with settings.
     init : str or array of shape (n, Q), default="auto"
         ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, for spaces with angles
         ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is the
@@ -105,8 +106,10 @@ class GTM(BandVerbs):
         cells were missing or known with an error.
     folds_ : Folds
         Fold and warp diagnostics at the nodes.
+    memory_ : Memory
+        Sums of the rows that were seen, from which :meth:`partial_fit` goes on; ``n_seen_`` is how many they were.
     n_iter_ : int
-        EM iterations done.
+        EM iterations done; sweeps of an incremental trainer, passes of an online one, blocks of a stream.
     converged_ : bool
         Whether the objective settled.
     stop_reason_ : StopReason
@@ -137,12 +140,12 @@ class GTM(BandVerbs):
     (300, 2)
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = BandVerbs._constraints | {
+    _constraints: ClassVar[dict[str, Constraint]] = PartialFitVerbs._constraints | {
         "noise": one_of(NOISES) | Constraint(lambda v: hasattr(v, "make"), "a noise model"),
         "trainer": one_of(TRAINERS) | Constraint(lambda v: hasattr(v, "training"), "a trainer"),
     }
-    _stored: ClassVar[tuple[str, ...]] = (*BandVerbs._stored, "noise_parameters_")
-    _added: ClassVar[dict[str, Any]] = BandVerbs._added | {"noise_parameters_": {}}
+    _stored: ClassVar[tuple[str, ...]] = (*PartialFitVerbs._stored, "noise_parameters_")
+    _added: ClassVar[dict[str, Any]] = PartialFitVerbs._added | {"noise_parameters_": {}}
     _accept_missing: ClassVar[bool] = True
     _takes_blocks: ClassVar[bool] = True
     noise_parameters_: dict[str, Any]
@@ -264,9 +267,11 @@ class GTM(BandVerbs):
         return found
 
     def _restore(self) -> None:
-        super()._restore()
         try:
+            super()._restore()
             self._parameters()
+        except CorruptModelFileError:
+            raise
         except (TypeError, ValueError) as error:
             words = "the model in the file does not fit together: it needs"
             raise CorruptModelFileError(f"{words} {error}") from error

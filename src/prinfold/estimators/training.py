@@ -319,7 +319,7 @@ class TrainedFamily(GTMFamily):
             "a mass of at least zero for each node": _are_masses(self.node_mass_, self.latent_.n_nodes, shape[1]),
             "a name for each column": names is None or len(names) == self.n_features_in_,
             "a reason for stopping": isinstance(self.stop_reason_, StopReason),
-            "a history as long as its iterations": {len(each) for each in self.history_.values()} == {self.n_iter_ + 1},
+            "a history no longer than its iterations": _is_history(self.history_, self.n_iter_ + 1),
             "nodes and basis functions that fit in memory": self.latent_.n_nodes * shape[0] <= _MOST_FEATURES,
         }
         for wanted, holds in sound.items():
@@ -327,10 +327,13 @@ class TrainedFamily(GTMFamily):
                 raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
         if not np.isfinite(surface.nodes(self.weights_)).all():
             raise CorruptModelFileError("the model in the file does not fit together: its surface is not finite")
-        spread = spread_of_model(float(np.min(self.noise_variance_)), self.n_features_in_)
-        model = self._remake_model(surface, spread)
+        model = self._remake_model(surface, self._kept_spread())
         variance = getattr(self.basis_, "variance", None)
         self._model = with_process_prior(model, self.basis_, 1.0, penalised=variance is None)
+
+    def _kept_spread(self) -> Spread:
+        """How far the data spread of which a file knows no more than the model."""
+        return spread_of_model(float(np.min(self.noise_variance_)), self.n_features_in_)
 
     def _n_predictors(self) -> int:
         """How many columns the weights have."""
@@ -407,6 +410,12 @@ def _are_masses(mass: Any, n_nodes: int, n_columns: int) -> bool:
     """Whether masses from a file will do; older files have none."""
     shapes = ((n_nodes,), (n_nodes, n_columns))
     return mass is None or (_is_real(mass) and mass.shape in shapes and bool((mass >= 0).all()))
+
+
+def _is_history(history: Any, longest: int) -> bool:
+    """Whether all lists are of one length; of a stream only what came last is kept."""
+    lengths = {len(each) for each in history.values()}
+    return len(lengths) == 1 and 0 < min(lengths) <= longest
 
 
 def _chosen(each: FloatArray | None, kept: IntArray) -> FloatArray | None:

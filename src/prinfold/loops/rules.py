@@ -27,6 +27,7 @@ class StopReason(Enum):
     VALIDATION = "The error of rows held out has stopped falling."
     MAX_ITER = "The iteration limit max_iter was reached before the objective settled."
     CALLBACK = "A callback asked to stop."
+    OPEN = "Training goes on with every block of rows that partial_fit is given."
     INTERRUPTED = "Training was interrupted; the best model so far was kept."
 
     def __str__(self) -> str:

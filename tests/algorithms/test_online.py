@@ -1,0 +1,115 @@
+"""Online EM: the step rule, sums that forget, and where passes over a table end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from prinfold import GTM, Online
+from prinfold._arrays import as_rows
+from prinfold.algorithms.cell_noise import CellNoise
+from prinfold.algorithms.memory import with_gaps
+from prinfold.algorithms.noise import Statistics
+from prinfold.algorithms.online import in_blocks, mixed
+from prinfold.exceptions import InvalidParameterError
+
+RNG = np.random.default_rng(0)
+_T = RNG.uniform(-1, 1, (3000, 2))
+X = np.column_stack([_T, _T[:, 0] ** 2, _T[:, 0] * _T[:, 1]]) + 0.1 * RNG.standard_normal((3000, 4))
+SMALL = {"nodes": 8, "basis": 4, "random_state": 0}
+
+
+def test_the_step_rule_is_that_of_cappe_and_moulines_for_blocks_of_its_unit():
+    rule = Online(50, decay=0.6, offset=2.0)
+    for t in range(20):
+        assert_allclose(rule.gain(50.0 * t, 50.0), max(1 / (t + 1), (t + 3) ** -0.6), rtol=1e-12)
+    assert_allclose(Online(50, step=0.1).gain(1e6, 50.0), 0.1)
+    assert_allclose([Online(decay=1.0).gain(200.0 * t, 200.0) for t in range(5)], 1 / np.arange(1, 6))
+
+
+def test_the_first_block_counts_for_all_and_many_small_ones_count_as_one_large():
+    assert Online().gain(0.0, 1.0) == 1.0
+    rule = Online(100, step=0.3)
+    kept = [1 - rule.gain(1e9 + i, 10.0) for i in range(10)]
+    assert_allclose(np.prod(kept), 1 - rule.gain(1e9, 100.0), rtol=1e-6)
+    # No row counts less than one before it.
+    assert all(Online(decay=0.9).gain(n, 1.0) >= 1 / (n + 1) for n in (1.0, 10.0, 1e3, 1e6))
+
+
+def _sums(total, value):
+    return Statistics(np.array([value]), np.array([[value]]), value, value, total)
+
+
+def test_sums_stand_for_the_rows_that_their_average_is_as_good_as():
+    old, new = _sums(30.0, 3.0), _sums(10.0, 4.0)
+    plain = mixed(old, new, 10 / 40)
+    assert_allclose([plain.total, plain.square], [40.0, 7.0])
+    weight = np.array([0.5 / 30] * 30 + [0.5 / 10] * 10)  # of each row in the average
+    half = mixed(old, new, 0.5)
+    assert_allclose(half.total, 1 / np.sum(weight**2))
+    assert_allclose(half.square / half.total, 0.5 * 3 / 30 + 0.5 * 4 / 10)
+    assert mixed(old, new, 1.0) is new
+    assert_allclose(mixed(old, new, 0.25, most=20.0).total, 20.0)
+
+
+def test_blocks_are_all_rows_once():
+    rows = as_rows(X[:103], None, np.arange(103.0))
+    for rng in (None, np.random.default_rng(0)):
+        blocks = list(in_blocks(rows, 20, rng))
+        assert [each.n_rows for each in blocks] == [21, 21, 21, 20, 20]
+        assert_allclose(np.sort(np.concatenate([each.weight for each in blocks])), np.arange(103.0))
+    assert [each.n_rows for each in in_blocks(rows, 1000)] == [103]
+
+
+@pytest.mark.parametrize("noise", ["isotropic", "student"])
+def test_a_few_passes_do_what_takes_em_more_and_come_near_its_end(noise):
+    settings = {**SMALL, "noise": noise, "tol": 0.0}
+    online = {n: GTM(trainer="online", max_iter=n, **settings).fit(X) for n in (3, 20)}
+    assert online[3].score(X) > GTM(max_iter=6, relaxation=1.0, **settings).fit(X).score(X)
+    assert abs(online[20].score(X) - GTM(max_iter=300, **settings).fit(X).score(X)) < 0.06  # nats per row
+    assert online[20].n_iter_ == 20
+    assert online[20].n_seen_ == len(X)
+    assert_allclose(online[20].history_["log_likelihood"][-1], online[20].score(X), rtol=1e-9)
+
+
+def test_the_same_seed_makes_the_same_passes_and_scaled_weights_too():
+    settings = {**SMALL, "trainer": Online(100), "tol": 0.0, "max_iter": 3}
+    one, two = GTM(**settings).fit(X), GTM(**settings).fit(X)
+    np.testing.assert_array_equal(one.weights_, two.weights_)
+    other = GTM(**{**settings, "random_state": 1}).fit(X)
+    assert np.abs(one.weights_ - other.weights_).max() > 1e-6
+    settings |= {"regularization": 0.0}
+    heavy = GTM(**settings).fit(X, sample_weight=np.full(len(X), 8.0))
+    assert_allclose(heavy.weights_, GTM(**settings).fit(X).weights_, rtol=1e-6, atol=1e-8)
+
+
+def test_sums_without_gaps_lead_to_the_same_parameters_as_sums_with():
+    model = GTM(max_iter=3, tol=0.0, **SMALL).fit(X[:200])
+    rows = as_rows(X[:200], model.offset_)
+    sums = model._model.begin(rows, model._parameters()).statistics
+    plain, cells = model._model.noise, CellNoise(model._model.noise.floor)
+    surface, penalty = model._model.surface, model._model.penalty
+    expected = plain.m_step(surface, sums, penalty, model._parameters())
+    found = cells.m_step(surface, with_gaps(sums), penalty, model._parameters())
+    assert_allclose(found.weights, expected.weights, rtol=1e-9, atol=1e-11)
+    assert_allclose(found.precision, expected.precision, rtol=1e-9)
+    assert with_gaps(with_gaps(sums)).total == sums.total
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"rows": 0}, "rows must be .*whole number of at least 1"),
+        ({"decay": 0.5}, "decay must be a number above 0.5 and at most 1"),
+        ({"decay": 1.1}, "decay must be a number above 0.5 and at most 1"),
+        ({"offset": -1.0}, "offset must be"),
+        ({"step": 0.0}, "step must be .*a number above 0 and at most 1"),
+        ({"step": 1.5}, "step must be .*a number above 0 and at most 1"),
+        ({"start": 1}, "start must be a whole number of at least 2"),
+    ],
+    ids=str,
+)
+def test_settings_that_cannot_be(settings, words):
+    with pytest.raises(InvalidParameterError, match=f"Online: {words}"):
+        Online(**settings)
