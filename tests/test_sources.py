@@ -47,6 +47,9 @@ def parquet_folder(folder):
     pq.write_table(table(slice(20, 21)), folder / "part-1.parquet")
     pq.write_table(table(slice(21, 21)), folder / "part-2.parquet")  # nothing
     pq.write_table(table(slice(21, None)), folder / "year=1" / "part-3.parquet")
+    (folder / ".notes").mkdir()
+    for name in ("_metadata.parquet", ".notes/x.parquet"):
+        (folder / name).write_text("notes of another program")
     return folder
 
 
@@ -227,7 +230,8 @@ def test_it_tells_what_it_is():
         ([], UnsupportedInputError, "an empty list"),
         (3.0, UnsupportedInputError, "no source of blocks"),
         ([[1.0, 2.0]], UnsupportedInputError, "no source of blocks"),
-        ("nowhere.parquet", DataNotFoundError, "no file or folder 'nowhere.parquet'"),
+        ("nowhere.parquet", DataNotFoundError, "no file or folder 'nowhere.parquet'$"),
+        ("s3://bucket/x.parquet", DataNotFoundError, "'s3://bucket/x.parquet'; open .* by pyarrow.dataset.dataset"),
         (np.zeros((2, 3, 4)), UnsupportedInputError, "no source of blocks"),
     ],
 )
@@ -329,6 +333,13 @@ def test_files_of_no_known_kind(tmp_path):
     parquet(tmp_path), feather(tmp_path)
     with pytest.raises(UnsupportedInputError, match="holds files of feather and parquet"):
         Blocks(tmp_path)
+
+
+def test_a_group_of_zarr_arrays_is_no_array(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    zarr.open_group(str(tmp_path / "g.zarr"), mode="w").create_array("x", shape=(2, 2), dtype="f8")
+    with pytest.raises(UnsupportedInputError, match="is a group of Zarr arrays; pass one of them"):
+        Blocks(tmp_path / "g.zarr")
 
 
 @pytest.mark.parametrize(("name", "library"), [("x.parquet", "pyarrow"), ("x.zarr", "zarr")])

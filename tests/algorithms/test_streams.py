@@ -157,7 +157,7 @@ def test_rows_of_nothing_do_not_count():
     X = sheet(40)
     X[[5, 25]] = np.nan
     found = surveyed(X, rows=10)
-    assert found.unseen == [2, 5]
+    assert (found.n_unseen, found.first_unseen) == (2, 5)
     assert found.n_rows == 38
     assert sum(each.n_rows for each in stream_of(found, 10).portions()) == 38
 

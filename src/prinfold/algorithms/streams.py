@@ -8,7 +8,7 @@ block, so that memory does not depend on the number of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -119,8 +119,9 @@ class Survey:
     gaps: bool = False
     low: float = np.inf
     high: float = -np.inf
-    unseen: list[int] = field(default_factory=lambda: [0, -1])
-    """How many rows have no value, and which is the first."""
+    n_unseen: int = 0
+    first_unseen: int = -1
+    """Rows that have no value."""
     moments: Moments | None = None
 
     @property
@@ -149,9 +150,9 @@ class Survey:
 
     def _count_unseen(self, table: FloatArray) -> None:
         nothing = np.flatnonzero(np.isnan(table).all(axis=1))
-        if len(nothing):
-            first = self.n_read + int(nothing[0]) if self.unseen[1] < 0 else self.unseen[1]
-            self.unseen = [self.unseen[0] + len(nothing), first]
+        if len(nothing) and not self.n_unseen:
+            self.first_unseen = self.n_read + int(nothing[0])
+        self.n_unseen += len(nothing)
 
     def check(self, min_rows: int) -> None:
         """Refuse what cannot be fitted."""

@@ -50,10 +50,10 @@ def surveyed(estimator: Any, blocks: Blocks, sample_weight: Any, errors: Any, mi
 
 
 def _warn_of_the_unseen(found: Survey) -> None:
-    count, first = found.unseen
-    if count:
+    if found.n_unseen:
         warnings.warn(
-            f"{count} row(s) have no value in any column, the first being row {first}; they teach nothing",
+            f"{found.n_unseen} row(s) have no value in any column, the first being row {found.first_unseen}; "
+            "they teach nothing",
             DegenerateWarning,
             stacklevel=6,
         )

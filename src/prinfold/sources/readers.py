@@ -158,11 +158,12 @@ def _is_path(source: Any) -> bool:
 def _from_path(source: Any) -> Reader:
     path = Path(source)
     if not path.exists():
-        raise DataNotFoundError(f"there is no file or folder {str(path)!r}")
+        words = "; open what lies elsewhere by pyarrow.dataset.dataset, and pass that" if "://" in str(source) else ""
+        raise DataNotFoundError(f"there is no file or folder {str(source)!r}{words}")
     if path.suffix == ".npy":
         return reader_of(np.load(path, mmap_mode="r", allow_pickle=False))
     if path.suffix == ".zarr" or (path.is_dir() and any((path / name).exists() for name in ("zarr.json", ".zarray"))):
-        return reader_of(_extra("zarr").open(path, mode="r"))
+        return _from_zarr(path)
     if path.is_dir():
         return _from_folder(path)
     if path.suffix in _ARROW_FILES:
@@ -174,9 +175,21 @@ def _from_path(source: Any) -> Reader:
     )
 
 
+def _from_zarr(path: Path) -> Reader:
+    stored = _extra("zarr").open(path, mode="r")
+    if not hasattr(stored, "shape"):
+        words = f"{str(path)!r} is a group of Zarr arrays"
+        raise UnsupportedInputError(f"{words}; pass one of them: zarr.open({str(path)!r})[...], by its name")
+    return reader_of(stored)
+
+
 def _from_folder(path: Path) -> Reader:
-    """A folder of files of one kind, which may lie in folders of their own, in the order of their names."""
-    files = sorted(file for file in path.rglob("*") if file.suffix in _ARROW_FILES)
+    """A folder of files of one kind, which may lie in folders of their own, in the order of their names.
+
+    Names that begin with a dot or an underscore are those of other programs' notes, by custom.
+    """
+    own = (file for file in path.rglob("*") if not any(part[0] in "._" for part in file.relative_to(path).parts))
+    files = sorted(file for file in own if file.suffix in _ARROW_FILES)
     kinds = {_ARROW_FILES[file.suffix] for file in files}
     if len(kinds) != 1:
         words = "holds no Parquet, Arrow or CSV files" if not kinds else f"holds files of {' and '.join(sorted(kinds))}"
