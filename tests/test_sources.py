@@ -84,6 +84,7 @@ SOURCES = {
     "feather": feather,
     "arrow": lambda folder: feather(folder, "x.arrow"),
     "dataset": lambda folder: ds.dataset(parquet(folder)),
+    "dataset of arrow files": lambda folder: ds.dataset(feather(folder), format="ipc"),
     "filtered dataset": lambda folder: ds.dataset(parquet(folder)).filter(ds.field("a") > -100),
     "arrow table": lambda folder: pa.concat_tables([table(slice(0, 5)), table(slice(5, None))]),
     "zarr array": zarr_array,
@@ -143,6 +144,15 @@ def test_a_memory_map_is_read_as_it_is_on_disk(tmp_path):
     assert_array_equal(np.concatenate(list(Blocks(written, rows=3))), written)
 
 
+def test_a_parquet_file_is_not_held_while_it_is_read(tmp_path):
+    rows = np.random.default_rng(0).random((400_000, 5))
+    pq.write_table(pa.table(list(rows.T.copy()), names=list("abcde")), tmp_path / "x.parquet", row_group_size=10_000)
+    most, before = 0, pa.total_allocated_bytes()
+    for _ in Blocks(tmp_path / "x.parquet", rows=10_000):
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert most < rows.nbytes / 4
+
+
 def test_csv_is_read_as_numbers(tmp_path):
     pyarrow.csv.write_csv(table(), tmp_path / "x.csv")
     read = np.concatenate(list(Blocks(tmp_path / "x.csv", rows=10)))
@@ -150,7 +160,16 @@ def test_csv_is_read_as_numbers(tmp_path):
     np.testing.assert_allclose(read, X, rtol=1e-6)
 
 
-@pytest.mark.parametrize("source", ["parquet", "pandas", "arrow table", "list of anything"])
+def test_whole_numbers_may_turn_into_fractions_further_down(tmp_path):
+    lines = ["x,nothing,y", *("1,,2" for _ in range(300_000)), "1.5,7,2"]
+    (tmp_path / "x.csv").write_text("\n".join(lines))
+    *_, last = Blocks(tmp_path / "x.csv", ["x", "nothing"])
+    assert_array_equal(last[-2:], [[1, np.nan], [1.5, 7]])
+
+
+@pytest.mark.parametrize(
+    "source", ["parquet", "feather", "dataset of arrow files", "pandas", "arrow table", "list of anything"]
+)
 def test_columns_by_name_and_number(source, tmp_path):
     made = SOURCES[source](tmp_path)
     by_name, by_number = Blocks(made, ["c", "a"], rows=20), Blocks(made, [2, -3], rows=20)
@@ -331,7 +350,7 @@ def test_files_of_no_known_kind(tmp_path):
     with pytest.raises(UnsupportedInputError, match="holds no Parquet, Arrow or CSV files"):
         Blocks(tmp_path)
     parquet(tmp_path), feather(tmp_path)
-    with pytest.raises(UnsupportedInputError, match="holds files of feather and parquet"):
+    with pytest.raises(UnsupportedInputError, match=r"holds files of \.feather and \.parquet"):
         Blocks(tmp_path)
 
 

@@ -10,7 +10,6 @@ import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -18,11 +17,9 @@ import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse
 
-from prinfold.exceptions import DataNotFoundError, MissingExtraError, UnsupportedInputError
+from prinfold.exceptions import DataNotFoundError, UnsupportedInputError
+from prinfold.sources.arrow import ArrowDataset, ArrowFile, ArrowTable, CsvFile, extra
 from prinfold.sources.layout import Key
-
-_ARROW_FILES = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "feather", ".csv": "csv"}
-"""What Arrow calls the files that end so."""
 
 
 class Reader(Protocol):
@@ -68,31 +65,6 @@ class RowsOnDisk:
                 wanted = min(rows, n_rows - first)
                 block = np.fromfile(file, dtype=self.dtype, count=wanted * n_columns)
                 yield block[: len(block) // n_columns * n_columns].reshape(-1, n_columns)
-
-
-@dataclass(frozen=True)
-class ArrowBatches:
-    """An Arrow dataset or table, in batches; of a file in columns only those asked for are read."""
-
-    data: Any
-
-    def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
-        from_batches = import_module("pyarrow").Table.from_batches
-        named = keys is not None and all(isinstance(key, str) for key in keys)
-        for batch in self._batches(rows, list(keys or ()) if named else None):
-            if batch.num_rows:
-                yield from_batches([batch])
-
-    def _batches(self, rows: int, names: list[Key] | None) -> Iterable[Any]:
-        if not hasattr(self.data, "scanner"):  # a table in memory
-            taken = self.data if names is None or set(names) - set(self.data.column_names) else self.data.select(names)
-            return list(taken.to_batches(max_chunksize=rows))
-        if names is not None and set(names) - set(self.data.schema.names):
-            names = None  # whoever looks for those columns will say which are not there
-        # Arrow reads far ahead by default, which may take a gigabyte; one batch and one file keep the disk busy.
-        ahead = {"batch_readahead": 1, "fragment_readahead": 1}
-        found: Iterable[Any] = self.data.to_batches(columns=names, batch_size=rows, **ahead)
-        return found
 
 
 @dataclass(frozen=True)
@@ -166,9 +138,10 @@ def _from_path(source: Any) -> Reader:
         return _from_zarr(path)
     if path.is_dir():
         return _from_folder(path)
-    if path.suffix in _ARROW_FILES:
-        return ArrowBatches(_extra("pyarrow.dataset").dataset(path, format=_ARROW_FILES[path.suffix]))
-    known = ", ".join([".npy", ".zarr", *_ARROW_FILES])
+    if path.suffix in _BY_ARROW:
+        extra("pyarrow.dataset")  # said at once, rather than when reading begins
+        return _BY_ARROW[path.suffix](str(path))
+    known = ", ".join([".npy", ".zarr", *_BY_ARROW])
     raise UnsupportedInputError(
         f"cannot tell what kind of file {path.name!r} is: names of files must end in one of {known}; open it "
         "yourself and pass an array, an Arrow dataset, or a function that yields blocks"
@@ -176,7 +149,7 @@ def _from_path(source: Any) -> Reader:
 
 
 def _from_zarr(path: Path) -> Reader:
-    stored = _extra("zarr").open(path, mode="r")
+    stored = extra("zarr").open(path, mode="r")
     if not hasattr(stored, "shape"):
         words = f"{str(path)!r} is a group of Zarr arrays"
         raise UnsupportedInputError(f"{words}; pass one of them: zarr.open({str(path)!r})[...], by its name")
@@ -189,16 +162,34 @@ def _from_folder(path: Path) -> Reader:
     Names that begin with a dot or an underscore are those of other programs' notes, by custom.
     """
     own = (file for file in path.rglob("*") if not any(part[0] in "._" for part in file.relative_to(path).parts))
-    files = sorted(file for file in own if file.suffix in _ARROW_FILES)
-    kinds = {_ARROW_FILES[file.suffix] for file in files}
+    files = sorted(file for file in own if file.suffix in _BY_ARROW)
+    kinds = {file.suffix for file in files}
     if len(kinds) != 1:
         words = "holds no Parquet, Arrow or CSV files" if not kinds else f"holds files of {' and '.join(sorted(kinds))}"
         raise UnsupportedInputError(f"the folder {str(path)!r} {words}; name a folder of files of one kind")
-    return ArrowBatches(_extra("pyarrow.dataset").dataset([str(file) for file in files], format=kinds.pop()))
+    return Several(tuple(_from_path(file) for file in files))
+
+
+def _from_parquet(path: str) -> Reader:
+    return ArrowDataset(extra("pyarrow.dataset").dataset(path, format="parquet"))
+
+
+_BY_ARROW: dict[str, Callable[[str], Reader]] = {
+    ".parquet": _from_parquet,
+    ".pq": _from_parquet,
+    ".arrow": ArrowFile,
+    ".feather": ArrowFile,
+    ".csv": CsvFile,
+}
+"""How files that end so are read."""
 
 
 def _is_arrow(source: Any) -> bool:
     return _kind(source).startswith("pyarrow.") and hasattr(source, "to_batches") and hasattr(source, "schema")
+
+
+def _from_arrow(source: Any) -> Reader:
+    return ArrowDataset(source) if hasattr(source, "scanner") else ArrowTable(source)
 
 
 def _is_plain_map(source: Any) -> bool:
@@ -254,19 +245,10 @@ def _refuse_query(source: Any) -> Reader:
     )
 
 
-def _extra(name: str) -> Any:
-    """An optional library."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        library = name.partition(".")[0]
-        raise MissingExtraError(f"reading this needs {library}: pip install 'prinfold[data]'") from error
-
-
 _READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader]], ...] = (
     (_is_path, _from_path),
     (_is_used_up, _refuse_iterator),
-    (_is_arrow, ArrowBatches),
+    (_is_arrow, _from_arrow),
     (nw.dependencies.is_into_dataframe, OnePiece),
     (scipy.sparse.issparse, OnePiece),
     (_is_plain_map, _from_map),
