@@ -58,6 +58,9 @@ _TRIAL_ITERATIONS = 30
 _TRIAL_TOL = 1e-3
 """Rows, EM steps and nats per row and step with which starts are compared."""
 
+_TRIAL_EMBEDDED = 600
+"""Rows of which distances along the data are taken; their cost grows with the cube."""
+
 _MOST_TRIED = 2
 """Ways round that are compared so."""
 
@@ -159,7 +162,11 @@ def furthest_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Par
     some = as_rows(unique, None, weight, width=latent.n_nodes)
     found = [pca_start(plain, rows, rng)]
     if len(unique) > latent.embed(latent.nodes[:1]).shape[1] + 2:
-        found += [spectral_start(EMBEDDERS["isomap"], plain, some, rng), *_each(_cycle_fits(plain, some, rng))]
+        few, few_weights = distinct_rows(some, rng, _TRIAL_EMBEDDED)
+        found += [
+            spectral_start(EMBEDDERS["isomap"], plain, as_rows(few, None, few_weights), rng),
+            *_each(_cycle_fits(plain, some, rng)),
+        ]
     best, *others = (_trial(plain, some, parameters) for parameters in found)
     for other in others:
         if measure(plain, other)["objective"] > measure(plain, best)["objective"] + _TIE:
