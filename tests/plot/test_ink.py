@@ -433,3 +433,14 @@ def test_unknown_names_are_unknown() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'pie'"):
         plot.pie
     assert dir(plot) == sorted(plot.__all__)
+
+
+def test_a_row_at_the_seam_is_marked_at_both_edges(models: Models) -> None:
+    model = models["cylinder"]
+    for angle, wanted in ((-np.pi, 2), (0.0, 1)):
+        ax = plot.posterior(model, model.inverse_transform([[angle, 0.0]]))
+        marks = [each.get_offsets() for each in ax.collections if each.get_label() in {"mean", "mode"}]
+        assert [len(each) for each in marks] == [wanted, wanted]
+        if wanted == 2:
+            for each in marks:
+                assert abs(np.ptp(each[:, 0]) - 2 * np.pi) < 1e-9

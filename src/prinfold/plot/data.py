@@ -183,15 +183,18 @@ def _room_to_the_edge(layout: Plane, centre: FloatArray, axes: FloatArray) -> fl
     return float(np.min(gap[held] / reach[held], initial=np.inf))
 
 
-def over_the_seams(layout: Layout, centre: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Which glyphs to draw and by how much to shift them (n, 2): all of them, and again those near a seam beyond it."""
+def over_the_seams(layout: Layout, centre: FloatArray, margin: float = 0.1) -> tuple[IntArray, FloatArray]:
+    """Which glyphs to draw and by how much to shift them (n, 2): all of them, and again those near a seam beyond it.
+
+    ``margin`` is how near, as a share of the span of the axis.
+    """
     index, shift = np.arange(len(centre)), np.zeros((len(centre), 2))
     if not isinstance(layout, Plane):
         return index, shift
     for axis in np.flatnonzero(layout.periodic):
         low, high, span = layout.low[axis], layout.high[axis], layout.span[axis]
         place = centre[index, axis] + shift[:, axis]
-        ahead, behind = place < low + 0.1 * span, place > high - 0.1 * span
+        ahead, behind = place < low + margin * span, place > high - margin * span
         step = np.where(np.arange(2) == axis, span, 0.0)
         shift = np.concatenate([shift, shift[ahead] + step, shift[behind] - step])
         index = np.concatenate([index, index[ahead], index[behind]])

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+_AT_THE_SEAM = 0.02
+"""Share of the span of a closed axis from its seam at which the mean and mode of a row are marked on both sides."""
+
+
 def latent_map(
     model: Any,
     X: Any = None,
@@ -128,8 +132,9 @@ def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
     ink.scale_bar(on, scale, "posterior probability of the node")
     pen: dict[str, Any] = {"linewidths": 1.4, "edgecolors": ink.SIGNAL, "zorder": 4, "clip_on": False}
     middle = np.full(1, 0.5)
-    ink.dots(on, layout.place(found.mode, middle), s=80, marker="D", facecolors="none", label="mode", **pen)
-    ink.dots(on, layout.place(found.mean, middle), s=34, marker="o", facecolors="white", label="mean", **pen)
+    mode, mean = (_at_both_edges(layout, layout.place(at, middle)) for at in (found.mode, found.mean))
+    ink.dots(on, mode, s=80, marker="D", facecolors="none", label="mode", **pen)
+    ink.dots(on, mean, s=34, marker="o", facecolors="white", label="mean", **pen)
     ink.legend(on)
     return ink.done(on, settle=ax is None)
 
@@ -273,6 +278,14 @@ def _draw_nodes(ax: Any, layout: Layout, fitted: Fitted) -> None:
     nodes = fitted.latent.nodes
     place = layout.place(nodes, np.full(len(nodes), 0.5))
     ink.dots(ax, place, s=6, c=ink.SOFT, linewidths=0, zorder=1, clip_on=False)
+
+
+def _at_both_edges(layout: Layout, place: FloatArray) -> FloatArray:
+    """Places, and again those at a seam on the other side of it."""
+    if not isinstance(layout, Plane):
+        return place
+    copy, shift = over_the_seams(layout, place, _AT_THE_SEAM)
+    return np.asarray(place[copy] + shift)
 
 
 def _join_modes(ax: Any, layout: Layout, fitted: Fitted | None, X: Any, place: FloatArray, lane: FloatArray) -> None:
