@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
-from prinfold import GTM, GaussianProcess, Incremental, LowRankNoise, StudentNoise, load
+from prinfold import GTM, Blocks, GaussianProcess, Incremental, LowRankNoise, StudentNoise, load
 from prinfold._arrays import as_rows
 from prinfold.algorithms.gtm import GTMModel
 from prinfold.algorithms.incremental import IncrementalModel
@@ -61,7 +62,7 @@ class _Dense:
 
 def test_sweeps_are_those_of_a_plain_twin_and_its_free_energy_never_falls():
     rows = as_rows(X, X.mean(axis=0), WEIGHT)
-    model, n_blocks = _model(IncrementalModel, n_blocks=7), 7
+    model, n_blocks = _model(IncrementalModel, trainer=Incremental(7)), 7
     parameters = pca_start(model, rows, np.random.default_rng(0))
     state, dense = model.begin(rows, parameters), _Dense(_model(), X - X.mean(axis=0), WEIGHT)
     R = dense.posterior(parameters)
@@ -183,10 +184,35 @@ def test_blocks_are_counted(n_blocks):
 
 def test_the_sums_of_a_state_are_those_of_its_visits():
     rows = as_rows(X, X.mean(axis=0))
-    model = _model(IncrementalModel, n_blocks=5)
+    model = _model(IncrementalModel, trainer=Incremental(5))
     state = model.begin(rows, Parameters(np.zeros((len(model.surface.penalty_mask), 4)), 1.0))
     for _ in range(3):
         state = model.step(rows, state)
     mass = sum(visit.statistics.mass for visit in state.visits)
     np.testing.assert_allclose(state.statistics.mass, mass, rtol=1e-12)
     np.testing.assert_allclose(state.statistics.total, len(X))
+
+
+def test_rows_that_are_read_block_by_block():
+    """Each block of the source is a block of the trainer, whose sums alone are kept."""
+    settings = {"nodes": 6, "basis": 3, "max_iter": 10, "tol": 0.0, "init": "pca"}
+    read = GTM(trainer=Incremental(), **settings).fit(Blocks(X, rows=15))
+    rows = as_rows(X, X.mean(axis=0))
+    model = _model(IncrementalModel, trainer=Incremental(6))
+    order = np.arange(90).reshape(6, 15).T.ravel()  # so that every sixth row makes a block of the source
+    held = GTM(trainer=Incremental(6), **settings).fit(X[order])
+    assert_allclose(read.weights_, held.weights_, rtol=1e-8, atol=1e-10)
+    assert_allclose(read.history_["objective"], held.history_["objective"], rtol=1e-8)
+    assert model.begin(rows, read._parameters()).statistics.total == len(X)
+
+
+@pytest.mark.parametrize("trainer", ["incremental", "online"])
+def test_trainers_end_near_batch_on_blocks(trainer):
+    table = np.tile(X, (20, 1)) + 0.02 * RNG.standard_normal((1800, 4))
+    settings = {"nodes": 6, "basis": 3, "regularization": 1.0, "max_iter": 60, "tol": 0.0, "random_state": 0}
+    read = GTM(trainer=trainer, **settings).fit(Blocks(table, rows=300))
+    batch = GTM(**settings).fit(table)
+    assert read.score(table) > batch.score(table) - 0.02  # or at a better optimum
+    assert_allclose(read.history_["log_likelihood"][-1], read.score(table), rtol=1e-9)
+    assert read.n_seen_ == len(table)
+    assert read.partial_fit(table[:100]).n_seen_ == len(table) + 100

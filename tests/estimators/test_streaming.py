@@ -327,9 +327,9 @@ def test_what_belongs_to_rows_does_not_go_with_blocks(options, error, words):
         GTM(**QUICK).fit(X).score(Blocks(X), errors=np.ones(len(X)))
 
 
-def test_trainers_that_visit_rows_do_not_go_with_blocks():
-    with pytest.raises(UnsupportedInputError, match="with Blocks take trainer='batch'"):
-        GTM(trainer="incremental", **QUICK).fit(Blocks(X))
+def test_blocks_are_handed_to_partial_fit_one_by_one():
+    with pytest.raises(UnsupportedInputError, match="for each block"):
+        GTM(**QUICK).partial_fit(Blocks(X))
 
 
 def test_places_do_not_go_with_blocks():

@@ -21,7 +21,7 @@ from prinfold._arrays import Rows
 from prinfold.algorithms import gtm
 from prinfold.algorithms.evidence_training import EvidenceModel
 from prinfold.algorithms.tuning import TunedModel
-from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
+from prinfold.exceptions import InvalidParameterError
 from prinfold.loops import Outcome
 
 
@@ -34,16 +34,14 @@ class BlockedModel(gtm.GTMModel):
         return False
 
 
-def strided(rows: Rows, n_blocks: int) -> Iterator[Rows]:
+def blocks_of(rows: Rows, n_blocks: int) -> Iterator[Rows]:
     """Rows b, b + B, b + 2B, … make block b, so that each has something of all, even where rows are sorted.
 
-    They are views. What lies on disk is read in one piece instead.
+    They are views. What lies on disk is read in one piece instead, and what is read block by block comes as it does.
     """
     if not rows.at_hand:
-        raise UnsupportedInputError(
-            "this trainer visits rows that are at hand; with Blocks take trainer='batch', or call partial_fit for each "
-            "block"
-        )
+        yield from rows.portions()
+        return
     n = min(n_blocks, rows.n_rows)
     cuts = np.linspace(0, rows.n_rows, n + 1).round().astype(int)
     for b in range(n):

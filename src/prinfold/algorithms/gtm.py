@@ -146,16 +146,17 @@ def _planned_sums(
     model: GTMModel, rows: Rows, nodes: Nodes, parameters: Parameters, hint: Hint
 ) -> tuple[Statistics, Hint]:
     parts, hint = plan(model.surface, model.noise, nodes, rows, parameters.weights, hint)
-    return _sum_parts(model, rows, nodes, parts), hint
+    return sum_parts(model, rows, nodes, parts), hint
 
 
 def summarise(model: GTMModel, rows: Rows, parameters: Parameters) -> Statistics:
     """The sums over all rows with every node: the dense E-step, to which the planned one is held."""
     nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
-    return _sum_parts(model, rows, nodes, whole(rows))
+    return sum_parts(model, rows, nodes, whole(rows))
 
 
-def _sum_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: Sequence[Part | Batch]) -> Statistics:
+def sum_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: Sequence[Part | Batch]) -> Statistics:
+    """The sums over some parts."""
     workers = work_through(lambda: _Summer(model, rows, nodes), parts, _n_entries(parts, nodes))
     first, *rest = (worker.sums.statistics() for worker in workers)
     total: Statistics = sum(rest, first)
@@ -402,7 +403,11 @@ def _per_row(
 
 def visit_each(model: GTMModel, rows: Rows, parameters: Parameters, take: Take) -> None:
     """Hand all rows to ``take``, some at a time and on several threads; each row stands for itself."""
-    nodes, parts = _prepared(model, rows, parameters)
+    visit_parts(model, rows, *_prepared(model, rows, parameters), take)
+
+
+def visit_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: Sequence[Part], take: Take) -> None:
+    """Hand some parts to ``take``, on several threads."""
     work_through(lambda: _Visitor(model, rows, nodes, take), parts, _n_entries(parts, nodes))
 
 

@@ -11,15 +11,19 @@ and where it has its maxima so has the likelihood. The surface moves as often in
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from prinfold._arrays import Rows, blas_on_one_thread
-from prinfold._validate import integer
+from prinfold._validate import Constraint, integer, real
 from prinfold.algorithms import gtm
-from prinfold.algorithms.blocked import BlockedModel, added, refuse_following, strided
+from prinfold.algorithms.blocked import BlockedModel, added, blocks_of, refuse_following
+from prinfold.algorithms.freezing import Frozen, freeze, refuse_unsplit, thawed
 from prinfold.algorithms.noise_models import check_recipe
 from prinfold.algorithms.pruning import Hint
+from prinfold.exceptions import UnsupportedInputError
 from prinfold.files import storable
 
 
@@ -32,44 +36,62 @@ class Incremental:
     ----------
     n_blocks : int, default=10
         Blocks into which the rows are cut; at most one for each row. The sums of each are kept, n_blocks × K × D
-        numbers twice over.
+        numbers twice over. The blocks of :class:`~prinfold.Blocks` are those that it reads.
+    freeze : float, default=0.0
+        Share of the responsibilities of a row that may be frozen, below 1: the smallest ones are found anew only every
+        so many sweeps. What is kept for it is two numbers for each row. Not with noise that has factors, nor with
+        :class:`~prinfold.Blocks`.
+    every : int, default=5
+        Sweeps from one that finds all responsibilities to the next, where some are frozen.
     """
 
     n_blocks: int = 10
+    freeze: float = 0.0
+    every: int = 5
 
     def __post_init__(self) -> None:
-        check_recipe(self, n_blocks=integer(1))
+        share = Constraint(lambda v: real(0).test(v) and v < 1, "a number of at least 0 and below 1")
+        check_recipe(self, n_blocks=integer(1), freeze=share, every=integer(1))
 
     def training(self, model: gtm.GTMModel, seed: Any = None) -> IncrementalModel:
         """The model as it is trained this way."""
         refuse_following(model)
-        return IncrementalModel(model.surface, model.noise, model.penalty, self.n_blocks)
+        if self.freeze > 0:
+            refuse_unsplit(model.noise)
+        return IncrementalModel(model.surface, model.noise, model.penalty, self)
 
 
 class Visit(NamedTuple):
-    """What was found of a block when it was last visited, and what the E-step remembers of it."""
+    """What was found of a block when it was last visited, what the E-step remembers of it, and what is frozen."""
 
     statistics: Any
     hint: Hint
+    frozen: Frozen | None = None
 
 
 class IncrementalState(NamedTuple):
-    """Parameters, the sums of all blocks as each was found at its last visit, and those visits."""
+    """Parameters, the sums of all blocks as each was found at its last visit, those visits, and how many sweeps."""
 
     parameters: Any
     statistics: Any
     visits: tuple[Visit, ...]
+    age: int = 0
 
 
 @dataclass(frozen=True)
 class IncrementalModel(BlockedModel):
     """A GTM under incremental EM."""
 
-    n_blocks: int = 10
+    trainer: Incremental = Incremental()
 
     def begin(self, rows: Rows, parameters: Any) -> IncrementalState:
         """A first look at every block, all under the same parameters."""
-        return self._look(rows, parameters, (Hint(),) * self.n_blocks)
+        if self.trainer.freeze > 0 and not rows.at_hand:
+            raise UnsupportedInputError(
+                "Incremental(freeze=…) remembers something of every row, and rows of Blocks are not held; leave freeze "
+                "at 0"
+            )
+        return self._look(rows, parameters, repeat(Hint()))
 
     def step(self, rows: Rows, state: IncrementalState, relaxation: float = 1.0) -> IncrementalState:
         """One sweep: a visit of every block. Steps are not stretched.
@@ -79,26 +101,43 @@ class IncrementalModel(BlockedModel):
         """
         parameters, visits, before = state.parameters, [], None
         after = _sums_after([visit.statistics for visit in state.visits])
-        for block, visit in zip(strided(rows, self.n_blocks), state.visits, strict=True):
+        for block, visit in zip(self._blocks(rows), state.visits, strict=True):
             others = [each for each in (before, after.pop()) if each is not None]
             parameters = self._solved(added([*others, visit.statistics]), parameters)
-            found = Visit(*gtm.e_step(self, block, parameters, visit.hint))
+            found = self._visit(block, parameters, visit, state.age, rows.at_hand)
             visits.append(found)
             before = found.statistics if before is None else before + found.statistics
-        return IncrementalState(parameters, before, tuple(visits))
+        return IncrementalState(parameters, before, tuple(visits), state.age + 1)
 
     def finish(self, rows: Rows, state: IncrementalState) -> IncrementalState:
         """The same parameters with what all rows add up to under them."""
-        return self._look(rows, state.parameters, tuple(visit.hint for visit in state.visits))
+        return self._look(rows, state.parameters, (visit.hint for visit in state.visits))
+
+    def _blocks(self, rows: Rows) -> Iterator[Rows]:
+        return blocks_of(rows, self.trainer.n_blocks)
 
     def _solved(self, statistics: Any, parameters: Any) -> Any:
         with blas_on_one_thread():
             return self.noise.m_step(self.surface, statistics, self.penalty, parameters)
 
-    def _look(self, rows: Rows, parameters: Any, hints: tuple[Hint, ...]) -> IncrementalState:
-        blocks = zip(strided(rows, self.n_blocks), hints, strict=False)
-        visits = tuple(Visit(*gtm.e_step(self, block, parameters, hint)) for block, hint in blocks)
-        return IncrementalState(parameters, added([visit.statistics for visit in visits]), visits)
+    def _visit(self, block: Rows, parameters: Any, visit: Visit, age: int, at_hand: bool) -> Visit:
+        """The newest sums of a block; of one that is not at hand nothing about its rows is remembered."""
+        if self.trainer.freeze > 0:
+            if visit.frozen is None or age % self.trainer.every == 0:
+                found, frozen = freeze(self, block, parameters, self.trainer.freeze)
+                return Visit(found, visit.hint, frozen)
+            return visit._replace(statistics=thawed(self, block, parameters, visit.frozen))
+        if at_hand:
+            return Visit(*gtm.e_step(self, block, parameters, visit.hint))
+        found, _ = gtm.e_step(self, block, parameters, visit.hint.for_new_rows())
+        return Visit(found, visit.hint.without_rows())
+
+    def _look(self, rows: Rows, parameters: Any, hints: Iterable[Hint]) -> IncrementalState:
+        visits = []
+        for block, hint in zip(self._blocks(rows), hints, strict=False):
+            found, after = gtm.e_step(self, block, parameters, hint)
+            visits.append(Visit(found, after if rows.at_hand else hint.without_rows()))
+        return IncrementalState(parameters, added([visit.statistics for visit in visits]), tuple(visits))
 
 
 def _sums_after(statistics: list[Any]) -> list[Any]:

@@ -184,8 +184,9 @@ class OnlineModel(BlockedModel):
 
     def step(self, rows: Rows, state: OnlineState, relaxation: float = 1.0) -> OnlineState:
         """One pass. Steps are not stretched."""
-        size, total = self.trainer.block_rows(rows.n_rows), state.score.total
-        unit = size * total / rows.n_rows  # in weights: those of all rows times 2 change no step
+        n_rows, total = getattr(rows, "n_read", rows.n_rows), state.score.total
+        size = self.trainer.block_rows(n_rows)
+        unit = size * total / n_rows  # in weights: those of all rows times 2 change no step
         blocks = in_blocks(rows, size, np.random.default_rng((self.key, state.age)))
         return OnlineState(*after_blocks(self, blocks, state.stream, self.trainer, unit, total), state.age + 1)
 

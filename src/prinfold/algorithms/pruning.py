@@ -18,7 +18,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from prinfold._arrays import Rows, Selection, for_each_block
+from prinfold._arrays import Rows, Selection, filled, for_each_block
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import BoundedNoise, Nodes, Noise
@@ -156,6 +156,29 @@ def _dense(noise: Noise, nodes: Nodes, rows: Rows, compiled: bool) -> Sequence[P
     every = np.arange(len(nodes.centres))
     cuts = np.array([0, len(every)])
     return [Batch(part, np.array([0, part.stop - part.start]), every, cuts) for part in rows.slices]
+
+
+def grouped(
+    surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray
+) -> tuple[Groups, list[Part]]:
+    """Rows in groups whatever their number, with the nodes that matter to each; fine ones where sweeps would pay.
+
+    Rows with gaps are gathered as if those were filled, and keep all nodes, as those of a noise without bounds do.
+    """
+    fine = hasattr(noise, "sweep") and rows.n_rows * surface.latent.n_nodes >= _SWEEP_FROM
+    groups = make_groups(surface, filled(rows), weights, fine)
+    if hasattr(noise, "bound") and not rows.gaps:
+        return groups, _parts(groups, near_nodes(cast(BoundedNoise, noise), nodes, groups))
+    every = np.arange(surface.latent.n_nodes)
+    return groups, [Part(groups.rows(g), every) for g in range(len(groups.radius))]
+
+
+def swept(groups: Groups, parts: Sequence[Part]) -> Sequence[Part | Batch]:
+    """The parts of groups as they are computed fastest."""
+    if not groups.fine:
+        return parts
+    near = [cast(IntArray, part.near) for part in parts]
+    return _batches(groups, Near(np.concatenate(near), np.append(0, np.cumsum([len(each) for each in near]))))
 
 
 def _parts(groups: Groups, near: Near) -> list[Part]:
