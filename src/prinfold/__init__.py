@@ -20,6 +20,7 @@ _PUBLIC = {
     "DiagonalNoise": "algorithms.noise_models",
     "GTM": "estimators.gtm",
     "GTMClassifier": "estimators.landscapes",
+    "GTMMixture": "estimators.gtm_mixture",
     "GTMRegressor": "estimators.landscapes",
     "GaussianBasis": "algorithms.basis",
     "GaussianProcess": "algorithms.process",
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from prinfold.citations import cite
     from prinfold.estimators.density_ridge import DensityRidge
     from prinfold.estimators.gtm import GTM
+    from prinfold.estimators.gtm_mixture import GTMMixture
     from prinfold.estimators.kernel_density import KernelDensityClassifier
     from prinfold.estimators.kmm import KMM, select_kmm
     from prinfold.estimators.landscapes import GTMClassifier, GTMRegressor
@@ -97,6 +99,7 @@ __all__ = [
     "Derivatives",
     "DiagonalNoise",
     "GTMClassifier",
+    "GTMMixture",
     "GTMRegressor",
     "GaussianBasis",
     "GaussianProcess",

@@ -27,6 +27,7 @@ from prinfold import (
     Contour,
     DensityRidge,
     GaussianProcess,
+    GTMMixture,
     HarmonicBasis,
     LowRankNoise,
     MixedGTM,
@@ -68,6 +69,11 @@ def _pps(**settings: Any) -> Callable[..., PPS]:
 
 def _mixed(**settings: Any) -> Callable[..., MixedGTM]:
     return lambda **more: MixedGTM(**{**_QUICK, **settings, **more})
+
+
+def _mixture(n_maps: int, gtm: Any = None, **settings: Any) -> Callable[..., GTMMixture]:
+    quick = {**_QUICK, "n_init": 2, "random_state": 0}
+    return lambda **more: GTMMixture(n_maps, gtm, **{**quick, **settings, **more})
 
 
 _KERNEL = frozenset({"euclidean", "mirror", "weights"})
@@ -142,6 +148,15 @@ CASES = [
     # The columns of these tests are numbers; tests/estimators/test_mixed_gtm.py holds levels and counts to the same.
     Case("MixedGTM", _mixed(nodes=8, basis=4), _OWN_UNITS | {"open"}, 2, 2),
     Case("MixedGTM-line", _mixed(n_components=1, nodes=16, basis=5), _OWN_UNITS, 1, 1),
+    # A coordinate has the number of the map in front.
+    Case("GTMMixture", _mixture(2, GTM(nodes=8, basis=4)), _GTM | {"open"}, 3, 2),
+    Case("GTMMixture-defaults", _mixture(2), _GTM | {"open"}, 3, 2),
+    Case("GTMMixture-one", _mixture(1, GTM(nodes=8, basis=4)), _GTM | {"open"}, 3, 2),
+    Case("GTMMixture-shared", _mixture(3, GTM(nodes=6, basis=3), shared_noise=True), _GTM | {"open"}, 3, 2),
+    Case("GTMMixture-line", _mixture(3, GTM(1, nodes=10, basis=4)), _GTM | {"open"}, 2, 1),
+    Case("GTMMixture-diagonal", _mixture(2, GTM(nodes=8, basis=4, noise="diagonal")), _OWN_UNITS | {"open"}, 3, 2),
+    Case("GTMMixture-student", _mixture(2, GTM(nodes=8, basis=4, noise="student")), _GTM | {"open"}, 3, 2),
+    Case("GTMMixture-sphere", _mixture(2, GTM(nodes=60, basis=12, latent="sphere")), _GTM - {"mirror"}, 4, 2),
     Case("PPS-process", _pps(nodes=12, basis=GaussianProcess(0.6), regularization=0.1), _GTM | {"open"}, 2, 2),
     # Noise that is oriented on nodes far apart lets the surface tilt between them, so straight data need a finer grid.
     Case("PPS", _pps(nodes=12, basis=4), _GTM | {"open"}, 2, 2),

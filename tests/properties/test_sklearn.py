@@ -13,6 +13,7 @@ from prinfold import (
     UKR,
     DensityRidge,
     GTMClassifier,
+    GTMMixture,
     GTMRegressor,
     KernelDensityClassifier,
     MixedGTM,
@@ -57,6 +58,8 @@ pytestmark = [
         GTMClassifier(),
         GTMClassifier(PPS(nodes=8, basis=3, max_iter=20), priors="balanced", pseudo_count=0.0),
         GTMRegressor(),
+        GTMMixture(),
+        GTMMixture(3, GTM(1, nodes=12, basis=4), shared_noise=True, n_init=1),
         SemiLinearGTM(GTM(1, nodes=12, basis=4, max_iter=20)),
         # The checks want alarms among the rows of the fit, of which one in a hundred would be too few.
         SurfaceMonitor(alarm_rate=0.1, n_simulated=200),
@@ -71,6 +74,7 @@ def test_scikit_learn_checks(estimator, check):
     "estimator",
     [
         GTM(),
+        GTMMixture(),
         MixedGTM(),
         KMM(),
         UKR(),

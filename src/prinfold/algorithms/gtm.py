@@ -244,10 +244,11 @@ Take = Callable[[Selection, Any, Posterior, IntArray | None, Any], None]
 Reduction = Callable[[Posterior, IntArray | None], FloatArray]
 
 
-def log_likelihood(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
-    """(n,) log p(t)."""
-    least = float(np.finfo(rows.table.dtype).min)  # single precision may not reach as low as a row lies far
-    return _per_row(model, rows, parameters, lambda posterior, _: np.maximum(posterior.log_likelihood, least), ())
+def log_likelihood(model: GTMModel, rows: Rows, parameters: Parameters, dtype: Any = None) -> FloatArray:
+    """(n,) log p(t), in the precision of the rows or the one named."""
+    kind = rows.table.dtype if dtype is None else np.dtype(dtype)
+    least = float(np.finfo(kind).min)  # single precision may not reach as low as a row lies far
+    return _per_row(model, rows, parameters, lambda posterior, _: np.maximum(posterior.log_likelihood, least), (), kind)
 
 
 def responsibilities(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
@@ -309,6 +310,17 @@ def posterior_mode(model: GTMModel, rows: Rows, parameters: Parameters) -> Float
     """(n, Q) the node with the largest responsibility."""
     latent = model.surface.latent
     return _per_row(model, rows, parameters, lambda p, near: _mode(latent, p, near), (latent.n_columns,))
+
+
+def heaviest_nodes(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
+    """(n, 2) number of the node with the largest responsibility, and that responsibility, in double precision."""
+
+    def heaviest(posterior: Posterior, near: IntArray | None) -> FloatArray:
+        at = posterior.relative.argmax(axis=1)
+        largest = posterior.relative[np.arange(len(at)), at] / posterior.total
+        return np.stack([at if near is None else near[at], largest], axis=1)
+
+    return _per_row(model, rows, parameters, heaviest, (2,), np.float64)
 
 
 def posterior_covariance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
@@ -389,10 +401,15 @@ def sample(model: GTMModel, parameters: Parameters, n: int, rng: np.random.Gener
 
 
 def _per_row(
-    model: GTMModel, rows: Rows, parameters: Parameters, reduce_part: Reduction, shape: tuple[int, ...]
+    model: GTMModel,
+    rows: Rows,
+    parameters: Parameters,
+    reduce_part: Reduction,
+    shape: tuple[int, ...],
+    kind: Any = None,
 ) -> FloatArray:
     """Fill an (n, *shape) array with what ``reduce_part`` makes of each part's posterior."""
-    out = np.empty((rows.n_rows, *shape), dtype=rows.table.dtype)
+    out = np.empty((rows.n_rows, *shape), dtype=rows.table.dtype if kind is None else kind)
 
     def write(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: Nodes) -> None:
         out[some] = reduce_part(posterior, near)

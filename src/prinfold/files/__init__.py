@@ -32,7 +32,7 @@ from prinfold.exceptions import (
 )
 from prinfold.files.steps import INNER, REVIVE, STEPS
 from prinfold.kernels.profiles import Gaussian, Power
-from prinfold.latent import Branches, Cloud, Lattice, Points, Sphere
+from prinfold.latent import Atlas, Branches, Cloud, Lattice, Points, Sphere
 
 FORMAT = 1
 """Version of the layout; raised whenever an older reader could misread a file."""
@@ -47,7 +47,9 @@ _MOST_BYTES = 2**33
 _KINDS = frozenset("fiub")
 
 C = TypeVar("C", bound=type)
-_classes: dict[str, Any] = {each.__name__: each for each in (Branches, Cloud, Gaussian, Lattice, Points, Power, Sphere)}
+_classes: dict[str, Any] = {
+    each.__name__: each for each in (Atlas, Branches, Cloud, Gaussian, Lattice, Points, Power, Sphere)
+}
 
 
 def storable(cls: C) -> C:
@@ -196,8 +198,14 @@ class _Recipe:
 
 def _arguments(estimator: Any) -> dict[str, Any]:
     """What the constructor of an estimator was given."""
-    given = estimator.get_params(deep=False).items()
-    return {name: _Recipe(value) if hasattr(type(value), "_stored") else value for name, value in given}
+    return {name: _as_recipe(value) for name, value in estimator.get_params(deep=False).items()}
+
+
+def _as_recipe(value: Any) -> Any:
+    """A parameter with the estimators in it, or in a list that it is, as recipes."""
+    if isinstance(value, list | tuple):
+        return type(value)(_as_recipe(each) for each in value)
+    return _Recipe(value) if hasattr(type(value), "_stored") else value
 
 
 def _encode_object(value: Any, where: str, arrays: dict[str, FloatArray]) -> Any:

@@ -5,6 +5,7 @@ mean, and a chart for plots. Planes span [−1, 1] on each axis, angles are radi
 the sphere are unit vectors.
 """
 
+from prinfold.latent.atlas import Atlas
 from prinfold.latent.base import LatentSpace
 from prinfold.latent.branches import Branches
 from prinfold.latent.cloud import Cloud
@@ -13,6 +14,7 @@ from prinfold.latent.points import Points
 from prinfold.latent.sphere import Sphere
 
 __all__ = [
+    "Atlas",
     "Branches",
     "Cloud",
     "LatentSpace",

@@ -1,0 +1,147 @@
+"""Several latent spaces beside each other: where the maps of a mixture live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.geometry.charts import Charts
+from prinfold.latent.base import LatentSpace, refuse_too_many
+
+
+@dataclass(frozen=True)
+class Atlas(LatentSpace):
+    """Charts that do not touch; a coordinate is the number of a chart, from 0, and then a place on it.
+
+    The nodes are those of all charts, one chart after the other. No path leads from chart to chart, so that the
+    distance between them is infinite, and a mean is taken on the chart that weighs most.
+    """
+
+    charts: tuple[LatentSpace, ...]
+
+    def __post_init__(self) -> None:
+        if not self.charts or not all(isinstance(chart, LatentSpace) for chart in self.charts):
+            raise InvalidParameterError(f"an atlas needs latent spaces for its charts, got {self.charts!r}")
+        dimensions = sorted({chart.dimension for chart in self.charts})
+        if len(dimensions) > 1:
+            raise InvalidParameterError(
+                f"the charts of an atlas need one dimension, got {dimensions}; give maps of equal dimension"
+            )
+        refuse_too_many(sum(chart.n_nodes for chart in self.charts))
+
+    @cached_property
+    def domain(self) -> Charts:
+        return Charts(tuple(chart.domain for chart in self.charts))
+
+    @cached_property
+    def first(self) -> IntArray:
+        """(J + 1,) number of the first node of each chart, and of all nodes."""
+        return np.concatenate([[0], np.cumsum([chart.n_nodes for chart in self.charts])])
+
+    @cached_property
+    def nodes(self) -> FloatArray:
+        return np.concatenate([self.on_chart(j, chart.nodes) for j, chart in enumerate(self.charts)])
+
+    def on_chart(self, j: int, Z: FloatArray) -> FloatArray:
+        """Coordinates of places on chart j."""
+        out = np.zeros((len(Z), self.n_columns))
+        out[:, 0], out[:, 1 : 1 + Z.shape[1]] = j, Z
+        return out
+
+    def per_chart(
+        self, Z: FloatArray, ask: Callable[[int, FloatArray], FloatArray], shape: tuple[int, ...]
+    ) -> FloatArray:
+        """(n, *shape) what ``ask`` gives for the number of a chart and the places there."""
+        chart, out = self.domain.chart(Z), np.empty((len(Z), *shape))
+        for j, space in enumerate(self.charts):
+            rows = np.flatnonzero(chart == j)
+            if len(rows):
+                out[rows] = ask(j, Z[rows, 1 : 1 + space.n_columns])
+        return out
+
+    @property
+    def spacing(self) -> float:
+        """Of the chart where it is shortest."""
+        return min(chart.spacing for chart in self.charts)
+
+    @cached_property
+    def edges(self) -> IntArray:
+        return self._joined([chart.edges for chart in self.charts])
+
+    @cached_property
+    def faces(self) -> IntArray:
+        return self._joined([chart.faces for chart in self.charts])
+
+    def refined(self, resolution: int) -> Atlas:
+        return Atlas(tuple(chart.refined(resolution) for chart in self.charts))
+
+    def thinned(self) -> Atlas:
+        return Atlas(tuple(chart.thinned() for chart in self.charts))
+
+    def embed(self, Z: FloatArray) -> FloatArray:
+        """Embedded places, each chart in columns of its own beside a column of ones; the rest is nil."""
+        widths, chart = self._widths, self.domain.chart(Z)
+        out = np.zeros((len(Z), sum(widths)))
+        for j, space in enumerate(self.charts):
+            rows, start = np.flatnonzero(chart == j), sum(widths[:j])
+            out[rows, start] = 1.0
+            out[rows, start + 1 : start + widths[j]] = space.embed(Z[rows, 1 : 1 + space.n_columns])
+        return out
+
+    def embed_jacobian(self, Z: FloatArray) -> FloatArray:
+        widths, chart = self._widths, self.domain.chart(Z)
+        out = np.zeros((len(Z), sum(widths), self.n_columns))
+        for j, space in enumerate(self.charts):
+            rows, start = np.flatnonzero(chart == j), sum(widths[:j])
+            inner = space.embed_jacobian(Z[rows, 1 : 1 + space.n_columns])
+            out[rows, start + 1 : start + widths[j], 1 : 1 + space.n_columns] = inner
+        return out
+
+    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """On the chart whose ones weigh most, the mean of what lies there."""
+        widths = self._widths
+        starts = np.cumsum([0, *widths[:-1]])
+        heaviest, Z, resultant = (
+            E[:, starts].argmax(axis=1),
+            np.zeros((len(E), self.n_columns)),
+            np.full(len(E), np.inf),
+        )
+        for j, space in enumerate(self.charts):
+            rows = np.flatnonzero(heaviest == j)
+            weight = E[rows, starts[j], None]
+            mean = E[rows, starts[j] + 1 : starts[j] + widths[j]] / np.where(weight > 0, weight, 1.0)
+            places, resultant[rows] = space.unembed(mean)
+            Z[rows] = self.on_chart(j, places)
+        return Z, resultant
+
+    def distance(self, A: FloatArray, B: FloatArray) -> FloatArray:
+        """(n,) distance along the chart; infinite from one chart to another."""
+        delta = self.domain.difference(A, B)
+        return np.where(delta[:, 0] == 0, np.linalg.norm(delta[:, 1:], axis=1), np.inf)
+
+    def covariance(self, weight: FloatArray, mean: FloatArray, near: IntArray | None = None) -> FloatArray:
+        """(n, Q, Q) spread about ``mean`` of the nodes on its chart, as if there were no others."""
+        nodes = self.nodes if near is None else self.nodes[near]
+        own = np.where(nodes[None, :, 0] == mean[:, None, 0], weight, 0.0)
+        total = own.sum(axis=1, keepdims=True)
+        return super().covariance(own / np.where(total > 0, total, 1.0), mean, near)
+
+    def chart(self, Z: FloatArray) -> FloatArray:
+        return Z[:, :3]
+
+    @property
+    def chart_labels(self) -> tuple[str, ...]:
+        return ("map", *self.charts[0].chart_labels)[:3]
+
+    @property
+    def _widths(self) -> list[int]:
+        return [1 + chart.embed(chart.nodes[:1]).shape[1] for chart in self.charts]
+
+    def _joined(self, each: list[IntArray]) -> IntArray:
+        """Lists of nodes of each chart as lists of all nodes."""
+        return np.concatenate([part + self.first[j] for j, part in enumerate(each)]).astype(np.intp)
