@@ -20,6 +20,7 @@ _PUBLIC = {
     "DiagonalNoise": "algorithms.noise_models",
     "GTM": "estimators.gtm",
     "GTMClassifier": "estimators.landscapes",
+    "GTMHierarchy": "estimators.gtm_mixture",
     "GTMMixture": "estimators.gtm_mixture",
     "GTMRegressor": "estimators.landscapes",
     "GaussianBasis": "algorithms.basis",
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
     from prinfold.citations import cite
     from prinfold.estimators.density_ridge import DensityRidge
     from prinfold.estimators.gtm import GTM
-    from prinfold.estimators.gtm_mixture import GTMMixture
+    from prinfold.estimators.gtm_mixture import GTMHierarchy, GTMMixture
     from prinfold.estimators.kernel_density import KernelDensityClassifier
     from prinfold.estimators.kmm import KMM, select_kmm
     from prinfold.estimators.landscapes import GTMClassifier, GTMRegressor
@@ -99,6 +100,7 @@ __all__ = [
     "Derivatives",
     "DiagonalNoise",
     "GTMClassifier",
+    "GTMHierarchy",
     "GTMMixture",
     "GTMRegressor",
     "GaussianBasis",

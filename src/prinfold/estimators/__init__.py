@@ -2,7 +2,7 @@
 
 from prinfold.estimators.density_ridge import DensityRidge
 from prinfold.estimators.gtm import GTM
-from prinfold.estimators.gtm_mixture import GTMMixture
+from prinfold.estimators.gtm_mixture import GTMHierarchy, GTMMixture
 from prinfold.estimators.kernel_density import KernelDensityClassifier
 from prinfold.estimators.kmm import KMM
 from prinfold.estimators.landscapes import GTMClassifier, GTMRegressor
@@ -21,6 +21,7 @@ __all__ = [
     "UKR",
     "DensityRidge",
     "GTMClassifier",
+    "GTMHierarchy",
     "GTMMixture",
     "GTMRegressor",
     "KernelDensityClassifier",

@@ -10,16 +10,16 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import Rows
-from prinfold._typing import FloatArray, IntArray, RandomState
+from prinfold._typing import RandomState
 from prinfold._validate import (
     Constraint,
     as_generator,
     check_errors,
-    check_latent,
     check_parameters,
     check_table,
     check_weight,
     flag,
+    forget,
     has_gaps,
     instance_of,
     integer,
@@ -32,7 +32,16 @@ from prinfold._validate import (
 from prinfold.algorithms.gtm_mixture import MixtureModel, State
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.gtm import GTM
-from prinfold.estimators.mixture_starts import PARTITIONS, Begun, Table, begin, check_recipes
+from prinfold.estimators.hierarchy_verbs import ROOT, HierarchyVerbs
+from prinfold.estimators.mixture_starts import (
+    PARTITIONS,
+    Begun,
+    Table,
+    begin,
+    check_recipes,
+    given_memberships,
+    nearest_places,
+)
 from prinfold.estimators.mixture_verbs import MixtureVerbs
 from prinfold.estimators.training import FEWEST_ROWS
 from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError
@@ -66,7 +75,7 @@ class GTMMixture(MixtureVerbs):
     partition : str or array of shape (n,) or (n, n_maps), default="auto"
         Which rows each map begins with: ``"centres"`` (k-means), ``"flats"`` (the same with flats of the dimension of
         the maps in place of centres), ``"auto"`` (both in turn), the numbers of the maps, or memberships.
-    n_init : int, default=4
+    n_init : int, default=8
         Partitions that are tried for a few iterations; the one with the highest objective is trained further.
     max_iter : int, default=200
         Most EM iterations, after those of the trials.
@@ -142,7 +151,7 @@ class GTMMixture(MixtureVerbs):
         *,
         shared_noise: bool = False,
         partition: Any = "auto",
-        n_init: int = 4,
+        n_init: int = 8,
         max_iter: int = 200,
         tol: float = 1e-4,
         relaxation: float = 1.8,
@@ -185,7 +194,7 @@ class GTMMixture(MixtureVerbs):
         self._forget()
         table = check_table(self, X, reset=True, min_rows=FEWEST_ROWS, accept_sparse=True, accept_missing=True)
         weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
-        given = Table(table, weight, known, self._given_memberships(table.shape[0]))
+        given = Table(table, weight, known, given_memberships(self.partition, self.n_maps, table.shape[0]))
         kept = recipes[0]._rows_that_count(table, weight)
         given = given if kept is None else given.rows(kept)
         if has_gaps(given.table):
@@ -240,22 +249,23 @@ class GTMMixture(MixtureVerbs):
         GTMMixture
         """
         options = {} if errors is None else {"errors": errors}
-        share = self.memberships(X, **options)[:, self._map_number(j)].astype(np.float64)
-        share[share < _LITTLE] = 0.0
+        number = self._map_number(j)
+        share = np.asarray(self.memberships(X, **options)[:, number], dtype=np.float64)
         child = clone(self).set_params(n_maps=2, partition="auto") if mixture is None else clone(mixture)
         if not isinstance(child, GTMMixture):
             raise InvalidParameterError(f"mixture must be a GTMMixture, got {type(child).__name__}")
         if isinstance(self.gtm, list | tuple) and mixture is None:
-            child.set_params(gtm=self.gtm[j])
+            child.set_params(gtm=self.gtm[number])
         if places is not None:
-            own = self.component(j)
-            nearest = _nearest_places(own, own.transform(X, **options), places)
+            own = self.component(number)
+            nearest = nearest_places(own, own.transform(X, **options), places)
             child.set_params(n_maps=len(places), partition=nearest)
-        weight = share if sample_weight is None else share * np.asarray(sample_weight, dtype=np.float64)
+        given = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = np.where(share * given < _LITTLE * np.max(given), 0.0, share * given)
         if np.count_nonzero(weight) < FEWEST_ROWS:
             raise InvalidDataError(
-                f"only {np.count_nonzero(weight)} row(s) belong to map {j}, but a child needs at least {FEWEST_ROWS}; "
-                "look into another map"
+                f"only {np.count_nonzero(weight)} row(s) belong to map {number}, but a child needs at least "
+                f"{FEWEST_ROWS}; look into another map"
             )
         fitted: GTMMixture = child.fit(X, sample_weight=weight, **options)
         return fitted
@@ -292,26 +302,6 @@ class GTMMixture(MixtureVerbs):
             "n_features_in_": begun.rows.n_columns,
         }
 
-    def _given_memberships(self, n_rows: int) -> FloatArray | None:
-        """(n, J) memberships to begin with, where they or the numbers of the maps were given."""
-        if isinstance(self.partition, str):
-            return None
-        found = np.asarray(self.partition)
-        if found.shape == (n_rows,) and found.dtype.kind in "iub":
-            if n_rows and not (found.min() >= 0 and found.max() < self.n_maps):
-                raise InvalidDataError(
-                    f"partition has maps {found.min()} to {found.max()}, but n_maps={self.n_maps}; number them from 0"
-                )
-            return np.eye(self.n_maps)[found.astype(np.intp)]
-        good = found.shape == (n_rows, self.n_maps) and found.dtype.kind in "fiub" and np.isfinite(found).all()
-        if not good or (found < 0).any() or not (found.sum(axis=1) > 0).all():
-            raise InvalidDataError(
-                f"partition must hold the number of a map for each of {n_rows} rows, or memberships of shape "
-                f"({n_rows}, {self.n_maps}) that are not negative and not all nil; got shape {found.shape} "
-                f"of {found.dtype}"
-            )
-        return np.asarray(found / found.sum(axis=1, keepdims=True), dtype=np.float64)
-
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
@@ -336,10 +326,85 @@ class GTMMixture(MixtureVerbs):
                 raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
 
 
-def _nearest_places(own: GTM, Z: FloatArray, places: Any) -> IntArray:
-    """(n,) the place nearest to each row along the map."""
-    latent = own.latent_
-    found = latent.domain.retract(check_latent(places, latent.n_columns))
-    Z = np.asarray(Z, dtype=np.float64)
-    apart = [latent.distance(Z, np.broadcast_to(place, Z.shape)) for place in found]
-    return np.asarray(np.argmin(apart, axis=0))
+@storable
+class GTMHierarchy(HierarchyVerbs):
+    """Maps of maps: a mixture of GTMs, a closer look into some of its maps, and so on down.
+
+    Bishop and Tipping's way of looking: one map of everything, on which groups show; a mixture of maps for what it
+    shows, and into each of those again. Rows are handed down by their memberships, never cut, and stay what they are at
+    higher levels when lower ones are added. A *path* names a mixture by the maps that lead to it: ``()`` is the root,
+    ``(0,)`` what was found in its map 0, ``(0, 2)`` what was found in map 2 of that.
+
+    Parameters
+    ----------
+    mixture : GTMMixture, default=None
+        Recipe for the root, of which a clone is fitted; None is ``GTMMixture(1)``, one map of everything.
+
+    Attributes
+    ----------
+    levels_ : dict of GTMMixture
+        The mixtures by their paths, in words: ``"root"``, ``"0"``, ``"0.2"``; :meth:`node` finds them by path.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    References
+    ----------
+    Bishop & Tipping (1998), A hierarchical latent variable model for data visualization, IEEE PAMI 20.
+    Tiňo & Nabney (2002), Hierarchical GTM: constructing localized nonlinear projection manifolds in a principled way,
+    IEEE PAMI 24.
+
+    Examples
+    --------
+    >>> from prinfold import GTM, GTMHierarchy, GTMMixture, datasets
+    >>> X = datasets.make_pipe_flow(300, rng=0).X
+    >>> recipe = GTM(nodes=8, basis=3)
+    >>> tree = GTMHierarchy(GTMMixture(1, recipe)).fit(X)
+    >>> child = tree.drill_down(X, (0,), GTMMixture(3, recipe, random_state=0))
+    >>> tree.leaves
+    [(0, 0), (0, 1), (0, 2)]
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = ("levels_",)
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "mixture": nothing | instance_of(GTMMixture, words="a GTMMixture"),
+    }
+    levels_: dict[str, GTMMixture]
+
+    def __init__(self, mixture: Any = None) -> None:
+        self.mixture = mixture
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> GTMHierarchy:
+        """Fit the root; whatever was below it is gone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows of numbers; cells that are missing are NaN.
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows; a weight of 2 is the same as the row given twice.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        GTMHierarchy
+        """
+        check_parameters(self, self._constraints)
+        forget(self)
+        recipe = GTMMixture(1) if self.mixture is None else clone(self.mixture)
+        table = check_table(self, X, reset=True, min_rows=FEWEST_ROWS, accept_sparse=True, accept_missing=True)
+        known = check_errors(errors, table, self)
+        self.levels_ = {ROOT: recipe.fit(table, sample_weight=sample_weight, errors=known)}
+        return self
+
+    def _restore(self) -> None:
+        """Refuse parts of a file that do not fit together."""
+        check_parameters(self, self._constraints)
+        levels: Any = self.levels_
+        mixtures = isinstance(levels, dict) and all(type(each) is GTMMixture for each in levels.values())
+        if not mixtures or not self._hangs_together():
+            words = "fitted mixtures of its columns, each below a map of another"
+            raise CorruptModelFileError(f"the model in the file does not fit together: it needs {words}")

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from prinfold._arrays import Rows, as_rows, dense
 from prinfold._typing import FloatArray, IntArray
-from prinfold._validate import check_parameters, has_gaps
+from prinfold._validate import check_latent, check_parameters, has_gaps
 from prinfold.algorithms.cell_noise import node_masses
 from prinfold.algorithms.factor_starts import with_directions
 from prinfold.algorithms.gtm_mixture import MixtureModel, MixtureParameters, State
@@ -22,7 +22,7 @@ from prinfold.algorithms.process import GaussianProcess
 from prinfold.algorithms.starts import in_units, warmed_up
 from prinfold.estimators.gtm import GTM
 from prinfold.estimators.training import Job
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.loops import StopReason, run_fixed_point
 
 PARTITIONS = {"auto": (False, True), "centres": (False,), "flats": (True,)}
@@ -239,3 +239,32 @@ def _after_a_few_steps(mixture: Any, begun: Begun) -> Begun:
     if outcome.reason is StopReason.INTERRUPTED:  # there is no model yet that could be kept
         raise KeyboardInterrupt
     return replace(begun, state=outcome.state)
+
+
+def given_memberships(partition: Any, n_maps: int, n_rows: int) -> FloatArray | None:
+    """(n, J) memberships to begin with, where they or the numbers of the maps were given."""
+    if isinstance(partition, str):
+        return None
+    found = np.asarray(partition)
+    if found.shape == (n_rows,) and found.dtype.kind in "iub":
+        if not (found.min() >= 0 and found.max() < n_maps):
+            raise InvalidDataError(
+                f"partition has maps {found.min()} to {found.max()}, but n_maps={n_maps}; number them from 0"
+            )
+        return np.asarray(np.eye(n_maps)[found.astype(np.intp)])
+    sound = found.shape == (n_rows, n_maps) and found.dtype.kind in "fiub" and bool(np.isfinite(found).all())
+    if not sound or (found < 0).any() or not (found.sum(axis=1) > 0).all():
+        raise InvalidDataError(
+            f"partition must hold the number of a map for each of {n_rows} rows, or memberships of shape "
+            f"({n_rows}, {n_maps}) that are not negative and not all nil; got shape {found.shape} of {found.dtype}"
+        )
+    return np.asarray(found / found.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
+def nearest_places(own: GTM, Z: FloatArray, places: Any) -> IntArray:
+    """(n,) the place nearest to each row along a map."""
+    latent = own.latent_
+    found = latent.domain.retract(check_latent(places, latent.n_columns))
+    Z = np.asarray(Z, dtype=np.float64)
+    apart = [latent.distance(Z, np.broadcast_to(place, Z.shape)) for place in found]
+    return np.asarray(np.argmin(apart, axis=0))
