@@ -88,7 +88,22 @@ class HierarchyVerbs(BaseEstimator):
     @property
     def leaf_mixing(self) -> FloatArray:
         """(L,) shares of the leaves: the products of those on the way there."""
-        return np.array([self._share(path) for path in self.leaves])
+        return np.array([self.share(path) for path in self.leaves])
+
+    def share(self, path: tuple[int, ...]) -> float:
+        """How much of all rows one map holds: the product of the shares on the way there.
+
+        Parameters
+        ----------
+        path : tuple of int
+            The maps that lead to its mixture, and its number there.
+
+        Returns
+        -------
+        float
+        """
+        path = _as_path(path)
+        return float(np.prod([self._level(path[:depth]).mixing_[j] for depth, j in enumerate(path)]))
 
     def node(self, path: tuple[int, ...]) -> Any:
         """The mixture at a path.
@@ -166,6 +181,24 @@ class HierarchyVerbs(BaseEstimator):
         """
         return float(np.mean(self.score_samples(X, errors=errors), dtype=np.float64))
 
+    def plot(self, X: Any = None, **options: Any) -> Any:
+        """Draw all levels; see :func:`prinfold.plot.hierarchy`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), default=None
+            Rows to show.
+        **options
+            Passed on, such as ``labels=``, ``values=`` and ``ax=``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from prinfold.plot import hierarchy  # lazy: plotting is an outer layer and an optional extra
+
+        return hierarchy(self, X, **options)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the hierarchy to a file that :func:`prinfold.load` reads.
 
@@ -190,9 +223,6 @@ class HierarchyVerbs(BaseEstimator):
         for depth, j in enumerate(path):
             share *= self._level(path[:depth]).memberships(table, errors=errors)[:, j]
         return share
-
-    def _share(self, path: tuple[int, ...]) -> float:
-        return float(np.prod([self._level(path[:depth]).mixing_[j] for depth, j in enumerate(path)]))
 
     def _table(self, X: Any) -> FloatArray:
         check_is_fitted(self)

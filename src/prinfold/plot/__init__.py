@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from prinfold.plot.clouds import candidates, images, latent_density
     from prinfold.plot.landscapes import landscape
     from prinfold.plot.maps import folds, latent_map, magnification, posterior
+    from prinfold.plot.mixtures import hierarchy, mixture
     from prinfold.plot.monitoring import contributions, monitor
     from prinfold.plot.ridges import ridge
     from prinfold.plot.scenes import learning_curve, model, residuals, selection, surface
@@ -26,12 +27,14 @@ __all__ = [
     "choice",
     "contributions",
     "folds",
+    "hierarchy",
     "images",
     "landscape",
     "latent_density",
     "latent_map",
     "learning_curve",
     "magnification",
+    "mixture",
     "model",
     "monitor",
     "posterior",
@@ -55,6 +58,8 @@ _HOMES = {
     "latent_map": "maps",
     "magnification": "maps",
     "posterior": "maps",
+    "hierarchy": "mixtures",
+    "mixture": "mixtures",
     "contributions": "monitoring",
     "monitor": "monitoring",
     "ridge": "ridges",

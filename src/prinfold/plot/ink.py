@@ -184,15 +184,20 @@ def draw_field(ax: Any, field: Field, *, ends: tuple[float, float] | None = None
     )
 
 
-def scale_bar(ax: Any, mappable: Any, words: str, *, factors: bool = False, top: bool = False) -> Any:
-    """A slim colour scale, beside the axes or on top; ``factors`` labels logarithms with what they are of."""
+def scale_bar(
+    ax: Any, mappable: Any, words: str, *, factors: bool = False, top: bool = False, width: float = 0.03
+) -> Any:
+    """A slim colour scale, beside the axes or on top; ``factors`` labels logarithms with what they are of.
+
+    ``width`` is that of one beside the axes, as a share of theirs.
+    """
     if is_solid(ax):
         bar = ax.figure.colorbar(mappable, ax=ax, shrink=0.55, aspect=24, pad=0.1)
     elif top:
         inset = ax.inset_axes((0.5, 1.03, 0.5, 0.025))
         bar = ax.figure.colorbar(mappable, cax=inset, orientation="horizontal", ticklocation="top")
     else:
-        inset = ax.inset_axes((1.03, 0.0, 0.03, 1.0))
+        inset = ax.inset_axes((1.0 + width, 0.0, width, 1.0))
         bar = ax.figure.colorbar(mappable, cax=inset)
     bar.outline.set(edgecolor=PALE, linewidth=0.6)
     bar.ax.tick_params(labelsize=8, color=PALE, labelcolor=SOFT, width=0.8, length=3)

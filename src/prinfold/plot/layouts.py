@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
 from prinfold.geometry.intervals import Intervals
 from prinfold.geometry.region import Region
-from prinfold.latent import LatentSpace
+from prinfold.latent import Atlas, LatentSpace
 
 _INNER = 0.6
 """Inner radius of a ring whose outer radius is 1."""
@@ -130,6 +131,10 @@ class Space(Layout):
 def layout_of(latent: LatentSpace, *, flat: bool = False) -> Layout:
     """The layout that suits a latent space; ``flat`` keeps to the first two axes of three or more."""
     domain, labels = latent.domain, latent.chart_labels
+    if isinstance(latent, Atlas):
+        raise InvalidParameterError(
+            "a mixture has several maps; draw them all with plot.mixture, or one of them, model.component(j)"
+        )
     if isinstance(domain, Intervals):
         return Strip(*_widen(float(domain.low[0]), float(domain.high[-1])), labels)
     if not isinstance(domain, Box | Region):  # the sphere, on Lambert's cylinder

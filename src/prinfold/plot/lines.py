@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from prinfold._typing import FloatArray, Mesh
-from prinfold.latent import Cloud, LatentSpace, Lattice
+from prinfold.latent import Atlas, Cloud, LatentSpace, Lattice
 from prinfold.plot.layouts import Plane, layout_of
 from prinfold.plot.subject import Fitted
 
@@ -15,6 +17,8 @@ def wires(fitted: Fitted, most: int = 20, resolution: int = 160) -> list[FloatAr
 
     Surfaces of three and more dimensions get the segments between neighbouring nodes.
     """
+    if isinstance(fitted.latent, Atlas):
+        return [line for each in fitted.model.maps_ for line in wires(replace(fitted, model=each), most, resolution)]
     latent, layout = fitted.latent, layout_of(fitted.latent)
     if latent.dimension == 1:
         return _pieces(fitted)

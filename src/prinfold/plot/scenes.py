@@ -9,11 +9,12 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold._validate import refuse_non_finite
 from prinfold.exceptions import InvalidParameterError
-from prinfold.latent import Branches
+from prinfold.latent import Atlas, Branches
 from prinfold.plot import ink
 from prinfold.plot.data import View, choose_view, comparison, noise_ellipses, residual_lines, training
 from prinfold.plot.lines import surface_mesh, wires
 from prinfold.plot.maps import latent_map
+from prinfold.plot.mixtures import mixture
 from prinfold.plot.ridges import ridge
 from prinfold.plot.subject import Fitted, check_values, group, numbers_of
 
@@ -213,7 +214,7 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
     """Draw the most telling picture of a model.
 
     A curve in two or three columns is drawn among its data by :func:`surface`; everything else is
-    shown as a map of the rows by :func:`latent_map`.
+    shown as a map of the rows by :func:`latent_map`, a mixture as all its maps by :func:`mixture`.
 
     Parameters
     ----------
@@ -231,8 +232,14 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
     fitted = Fitted.of(estimator)
     if isinstance(fitted.latent, Branches):  # whose coordinates, branch after branch, make no map
         return (ridge if fitted.model.n_features_in_ == 2 else surface)(estimator, X, **options)
-    among_data = fitted.latent.dimension == 1 and 2 <= len(fitted.feature_names) <= 3
-    return (surface if among_data else latent_map)(estimator, X, **options)
+    if isinstance(fitted.latent, Atlas):
+        return (surface if _among_data(fitted) else mixture)(estimator, X, **options)
+    return (surface if _among_data(fitted) else latent_map)(estimator, X, **options)
+
+
+def _among_data(fitted: Fitted) -> bool:
+    """Whether a model is best seen among its data: a curve in two or three columns."""
+    return fitted.latent.dimension == 1 and 2 <= len(fitted.feature_names) <= 3
 
 
 # ------------------------------------------------------------------------------------------------ how to draw
