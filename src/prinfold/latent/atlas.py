@@ -121,15 +121,26 @@ class Atlas(LatentSpace):
 
     def distance(self, A: FloatArray, B: FloatArray) -> FloatArray:
         """(n,) distance along the chart; infinite from one chart to another."""
-        delta = self.domain.difference(A, B)
-        return np.where(delta[:, 0] == 0, np.linalg.norm(delta[:, 1:], axis=1), np.inf)
+        a, b, out = self.domain.chart(A), self.domain.chart(B), np.full(len(A), np.inf)
+        for j, space in enumerate(self.charts):
+            both = np.flatnonzero((a == j) & (b == j))
+            if len(both):
+                columns = slice(1, 1 + space.n_columns)
+                out[both] = space.distance(A[both, columns], B[both, columns])
+        return out
 
     def covariance(self, weight: FloatArray, mean: FloatArray, near: IntArray | None = None) -> FloatArray:
         """(n, Q, Q) spread about ``mean`` of the nodes on its chart, as if there were no others."""
-        nodes = self.nodes if near is None else self.nodes[near]
-        own = np.where(nodes[None, :, 0] == mean[:, None, 0], weight, 0.0)
-        total = own.sum(axis=1, keepdims=True)
-        return super().covariance(own / np.where(total > 0, total, 1.0), mean, near)
+        named = np.arange(self.n_nodes) if near is None else near
+        chart, out = self.domain.chart(mean), np.zeros((len(mean), self.n_columns, self.n_columns))
+        for j, space in enumerate(self.charts):
+            rows = np.flatnonzero(chart == j)
+            nodes = np.flatnonzero((named >= self.first[j]) & (named < self.first[j + 1]))
+            own, columns = weight[np.ix_(rows, nodes)], slice(1, 1 + space.n_columns)
+            total = own.sum(axis=1, keepdims=True)
+            share = own / np.where(total > 0, total, 1.0)
+            out[rows, columns, columns] = space.covariance(share, mean[rows, columns], named[nodes] - self.first[j])
+        return out
 
     def chart(self, Z: FloatArray) -> FloatArray:
         return Z[:, :3]

@@ -200,8 +200,9 @@ def _row(model: Any, rows: Sample) -> dict[str, float]:
     row = dict.fromkeys(_COLUMNS, np.nan)
     row["log_likelihood"] = float(np.average(model.score_samples(rows.X, **rows.options), weights=rows.weight))
     row["noise_variance"] = float(np.mean(getattr(model, "noise_variance_", np.nan)))
-    if hasattr(model, "weights_"):
-        row["n_weights"] = float(np.size(model.weights_))
+    parts = [each for each in getattr(model, "maps_", [model]) if hasattr(each, "weights_")]
+    if parts:  # several of a mixture
+        row["n_weights"] = float(sum(np.size(each.weights_) for each in parts))
     if hasattr(model, "effective_weights"):
         row["n_free"] = float(np.sum(model._model.surface.penalty_mask == 0) * model.weights_.shape[1])
     if hasattr(model, "effective_weights"):
