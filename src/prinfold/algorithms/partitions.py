@@ -1,4 +1,4 @@
-"""Rows in a few parts for the maps of a mixture to begin with: by k-means, or by flats instead of centres.
+"""Rows in a few parts for the maps of a mixture to begin with: by k-means, or by flats or Gaussians for centres.
 
 Whatever is drawn is drawn from distinct rows in the order of their distance from the middle, so that neither the order
 of the rows, nor repeats in place of weights, nor a rotation of the data leads to another partition.
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from prinfold._arrays import Rows, filled, for_each_block
 from prinfold._typing import FloatArray, IntArray
@@ -18,6 +19,13 @@ _MOST_ROWS = 20_000
 """Rows among which a partition is looked for; evenly spaced ones of more."""
 
 _ROUNDS = 50
+_CLOUD_ROUNDS = 30
+
+_MOST_COLUMNS = 64
+"""Columns up to which parts get covariances."""
+
+_ROUND = 1e-4
+"""Least variance of a part in any direction, in units of the mean variance of a column."""
 
 
 class Distinct(NamedTuple):
@@ -49,6 +57,26 @@ class Flats:
         return np.asarray(self.squared_distances(rows).argmin(axis=1))
 
 
+@dataclass(frozen=True)
+class Clouds:
+    """A Gaussian for each part: its middle (J, D), what makes it round (J, D, D), and the log of its height (J,)."""
+
+    centres: FloatArray
+    rounding: FloatArray
+    log_height: FloatArray
+
+    def log_densities(self, rows: FloatArray) -> FloatArray:
+        """(n, J) log of share times density, but for a constant."""
+        out = np.empty((len(rows), len(self.centres)))
+        for j, (centre, rounding) in enumerate(zip(self.centres, self.rounding, strict=True)):
+            out[:, j] = self.log_height[j] - 0.5 * np.square((rows - centre) @ rounding).sum(axis=1)
+        return out
+
+    def parts(self, rows: FloatArray) -> IntArray:
+        """(n,) the Gaussian that each row most likely belongs to."""
+        return np.asarray(self.log_densities(rows).argmax(axis=1))
+
+
 def distinct_rows(rows: Rows) -> Distinct:
     """What partitions are looked for among; missing cells are taken for the middle of their column."""
     some = np.arange(0, rows.n_rows, -(-rows.n_rows // _MOST_ROWS))
@@ -78,7 +106,45 @@ def find_flats(among: Distinct, n_parts: int, dimension: int, rng: np.random.Gen
     return flats
 
 
-def parts_of(rows: Rows, flats: Flats) -> IntArray:
+def find_clouds(among: Distinct, n_parts: int, dimension: int, rng: np.random.Generator) -> Flats | Clouds:
+    """Gaussians in place of centres, by a few rounds of EM from k-means: parts may differ in size, shape and density.
+
+    With more columns than a covariance is worth it stays at k-means.
+    """
+    (rows, weight), flats = among, find_flats(among, n_parts, 0, rng)
+    D = rows.shape[1]
+    if D > _MOST_COLUMNS:
+        return flats
+    share = np.eye(len(flats.centres))[flats.parts(rows)]
+    ridge = _ROUND * float(weight @ np.square(rows).sum(axis=1)) / (D * weight.sum())
+    for _ in range(_CLOUD_ROUNDS):
+        clouds = _clouds(rows, weight[:, None] * share, ridge or 1.0)
+        share = softmax(clouds.log_densities(rows), axis=1)
+    return clouds
+
+
+def _clouds(rows: FloatArray, share: FloatArray, ridge: float) -> Clouds:
+    """Gaussians of rows with weights (m, J), none flatter than the ridge."""
+    mass = share.sum(axis=0)
+    safe = np.where(mass > 0, mass, 1.0)
+    centres = share.T @ rows / safe[:, None]
+    rounding, log_height = np.empty((len(mass), rows.shape[1], rows.shape[1])), np.full(len(mass), -np.inf)
+    for j, centre in enumerate(centres):
+        beside = rows - centre
+        size, axes = np.linalg.eigh((beside * share[:, j : j + 1]).T @ beside / safe[j])
+        size = np.maximum(size, 0.0) + ridge
+        rounding[j] = axes / np.sqrt(size)
+        if mass[j] > 0:
+            log_height[j] = np.log(mass[j]) - 0.5 * np.log(size).sum()
+    return Clouds(centres, rounding, log_height)
+
+
+def find_centres(among: Distinct, n_parts: int, dimension: int, rng: np.random.Generator) -> Flats:
+    """k-means, whatever the dimension of the maps."""
+    return find_flats(among, n_parts, 0, rng)
+
+
+def parts_of(rows: Rows, flats: Flats | Clouds) -> IntArray:
     """(n,) the part of every row."""
     whole, part = filled(rows), np.empty(rows.n_rows, dtype=np.intp)
 

@@ -74,7 +74,8 @@ class GTMMixture(MixtureVerbs):
         has its own.
     partition : str or array of shape (n,) or (n, n_maps), default="auto"
         Which rows each map begins with: ``"centres"`` (k-means), ``"flats"`` (the same with flats of the dimension of
-        the maps in place of centres), ``"auto"`` (both in turn), the numbers of the maps, or memberships.
+        the maps in place of centres), ``"clouds"`` (Gaussians in place of centres), ``"auto"`` (all three in turn), the
+        numbers of the maps, or memberships.
     n_init : int, default=8
         Partitions that are tried for a few iterations; the one with the highest objective is trained further.
     max_iter : int, default=200

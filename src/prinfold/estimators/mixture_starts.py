@@ -17,7 +17,7 @@ from prinfold.algorithms.factor_starts import with_directions
 from prinfold.algorithms.gtm_mixture import MixtureModel, MixtureParameters, State
 from prinfold.algorithms.noise import Parameters
 from prinfold.algorithms.noise_models import Spread
-from prinfold.algorithms.partitions import distinct_rows, find_flats, parts_of
+from prinfold.algorithms.partitions import distinct_rows, find_centres, find_clouds, find_flats, parts_of
 from prinfold.algorithms.process import GaussianProcess
 from prinfold.algorithms.starts import in_units, warmed_up
 from prinfold.estimators.gtm import GTM
@@ -25,8 +25,13 @@ from prinfold.estimators.training import Job
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.loops import StopReason, run_fixed_point
 
-PARTITIONS = {"auto": (False, True), "centres": (False,), "flats": (True,)}
-"""Name → whether parts are by flats, in turn."""
+PARTITIONS = {
+    "auto": (find_centres, find_flats, find_clouds),
+    "centres": (find_centres,),
+    "flats": (find_flats,),
+    "clouds": (find_clouds,),
+}
+"""Name → what looks for parts, in turn."""
 
 _TRIAL = 15
 """EM iterations after which starts are compared."""
@@ -146,8 +151,8 @@ def _distinct_parts(mixture: Any, n_maps: int, whole: Job, rng: np.random.Genera
     flat = min(whole.model.surface.latent.dimension, rows.n_columns - 1)
     found: dict[bytes, IntArray] = {}
     for i in range(mixture.n_init):
-        flats = find_flats(among, n_maps, flat if kinds[i % len(kinds)] else 0, rng)
-        part = _by_weight(parts_of(rows, flats), rows.weight, n_maps)
+        found_by = kinds[i % len(kinds)](among, n_maps, flat, rng)
+        part = _by_weight(parts_of(rows, found_by), rows.weight, n_maps)
         found.setdefault(part.tobytes(), part)
     return list(found.values())
 
