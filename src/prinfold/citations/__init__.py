@@ -149,6 +149,7 @@ METHODS: dict[str, tuple[str, ...]] = {
     "MixedGTM": (*_GTM, "bishop1998developments"),
     "SemiLinearGTM": (*_GTM, "bishop1998developments"),
     "GTMMixture": (*_GTM, "tino2002"),
+    "GTMHierarchy": (*_GTM, "bishop1998hierarchical", "tino2002"),
     "GTMSequence": (*_GTM, "bishop1997"),
     "GTMClassifier": (*_GTM, "gaspar2013"),
     "GTMRegressor": (*_GTM, "gaspar2015"),

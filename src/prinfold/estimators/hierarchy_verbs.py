@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from copy import copy
 from typing import Any
 
@@ -13,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
 from prinfold._validate import check_errors, check_table, integer
+from prinfold.estimators.base import PrincipalManifold
 from prinfold.exceptions import InvalidParameterError
-from prinfold.files import save
 
 ROOT = "root"
 """What the path of the root is called."""
@@ -181,33 +180,9 @@ class HierarchyVerbs(BaseEstimator):
         """
         return float(np.mean(self.score_samples(X, errors=errors), dtype=np.float64))
 
-    def plot(self, X: Any = None, **options: Any) -> Any:
-        """Draw all levels; see :func:`prinfold.plot.hierarchy`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D), default=None
-            Rows to show.
-        **options
-            Passed on, such as ``labels=``, ``values=`` and ``ax=``.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from prinfold.plot import hierarchy  # lazy: plotting is an outer layer and an optional extra
-
-        return hierarchy(self, X, **options)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the hierarchy to a file that :func:`prinfold.load` reads.
-
-        Parameters
-        ----------
-        path : str or path
-            By custom the name ends in ``.prinfold``.
-        """
-        save(self, path)
+    plot = PrincipalManifold.plot
+    save = PrincipalManifold.save
+    cite = PrincipalManifold.cite
 
     # --------------------------------------------------------------------------------------- plumbing
 

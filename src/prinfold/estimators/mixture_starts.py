@@ -12,7 +12,7 @@ from sklearn.base import clone
 from prinfold._arrays import Rows, as_rows, dense
 from prinfold._typing import FloatArray, IntArray
 from prinfold._validate import check_latent, check_parameters, has_gaps
-from prinfold.algorithms.cell_noise import node_masses
+from prinfold.algorithms import gtm as algorithm
 from prinfold.algorithms.factor_starts import with_directions
 from prinfold.algorithms.gtm_mixture import MixtureModel, MixtureParameters, State
 from prinfold.algorithms.noise import Parameters
@@ -78,8 +78,7 @@ class Begun:
         """Map j as a fitted GTM."""
         found: GTM = clone(self.recipes[j])
         job = self.jobs[j]._replace(model=self.model.maps[j])
-        found._set(found._attributes(job, state.parameters.maps[j]))
-        found.node_mass_ = node_masses(state.statistics.maps[j])
+        found._set(found._found(job, algorithm.State(state.parameters.maps[j], state.statistics.maps[j])))
         return found
 
 

@@ -10,8 +10,9 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
 from prinfold.explorer.decoders import decoder_of, latent_of, links_of
+from prinfold.latent import Atlas
 from prinfold.plot.data import log_factor
 from prinfold.plot.layouts import Plane, Ring, Strip, layout_of
 from prinfold.plot.subject import Fitted, check_values, group, lanes, numbers_of
@@ -43,6 +44,10 @@ def payload_of(
 ) -> dict[str, Any]:
     """Everything on a page, with arrays as they are."""
     fitted = Fitted.of(model)
+    if isinstance(fitted.latent, Atlas):
+        raise UnsupportedInputError(
+            "a mixture has several maps, and a page has one; explore one of them: model.component(j).explore(X)"
+        )
     columns = _column_names(fitted)
     view = _view(image_shape, series, len(columns))
     found = {

@@ -14,7 +14,7 @@ from prinfold.plot import ink
 from prinfold.plot.data import View, choose_view, comparison, noise_ellipses, residual_lines, training
 from prinfold.plot.lines import surface_mesh, wires
 from prinfold.plot.maps import latent_map
-from prinfold.plot.mixtures import mixture
+from prinfold.plot.mixtures import hierarchy, mixture
 from prinfold.plot.ridges import ridge
 from prinfold.plot.subject import Fitted, check_values, group, numbers_of
 
@@ -214,7 +214,8 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
     """Draw the most telling picture of a model.
 
     A curve in two or three columns is drawn among its data by :func:`surface`; everything else is
-    shown as a map of the rows by :func:`latent_map`, a mixture as all its maps by :func:`mixture`.
+    shown as a map of the rows by :func:`latent_map`, a mixture as all its maps by :func:`mixture`, and a hierarchy
+    of them by :func:`hierarchy`.
 
     Parameters
     ----------
@@ -229,6 +230,8 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
     -------
     matplotlib.axes.Axes
     """
+    if hasattr(estimator, "levels_"):
+        return hierarchy(estimator, X, **options)
     fitted = Fitted.of(estimator)
     if isinstance(fitted.latent, Branches):  # whose coordinates, branch after branch, make no map
         return (ridge if fitted.model.n_features_in_ == 2 else surface)(estimator, X, **options)
