@@ -98,6 +98,8 @@ SOURCES = {
     "list of files": lambda folder: [parquet(folder), feather(folder)][:1],
     "function": lambda folder: lambda: (X[i : i + 1] for i in range(len(X))),
     "function of frames": lambda folder: lambda: iter([table(slice(0, 50)), pl.from_arrow(table(slice(50, None)))]),
+    "function of batches": lambda folder: ds.dataset(parquet(folder)).to_batches,
+    "list of batches": lambda folder: table().to_batches(max_chunksize=9),
     "iterable": lambda folder: {0: X[:30], 1: X[30:]}.values(),
 }
 

@@ -96,8 +96,12 @@ def _wanted(keys: Sequence[Key] | None, names: Sequence[str]) -> list[str] | Non
 
 
 def _as_tables(batches: Iterable[Any]) -> Iterator[Any]:
-    from_batches = extra("pyarrow").Table.from_batches
-    return (from_batches([batch]) for batch in batches if batch.num_rows)
+    return (table_of(batch) for batch in batches if batch.num_rows)
+
+
+def table_of(batch: Any) -> Any:
+    """A record batch as a table, which is what others know."""
+    return extra("pyarrow").Table.from_batches([batch])
 
 
 def extra(name: str) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse
 
 from prinfold.exceptions import DataNotFoundError, UnsupportedInputError
-from prinfold.sources.arrow import ArrowDataset, ArrowFile, ArrowTable, CsvFile, extra
+from prinfold.sources.arrow import ArrowDataset, ArrowFile, ArrowTable, CsvFile, extra, table_of
 from prinfold.sources.layout import Key
 
 
@@ -101,7 +101,8 @@ class Called:
                 f"a function that stands for a source must return an iterator of blocks, got {type(made).__name__}; "
                 "let it yield its blocks"
             )
-        yield from made
+        for piece in made:
+            yield table_of(piece) if _is_batch(piece) else piece
 
 
 def reader_of(source: Any) -> Reader:
@@ -192,6 +193,10 @@ def _from_arrow(source: Any) -> Reader:
     return ArrowDataset(source) if hasattr(source, "scanner") else ArrowTable(source)
 
 
+def _is_batch(source: Any) -> bool:
+    return _kind(source) == "pyarrow.RecordBatch"
+
+
 def _is_plain_map(source: Any) -> bool:
     """Whether a memory map is a file's own rows, one after the other, unchanged in memory."""
     return (
@@ -249,6 +254,7 @@ _READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader]], ...] = (
     (_is_path, _from_path),
     (_is_used_up, _refuse_iterator),
     (_is_arrow, _from_arrow),
+    (_is_batch, lambda source: ArrowTable(table_of(source))),
     (nw.dependencies.is_into_dataframe, OnePiece),
     (scipy.sparse.issparse, OnePiece),
     (_is_plain_map, _from_map),
