@@ -1,4 +1,4 @@
-"""The command line, run as a newcomer runs it."""
+"""The demonstration, run as a newcomer runs it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from matplotlib import pyplot as plt
 
 import prinfold
 from prinfold import cli, datasets
+from prinfold.cli import console
+from prinfold.cli import demo as demo_module
 from prinfold.exceptions import FoldWarning
 from tests.house import run_fences
 
@@ -126,7 +128,7 @@ def test_commands_are_written_as_they_were_called(
     monkeypatch.setattr(sys, "argv", [called])
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
     monkeypatch.setattr(shutil, "which", lambda name: str(tmp_path / "bin" / name) if on_path else None)
-    assert cli._as_called() == said
+    assert console.as_called() == said
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -204,7 +206,7 @@ def test_a_file_in_the_way_is_one_line(tmp_path: Path, inside: str, capsys: pyte
     assert cli.main(["demo", "--out", str(tmp_path / "taken" / inside)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("prinfold demo: cannot write")
-    assert line.endswith("choose another folder with --out")
+    assert line.endswith("choose another place with --out")
 
 
 def test_an_unwritable_folder_is_one_line(
@@ -213,7 +215,7 @@ def test_an_unwritable_folder_is_one_line(
     monkeypatch.setattr(os, "access", lambda *_: False)  # a superuser may write anywhere
     assert cli.main(["demo", "--out", str(tmp_path)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert "the folder is not writable; choose another folder with --out" in line
+    assert "the folder is not writable; choose another place with --out" in line
 
 
 def test_missing_matplotlib_is_said_before_the_fit(
@@ -235,6 +237,6 @@ def test_an_interrupt_is_not_a_traceback(capsys: pytest.CaptureFixture[str], mon
     def interrupted(out: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_make_folder", interrupted)
+    monkeypatch.setattr(demo_module, "_make_folder", interrupted)
     assert cli.main(["demo"]) == 130
     assert capsys.readouterr().err == "prinfold demo: interrupted\n"

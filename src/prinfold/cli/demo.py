@@ -1,21 +1,19 @@
-"""The ``prinfold`` command: a table of subcommands, each with its arguments and what it runs."""
+"""``prinfold demo``: a map of simulated data, and a folder to look at."""
 
 from __future__ import annotations
 
 import argparse
 import csv
 import os
-import shlex
-import shutil
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from prinfold.exceptions import PrinfoldError
+from prinfold.cli.command import Command, whole_number
+from prinfold.cli.console import aligned, as_called, short_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,70 +25,10 @@ _FEWEST_ROWS = 10
 _DPI = 200
 
 
-@dataclass(frozen=True)
-class Command:
-    """A subcommand: what it is for, its arguments, and the function that runs it and gives the exit code."""
-
-    summary: str
-    arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code is 0 for success, 1 for an error, 2 for a wrong call, 130 for Ctrl-C."""
-    parser = _parser()
-    options = parser.parse_args(argv)
-    if options.command is None:
-        parser.print_help(sys.stderr)
-        return 2
-    try:
-        return COMMANDS[options.command].run(options)
-    except (PrinfoldError, OSError) as error:
-        print(f"prinfold {options.command}: {_one_line(error)}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print(f"prinfold {options.command}: interrupted", file=sys.stderr)
-        return 130
-
-
-def _parser() -> argparse.ArgumentParser:
-    from prinfold import __version__
-
-    parser = argparse.ArgumentParser(
-        prog="prinfold", description="Principal curves, surfaces and manifolds: the smooth surface through your data."
-    )
-    parser.add_argument("--version", action="version", version=f"prinfold {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="command")
-    for name, command in COMMANDS.items():
-        command.arguments(commands.add_parser(name, help=command.summary, description=command.summary))
-    return parser
-
-
-def _one_line(error: Exception) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"cannot write {error.filename}: {error.strerror}; choose another folder with --out"
-    return " ".join(str(error).split())
-
-
-# ----------------------------------------------------------------------------------------------------- demo
-
-
 def _demo_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("prinfold-demo"), help="folder to write (%(default)s)")
-    parser.add_argument("--rows", type=_rows, default=1000, help="rows to simulate (%(default)s)")
-    parser.add_argument("--seed", type=_seed, default=0, help="seed of the simulation (%(default)s)")
-
-
-def _rows(word: str) -> int:
-    if not word.isdecimal() or int(word) < _FEWEST_ROWS:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least {_FEWEST_ROWS}, got {word!r}")
-    return int(word)
-
-
-def _seed(word: str) -> int:
-    if not word.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a whole number, 0 or more, got {word!r}")
-    return int(word)
+    parser.add_argument("--rows", type=whole_number(_FEWEST_ROWS), default=1000, help="rows to simulate (%(default)s)")
+    parser.add_argument("--seed", type=whole_number(0), default=0, help="seed of the simulation (%(default)s)")
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -111,12 +49,12 @@ def _demo(options: argparse.Namespace) -> int:
         model = GTM(random_state=options.seed, verbose=1).fit(data.X)
         seconds = perf_counter() - clock
     print()
-    print(_aligned(_findings(model, data, fresh, seconds)))
-    for note in dict.fromkeys(_one_line_warning(each) for each in caught):
+    print(aligned(_findings(model, data, fresh, seconds)))
+    for note in dict.fromkeys(" ".join(str(each.message).split()) for each in caught):
         print(f"\nnote: {note}")
     written = _write_demo(out, model, data)
     print(f"\nWritten to {out}{os.sep}")
-    print(_aligned(written))
+    print(aligned(written))
     print(_next_steps(out))
     return 0
 
@@ -191,8 +129,8 @@ def _next_steps(out: Path) -> str:
     file = (out / "model.prinfold").as_posix()
     return f"""
 Try next
-  {_as_called()} demo --rows 5000 --seed 1 --out larger
-  and in {_short_path(sys.executable)}:
+  {as_called()} demo --rows 5000 --seed 1 --out larger
+  and in {short_path(sys.executable)}:
     from prinfold import datasets, load, plot
     model = load({file!r})
     new = datasets.make_pipe_flow(200, rng=7)
@@ -202,38 +140,9 @@ Try next
     ax.figure.savefig("one.png")"""
 
 
-def _as_called() -> str:
-    """The words that call this program from where the user is."""
-    called = Path(sys.argv[0])
-    if called.stem == "prinfold":
-        return _short_path(sys.argv[0])
-    return f"{_short_path(sys.executable)} -m prinfold"
-
-
-def _short_path(program: str) -> str:
-    """A program as one may type it: its name where the shell would find it, else its path from here."""
-    path = Path(program).absolute()
-    found = shutil.which(path.name)
-    if found is not None and Path(found).absolute() == path:
-        return shlex.quote(path.name)
-    here = Path.cwd()
-    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
-
-
-def _one_line_warning(caught: warnings.WarningMessage) -> str:
-    return " ".join(str(caught.message).split())
-
-
-def _aligned(lines: Sequence[tuple[str, str]]) -> str:
-    width = max(len(name) for name, _ in lines)
-    return "\n".join(f"  {name:<{width}}  {words}" for name, words in lines)
-
-
-COMMANDS: dict[str, Command] = {
-    "demo": Command("fit a map of simulated pipe-flow data and leave a folder to look at", _demo_arguments, _demo),
-}
-"""Every subcommand by name; a new one is a line here."""
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+DEMO = Command(
+    "fit a map of simulated pipe-flow data and leave a folder to look at",
+    _demo_arguments,
+    _demo,
+    "  prinfold demo\n  prinfold demo --rows 5000 --out larger",
+)

@@ -1,0 +1,166 @@
+"""Which columns of a table a surface runs through: those asked for, or all numbers, with a reason for each left out."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from prinfold.cli.console import listed
+from prinfold.cli.delimited import MISSING, number_of
+from prinfold.cli.tables import Table
+from prinfold.exceptions import InvalidDataError
+
+_MOSTLY = 0.9
+"""Share of numbers among the cells of a column from which on the others are mistakes rather than the column text."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Columns to use, and those left out with the reason."""
+
+    names: tuple[str, ...]
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    def in_words(self) -> list[str]:
+        """What was left out, one line for each reason."""
+        reasons = dict.fromkeys(reason for _, reason in self.left_out)
+        grouped = {reason: [name for name, other in self.left_out if other == reason] for reason in reasons}
+        return [f"left out {listed(names)}: {reason}" for reason, names in grouped.items()]
+
+
+def choose_columns(
+    table: Table, wanted: Sequence[str], dropped: Sequence[str], set_aside: Sequence[str], *, text: bool = False
+) -> Chosen:
+    """Choose columns: by patterns where there are some, else all that hold numbers.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    wanted, dropped : sequence of str
+        Patterns of names, as :func:`find_columns` takes them.
+    set_aside : sequence of str
+        Columns that are something else, such as labels.
+    text : bool, default=False
+        Whether columns of text can be used.
+
+    Returns
+    -------
+    Chosen
+    """
+    gone = {*find_columns(table, dropped, "--drop"), *set_aside}
+    if wanted:
+        names = [name for name in find_columns(table, wanted, "--columns") if name not in gone]
+        for name in names:
+            if not text and not table.is_number(name):
+                raise InvalidDataError(f"{_stray(table, name)}; leave it out with --drop, or correct the file")
+        chosen = Chosen(tuple(names))
+    else:
+        reasons = {name: _reason(table, name, text) for name in table.measured if name not in gone}
+        kept = tuple(name for name, reason in reasons.items() if reason is None)
+        chosen = Chosen(kept, tuple((name, reason) for name, reason in reasons.items() if reason is not None))
+    if not chosen.names:
+        raise InvalidDataError(f"{table.path} has no column of numbers to use; {_what_there_is(table)}")
+    return chosen
+
+
+def find_columns(table: Table, patterns: Sequence[str], option: str) -> list[str]:
+    """Columns by name, by pattern (gene_*), by range (first:last) or by number from 1 on, in the order asked for."""
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        found |= dict.fromkeys(_matches(table, pattern, option))
+    return list(found)
+
+
+def one_column(table: Table, name: str, option: str) -> str:
+    """The one column that an option names."""
+    found = _matches(table, name, option)
+    if len(found) != 1:
+        raise InvalidDataError(f"{option} takes one column, but {name!r} is {listed(found)}")
+    return found[0]
+
+
+def _matches(table: Table, pattern: str, option: str) -> list[str]:
+    names = list(table.columns)
+    if pattern in table.columns:
+        return [pattern]
+    if any(sign in pattern for sign in "*?["):
+        found = [name for name in names if fnmatchcase(name, pattern)]
+        if found:
+            return found
+    first, colon, last = pattern.partition(":")
+    ends = [_place(names, first, 0), _place(names, last, len(names) - 1)] if colon else [_place(names, pattern, None)]
+    if None in ends:
+        raise InvalidDataError(f"{table.path} has no column {pattern!r} ({option}); {_nearest(table, pattern)}")
+    return names[ends[0] : (ends[-1] or 0) + 1]
+
+
+def _place(names: Sequence[str], word: str, default: int | None) -> int | None:
+    """Where a column stands that is given by name or by number; ``default`` where nothing is given."""
+    if word in names:
+        return names.index(word)
+    if not word:
+        return default
+    return int(word) - 1 if word.isdecimal() and 1 <= int(word) <= len(names) else None
+
+
+def _nearest(table: Table, pattern: str) -> str:
+    near = difflib.get_close_matches(pattern, table.columns, n=1, cutoff=0.7)
+    return f"did you mean {near[0]!r}?" if near else _what_there_is(table)
+
+
+def _what_there_is(table: Table) -> str:
+    kinds = [name if table.is_number(name) else f"{name} (text)" for name in table.columns]
+    only = " Is the separator right (--separator)?" if len(kinds) == 1 and table.lines is not None else ""
+    return f"it has {listed(kinds, 12)}.{only}".removesuffix("." if not only else "\0")
+
+
+# ------------------------------------------------------------------------------------------ reasons not to use a column
+
+
+def _reason(table: Table, name: str, text: bool) -> str | None:
+    """Why a column is left out where nobody asked for it; None where it is used."""
+    values = table.columns[name]
+    if not table.is_number(name):
+        share, _ = _share_of_numbers(values)
+        if share >= _MOSTLY:
+            raise InvalidDataError(
+                f"{_stray(table, name)}; correct the file, call such cells missing with --na, or leave the column out "
+                f"with --drop {shlex.quote(name)}"
+            )
+        return None if text else "text"
+    if np.isnan(values).all():
+        return "nothing in it"
+    if _counts_rows(values):
+        return "it counts the rows"
+    return None
+
+
+def _counts_rows(values: Any) -> bool:
+    """Whether a column is just the number of each row."""
+    return len(values) > 2 and values[0] in {0.0, 1.0} and bool((np.diff(values) == 1.0).all())
+
+
+def _share_of_numbers(values: Any) -> tuple[float, int]:
+    """Which share of the cells of text that are there are numbers, and the first row that is none."""
+    there = [(row, number_of(cell)) for row, cell in enumerate(values) if cell is not None and not _is_missing(cell)]
+    odd = [row for row, number in there if number is None]
+    return (1 - len(odd) / len(there), odd[0] if odd else -1) if there else (0.0, -1)
+
+
+def _is_missing(cell: str) -> bool:
+    return cell.strip().lower() in MISSING
+
+
+def _stray(table: Table, name: str) -> str:
+    values = table.columns[name]
+    share, row = _share_of_numbers(values)
+    if share < 0.5 or row < 0:
+        return f"column {name!r} of {table.path} is text, such as {next((each for each in values if each), '')!r}"
+    return f"column {name!r} of {table.path} holds numbers, but {values[row]!r} in {table.place(row)}"

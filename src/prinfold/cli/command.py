@@ -1,0 +1,185 @@
+"""What a subcommand is, how the parser is made of a table of them, and how one is run: errors are one line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prinfold.exceptions import PrinfoldError
+
+TRACEBACK = "PRINFOLD_TRACEBACK"
+"""Set to anything, this variable of the environment shows where an error comes from."""
+
+_EPILOG = """\
+A map of your table in three commands:
+  prinfold fit data.csv
+  prinfold explore data.prinfold data.csv
+  prinfold transform data.prinfold data.csv
+
+`prinfold COMMAND --help` says more of each, with examples."""
+
+
+class WrongCallError(PrinfoldError, ValueError):
+    """Options that make no sense, alone or together; the exit code is 2."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A subcommand: what it is for, its arguments, the function that runs it and gives the exit code, examples."""
+
+    summary: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    examples: str = ""
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30)
+
+
+def build_parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
+    """The parser of a table of commands; each parse knows the parser itself, for what is made of it."""
+    from prinfold import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="prinfold",
+        description="Principal curves, surfaces and manifolds: the smooth surface through your data.",
+        epilog=_EPILOG,
+        formatter_class=_formatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"prinfold {__version__}")
+    parser.set_defaults(parser=parser)
+    children = parser.add_subparsers(dest="command", metavar="command")
+    for name, command in commands.items():
+        child = children.add_parser(
+            name,
+            help=command.summary,
+            description=f"{command.summary[0].upper()}{command.summary[1:]}.",
+            epilog=f"examples:\n{command.examples}" if command.examples else None,
+            formatter_class=_formatter,
+            allow_abbrev=False,
+        )
+        command.arguments(child)
+    return parser
+
+
+def run_command(command: Command, options: argparse.Namespace) -> int:
+    """Run a command; whatever goes wrong is said in one line, and the exit code tells what kind of thing it was."""
+    try:
+        code = command.run(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever read our output has had enough, as `head` has
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 (or closing the old one would fail)
+        return 1
+    except KeyboardInterrupt:
+        return _complain(options, "interrupted", 130)
+    except WrongCallError as error:
+        return _complain(options, one_line(error), 2)
+    except (PrinfoldError, OSError) as error:
+        return _complain(options, one_line(error), 1)
+    except MemoryError:
+        return _complain(options, "there is not enough memory for this table; take fewer rows or columns", 1)
+    except Exception as error:
+        what = f"{type(error).__name__}: {one_line(error)}"
+        hint = "" if TRACEBACK in os.environ else f" (set {TRACEBACK}=1 to see where this comes from)"
+        return _complain(options, f"{what}{hint}", 1)
+
+
+def _complain(options: argparse.Namespace, words: str, code: int) -> int:
+    if TRACEBACK in os.environ:
+        traceback.print_exc()
+    if getattr(options, "json", False):
+        print(json.dumps({"command": options.command, "error": words}, ensure_ascii=False))
+    print(f"prinfold {options.command}: {words}", file=sys.stderr)
+    return code
+
+
+def one_line(error: Exception) -> str:
+    """An error in one line."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"cannot write {error.filename}: {error.strerror}; choose another place with --out"
+    return " ".join(str(error).split())
+
+
+# -------------------------------------------------------------------------------------------- arguments that many share
+
+
+def talk_arguments(parser: argparse.ArgumentParser) -> None:
+    """How a command speaks."""
+    group = parser.add_argument_group("output")
+    how = group.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="print one JSON object, for programs to read")
+    how.add_argument("--quiet", "-q", action="store_true", help="print nothing but errors")
+
+
+def out_arguments(parser: argparse.ArgumentParser, default: str) -> None:
+    """Where a command writes."""
+    parser.add_argument("--out", "-o", type=Path, metavar="FILE", help=f"file to write (default: {default})")
+    parser.add_argument("--force", "-f", action="store_true", help="write over a file that is there already")
+
+
+def table_arguments(parser: argparse.ArgumentParser) -> None:
+    """How a table is read."""
+    group = parser.add_argument_group("reading the table")
+    group.add_argument(
+        "--separator", metavar="CHAR", help="what separates cells of a text file: , ; tab space or another character"
+    )
+    header = group.add_mutually_exclusive_group()
+    header.add_argument(
+        "--header", action="store_true", default=None, help="the first line holds names, whatever they look like"
+    )
+    header.add_argument(
+        "--no-header", action="store_false", dest="header", default=None, help="the first line is a row already"
+    )
+    group.add_argument(
+        "--na",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="a word for a missing cell, besides NA, nan, ? and the like",
+    )
+    group.add_argument(
+        "--array", metavar="NAME", help="which array of an .npz file, or which layer or obsm of an .h5ad file"
+    )
+    group.add_argument(
+        "--missing",
+        choices=("keep", "drop", "error"),
+        default="keep",
+        help="rows with missing cells: keep them where the method can (default), drop them, or stop",
+    )
+
+
+def list_of(words: list[str] | None) -> list[str]:
+    """Words of an option that may be given several times, each a list with commas."""
+    return [word for each in words or [] for word in _split(each)]
+
+
+def _split(words: str) -> list[str]:
+    return [word.strip() for word in words.split(",") if word.strip()]
+
+
+def whole_number(least: int) -> Callable[[str], int]:
+    """A type of argument: whole numbers from ``least`` on."""
+
+    def read(word: str) -> int:
+        if not word.isdecimal() or int(word) < least:
+            words = ", 0 or more" if least == 0 else f" of at least {least}"
+            raise argparse.ArgumentTypeError(f"must be a whole number{words}, got {word!r}")
+        return int(word)
+
+    return read
+
+
+def choices_of(action: argparse.Action) -> list[str]:
+    """What may follow an option, where that is a list."""
+    found: Any = action.choices
+    return [] if found is None else [str(each) for each in found]

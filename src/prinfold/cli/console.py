@@ -1,0 +1,116 @@
+"""How commands speak: lines and notes for people, one JSON object for programs, nothing when asked to be quiet."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import shlex
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_NAMELESS = "does not have valid feature names"
+"""What scikit-learn warns of where it gets an array: names have been compared before that."""
+
+
+@dataclass
+class Console:
+    """Where a command speaks to; ``result`` is what a program gets in the end."""
+
+    json: bool = False
+    quiet: bool = False
+    to_errors: bool = False
+    result: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, options: argparse.Namespace, *, to_errors: bool = False) -> Console:
+        """As the options say; ``to_errors`` leaves standard output to the data."""
+        return cls(options.json, options.quiet, to_errors)
+
+    @property
+    def talks(self) -> bool:
+        """Whether a person is listening."""
+        return not self.json and not self.quiet
+
+    def say(self, words: str = "") -> None:
+        """A line for people."""
+        if self.talks:
+            print(words, file=sys.stderr if self.to_errors else sys.stdout)
+
+    def note(self, *words: str) -> None:
+        """Something to know, once."""
+        for each in words:
+            if each not in self.notes:
+                self.notes.append(each)
+                self.say(f"note: {each}")
+
+    def close(self) -> None:
+        """What a program gets."""
+        if self.json:
+            print(json.dumps(plain(self.result | {"notes": self.notes}), ensure_ascii=False, indent=2))
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Make notes of the warnings of what is run."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        # Deprecations are for programmers.
+        heard = [each for each in caught if not issubclass(each.category, DeprecationWarning | FutureWarning)]
+        words = [" ".join(str(each.message).split()) for each in heard]
+        self.note(*(each for each in words if _NAMELESS not in each))
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it; what is no finite number is null."""
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int | bool) else str(value)
+
+
+def aligned(lines: Sequence[tuple[str, str]]) -> str:
+    """Names and words in two columns."""
+    width = max((len(name) for name, _ in lines), default=0)
+    return "\n".join(f"  {name:<{width}}  {words}".rstrip() for name, words in lines)
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Names with commas; of many the first few."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def counted(n: int, noun: str) -> str:
+    """So many of something."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def as_called() -> str:
+    """The words that call this program from where the user is."""
+    called = Path(sys.argv[0])
+    if called.stem == "prinfold":
+        return short_path(sys.argv[0])
+    return f"{short_path(sys.executable)} -m prinfold"
+
+
+def short_path(program: str) -> str:
+    """A program as one may type it: its name where the shell would find it, else its path from here."""
+    path = Path(program).absolute()
+    found = shutil.which(path.name)
+    if found is not None and Path(found).absolute() == path:
+        return shlex.quote(path.name)
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))

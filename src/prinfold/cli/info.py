@@ -1,0 +1,165 @@
+"""``prinfold info``: what is in a model or a table, and without either what this installation can do."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prinfold.cli.columns import choose_columns
+from prinfold.cli.command import Command, table_arguments, talk_arguments
+from prinfold.cli.console import Console, aligned, counted, listed
+from prinfold.cli.fit import read
+from prinfold.cli.methods import ALIASES, changed_settings, choose_scaling, methods
+from prinfold.cli.models import Surface, load_surface
+from prinfold.cli.rows import Cells
+from prinfold.cli.tables import Table
+from prinfold.exceptions import InvalidDataError
+
+_EXTRAS = {
+    "pyarrow": "Parquet, Arrow and Feather files",
+    "anndata": ".h5ad files",
+    "matplotlib": "pictures",
+}
+_MOST_COLUMNS = 40
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "data", type=Path, metavar="FILE", nargs="?", help="a model or a table; without it this installation"
+    )
+    table_arguments(parser)
+    talk_arguments(parser)
+
+
+def _info(options: argparse.Namespace) -> int:
+    console = Console.of(options)
+    if options.data is None:
+        _installation(console)
+    elif options.data.suffix == ".prinfold":
+        _model(options.data, load_surface(options.data), console)
+    else:
+        _table(read(options, console), console)
+    console.close()
+    return 0
+
+
+def _installation(console: Console) -> None:
+    from prinfold import __version__
+
+    known = {name: (each.__doc__ or "").strip().partition("\n")[0] for name, each in sorted(methods().items())}
+    extras = {name: find_spec(name) is not None for name in _EXTRAS}
+    short = {name: word for word, name in ALIASES.items()}
+    console.say(f"prinfold {__version__}\n\nMethods (--method)")
+    console.say(
+        aligned([(name + (f", {short[name]}" if name in short else ""), words) for name, words in known.items()])
+    )
+    console.say("\nFiles\n  CSV, TSV and other text, .npy, .npz; also compressed by gzip")
+    console.say(
+        aligned([(name, f"{'there' if extras[name] else 'not installed'}: {words}") for name, words in _EXTRAS.items()])
+    )
+    console.result |= {"command": "info", "version": __version__, "methods": known, "installed": extras}
+
+
+def _model(path: Path, surface: Surface, console: Console) -> None:
+    model, names = surface.model, surface.names
+    changed = changed_settings(model)
+    found: dict[str, Any] = {
+        "command": "info",
+        "file": path,
+        "bytes": path.stat().st_size,
+        "method": surface.kind,
+        "dimensions": int(model.latent_.dimension),
+        "columns": None if names is None else list(names),
+        "n_columns": surface.width,
+        "scaling": surface.scaling,
+        "settings": {name: str(value) for name, value in changed.items()},
+        "takes_gaps": surface.takes_gaps,
+        "iterations": int(model.n_iter_),
+        "converged": bool(model.converged_),
+        "stop_reason": str(model.stop_reason_),
+    }
+    noise = getattr(model, "noise_variance_", None)
+    if noise is not None and np.ndim(noise) == 0:
+        found["noise"] = float(noise) ** 0.5
+    lines = [
+        ("model", f"{surface.kind} of {counted(found['dimensions'], 'dimension')}"),
+        ("columns", f"{surface.width}" + ("" if names is None else f": {listed(names, 12)}")),
+        ("scaling", surface.scaling),
+        ("settings", ", ".join(f"{name}={value}" for name, value in changed.items()) or "the usual ones"),
+        ("missing cells", "taken" if surface.takes_gaps else "not taken"),
+        *([("noise", f"{found['noise']:.4g} (standard deviation, after scaling)")] if "noise" in found else []),
+        ("training", f"{found['iterations']} iterations. {found['stop_reason']}"),
+        ("size", f"{found['bytes'] / 1e6:.2f} MB"),
+    ]
+    console.say(f"{path}\n{aligned(lines)}")
+    console.result |= found
+
+
+def _table(table: Table, console: Console) -> None:
+    summaries = {name: _summary(table, name) for name in table.columns}
+    console.say(f"{table.path}: {len(table)} rows × {len(table.columns)} columns")
+    shown = list(summaries.items())[:_MOST_COLUMNS]
+    console.say(aligned([(name, _said(each)) for name, each in shown]))
+    if len(summaries) > len(shown):
+        console.say(f"  … and {len(summaries) - len(shown)} more")
+    console.note(*table.notes)
+    console.result |= {"command": "info", "file": table.path, "rows": len(table), "columns": summaries}
+    try:
+        chosen = choose_columns(table, [], [], [])
+        scaling, why = choose_scaling(None, Cells.of(table, chosen.names).matrix, chosen.names)
+    except InvalidDataError as error:
+        console.note(" ".join(str(error).split()))
+        return
+    console.say(f"\n`prinfold fit` would use {counted(len(chosen.names), 'column')}, scaling: {scaling} ({why})")
+    for words in chosen.in_words():
+        console.say(f"  {words}")
+    console.result |= {"fit_columns": list(chosen.names), "left_out": dict(chosen.left_out), "scaling": scaling}
+
+
+def _summary(table: Table, name: str) -> dict[str, Any]:
+    values = table.columns[name]
+    missing = int(Cells.of(_without_infinity(table, name), [name]).incomplete.sum())
+    if not table.is_number(name):
+        words = [each for each in values if each]
+        return {
+            "kind": "text",
+            "missing": missing,
+            "different": len(set(words)),
+            "example": words[0] if words else None,
+        }
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return {"kind": "number", "missing": missing}
+    ends = {"least": float(finite.min()), "mean": float(finite.mean()), "most": float(finite.max())}
+    return {"kind": "number", "missing": missing, **ends, "spread": float(finite.std())}
+
+
+def _without_infinity(table: Table, name: str) -> Table:
+    values = table.columns[name]
+    tame = np.where(np.isinf(values), 0.0, values) if table.is_number(name) else values
+    return Table(table.path, {name: tame}, (name,), table.named)
+
+
+def _said(summary: dict[str, Any]) -> str:
+    gaps = f", {summary['missing']} missing" if summary["missing"] else ""
+    if summary["kind"] == "text":
+        return f"text, {summary['different']} different, such as {summary['example']!r}{gaps}"
+    if "mean" not in summary:
+        return "nothing in it"
+    ends = f"{summary['least']:.4g} to {summary['most']:.4g}"
+    return f"{ends}, mean {summary['mean']:.4g}, spread {summary['spread']:.4g}{gaps}"
+
+
+INFO = Command(
+    "say what is in a model or a table, or what is installed",
+    _arguments,
+    _info,
+    """\
+  prinfold info data.csv
+  prinfold info data.prinfold --json
+  prinfold info""",
+)

@@ -1,0 +1,158 @@
+"""``prinfold transform`` and ``prinfold project``: rows of a table on a fitted surface."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prinfold._typing import BoolArray, IntArray
+from prinfold.cli.command import Command, WrongCallError, list_of, out_arguments, table_arguments, talk_arguments
+from prinfold.cli.console import Console, counted
+from prinfold.cli.fit import read
+from prinfold.cli.models import Surface, by_blocks, columns_to_keep, load_surface
+from prinfold.cli.rows import Cells, select_rows
+from prinfold.cli.tables import Table
+from prinfold.cli.writing import STANDARD, WRITERS, check_target, write_table
+
+Results = Callable[[Surface, Cells, IntArray], dict[str, Any]]
+"""What is worked out for some rows, by the name of the column it goes into."""
+
+
+def _arguments(default: str) -> Callable[[argparse.ArgumentParser], None]:
+    def add(parser: argparse.ArgumentParser) -> None:
+        pair_arguments(parser)
+        out_arguments(parser, f"{default}; - is standard output")
+        parser.add_argument(
+            "--keep",
+            "-k",
+            action="append",
+            metavar="LIST",
+            help="columns of the table to copy into the result, or all, or none; default: those the model does not use",
+        )
+        table_arguments(parser)
+        talk_arguments(parser)
+
+    return add
+
+
+def pair_arguments(parser: argparse.ArgumentParser) -> None:
+    """A model and a table."""
+    parser.add_argument("model", type=Path, metavar="MODEL", help="model that `prinfold fit` wrote")
+    parser.add_argument("data", type=Path, metavar="DATA", help="table with the columns that the model was fitted to")
+
+
+def in_order(options: argparse.Namespace) -> None:
+    """Put the model first, where the two were named the other way round."""
+    if options.data is not None and options.data.suffix == ".prinfold" and options.model.suffix != ".prinfold":
+        options.model, options.data = options.data, options.model
+
+
+def beside(data: Path, ending: str) -> Path:
+    """A file beside a table, whose name says what is in it."""
+    name = data.name.removesuffix(".gz")
+    return data.with_name(f"{Path(name).stem}-{ending}")
+
+
+def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespace], int]:
+    def run(options: argparse.Namespace) -> int:
+        in_order(options)
+        out = options.out or beside(options.data, ending)
+        if out == STANDARD and options.json:
+            raise WrongCallError("--json and --out - both want standard output; name a file with --out")
+        console = Console.of(options, to_errors=out == STANDARD)
+        check_target(out, [options.data, options.model], force=options.force, writers=WRITERS)
+        surface = load_surface(options.model)
+        table = read(options, console)
+        cells = surface.cells(table)
+        placed, written = _rows(surface, cells, options.missing, console, every_cell=name == "project")
+        with console.listening():
+            found = _by_row(surface, cells, placed, results)
+        columns = _assembled(table, cells, found, placed, written, list_of(options.keep))
+        write_table(out, columns)
+        console.note(*table.notes)
+        console.say(f"{counted(len(written), 'row')} → {out}: {', '.join(columns)}" if out != STANDARD else "")
+        console.result |= {"command": name, "model": options.model, "data": options.data, "out": out}
+        console.result |= {"rows": len(written), "placed": len(placed), "columns": list(columns)}
+        console.close()
+        return 0
+
+    return run
+
+
+def _rows(
+    surface: Surface, cells: Cells, policy: str, console: Console, *, every_cell: bool
+) -> tuple[IntArray, IntArray]:
+    """Rows that get a place, and rows that are written; those without a place have empty cells."""
+    takes_gaps = surface.takes_gaps and not every_cell
+    hopeless: BoolArray = cells.void if takes_gaps else cells.incomplete
+    if policy == "keep":
+        if hopeless.any():
+            why = "nothing is there" if takes_gaps else "cells are missing"
+            console.note(f"{counted(int(hopeless.sum()), 'row')} get no place, because {why}; their results are empty")
+        return np.flatnonzero(~hopeless), np.arange(len(hopeless))
+    index, notes = select_rows(cells, policy, takes_gaps=takes_gaps, method=surface.kind)
+    console.note(*notes)
+    return index, index
+
+
+def _by_row(surface: Surface, cells: Cells, index: IntArray, results: Results) -> dict[str, Any]:
+    if not len(index):
+        return {}
+    blocks = by_blocks(lambda part: results(surface, cells, part), index)
+    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def _assembled(
+    table: Table, cells: Cells, found: dict[str, Any], placed: IntArray, written: IntArray, keep: list[str]
+) -> dict[str, Any]:
+    """Columns of the result: the number of each row, what came along, what was worked out."""
+    columns: dict[str, Any] = {"row": written}
+    for name in columns_to_keep(table, cells.names, keep):
+        columns[_free(name, {*columns, *found})] = table.columns[name][written]
+    for name, values in found.items():
+        whole = np.full(len(cells.missing), np.nan)
+        whole[placed] = values
+        columns[name] = whole[written]
+    return columns
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """A name that nothing else has."""
+    while name in taken:
+        name = f"{name} (table)"
+    return name
+
+
+def _coordinates(surface: Surface, cells: Cells, index: IntArray) -> dict[str, Any]:
+    Z = surface.coordinates(cells, index)
+    found = {f"latent_{j + 1}": Z[:, j] for j in range(Z.shape[1])}
+    likelihood = surface.log_likelihood(cells, index)
+    return found if likelihood is None else found | {"log_likelihood": likelihood}
+
+
+def _projections(surface: Surface, cells: Cells, index: IntArray) -> dict[str, Any]:
+    points, distance = surface.projection(cells, index)
+    return {name: points[:, j] for j, name in enumerate(cells.names)} | {"distance": distance}
+
+
+TRANSFORM = Command(
+    "write the latent coordinates of the rows of a table",
+    _arguments("the table's name with -latent.csv"),
+    _run("transform", "latent.csv", _coordinates),
+    """\
+  prinfold transform data.prinfold data.csv
+  prinfold transform data.prinfold new.parquet --out new-latent.parquet --keep id,species
+  prinfold transform data.prinfold data.csv --out - | head""",
+)
+PROJECT = Command(
+    "write the nearest point of the surface to each row of a table",
+    _arguments("the table's name with -projected.csv"),
+    _run("project", "projected.csv", _projections),
+    """\
+  prinfold project data.prinfold data.csv
+  prinfold project data.prinfold data.csv --out smooth.feather --keep none""",
+)

@@ -1,0 +1,139 @@
+"""Methods by name, their settings as words, and the scaling before them, chosen where nobody asked for one."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.cli.command import WrongCallError
+from prinfold.cli.console import listed
+
+ALIASES = {"ridge": "densityridge", "mixed": "mixedgtm"}
+"""Shorter names."""
+
+_UNLIKE = 10.0
+"""How many times larger than most a column's spread may be before columns are put on one scale."""
+
+
+def methods() -> dict[str, Any]:
+    """Every estimator that fits one surface, by its name in small letters."""
+    from prinfold import estimators
+    from prinfold.estimators.base import PrincipalManifold
+
+    classes = [getattr(estimators, name) for name in estimators.__all__]
+    return {each.__name__.lower(): each for each in classes if issubclass(each, PrincipalManifold)}
+
+
+def method_class(word: str) -> Any:
+    """The estimator that goes by a name."""
+    known = methods()
+    name = ALIASES.get(word.lower(), word.lower().replace("_", "").replace("-", ""))
+    if name not in known:
+        raise WrongCallError(f"there is no method {word!r}; --method takes {listed(sorted(known), 20)}")
+    return known[name]
+
+
+def make_model(cls: Any, width: int, dimensions: int | None, seed: int, words: Sequence[str], *, verbose: bool) -> Any:
+    """An estimator with the settings that words such as ``nodes=20`` say.
+
+    Parameters
+    ----------
+    cls : type
+        Its class.
+    width : int
+        Columns of the table: a surface has no more dimensions, where nobody asks for them.
+    dimensions : int or None
+        Dimensions of the surface.
+    seed : int
+        For what is random.
+    words : sequence of str
+        Settings, each ``NAME=VALUE``.
+    verbose : bool
+        Whether to show progress.
+
+    Returns
+    -------
+    estimator
+    """
+    defaults = {name: each.default for name, each in inspect.signature(cls).parameters.items()}
+    settings: dict[str, Any] = {"random_state": seed, "verbose": int(verbose)}
+    most = max(width - 1, 1) if cls.__name__ == "DensityRidge" else width
+    settings["n_components"] = dimensions or min(defaults.get("n_components", 2), most)
+    settings |= dict(_setting(word, defaults, cls.__name__) for word in words)
+    return cls(**{name: value for name, value in settings.items() if name in defaults})
+
+
+def _setting(word: str, known: dict[str, Any], method: str) -> tuple[str, Any]:
+    name, equals, value = word.partition("=")
+    name = name.strip().replace("-", "_")
+    if not equals:
+        raise WrongCallError(f"--set takes NAME=VALUE, such as --set max_iter=200; got {word!r}")
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {listed(sorted(known), 40)}"
+        raise WrongCallError(f"{method} has no setting {name!r}; {hint}")
+    return name, _value(value.strip())
+
+
+def _value(word: str) -> Any:
+    """A number, a list or a word."""
+    plain = {"none": None, "true": True, "false": False}
+    if word.lower() in plain:
+        return plain[word.lower()]
+    try:
+        return ast.literal_eval(word)
+    except (ValueError, SyntaxError):
+        return word
+
+
+def changed_settings(model: Any) -> dict[str, Any]:
+    """Settings of a model that are not the usual ones."""
+    usual = {name: each.default for name, each in inspect.signature(type(model)).parameters.items()}
+    own = model.get_params(deep=False)
+    quiet = {"verbose", "random_state"}
+    return {name: value for name, value in own.items() if name not in quiet and repr(value) != repr(usual.get(name))}
+
+
+# -------------------------------------------------------------------------------------------------------------- scaling
+
+
+def choose_scaling(asked: str | None, matrix: FloatArray | None, names: Sequence[str]) -> tuple[str, str]:
+    """Which scaling, and why: ``standardise``, ``whiten`` or ``raw``.
+
+    Columns in different units differ in their spreads by orders of magnitude, and a surface then sees the largest only.
+    Where the largest spread is more than ten times that of a column at the lower quartile they are put on one scale.
+    """
+    if asked is not None:
+        return asked, "as asked for"
+    if matrix is None:
+        return "raw", "columns of several kinds have noises of their own"
+    spreads = np.nanstd(matrix, axis=0)
+    there = np.flatnonzero(spreads > 0)
+    if len(there) < 2:
+        return "raw", "there is one column that varies" if len(there) else "no column varies"
+    low = float(np.quantile(spreads[there], 0.25, method="lower"))
+    widest = there[int(np.argmax(spreads[there]))]
+    narrow = there[int(np.argmin(np.abs(spreads[there] - low)))]
+    ratio = float(spreads[widest]) / low
+    if ratio > _UNLIKE:
+        return "standardise", f"{names[widest]} spreads {ratio:.3g} times as far as {names[narrow]}"
+    return "raw", "the columns have similar spreads"
+
+
+def scaling_step(scaling: str) -> Any:
+    """The step of scikit-learn that does it; None where there is nothing to do."""
+    if scaling == "standardise":
+        from sklearn.preprocessing import StandardScaler
+
+        return StandardScaler()
+    if scaling == "whiten":
+        from sklearn.decomposition import PCA
+
+        return PCA(whiten=True)
+    return None

@@ -1,0 +1,178 @@
+"""Models from files: the columns they take, and what they say of rows in the units of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.cli.columns import find_columns
+from prinfold.cli.console import listed
+from prinfold.cli.rows import Cells
+from prinfold.cli.tables import Table
+from prinfold.exceptions import CorruptModelFileError, DataNotFoundError, InvalidDataError, UnsupportedInputError
+
+if TYPE_CHECKING:
+    from prinfold.plot.subject import Fitted
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A fitted surface, alone or behind a step that scales columns."""
+
+    thing: Any
+    fitted: Fitted
+
+    @classmethod
+    def of(cls, thing: Any) -> Surface:
+        """A model or a pipeline."""
+        from prinfold.plot.subject import Fitted
+
+        return cls(thing, Fitted.of(thing))
+
+    @property
+    def model(self) -> Any:
+        """The estimator itself."""
+        return self.fitted.model
+
+    @property
+    def kind(self) -> str:
+        """Name of its class."""
+        return type(self.model).__name__
+
+    @property
+    def scaling(self) -> str:
+        """How columns are scaled before it."""
+        steps = [] if self.fitted.before is None else [type(step).__name__ for _, step in self.fitted.before.steps]
+        known = {"StandardScaler": "standardised", "PCA": "whitened"}
+        return ", ".join(known.get(step, step) for step in steps) or "as they are"
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns it was fitted to, where they had some."""
+        found = getattr(self.thing, "feature_names_in_", None)
+        return None if found is None else tuple(map(str, found))
+
+    @property
+    def width(self) -> int:
+        """How many columns it takes."""
+        return int(self.thing.n_features_in_)
+
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether it places rows with missing cells."""
+        bending = any(type(step).__name__ == "PCA" for _, step in getattr(self.fitted.before, "steps", ()))
+        return bool(self.model._accept_missing) and not bending
+
+    def cells(self, table: Table) -> Cells:
+        """The columns of a table that it takes."""
+        return Cells.of(table, _own_columns(self, table))
+
+    def coordinates(self, cells: Cells, index: IntArray) -> FloatArray:
+        """(m, Q) latent coordinates of some rows."""
+        return self.fitted.coordinates(self._rows(cells, index))
+
+    def log_likelihood(self, cells: Cells, index: IntArray) -> FloatArray | None:
+        """(m,) log-density of some rows in the units of the table; None where the model has none."""
+        if not hasattr(self.model, "score_samples"):
+            return None
+        found = np.asarray(self.model.score_samples(self.fitted.rows(self._rows(cells, index))), dtype=float)
+        if self.fitted.before is None:
+            return found
+        D = self.model.n_features_in_
+        matrix = self.fitted.back(np.eye(D)) - self.fitted.back(np.zeros((1, D)))
+        if matrix.shape != (D, D):
+            return None
+        if np.count_nonzero(matrix - np.diag(np.diag(matrix))) == 0:  # each column counts where it is there
+            return found - (~cells.missing[index]) @ np.log(np.abs(np.diag(matrix)))
+        return found - float(np.linalg.slogdet(matrix)[1])
+
+    def projection(self, cells: Cells, index: IntArray) -> tuple[FloatArray, FloatArray]:
+        """(m, D) nearest points of the surface in units of the table, (m,) distances as the model measures them."""
+        rows = np.asarray(self.fitted.rows(self._rows(cells, index)), dtype=float)
+        near = np.asarray(self.model.project(rows), dtype=float)
+        return self.fitted.back(near), np.sqrt(((rows - near) ** 2).sum(axis=1))
+
+    def _rows(self, cells: Cells, index: IntArray) -> Any:
+        # Names were compared when columns were chosen; frames are for models that need types.
+        rows = cells.rows(index)
+        return np.asarray(rows) if cells.matrix is not None and self.fitted.before is not None else rows
+
+
+def load_surface(path: Path) -> Surface:
+    """Read a model file; what it holds must be one surface."""
+    from prinfold import load
+    from prinfold.estimators.base import PrincipalManifold
+
+    if not path.exists():
+        raise DataNotFoundError(f"there is no model file {path}; `prinfold fit DATA` makes one")
+    if not path.is_dir() and path.suffix != ".prinfold" and path.stat().st_size and not _looks_like_model(path):
+        raise CorruptModelFileError(
+            f"{path} is not a prinfold model file; name a model first and then a table, and make a model with "
+            "`prinfold fit`"
+        )
+    try:
+        thing = load(path)
+    except PermissionError as error:
+        raise InvalidDataError(f"cannot read {path}: {error.strerror}; you lack the right to read it") from error
+    last = thing.steps[-1][1] if hasattr(thing, "steps") else thing
+    if not isinstance(last, PrincipalManifold):
+        raise UnsupportedInputError(
+            f"{path} holds a {type(last).__name__}, which is no single surface; use it from Python"
+        )
+    return Surface.of(thing)
+
+
+def _looks_like_model(path: Path) -> bool:
+    """Whether a file begins as a safetensors container does: the length of its head, then a brace."""
+    try:
+        with path.open("rb") as file:
+            return file.read(9)[8:] == b"{"
+    except OSError:
+        return True  # loading will say
+
+
+def _own_columns(surface: Surface, table: Table) -> list[str]:
+    """Columns of a table that a model takes: by name where both have names, else by number."""
+    if surface.names is not None and table.named:
+        missing = [name for name in surface.names if name not in table.columns]
+        if missing:
+            raise InvalidDataError(
+                f"{table.path} has no column {missing[0]!r}, which the model was fitted to; it has "
+                f"{listed(list(table.columns), 12)}"
+            )
+        names = list(surface.names)
+    else:
+        names = [name for name in table.measured if table.is_number(name)]
+        if len(names) != surface.width:
+            raise InvalidDataError(
+                f"the model takes {surface.width} columns, but {table.path} has {len(names)} of numbers; give a table "
+                "with the columns that it was fitted to"
+            )
+    levels = {each.name for each in getattr(surface.model, "columns_", ()) if each.kind != "gaussian"}
+    for name in names:
+        if name not in levels and not table.is_number(name):
+            raise InvalidDataError(
+                f"column {name!r} of {table.path} is text, but the model was fitted to numbers; correct the file"
+            )
+    return names
+
+
+def by_blocks(work: Callable[[IntArray], Any], index: IntArray, rows: int = 20_000) -> list[Any]:
+    """What work gives for some rows at a time."""
+    return [work(index[start : start + rows]) for start in range(0, max(len(index), 1), rows)]
+
+
+def columns_to_keep(table: Table, used: tuple[str, ...], asked: list[str]) -> list[str]:
+    """Columns that go along with results: those the model does not use, or those asked for."""
+    if asked == ["none"]:
+        return []
+    if asked == ["all"]:
+        return list(table.columns)
+    if asked:
+        return find_columns(table, asked, "--keep")
+    return [name for name in table.columns if name not in used]

@@ -1,0 +1,314 @@
+"""Tables from files of any of the usual kinds, as columns of numbers or of text.
+
+``READERS`` tells by the end of a file's name how it is read. What cannot be read says so in one line, with what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.cli.console import listed
+from prinfold.cli.delimited import read_delimited
+from prinfold.exceptions import DataNotFoundError, InvalidDataError, MissingExtraError
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is to be read, where the file itself does not say."""
+
+    separator: str | None = None
+    header: bool | None = None
+    missing: tuple[str, ...] = ()
+    array: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns by name: numbers (n,) in double precision, or objects, which are text.
+
+    ``measured`` are the columns that a surface may run through; others, as those of cells in a file of single cells,
+    can only be labels or names. ``named`` tells whether the file has names of its own, ``lines`` where rows are in it.
+    """
+
+    path: Path
+    columns: dict[str, Any]
+    measured: tuple[str, ...]
+    named: bool
+    notes: tuple[str, ...] = ()
+    lines: Any = None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def is_number(self, name: str) -> bool:
+        """Whether a column holds numbers."""
+        return bool(self.columns[name].dtype != object)
+
+    def place(self, row: int) -> str:
+        """Where a row is, in words."""
+        return f"line {self.lines[row]}" if self.lines is not None else f"row {row}"
+
+
+def read_table(path: Path, reading: Reading | None = None) -> Table:
+    """Read a table; the end of the file's name tells how.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    reading : Reading, default=None
+        What is known of it.
+
+    Returns
+    -------
+    Table
+    """
+    reading = reading or Reading()
+    _refuse_absent(path)
+    with _in_one_line(path):
+        table = _reader_of(path)(path, reading)
+    if len(table) == 0:
+        raise InvalidDataError(f"{path} has columns, but no row")
+    return table
+
+
+def _reader_of(path: Path) -> Callable[[Path, Reading], Table]:
+    name = path.name.lower().removesuffix(".gz")
+    suffix = Path(name).suffix
+    if suffix in READERS:
+        return READERS[suffix]
+    if suffix in _OTHERS:
+        raise InvalidDataError(f"{path} is {_OTHERS[suffix]}")
+    return _from_text
+
+
+def _refuse_absent(path: Path) -> None:
+    if path.is_dir():
+        inside = sorted(each.name for each in path.iterdir() if each.suffix in READERS)
+        files = f"; it holds {listed(inside)}" if inside else ""
+        raise InvalidDataError(f"{path} is a folder; name a file in it{files}")
+    if path.exists():
+        return
+    near: list[str] = []
+    if path.parent.is_dir():
+        near = difflib.get_close_matches(path.name, [each.name for each in path.parent.iterdir()], n=1)
+    hint = (
+        f"did you mean {path.with_name(near[0])}?" if near else "is the name right, and are you in the folder it is in?"
+    )
+    raise DataNotFoundError(f"there is no file {path}; {hint}")
+
+
+@contextmanager
+def _in_one_line(path: Path) -> Iterator[None]:
+    """Whatever a library says of a file that it cannot read, said with the file and what to do."""
+    try:
+        yield
+    except (InvalidDataError, MissingExtraError):
+        raise
+    except PermissionError as error:
+        raise InvalidDataError(f"cannot read {path}: {error.strerror}; you lack the right to read it") from error
+    except (OSError, ValueError, EOFError, KeyError, TypeError, NotImplementedError, BadZipFile) as error:
+        words = " ".join(str(error).split()).rstrip(".")
+        raise InvalidDataError(
+            f"cannot read {path}: {words[:200]}; the file may be damaged, cut short, or of another kind than its name "
+            "says"
+        ) from error
+
+
+# ------------------------------------------------------------------------------------------------------- text and NumPy
+
+
+def _from_text(path: Path, reading: Reading) -> Table:
+    found = read_delimited(path, separator=reading.separator, header=reading.header, missing=reading.missing)
+    names, notes = _different(_named(found.names, len(found.columns)))
+    columns = dict(zip(names, found.columns, strict=True))
+    return Table(path, columns, tuple(names), found.names is not None, (*found.notes, *notes), found.lines)
+
+
+def _from_npy(path: Path, reading: Reading) -> Table:
+    return _of_array(path, np.load(path, allow_pickle=False), None, {})
+
+
+def _from_npz(path: Path, reading: Reading) -> Table:
+    """One array of two dimensions; those of one number or word for each row can be labels."""
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    flat = [name for name, each in arrays.items() if each.ndim == 2 and each.dtype.kind in "biuf"]
+    chosen = reading.array or ("X" if "X" in flat else flat[0] if len(flat) == 1 else None)
+    if chosen is None or chosen not in arrays:
+        what = "which" if chosen is None else f"not {chosen!r}"
+        raise InvalidDataError(f"{path} holds the arrays {listed(list(arrays))}; say {what} with --array NAME")
+    rows = arrays[chosen].shape[0] if arrays[chosen].ndim else 0
+    others = {name: each for name, each in arrays.items() if each.shape == (rows,) and name != chosen}
+    names = arrays.get("columns", arrays.get("names", arrays.get("feature_names")))
+    given = [str(each) for each in names] if names is not None and names.shape == arrays[chosen].shape[1:] else None
+    return _of_array(path, arrays[chosen], given, others)
+
+
+def _of_array(path: Path, array: Any, names: Sequence[str] | None, others: dict[str, Any]) -> Table:
+    if array.ndim not in {1, 2} or array.dtype.kind not in "biuf":
+        raise InvalidDataError(
+            f"{path} holds an array of shape {array.shape} and type {array.dtype}; a table has two dimensions, rows "
+            "and columns, and holds numbers"
+        )
+    matrix = (array[:, None] if array.ndim == 1 else array).astype(np.float64)
+    if matrix.shape[1] == 0:
+        raise InvalidDataError(f"{path} holds an array of shape {array.shape}, in which there is no column")
+    found, notes = _different(_named(names, matrix.shape[1]))
+    columns: dict[str, Any] = {name: matrix[:, j] for j, name in enumerate(found)}
+    columns |= {name: _plain(each) for name, each in others.items() if name not in columns}
+    return Table(path, columns, tuple(found), names is not None, tuple(notes))
+
+
+def _plain(values: Any) -> Any:
+    """(n,) numbers in double precision, anything else as objects: text, or None where there is nothing."""
+    values = np.asarray(values)
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    return np.array([*(_word(each) for each in values.tolist()), None], dtype=object)[:-1]
+
+
+def _word(value: Any) -> str | None:
+    nothing = value is None or (isinstance(value, float) and np.isnan(value))
+    return None if nothing else value if isinstance(value, str) else str(value)
+
+
+def _named(names: Sequence[str] | None, width: int) -> list[str]:
+    given = [""] * width if names is None else list(names)
+    if len(given) != width:
+        raise InvalidDataError(
+            f"there are {len(given)} names for {width} columns; is the separator right (--separator)?"
+        )
+    return [name or f"column {j + 1}" for j, name in enumerate(given)]
+
+
+def _different(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Names of which none comes twice, and what is to be said of that."""
+    found: list[str] = []
+    notes = []
+    for name in names:
+        other, count = name, 1
+        while other in found or (other != name and other in names):
+            count += 1
+            other = f"{name} ({count})"
+        if other != name:
+            notes.append(f"several columns are called {name!r}; one of them is {other!r} here")
+        found.append(other)
+    return found, notes
+
+
+# ---------------------------------------------------------------------------------------------------- Arrow and AnnData
+
+
+def _from_parquet(path: Path, reading: Reading) -> Table:
+    return _of_arrow(path, _extra("pyarrow.parquet", path).read_table(path))
+
+
+def _from_arrow(path: Path, reading: Reading) -> Table:
+    ipc = _extra("pyarrow.ipc", path)
+    arrow = import_module("pyarrow")
+    with arrow.OSFile(str(path)) as stream:
+        start = stream.read(6)
+        stream.seek(0)
+        # Files begin with a word, streams do not.
+        reader = ipc.open_file(stream) if start == b"ARROW1" else ipc.open_stream(stream)
+        return _of_arrow(path, reader.read_all())
+
+
+def _of_arrow(path: Path, table: Any) -> Table:
+    names, notes = _different(_named(table.column_names, table.num_columns))
+    if not names:
+        raise InvalidDataError(f"{path} has no column")
+    columns = {name: _of_chunks(table.column(j)) for j, name in enumerate(names)}
+    return Table(path, columns, tuple(names), True, tuple(notes))
+
+
+def _of_chunks(column: Any) -> Any:
+    types = import_module("pyarrow").types
+    kind = column.type
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
+        numbers: FloatArray = column.cast("float64").to_numpy() if not types.is_boolean(kind) else _booleans(column)
+        return np.array(numbers, dtype=np.float64)
+    return np.array([*(_word(each) for each in column.to_pylist()), None], dtype=object)[:-1]
+
+
+def _booleans(column: Any) -> FloatArray:
+    return np.array([np.nan if each is None else float(each) for each in column.to_pylist()])
+
+
+def _from_h5ad(path: Path, reading: Reading) -> Table:
+    """Single cells: the table is X, a layer or something of obsm; what is known of cells can be labels and names."""
+    data = _extra("anndata", path).read_h5ad(path)
+    wanted = reading.array or "X"
+    if wanted == "X" and data.X is not None:
+        matrix, names = data.X, [str(each) for each in data.var_names]
+    elif wanted in data.layers:
+        matrix, names = data.layers[wanted], [str(each) for each in data.var_names]
+    elif wanted in data.obsm:
+        matrix = np.asarray(data.obsm[wanted])
+        names = [f"{wanted} {j + 1}" for j in range(matrix.shape[1])]
+    else:
+        known = ["X", *data.layers, *data.obsm]
+        raise InvalidDataError(f"{path} has no array {wanted!r}; --array takes {listed(known)}")
+    dense = matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
+    others = {str(name): _plain(np.asarray(data.obs[name].astype(object))) for name in data.obs.columns}
+    others = {name: _numbers_if_all(each) for name, each in others.items()}
+    others["obs_names"] = np.array([str(each) for each in data.obs_names], dtype=object)
+    return _of_array(path, dense, names, others)
+
+
+def _numbers_if_all(values: Any) -> Any:
+    """A column of objects as numbers where they were numbers."""
+    try:
+        return np.array([np.nan if each is None else float(each) for each in values])
+    except ValueError:
+        return values
+
+
+def _extra(name: str, path: Path) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        library = name.partition(".")[0]
+        raise MissingExtraError(
+            f"reading {path.name} needs {library}, which is not installed; get it with: pip install {library}, or "
+            "export the table as CSV"
+        ) from error
+
+
+READERS: dict[str, Callable[[Path, Reading], Table]] = {
+    ".csv": _from_text,
+    ".tsv": _from_text,
+    ".txt": _from_text,
+    ".tab": _from_text,
+    ".dat": _from_text,
+    ".parquet": _from_parquet,
+    ".pq": _from_parquet,
+    ".arrow": _from_arrow,
+    ".feather": _from_arrow,
+    ".npy": _from_npy,
+    ".npz": _from_npz,
+    ".h5ad": _from_h5ad,
+}
+"""End of a file's name → how it is read; anything else is tried as text."""
+
+_OTHERS = {
+    ".xlsx": "a workbook; save the sheet as CSV",
+    ".xls": "a workbook; save the sheet as CSV",
+    ".ods": "a workbook; save the sheet as CSV",
+    ".json": "JSON; write its rows as CSV or Parquet",
+    ".prinfold": "a model and not a table; name the table that its rows are in",
+    ".pkl": "a pickle, which may run code when it is read; write the table as CSV, Parquet or .npy",
+    ".zip": "an archive; unpack it first",
+}
+"""Files that people may name and that are no tables, with what to do."""

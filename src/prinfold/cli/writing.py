@@ -1,0 +1,146 @@
+"""Results as files: tables in the format that the file's name says, never over what is there unless told to."""
+
+from __future__ import annotations
+
+import csv
+import secrets
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, MissingExtraError
+
+STANDARD = Path("-")
+"""Standard output, as the name of a file."""
+
+_WHOLE = 2.0**53
+
+
+def check_target(path: Path, inputs: Sequence[Path], *, force: bool, writers: Any = None) -> None:
+    """Say at once, and not after the work, that a file cannot be written."""
+    if path == STANDARD:
+        return
+    if writers is not None and path.suffix.lower() not in writers:
+        raise InvalidParameterError(f"cannot tell how to write {path}; let its name end in one of {', '.join(writers)}")
+    if path.is_dir():
+        raise InvalidParameterError(
+            f"{path} is a folder; name a file with --out, such as {path / 'result'}{_suffix(path)}"
+        )
+    if not path.parent.is_dir():
+        raise InvalidParameterError(f"there is no folder {path.parent} to write {path.name} in; make it first")
+    for each in inputs:
+        if path.exists() and each.exists() and path.samefile(each):
+            raise InvalidParameterError(f"{path} is what is read; name another file with --out")
+    if path.exists() and not force:
+        raise InvalidParameterError(f"{path} is there already; --force writes over it, --out names another file")
+
+
+def _suffix(path: Path) -> str:
+    return path.suffix or ".csv"
+
+
+def write_table(path: Path, columns: dict[str, Any]) -> None:
+    """Write columns of numbers or text in the format that the name of the file says."""
+    if path == STANDARD:
+        _write_rows(sys.stdout, columns, ",")
+        return
+    beside = path.with_name(f".{secrets.token_hex(8)}{path.suffix}")
+    try:
+        WRITERS[path.suffix.lower()](beside, columns)
+        beside.replace(path)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from None  # not the name of our passing file
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a page, or nothing at all."""
+    beside = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _separated(separator: str) -> Callable[[Path, dict[str, Any]], None]:
+    def write(path: Path, columns: dict[str, Any]) -> None:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            _write_rows(file, columns, separator)
+
+    return write
+
+
+def _write_rows(file: TextIO, columns: dict[str, Any], separator: str) -> None:
+    writer = csv.writer(file, delimiter=separator, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(_written(each) for each in columns.values()), strict=True))
+
+
+def _written(column: Any) -> list[Any]:
+    """Cells as text has them: whole numbers without a point, nothing where there is nothing."""
+    values = np.asarray(column)
+    if values.dtype.kind != "f":
+        return ["" if each is None else each for each in values.tolist()]
+    there = values[np.isfinite(values)]
+    whole = len(there) > 0 and bool((np.abs(there) < _WHOLE).all() and (there == np.round(there)).all())
+    return ["" if np.isnan(each) else int(each) if whole and np.isfinite(each) else each for each in values.tolist()]
+
+
+def _write_arrow(module: str, function: str) -> Callable[[Path, dict[str, Any]], None]:
+    def write(path: Path, columns: dict[str, Any]) -> None:
+        try:
+            library, arrow = import_module(module), import_module("pyarrow")
+        except ImportError as error:
+            raise MissingExtraError(
+                f"writing {path.suffix} files needs pyarrow; get it with: pip install pyarrow, or name a .csv file "
+                "with --out"
+            ) from error
+        getattr(library, function)(arrow.table({name: _arrow_cells(each) for name, each in columns.items()}), path)
+
+    return write
+
+
+def _arrow_cells(column: Any) -> Any:
+    values = np.asarray(column)
+    return values.tolist() if values.dtype == object else values
+
+
+def _write_npy(path: Path, columns: dict[str, Any]) -> None:
+    numbers = [
+        np.asarray(each, dtype=float)
+        for name, each in columns.items()
+        if np.asarray(each).dtype != object and name != "row"
+    ]
+    np.save(path, np.stack(numbers, axis=1), allow_pickle=False)
+
+
+def _write_npz(path: Path, columns: dict[str, Any]) -> None:
+    texts = {name: np.asarray(each) for name, each in columns.items()}
+    plain: Any = {
+        name: np.array(["" if each is None else each for each in values.tolist()]) if values.dtype == object else values
+        for name, values in texts.items()
+    }
+    if "file" in plain:  # the name of an argument of np.savez
+        raise InvalidDataError("a column called 'file' cannot go into an .npz file; write CSV or Parquet")
+    np.savez(path, **plain)
+
+
+WRITERS: dict[str, Callable[[Path, dict[str, Any]], None]] = {
+    ".csv": _separated(","),
+    ".tsv": _separated("\t"),
+    ".txt": _separated("\t"),
+    ".parquet": _write_arrow("pyarrow.parquet", "write_table"),
+    ".feather": _write_arrow("pyarrow.feather", "write_feather"),
+    ".arrow": _write_arrow("pyarrow.feather", "write_feather"),
+    ".npy": _write_npy,
+    ".npz": _write_npz,
+}
+"""End of a file's name → how it is written."""

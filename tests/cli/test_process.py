@@ -1,0 +1,81 @@
+"""The command as a process of its own: exit codes, streams, and no traceback whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import QUICK
+
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
+ENVIRONMENT.pop("PRINFOLD_TRACEBACK", None)
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "prinfold", *words]
+    return subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, encoding="utf-8", check=False)
+
+
+def test_from_a_table_to_coordinates(table: Path) -> None:
+    fitted = run(table.parent, "fit", table.name, "--json", *QUICK)
+    assert (fitted.returncode, fitted.stderr) == (0, "")
+    assert json.loads(fitted.stdout)["rows"] == 40
+    placed = run(table.parent, "transform", "data.prinfold", table.name, "--out", "-", "--keep", "none")
+    assert placed.returncode == 0
+    assert placed.stdout.splitlines()[0] == "row,latent_1,latent_2,log_likelihood"
+    assert len(placed.stdout.splitlines()) == 41
+    assert placed.stderr.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "match"),
+    [
+        ("empty.csv", b"", "is empty"),
+        ("photo.parquet", b"PAR1\0\0", "the file may be damaged, cut short"),
+        ("folder", None, "is a folder; name a file in it"),
+    ],
+)
+def test_bad_files_are_one_line(name: str, content: bytes | None, match: str, folder: Path) -> None:
+    if content is None:
+        (folder / name).mkdir()
+    else:
+        (folder / name).write_bytes(content)
+    done = run(folder, "fit", name)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("prinfold fit: ")
+    assert match in line or "pyarrow, which is not installed" in line
+
+
+def test_a_reader_that_has_had_enough_is_no_error(folder: Path) -> None:
+    """As ``prinfold completion zsh | head -1`` would be: the pipe is closed before it is read."""
+    command = [sys.executable, "-m", "prinfold", "completion", "zsh"]
+    process = subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+    process.wait()
+    assert said == b""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are another thing there")
+def test_control_c_ends_at_once(table: Path) -> None:
+    words = ["fit", table.name, "--set", "max_iter=100000000", "--set", "tol=0", "--set", "nodes=20"]
+    command = [sys.executable, "-m", "prinfold", *words]
+    process = subprocess.Popen(
+        command, cwd=table.parent, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    time.sleep(4)  # however far it is by then
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"Traceback" not in said
