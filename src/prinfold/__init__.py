@@ -48,6 +48,7 @@ _PUBLIC = {
     "denoise_signal": "algorithms.signals",
     "explore": "explorer",
     "load": "files",
+    "report": "reporting",
     "save": "files",
     "select_kmm": "estimators.kmm",
 }
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
     from prinfold.estimators.ukr import UKR
     from prinfold.explorer import explore
     from prinfold.files import load, save
+    from prinfold.reporting import report
     from prinfold.select import Choice, choose
     from prinfold.sources import Blocks
 
@@ -131,6 +133,7 @@ __all__ = [
     "load",
     "metrics",
     "plot",
+    "report",
     "save",
     "select_kmm",
 ]

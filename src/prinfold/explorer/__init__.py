@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 from dataclasses import dataclass
 from html import escape
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from prinfold.explorer.packing import asset, packed
 from prinfold.explorer.payload import payload_of
 
 __all__ = ["Page", "explore"]
@@ -21,7 +18,6 @@ __all__ = ["Page", "explore"]
 _SCRIPTS = ("decode.js", "chart.js", "paint.js", "profile.js", "build.js", "explorer.js")
 """Parts of the script, in the order in which they are joined to one module."""
 
-_TYPES = {"float64": "f8", "float32": "f4", "int32": "i4", "int16": "i2", "uint8": "u1"}
 _FRAME_HEIGHT = 760
 
 
@@ -102,35 +98,17 @@ def explore(
 
 def _render(payload: dict[str, Any]) -> str:
     # Nothing within the data may end the script that it is in.
-    data = json.dumps(_packed(payload), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    data = json.dumps(packed(payload), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     parts = {
         "version": version("prinfold"),
         "title": escape(payload["title"]),
-        "style": _asset("style.css"),
+        "style": asset("style.css"),
         "script": script(),
         "data": data,
     }
-    return _asset("page.html").format(**parts)
+    return asset("page.html").format(**parts)
 
 
 def script() -> str:
     """The module that makes a page of its data: ``mount(element, data)``."""
-    return "\n".join(_asset(name) for name in _SCRIPTS)
-
-
-def _asset(name: str) -> str:
-    return files("prinfold.explorer").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _packed(tree: Any) -> Any:
-    """Arrays as base64 of little-endian numbers, whatever else as JSON has it."""
-    if isinstance(tree, np.ndarray):
-        array = np.ascontiguousarray(tree if tree.dtype.name in _TYPES else tree.astype(np.float64))
-        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        text = base64.b64encode(little.tobytes()).decode("ascii")
-        return {"type": _TYPES[array.dtype.name], "shape": list(array.shape), "data": text}
-    if isinstance(tree, dict):
-        return {key: _packed(value) for key, value in tree.items()}
-    if isinstance(tree, list | tuple):
-        return [_packed(each) for each in tree]
-    return tree.item() if isinstance(tree, np.generic) else tree
+    return "\n".join(asset(name) for name in _SCRIPTS)

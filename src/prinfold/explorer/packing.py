@@ -1,0 +1,30 @@
+"""How numbers and texts get into a page."""
+
+from __future__ import annotations
+
+import base64
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+_TYPES = {"float64": "f8", "float32": "f4", "int32": "i4", "int16": "i2", "uint8": "u1"}
+
+
+def asset(name: str) -> str:
+    """The text of a part of the page."""
+    return files("prinfold.explorer").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def packed(tree: Any) -> Any:
+    """Arrays as base64 of little-endian numbers, whatever else as JSON has it."""
+    if isinstance(tree, np.ndarray):
+        array = np.ascontiguousarray(tree if tree.dtype.name in _TYPES else tree.astype(np.float64))
+        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        text = base64.b64encode(little.tobytes()).decode("ascii")
+        return {"type": _TYPES[array.dtype.name], "shape": list(array.shape), "data": text}
+    if isinstance(tree, dict):
+        return {key: packed(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [packed(each) for each in tree]
+    return tree.item() if isinstance(tree, np.generic) else tree

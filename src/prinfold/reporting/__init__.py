@@ -1,0 +1,163 @@
+"""A report: one page that tells what was fitted and why, shows it, and says what to be careful about."""
+
+from __future__ import annotations
+
+import json
+import os
+from html import escape
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from prinfold._validate import integer
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.explorer import Page
+from prinfold.explorer.packing import asset, packed
+from prinfold.plot.subject import Groups, check_values, group
+from prinfold.reporting import sections, writing
+from prinfold.reporting.pictures import Picture, Request, pictures
+from prinfold.reporting.remarks import remarks
+from prinfold.reporting.scene import scene_of
+from prinfold.reporting.study import Study, study
+
+__all__ = ["report"]
+
+_SCRIPTS = ("decode.js", "chart.js", "paint.js", "profile.js")
+"""Parts of the explorer that the page shares: how arrays travel, numbers in words, palettes, elements."""
+
+_LINKS = {
+    "map": "Map",
+    "space": "Data space",
+    "errors": "Errors",
+    "training": "Training",
+    "settings": "What was fitted",
+    "cite": "Cite",
+}
+
+
+def report(
+    model: Any,
+    X: Any,
+    path: str | os.PathLike[str] | None = "report.html",
+    *,
+    labels: Any = None,
+    values: Any = None,
+    names: Any = None,
+    columns: Any = None,
+    worst: int = 10,
+    figures: str | os.PathLike[str] | None = None,
+    title: str | None = None,
+) -> Page:
+    """Write one page about a fitted model: map, stretch, errors, surface in data space, settings, warnings, citations.
+
+    The page is a single file that needs neither server nor network.
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline
+        The model; behind scaling steps of a pipeline everything is told in the units of X, but for distances.
+    X : array-like of shape (n, D)
+        Rows to report on: those that the model was fitted to, or others.
+    path : str, path or None, default="report.html"
+        Where to write the page; None writes nothing.
+    labels : array-like of shape (n,), default=None
+        Class of each row, for colours and the table of the worst rows.
+    values : array-like of shape (n,), default=None
+        A number for each row to colour the map by, where there are no labels.
+    names : sequence of length n, default=None
+        Names of the rows; None takes the index of a pandas frame, or numbers from 0.
+    columns : sequence of str or int, default=None
+        Up to three columns in which the surface is shown at first; None takes those in which it extends farthest.
+    worst : int, default=10
+        How many of the rows farthest from the surface are named.
+    figures : str or path, default=None
+        A folder to write the figures to, as PNG and as SVG, beside the page.
+    title : str, default=None
+        Heading of the page.
+
+    Returns
+    -------
+    Page
+        Which shows itself in a notebook.
+    """
+    if not integer(1).test(worst):
+        raise InvalidParameterError(f"worst must be {integer(1).words}, got {worst!r}")
+    if labels is not None and values is not None:
+        raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
+    found = study(model, X)
+    groups = None if labels is None else group(labels, found.n)
+    numbers = None if values is None else check_values(values, found.n)
+    row_names, scene = _row_names(names, X, found.n), scene_of(found, groups, columns)
+    asked = Request(found, model, X, labels, numbers, str(getattr(values, "name", None) or "value"))
+    drawn = pictures(asked, None if figures is None else Path(figures))
+    body = _body(found, model, groups, row_names, worst, drawn, scene)
+    html = _page(found, body, scene, title or f"{type(found.fitted.model).__name__} report")
+    if path is None:
+        return Page(html)
+    target = Path(path)
+    target.write_text(html, encoding="utf-8")
+    return Page(html, target)
+
+
+def _body(
+    found: Study,
+    model: Any,
+    groups: Groups | None,
+    names: list[str] | None,
+    worst: int,
+    drawn: list[Picture],
+    scene: dict[str, Any] | str,
+) -> str:
+    """All sections, in the order in which they are read."""
+    in_space = [writing.paragraph(scene)] if isinstance(scene, str) else [_SPACE]
+    return "\n".join(
+        (
+            writing.remarks(remarks(found)),
+            sections.facts(found),
+            writing.section("map", "The map", sections.drawn(drawn, "map")),
+            writing.section("space", "The surface in data space", *in_space),
+            sections.errors(found, groups, names, worst, sections.drawn(drawn, "errors")),
+            sections.training(found, sections.drawn(drawn, "training")),
+            sections.settings(found, sections.drawn(drawn, "settings")),
+            sections.citations(model),
+        )
+    )
+
+
+_SPACE = (
+    "<p>Choose three columns; drag to turn, or use the arrow keys. Each axis runs over the extent of its column.</p>"
+    '<div id="pf-scene"><noscript>This view needs JavaScript, which is switched off.</noscript></div>'
+)
+
+
+def _page(found: Study, body: str, scene: dict[str, Any] | str, title: str) -> str:
+    data = {"scene": None if isinstance(scene, str) else scene}
+    parts = {
+        "version": version("prinfold"),
+        "title": escape(title),
+        "about": escape(sections.about(found)),
+        "links": "".join(f'<a href="#{name}">{words}</a>' for name, words in _LINKS.items()),
+        "style": asset("style.css") + _own("report.css"),
+        "body": body,
+        # Nothing within the data may end the script that it is in.
+        "data": json.dumps(packed(data), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
+        "script": "\n".join((*(asset(name) for name in _SCRIPTS), _own("scene.js"))),
+    }
+    return _own("report.html").format(**parts)
+
+
+def _own(name: str) -> str:
+    return files("prinfold.reporting").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _row_names(names: Any, X: Any, n: int) -> list[str] | None:
+    """Names of the rows: those given, those of a pandas frame, or None for their numbers."""
+    index = getattr(X, "index", None)
+    given = index if names is None and index is not None and not callable(index) else names
+    if given is None:
+        return None
+    found = [str(each) for each in given]
+    if len(found) != n:
+        raise InvalidDataError(f"names has {len(found)} entries for {n} rows; give one name per row")
+    return found

@@ -1,0 +1,148 @@
+"""What to be told of a fit, in plain words: a table of things to look for, each with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from prinfold.geometry.domain import Box
+from prinfold.loops import StopReason
+from prinfold.reporting.study import Study
+
+_SETTLED = {StopReason.CONVERGED, StopReason.ARRIVED, StopReason.NOISE, StopReason.VALIDATION}
+
+_FAR = 8.0
+"""Rows this many times the median distance away are named; of normal scatter in one column one in ten million is."""
+
+_HEAVY = 0.9
+"""Share of the variance in one column from which on it alone decides what the surface is like."""
+
+_NO_BETTER = 0.95
+"""Error relative to that of a flat surface from which on bending has not paid."""
+
+_EDGE, _CROWDED = 0.02, 0.5
+"""How near the end of an axis is its edge, and the share of the rows there from which on a map is crowded."""
+
+
+def remarks(study: Study) -> list[str]:
+    """Sentences that a reader should see before believing a map."""
+    return [sentence for look in LOOKS for sentence in look(study)]
+
+
+def _ended(study: Study) -> Iterator[str]:
+    model = study.fitted.model
+    if getattr(model, "stop_reason_", StopReason.CONVERGED) not in _SETTLED:
+        yield (
+            f"Training had not settled: {_lower(str(model.stop_reason_))} What follows describes the model as it is; "
+            "with more iterations (max_iter) it may change."
+        )
+
+
+def _folded(study: Study) -> Iterator[str]:
+    model = study.fitted.model
+    folds = getattr(model, "folds_", None)
+    count = 0 if folds is None else int(np.count_nonzero(folds.folded))
+    if count:
+        yield (
+            f"The surface is folded at {count} of its {study.fitted.latent.n_nodes} nodes: neighbours on the map may "
+            "be far apart in the data there. A stiffer surface (a larger width or regularization) or another start may "
+            "do without."
+        )
+
+
+def _far(study: Study) -> Iterator[str]:
+    if study.distance is None:
+        return
+    distance = study.distance[study.complete]
+    squared, typical = distance**2, float(np.median(distance))
+    far = distance > _FAR * typical
+    if typical > 0 and far.any():
+        share = 100.0 * squared[far].sum() / squared.sum()
+        yield (
+            f"{_count(int(far.sum()), 'row lies', 'rows lie')} more than {_FAR:g} times the usual distance from the "
+            f"surface and {'makes' if far.sum() == 1 else 'make'} up {share:.0f} % of the error. Look at the worst "
+            "rows below: they may be mistakes, or of a kind of their own."
+        )
+
+
+def _one_column(study: Study) -> Iterator[str]:
+    if study.table is None or study.fitted.before is not None or study.table.shape[1] < 3:
+        return
+    spread = np.nanvar(study.table[study.complete], axis=0) if study.complete.any() else np.zeros(1)
+    if spread.sum() > 0 and spread.max() > _HEAVY * spread.sum():
+        name = study.fitted.feature_names[int(spread.argmax())]
+        yield (
+            f"The column {name} holds {100 * spread.max() / spread.sum():.0f} % of the variance, so that the surface "
+            "hardly sees the others. Where columns have different units, put a StandardScaler before the model."
+        )
+
+
+def _constant(study: Study) -> Iterator[str]:
+    left = study.left
+    if left is None or not np.isnan(left).any():
+        return
+    names = [study.fitted.feature_names[j] for j in np.flatnonzero(np.isnan(left))]
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    yield f"{_count(len(names), 'column does', 'columns do')} not vary and say nothing: {', '.join(names[:5])}{more}."
+
+
+def _flat(study: Study) -> Iterator[str]:
+    if study.error is None or not study.flat or study.fitted.latent.dimension >= study.fitted.model.n_features_in_:
+        return
+    if study.error > _NO_BETTER * study.flat:
+        ratio = study.error / study.flat
+        yield (
+            f"A flat surface of the same dimension (principal components) leaves {study.flat:.4g}, this one "
+            f"{study.error:.4g}, {ratio:.2f} times as much: bending has not brought the surface nearer to the rows."
+        )
+
+
+def _gaps(study: Study) -> Iterator[str]:
+    missing = int(np.count_nonzero(~study.complete))
+    if missing:
+        yield (
+            f"{_count(missing, 'row has', 'rows have')} missing cells. They are on the map, but distances from the "
+            "surface need every cell and leave them out."
+        )
+
+
+def _crowded(study: Study) -> Iterator[str]:
+    domain = study.fitted.latent.domain
+    if not isinstance(domain, Box):
+        return
+    low, high = np.asarray(domain.low, dtype=float), np.asarray(domain.high, dtype=float)
+    margin = _EDGE * (high - low)
+    near = ((low + margin >= study.Z) | (high - margin <= study.Z)) & ~np.asarray(domain.periodic, dtype=bool)
+    share = float(near.any(axis=1).mean())
+    if share > _CROWDED:
+        yield (
+            f"{100 * share:.0f} % of the rows lie at the edge of the map, where it ends and cannot tell them apart: "
+            "the surface may be too short for them, or bend too little to follow them."
+        )
+
+
+def _heard(study: Study) -> Iterator[str]:
+    yield from study.heard
+
+
+LOOKS: tuple[Callable[[Study], Iterator[str]], ...] = (
+    _ended,
+    _folded,
+    _far,
+    _one_column,
+    _constant,
+    _flat,
+    _crowded,
+    _gaps,
+    _heard,
+)
+"""What is looked for, in the order in which it is told."""
+
+
+def _count(n: int, one: str, many: str) -> str:
+    return f"{n} {one if n == 1 else many}"
+
+
+def _lower(words: str) -> str:
+    return words[:1].lower() + words[1:]

@@ -1,0 +1,187 @@
+"""The sections of a report, each from a study to HTML."""
+
+from __future__ import annotations
+
+from html import escape
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from prinfold.citations import cite
+from prinfold.plot.subject import Groups
+from prinfold.reporting import writing
+from prinfold.reporting.pictures import Picture
+from prinfold.reporting.settings import reasons, settings_of
+from prinfold.reporting.study import Study
+
+_FEWEST_COLUMNS_OFF = 3
+_MOST_COLUMNS = 40
+"""Columns named beside a bad row, and columns in the table of what is left of each."""
+
+
+def about(study: Study) -> str:
+    """One sentence on what was fitted to what."""
+    model, latent = study.fitted.model, study.fitted.latent
+    kind = {1: "curve", 2: "surface"}.get(latent.dimension, f"surface of {latent.dimension} dimensions")
+    before = [] if study.fitted.before is None else [type(step).__name__ for _, step in study.fitted.before.steps]
+    behind = f", behind {' and '.join(before)}" if before else ""
+    size = f"{study.n} rows of {len(study.fitted.feature_names)} columns"
+    return f"A {kind} fitted by {type(model).__name__}{behind}: {size}."
+
+
+def facts(study: Study) -> str:
+    """The few numbers that matter most."""
+    rows = []
+    if study.distance is not None and study.error is not None:
+        rows.append(("typical distance", writing.number(np.sqrt(study.error)), _distance_note(study)))
+        rows.append(("projection error", writing.number(study.error), "mean squared distance from the surface"))
+    if study.explained is not None and study.flat is not None and study.variance:
+        flat = 1.0 - study.flat / study.variance
+        rows.append(
+            ("variance explained", f"{100 * study.explained:.1f} %", f"a flat surface explains {100 * flat:.1f} %")
+        )
+    if study.likelihood is not None:
+        rows.append(
+            ("log-likelihood", writing.number(study.likelihood.mean()), "mean over the rows, natural logarithm")
+        )
+    if study.neighbourhoods is not None:
+        trust, kept = study.neighbourhoods
+        rows.append(("trustworthiness", f"{trust:.3f}", "neighbours on the map are neighbours in the data; best at 1"))
+        rows.append(("continuity", f"{kept:.3f}", "neighbours in the data are neighbours on the map; best at 1"))
+    model = study.fitted.model
+    rows.append(("iterations", str(model.n_iter_), str(model.stop_reason_)))
+    return writing.facts(rows)
+
+
+def _distance_note(study: Study) -> str:
+    units = "the units that the model sees" if study.fitted.before is not None else "the units of the table"
+    return f"root mean square, from the surface, in {units}"
+
+
+# ------------------------------------------------------------------------------------------------------------ errors
+
+
+def errors(study: Study, groups: Groups | None, names: list[str] | None, worst: int, pictures: str) -> str:
+    """Which rows lie far off, and which columns are kept."""
+    if study.distance is not None:
+        values, words = study.distance, "distance from the surface"
+    elif study.likelihood is not None:
+        values, words = -study.likelihood, "negative log-likelihood"
+    else:
+        return writing.section("errors", "Errors", writing.paragraph("This model measures no error of single rows."))
+    known = values[np.isfinite(values)]
+    parts = [
+        writing.paragraph(
+            "Errors of the rows of this report. Where the model was fitted to the same rows, new ones will lie "
+            f"somewhat farther off; half of these have a {words} below {writing.number(float(np.median(known)))}."
+        ),
+        writing.histogram(known, words),
+        pictures,
+        f"<h3>The {min(worst, len(known))} worst rows</h3>",
+        *([] if names else [writing.paragraph("Rows are counted from 0.")]),
+        _worst_rows(study, values, groups, names, worst),
+    ]
+    return writing.section("errors", "Errors", *parts, *_columns(study))
+
+
+def _worst_rows(study: Study, values: Any, groups: Groups | None, names: list[str] | None, worst: int) -> str:
+    order = np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")
+    order = order[np.isfinite(values[order])][:worst]
+    head = ["row", *(["class"] if groups else []), "error", "place on the map"]
+    off = None if study.feet is None or study.table is None else _off(study)
+    head += [] if off is None else ["columns farthest off"]
+    lines = []
+    for i in order:
+        cells = [escape(names[i] if names else str(i))]
+        if groups:
+            cells.append(escape(groups.names[groups.index[i]] if groups.index[i] >= 0 else "–"))
+        cells += [writing.number(values[i]), ", ".join(f"{z:.3g}" for z in study.Z[i])]
+        lines.append([*cells, *([] if off is None else [_farthest(study, off[i], int(i))])])
+    return writing.table(head, lines, numbers=(2 if groups else 1,))
+
+
+def _off(study: Study) -> Any:
+    """(n, D) how far rows are off the surface, in standard deviations of each column."""
+    assert study.table is not None
+    assert study.feet is not None
+    spread = np.nanstd(study.table, axis=0)
+    return np.abs(study.table - study.feet) / np.where(spread > 0, spread, np.inf)
+
+
+def _farthest(study: Study, off: Any, row: int) -> str:
+    assert study.table is not None
+    assert study.feet is not None
+    columns = np.argsort(-off, kind="stable")[:_FEWEST_COLUMNS_OFF]
+    return "<br>".join(
+        f"{escape(study.fitted.feature_names[j])}: {writing.number(study.table[row, j])}, "
+        f"surface {writing.number(study.feet[row, j])}"
+        for j in columns
+    )
+
+
+def _columns(study: Study) -> list[str]:
+    left = study.left
+    if left is None:
+        return []
+    order = np.argsort(-np.nan_to_num(left, nan=-1.0), kind="stable")
+    lines = [
+        [
+            escape(study.fitted.feature_names[j]),
+            "does not vary" if np.isnan(left[j]) else f"{100 * max(1 - left[j], 0.0):.1f} %",
+            "" if np.isnan(left[j]) else writing.meter(1 - left[j]),
+        ]
+        for j in order[:_MOST_COLUMNS]
+    ]
+    more = len(order) - len(lines)
+    note = [writing.paragraph(f"{more} more columns are kept better than these.")] if more > 0 else []
+    heading = "<h3>How much of each column the surface keeps</h3>"
+    return [heading, writing.table(["column", "variance explained", ""], lines, numbers=(1,)), *note]
+
+
+# ---------------------------------------------------------------------------------------------------- model and words
+
+
+def settings(study: Study, pictures: str) -> str:
+    """What was fitted, and why so."""
+    model = study.fitted.model
+    found = settings_of(model)
+    changed = sum(not each.is_default for each in found)
+    said = "Every setting is the default." if not changed else "Settings that differ from the defaults come first."
+    lines = [[escape(each.name), f"<code>{escape(each.value)}</code>", escape(each.became)] for each in found]
+    chosen = [f"<pre>{escape(each)}</pre>" for each in reasons(model)]
+    why = [writing.paragraph("What the fit compared to choose:"), *chosen] if chosen else []
+    parts = [writing.paragraph(said), writing.table(["setting", "value", "became"], lines, changed=changed)]
+    return writing.section("settings", "What was fitted", *parts, *why, pictures)
+
+
+def training(study: Study, pictures: str) -> str:
+    """How training went."""
+    model = study.fitted.model
+    seconds = model.history_.get("seconds") or [0.0]
+    words = f"{model.n_iter_} iterations in {seconds[-1]:.3g} seconds. {model.stop_reason_}"
+    return writing.section("training", "Training", writing.paragraph(words), pictures)
+
+
+def citations(model: Any) -> str:
+    """What to cite."""
+    found = cite(model)
+    items = "".join(f"<li>{escape(each.text)}</li>" for each in found.references)
+    bibtex = f"<details><summary>BibTeX</summary><pre>{escape(found.bibtex)}</pre></details>"
+    used = ", ".join(f"{name} {version(name)}" for name in ("prinfold", "numpy", "scipy", "scikit-learn"))
+    return writing.section("cite", "What to cite", f"<ul>{items}</ul>", bibtex, writing.paragraph(f"Made with {used}."))
+
+
+def drawn(pictures: list[Picture], section: str) -> str:
+    """Figures of one section."""
+    return writing.figures([each for each in pictures if each.section == section], ALT)
+
+
+ALT = {
+    "map": "map of the rows over the magnification of the surface",
+    "magnification": "magnification of the surface with ellipses",
+    "errors": "map of the rows, coloured by their distance from the surface",
+    "learning_curve": "objective by iteration",
+    "selection": "error of rows held out against roughness, by clamping",
+    "residuals": "residual by latent dimension and number of neighbours",
+}

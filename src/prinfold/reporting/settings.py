@@ -1,0 +1,78 @@
+"""What a model was told to do, what became of it, and why."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prinfold.latent import Lattice
+
+_LONGEST = 70
+
+
+class Setting(NamedTuple):
+    """A parameter: its value, whether that is the default, and what the fit made of it, if that differs."""
+
+    name: str
+    value: str
+    is_default: bool
+    became: str
+
+
+def settings_of(model: Any) -> list[Setting]:
+    """Every parameter of an estimator; those that were changed come first."""
+    defaults = {name: each.default for name, each in inspect.signature(type(model).__init__).parameters.items()}
+    found = []
+    for name, value in model.get_params(deep=False).items():
+        words, became = worded(value), _became(model, name)
+        found.append(Setting(name, words, _same(value, defaults.get(name)), "" if became == words else became))
+    return sorted(found, key=lambda each: each.is_default)
+
+
+def reasons(model: Any) -> list[str]:
+    """Tables of what was compared where a fit chose something, as the objects print themselves."""
+    found = (getattr(model, name, None) for name in ("selection_", "candidates_"))
+    return [str(each) for each in found if each is not None]
+
+
+def worded(value: Any) -> str:
+    """A value in few words."""
+    if isinstance(value, np.ndarray):
+        return f"array of shape {value.shape}"
+    if isinstance(value, float | np.floating):
+        return f"{value:.6g}"
+    words = " ".join(repr(value.item() if isinstance(value, np.generic) else value).split())
+    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
+
+
+def _became(model: Any, name: str) -> str:
+    if name in _FOUND:
+        return _FOUND[name](model)
+    value = getattr(model, f"{name}_", None)
+    if value is None or isinstance(value, dict | list | tuple):
+        return ""
+    if isinstance(value, np.ndarray) and value.size > 1:
+        return f"{value.min():.4g} to {value.max():.4g}" if value.dtype.kind == "f" else ""
+    return worded(value)
+
+
+def _nodes(model: Any) -> str:
+    latent = model.latent_
+    return " × ".join(map(str, latent.shape)) if isinstance(latent, Lattice) else str(latent.n_nodes)
+
+
+_FOUND: dict[str, Callable[[Any], str]] = {
+    "nodes": _nodes,
+    "latent": lambda model: type(model.latent_).__name__.lower(),
+    "noise": lambda model: "",
+}
+"""Parameters whose outcome is told in another way than by the attribute of their name."""
+
+
+def _same(value: Any, default: Any) -> bool:
+    if value is default:
+        return True
+    return type(value) is type(default) and np.ndim(value) == 0 and bool(value == default)

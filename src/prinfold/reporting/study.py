@@ -1,0 +1,161 @@
+"""What a report rests on, computed once: coordinates, distances from the surface, and how much each column keeps."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from prinfold._typing import BoolArray, FloatArray
+from prinfold.exceptions import PrinfoldError, UnsupportedInputError
+from prinfold.metrics import continuity, trustworthiness
+from prinfold.plot.subject import Fitted, numbers_of
+from prinfold.select.samples import frame_of, take
+
+_MOST_RANKED = 1500
+"""Rows among which neighbourhoods are compared; all pairs are looked at."""
+
+_NEIGHBOURS = 10
+
+
+@dataclass(frozen=True)
+class Study:
+    """A fitted model and rows, with what the one says of the others.
+
+    ``table`` (n, D) are the rows in the user's units, None where columns are no numbers; ``Z`` (n, Q) their
+    coordinates. ``complete`` (n,) tells the rows that have every cell. ``distance`` (n,) is that to the surface in the
+    units that the model sees, NaN for the other rows; ``feet`` (n, D) the nearest points in the user's units.
+    ``variance`` is the mean squared distance from the mean in the units of the model, ``flat`` what a flat surface of
+    the same dimension leaves of it. What cannot be had is None, and ``heard`` says what was warned of on the way.
+    """
+
+    fitted: Fitted
+    n: int
+    table: FloatArray | None
+    Z: FloatArray
+    complete: BoolArray
+    distance: FloatArray | None = None
+    feet: FloatArray | None = None
+    variance: float | None = None
+    flat: float | None = None
+    likelihood: FloatArray | None = None
+    neighbourhoods: tuple[float, float] | None = None
+    heard: tuple[str, ...] = field(default=())
+
+    @property
+    def error(self) -> float | None:
+        """Mean squared distance from the surface."""
+        return None if self.distance is None else float(np.mean(self.distance[self.complete] ** 2))
+
+    @property
+    def explained(self) -> float | None:
+        """Share of the variance that the surface explains."""
+        if self.error is None or not self.variance:
+            return None
+        return 1.0 - self.error / self.variance
+
+    @property
+    def left(self) -> FloatArray | None:
+        """(D,) share of the variance of each column that the surface leaves; NaN for constant columns."""
+        if self.feet is None or self.table is None:
+            return None
+        rows, feet = self.table[self.complete], self.feet[self.complete]
+        spread = np.sum((rows - rows.mean(axis=0)) ** 2, axis=0)
+        spread[spread <= 1e-24 * np.sum(rows**2, axis=0)] = np.nan
+        return np.asarray(np.sum((rows - feet) ** 2, axis=0) / spread)
+
+
+def study(model: Any, X: Any) -> Study:
+    """Everything that a report says of rows, as numbers."""
+    fitted = Fitted.of(model)
+    if not hasattr(fitted.model, "latent_"):
+        raise UnsupportedInputError(
+            f"a report is of one surface, which {type(fitted.model).__name__} is not; report on a model it is made of, "
+            "such as estimator_, gtm_ or surfaces_[0]"
+        )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Z = fitted.coordinates(X)  # refuses what cannot be used at all
+        rows, table = fitted.rows(X), _numbers(X)
+        seen = _numbers(rows)
+        complete: BoolArray = np.ones(len(Z), dtype=bool) if seen is None else np.asarray(np.isfinite(seen).all(axis=1))
+        found = {
+            **_distances(fitted, rows, seen, complete),
+            "likelihood": _likelihood(fitted, rows),
+            "neighbourhoods": _neighbourhoods(fitted, seen, Z, complete),
+        }
+    heard = tuple(
+        dict.fromkeys(str(each.message) for each in caught if each.category.__module__.startswith("prinfold"))
+    )
+    return Study(fitted, len(Z), table, Z, complete, heard=heard, **found)
+
+
+def _numbers(X: Any) -> FloatArray | None:
+    try:
+        return numbers_of(X)
+    except PrinfoldError:  # levels and dates are not numbers
+        return None
+
+
+def _distances(fitted: Fitted, rows: Any, seen: FloatArray | None, complete: BoolArray) -> dict[str, Any]:
+    if seen is None or not complete.any():
+        return {}
+    whole = np.flatnonzero(complete)
+    try:
+        given = seen[whole] if frame_of(rows) is None else take(rows, whole)  # frames keep their names
+        nearest = np.asarray(fitted.model.project(given), dtype=float)
+    except PrinfoldError:  # surfaces among levels, or in the feature space of a kernel
+        return {}
+    given, n = seen[whole], len(complete)
+    distance = np.full(n, np.nan)
+    distance[whole] = np.linalg.norm(given - nearest, axis=1)
+    centred = given - given.mean(axis=0)
+    found = {"distance": distance, "variance": float(np.mean(np.sum(centred**2, axis=1)))}
+    return found | {"flat": _flat(centred, fitted.latent.dimension), "feet": _feet(fitted, nearest, whole, n)}
+
+
+def _feet(fitted: Fitted, nearest: FloatArray, whole: Any, n: int) -> FloatArray | None:
+    """Nearest points in the user's units, or None where a step before the model cannot be undone."""
+    try:
+        there = fitted.back(nearest)
+    except PrinfoldError:
+        return None
+    feet = np.full((n, there.shape[1]), np.nan)
+    feet[whole] = there
+    return feet
+
+
+def _flat(centred: FloatArray, dimension: int) -> float:
+    """Mean squared distance from the best flat of the same dimension."""
+    n, D = centred.shape
+    gram = centred.T @ centred if n >= D else centred @ centred.T
+    values = np.sort(np.linalg.eigvalsh(gram))[::-1]
+    return float(np.maximum(values[dimension:], 0.0).sum() / n)
+
+
+def _likelihood(fitted: Fitted, rows: Any) -> FloatArray | None:
+    if not hasattr(fitted.model, "score_samples"):
+        return None
+    return np.asarray(fitted.model.score_samples(rows), dtype=float)
+
+
+def _neighbourhoods(
+    fitted: Fitted, seen: FloatArray | None, Z: FloatArray, complete: BoolArray
+) -> tuple[float, float] | None:
+    """Trustworthiness and continuity over rows spread evenly through the table, or None where there are too few."""
+    if seen is None or complete.sum() <= 2 * _NEIGHBOURS + 1:
+        return None
+    whole = np.flatnonzero(complete)
+    some = whole[np.unique(np.linspace(0, len(whole) - 1, min(len(whole), _MOST_RANKED)).astype(int))]
+    latent = fitted.latent
+
+    def around(A: FloatArray, B: FloatArray) -> FloatArray:
+        pairs = latent.distance(np.repeat(A, len(B), axis=0), np.tile(B, (len(A), 1)))
+        return pairs.reshape(len(A), len(B))
+
+    trust, kept = (
+        measure(seen[some], Z[some], _NEIGHBOURS, latent_distance=around) for measure in (trustworthiness, continuity)
+    )
+    return trust, kept

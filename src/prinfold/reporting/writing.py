@@ -1,0 +1,106 @@
+"""Numbers and words as HTML: facts, tables, a histogram, figures; whatever comes from data is escaped."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.reporting.pictures import Picture
+
+_BINS = 40
+
+
+def number(value: float) -> str:
+    """Four digits, and a word for none."""
+    return "–" if not np.isfinite(value) else f"{value:.4g}"
+
+
+def section(name: str, heading: str, *parts: str) -> str:
+    """A part of the page with a heading; its name is where links lead."""
+    return f'<section id="{name}"><h2>{escape(heading)}</h2>\n' + "\n".join(parts) + "\n</section>"
+
+
+def paragraph(words: str) -> str:
+    """Words that stand for themselves."""
+    return f"<p>{escape(words)}</p>"
+
+
+def facts(rows: Iterable[tuple[str, str, str]]) -> str:
+    """Tiles of a name, a value and what it means."""
+    tiles = (
+        f'<div class="pf-fact"><dt>{escape(name)}</dt><dd>{escape(value)}</dd>'
+        f'<dd class="pf-note">{escape(note)}</dd></div>'
+        for name, value, note in rows
+    )
+    return f'<dl class="pf-facts">{"".join(tiles)}</dl>'
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = (), changed: int = 0) -> str:
+    """A table; columns in ``numbers`` stand right, and the first ``changed`` rows stand out. Cells are HTML."""
+    lines = []
+    for i, row in enumerate(rows):
+        cells = (f'<td class="pf-number">{x}</td>' if j in numbers else f"<td>{x}</td>" for j, x in enumerate(row))
+        lines.append(f"<tr{' class=pf-changed' if i < changed else ''}>{''.join(cells)}</tr>")
+    heading = "".join(f'<th scope="col">{escape(each)}</th>' for each in head)
+    return (
+        f'<div class="pf-scroll"><table><thead><tr>{heading}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+    )
+
+
+def remarks(sentences: Sequence[str]) -> str:
+    """What to be told, or that there is nothing."""
+    if not sentences:
+        return (
+            '<div class="pf-remarks pf-fine"><p>Nothing stood out that should keep you from using this map.</p></div>'
+        )
+    items = "".join(f"<li>{escape(each)}</li>" for each in sentences)
+    return f'<div class="pf-remarks"><strong>Before you rely on this</strong><ul>{items}</ul></div>'
+
+
+def figures(pictures: Iterable[Picture], names: dict[str, str]) -> str:
+    """Figures side by side where there is room."""
+    parts = []
+    for each in pictures:
+        source = f"data:image/png;base64,{base64.b64encode(each.png).decode('ascii')}"
+        caption = escape(each.caption)
+        parts.append(
+            f'<figure><img src="{source}" alt="{escape(names.get(each.name, each.name))}">'
+            f"<figcaption>{caption}</figcaption></figure>"
+        )
+    return f'<div class="pf-figures">{"".join(parts)}</div>' if parts else ""
+
+
+def meter(share: float) -> str:
+    """A bar for a share between nothing and all."""
+    width = 100.0 * float(np.clip(share, 0.0, 1.0))
+    return f'<span class="pf-meter"><span style="width:{width:.1f}%"></span></span>'
+
+
+def histogram(values: FloatArray, words: str) -> str:
+    """How often values occur, as a picture that follows the colours of the page."""
+    low, high = float(values.min()), float(values.max())
+    low, high = (min(low, 0.0), high) if high > 0 else (low, high)
+    if not high > low:
+        return paragraph(f"Every row has the same {words}, {number(high)}.")
+    counts, edges = np.histogram(values, bins=_BINS, range=(low, high))
+    width, height, step = 620.0, 150.0, 600.0 / _BINS
+    bars = "".join(
+        f'<rect x="{10 + i * step:.1f}" y="{height - 130 * c / counts.max():.1f}" width="{step - 1:.1f}" '
+        f'height="{130 * c / counts.max():.1f}"><title>{c} rows from {number(a)} to {number(b)}</title></rect>'
+        for i, (c, a, b) in enumerate(zip(counts, edges[:-1], edges[1:], strict=True))
+        if c
+    )
+    ends = (
+        f'<text x="10" y="{height + 16}">{number(low)}</text>'
+        f'<text x="610" y="{height + 16}" text-anchor="end">{number(high)}</text>'
+        f'<text x="310" y="{height + 16}" text-anchor="middle">{escape(words)}</text>'
+    )
+    return (
+        f'<svg class="pf-histogram" viewBox="0 0 {width:g} {height + 24:g}" role="img" '
+        f'aria-label="{escape(f"histogram of the {words} of {len(values)} rows")}">{bars}'
+        f'<line x1="10" x2="610" y1="{height:g}" y2="{height:g}"/>{ends}</svg>'
+    )
