@@ -95,6 +95,11 @@ def test_what_is_read_is_never_written_over(table: Path, call: Call) -> None:
     assert table.read_bytes() == before
 
 
+def test_the_folder_one_is_in_is_no_table(folder: Path, call: Call) -> None:
+    assert "is a folder; name a file in it" in call("fit", ".").complaint
+    assert "is a folder" in call("info", ".").complaint
+
+
 def test_places_that_cannot_be_written_are_said_at_once(table: Path, call: Call) -> None:
     assert "there is no folder no to write m.prinfold in" in call("fit", "data.csv", "--out", "no/m.prinfold").complaint
     (table.parent / "here").mkdir()
@@ -244,10 +249,18 @@ def test_a_slip_among_numbers_is_named(folder: Path, call: Call) -> None:
 
 
 def test_columns_without_use_are_left_out() -> None:
-    table = made(row=[0, 1, 2, 3], x=[1.0, 4, 2, 8], none=[np.nan] * 4, word=["u", "v", "u", "w"], late=[5.0, 6, 7, 8])
+    table = made(
+        row=[0, 1, 2, 3],
+        x=[1.0, 4, 2, 8],
+        none=[np.nan] * 4,
+        word=["u", "v", "u", "w"],
+        some=["1", "2", "3", "x"],
+        late=[5.0, 6, 7, 8],
+    )
     chosen = choose_columns(table, [], [], [])
     assert chosen.names == ("x", "late")
-    assert dict(chosen.left_out) == {"row": "it counts the rows", "none": "nothing in it", "word": "text"}
+    reasons = ("it counts the rows", "nothing in it", "text", "text among numbers, such as 'x'")
+    assert tuple(dict(chosen.left_out).items()) == tuple(zip(("row", "none", "word", "some"), reasons, strict=True))
     assert choose_columns(table, ["row", "x"], [], []).names == ("row", "x")
 
 
@@ -383,7 +396,7 @@ def test_an_interrupt_elsewhere_is_not_a_traceback(table: Path, call: Call, monk
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("prinfold.cli.fit.read_table", interrupted)
+    monkeypatch.setattr("prinfold.cli.planning.read_table", interrupted)
     assert call("fit", "data.csv") == Said(130, "", "prinfold fit: interrupted\n")
 
 
@@ -391,7 +404,7 @@ def test_what_nobody_thought_of_is_one_line_too(table: Path, call: Call, monkeyp
     def broken(*_: object) -> None:
         raise ZeroDivisionError("division\nby zero")
 
-    monkeypatch.setattr("prinfold.cli.fit.read_table", broken)
+    monkeypatch.setattr("prinfold.cli.planning.read_table", broken)
     monkeypatch.delenv("PRINFOLD_TRACEBACK", raising=False)
     expected = "ZeroDivisionError: division by zero (set PRINFOLD_TRACEBACK=1 to see where this comes from)"
     assert call("fit", "data.csv").complaint == f"prinfold fit: {expected}"
@@ -405,7 +418,7 @@ def test_a_table_too_large_is_one_line(table: Path, call: Call, monkeypatch: pyt
     def full(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("prinfold.cli.fit.read_table", full)
+    monkeypatch.setattr("prinfold.cli.planning.read_table", full)
     assert "there is not enough memory for this table" in call("fit", "data.csv").complaint
 
 

@@ -128,13 +128,13 @@ def _reason(table: Table, name: str, text: bool) -> str | None:
     """Why a column is left out where nobody asked for it; None where it is used."""
     values = table.columns[name]
     if not table.is_number(name):
-        share, _ = _share_of_numbers(values)
+        share, row = _share_of_numbers(values)
         if share >= _MOSTLY:
             raise InvalidDataError(
                 f"{_stray(table, name)}; correct the file, call such cells missing with --na, or leave the column out "
                 f"with --drop {shlex.quote(name)}"
             )
-        return None if text else "text"
+        return None if text else "text" if share < 0.5 else f"text among numbers, such as {values[row]!r}"
     if np.isnan(values).all():
         return "nothing in it"
     if _counts_rows(values):

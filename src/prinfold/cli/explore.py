@@ -13,12 +13,12 @@ from prinfold._typing import IntArray
 from prinfold.cli.columns import one_column
 from prinfold.cli.command import Command, WrongCallError, out_arguments, table_arguments, talk_arguments
 from prinfold.cli.console import Console, counted
-from prinfold.cli.fit import read
-from prinfold.cli.mapping import beside, in_order
+from prinfold.cli.mapping import in_order
 from prinfold.cli.models import Surface, load_surface
+from prinfold.cli.planning import read
 from prinfold.cli.rows import Cells, select_rows
 from prinfold.cli.tables import Table
-from prinfold.cli.writing import check_target, write_text
+from prinfold.cli.writing import check_target, named_after, write_text
 from prinfold.exceptions import InvalidDataError
 
 
@@ -58,7 +58,7 @@ def _explore(options: argparse.Namespace) -> int:
 
     in_order(options)
     console = Console.of(options)
-    out = options.out or beside(options.data or options.model, "map.html")
+    out = options.out or named_after(options.data or options.model, "-map.html")
     inputs = [options.model] if options.data is None else [options.model, options.data]
     check_target(out, inputs, force=options.force, writers=(".html", ".htm"))
     surface = load_surface(options.model)

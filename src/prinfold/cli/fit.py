@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from dataclasses import dataclass
+import sys
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from prinfold._typing import IntArray
-from prinfold.cli.columns import Chosen, choose_columns, one_column
-from prinfold.cli.command import Command, list_of, out_arguments, table_arguments, talk_arguments, whole_number
+from prinfold.cli.columns import Chosen
+from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
 from prinfold.cli.console import Console, aligned, as_called, counted
-from prinfold.cli.methods import changed_settings, choose_scaling, make_model, method_class, scaling_step
+from prinfold.cli.methods import changed_settings, method_class
 from prinfold.cli.models import Surface
-from prinfold.cli.rows import Cells, select_rows
-from prinfold.cli.tables import Reading, Table, read_table
-from prinfold.cli.writing import check_target
-from prinfold.exceptions import InvalidDataError
+from prinfold.cli.planning import (
+    Plan,
+    choice_arguments,
+    chosen_columns,
+    make_plan,
+    read,
+    run_plan,
+    scaling_arguments,
+)
+from prinfold.cli.tables import Table
+from prinfold.cli.writing import check_target, named_after
 
-_FEW = 30
 _CLASSES = 20
+"""Different words in a column of text up to which it may be a class of each row."""
+
 _MEASURED = 5000
 """Rows that a fit is measured on: more say the same and take longer."""
 
@@ -34,68 +41,6 @@ EXAMPLES = """\
   prinfold fit genes.parquet --columns 'gene_*' --drop gene_7 --standardise
   prinfold fit spectra.tsv --columns 3:200 --method ukr --dimensions 1
   prinfold fit data.csv --set nodes=30 --set prior_precision=evidence"""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is fitted to what: an estimator that is not fitted yet, behind a step that scales columns or not."""
-
-    cells: Cells
-    index: IntArray
-    model: Any
-    scaling: str
-    why_scaling: str
-    notes: tuple[str, ...] = ()
-
-    @property
-    def rows(self) -> Any:
-        """The rows, as the estimator takes them."""
-        return self.cells.rows(self.index)
-
-
-def choice_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which columns."""
-    group = parser.add_argument_group("columns")
-    group.add_argument(
-        "--columns",
-        "-c",
-        action="append",
-        metavar="LIST",
-        help="columns to use: names, patterns (gene_*), ranges (first:last), numbers from 1 on; default: all numbers",
-    )
-    group.add_argument(
-        "--drop", "-d", action="append", metavar="LIST", help="columns to leave out, given in the same way"
-    )
-    group.add_argument("--label", "-l", metavar="COLUMN", help="column with the class of each row, which is not fitted")
-
-
-def scaling_arguments(parser: argparse.ArgumentParser) -> None:
-    """How columns are scaled."""
-    scaling = parser.add_argument_group(
-        "scaling (kept in the model; results are in your units)"
-    ).add_mutually_exclusive_group()
-    scaling.add_argument(
-        "--standardise",
-        "--standardize",
-        action="store_const",
-        const="standardise",
-        dest="scaling",
-        help="divide each column by its spread",
-    )
-    scaling.add_argument(
-        "--whiten",
-        action="store_const",
-        const="whiten",
-        dest="scaling",
-        help="rotate and divide, so that columns are uncorrelated",
-    )
-    scaling.add_argument(
-        "--raw",
-        action="store_const",
-        const="raw",
-        dest="scaling",
-        help="leave columns as they are; default: what their spreads suggest",
-    )
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -128,13 +73,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _fit(options: argparse.Namespace) -> int:
     console = Console.of(options)
-    out = options.out or model_path(options.data)
+    out = options.out or named_after(options.data, ".prinfold")
     check_target(out, [options.data], force=options.force)
     table = read(options, console)  # before the methods, which take longer to load
     cls = method_class(options.method)
     chosen = chosen_columns(table, options, text=cls.__name__ == "MixedGTM")
-    plan = _plan(table, chosen, cls, options, verbose=console.talks)
-    console.say(f"Fitting {_named(plan)} to {options.data}: {len(plan.index)} rows × {len(chosen.names)} columns.")
+    plan = make_plan(table, chosen, cls, options, verbose=console.talks)
+    console.say(f"Fitting {_named(plan)} to {options.data}: {_shape(plan)}.")
     console.note(*table.notes, *chosen.in_words(), *plan.notes)
     clock = perf_counter()
     with console.listening():
@@ -156,69 +101,13 @@ def _fit(options: argparse.Namespace) -> int:
     return 130 if found["interrupted"] else 0
 
 
-def model_path(data: Path) -> Path:
-    """Where the model of a table goes: here, under the table's name."""
-    name = data.name.removesuffix(".gz")
-    return (
-        Path(name).with_suffix(".prinfold")
-        if data.parent == Path()
-        else data.parent / Path(name).with_suffix(".prinfold")
-    )
-
-
-def read(options: argparse.Namespace, console: Console) -> Table:
-    """The table that the options name."""
-    reading = Reading(options.separator, options.header, tuple(options.na), options.array)
-    with console.listening():
-        return read_table(options.data, reading)
-
-
-def chosen_columns(table: Table, options: argparse.Namespace, *, text: bool = False) -> Chosen:
-    """The columns that the options name."""
-    aside = [] if options.label is None else [one_column(table, options.label, "--label")]
-    return choose_columns(table, list_of(options.columns), list_of(options.drop), aside, text=text)
-
-
-def _plan(table: Table, chosen: Chosen, cls: Any, options: argparse.Namespace, *, verbose: bool) -> Plan:
-    """Settle everything before the work begins."""
-    cells = Cells.of(table, chosen.names)
-    scaling, why = choose_scaling(options.scaling, cells.matrix, chosen.names)
-    if scaling != "raw" and cells.matrix is None:
-        raise InvalidDataError(
-            f"columns of text cannot be scaled; leave --{scaling} out, or take numbers only with --columns"
-        )
-    model = make_model(cls, len(chosen.names), options.dimensions, options.seed, options.settings, verbose=verbose)
-    gaps = bool(model._accept_missing) and scaling != "whiten"
-    name = cls.__name__ if scaling != "whiten" else "whitening"
-    index, notes = select_rows(cells, options.missing, takes_gaps=gaps, method=name)
-    if len(index) < 2:
-        raise InvalidDataError(
-            f"{table.path} has {counted(len(index), 'row')} to fit; a surface needs two at the least, and better dozens"
-        )
-    if len(index) < _FEW:
-        notes.append(f"{counted(len(index), 'row')} are few: expect a rough idea rather than a map")
-    return Plan(cells, index, model, scaling, why, tuple(notes))
-
-
-def run_plan(plan: Plan) -> Any:
-    """Fit; the result knows the names of its columns and shows no progress later on."""
-    step, rows = scaling_step(plan.scaling), plan.rows
-    if step is None:
-        fitted = plan.model.fit(rows)
-    else:
-        from sklearn.pipeline import Pipeline
-
-        fitted = Pipeline([("scale", step), ("model", plan.model)]).fit(np.asarray(rows))
-        if plan.cells.table.named:  # scikit-learn sees those of frames only
-            step.feature_names_in_ = np.asarray(plan.cells.names, dtype=object)
-    if "verbose" in plan.model.get_params():
-        plan.model.set_params(verbose=0)
-    return fitted
-
-
 def _named(plan: Plan) -> str:
     dimension = plan.model.get_params().get("n_components", 2)
     return f"a {type(plan.model).__name__} of {counted(dimension, 'dimension')}"
+
+
+def _shape(plan: Plan) -> str:
+    return f"{counted(len(plan.index), 'row')} × {counted(len(plan.cells.names), 'column')}"
 
 
 # ------------------------------------------------------------------------------------------------------ what came of it
@@ -265,19 +154,18 @@ def _in_words(surface: Surface, plan: Plan, found: dict[str, Any]) -> list[tuple
     if "explained" in found:
         words = f"{found['distance']:.4g}{unit} from it (root mean square), {found['spread']:.4g}{unit} from their mean"
         lines += [("rows are", words), ("explained", f"{100 * found['explained']:.1f} % of the variance of these rows")]
-    if found["settings"]:
-        lines.append(("settings", ", ".join(f"{name}={value}" for name, value in found["settings"].items())))
-    lines += [
-        ("time to fit", f"{found['seconds']:.1f} s, {found['iterations']} iterations"),
-        ("stopped", found["stop_reason"]),
-    ]
-    return lines
+    settings = [f"{name}={value}" for name, value in found["settings"].items() if name != "n_components"]
+    lines += [("settings", ", ".join(settings))] if settings else []
+    lines.append(("time to fit", f"{found['seconds']:.1f} s, {counted(found['iterations'], 'iteration')}"))
+    # On a terminal the progress bar has said so.
+    told = sys.stderr is not None and sys.stderr.isatty()
+    return lines if told else [*lines, ("stopped", found["stop_reason"])]
 
 
 def _likely_label(table: Table, chosen: Chosen) -> str | None:
     """The one column of text that may be a class of each row, to be proposed."""
     text = [name for name, reason in chosen.left_out if reason == "text"]
-    few = [name for name in text if 2 <= len({*table.columns[name]}) <= _CLASSES]
+    few = [name for name in text if 2 <= len({*table.columns[name]}) <= min(_CLASSES, len(table) // 3)]
     return few[0] if len(few) == 1 else None
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from prinfold.cli.columns import choose_columns
 from prinfold.cli.command import Command, table_arguments, talk_arguments
 from prinfold.cli.console import Console, aligned, counted, listed
-from prinfold.cli.fit import read
 from prinfold.cli.methods import ALIASES, changed_settings, choose_scaling, methods
 from prinfold.cli.models import Surface, load_surface
+from prinfold.cli.planning import read
 from prinfold.cli.rows import Cells
 from prinfold.cli.tables import Table
 from prinfold.exceptions import InvalidDataError

@@ -12,11 +12,11 @@ import numpy as np
 from prinfold._typing import BoolArray, IntArray
 from prinfold.cli.command import Command, WrongCallError, list_of, out_arguments, table_arguments, talk_arguments
 from prinfold.cli.console import Console, counted
-from prinfold.cli.fit import read
 from prinfold.cli.models import Surface, by_blocks, columns_to_keep, load_surface
+from prinfold.cli.planning import read
 from prinfold.cli.rows import Cells, select_rows
 from prinfold.cli.tables import Table
-from prinfold.cli.writing import STANDARD, WRITERS, check_target, write_table
+from prinfold.cli.writing import STANDARD, WRITERS, check_target, named_after, write_table
 
 Results = Callable[[Surface, Cells, IntArray], dict[str, Any]]
 """What is worked out for some rows, by the name of the column it goes into."""
@@ -51,16 +51,10 @@ def in_order(options: argparse.Namespace) -> None:
         options.model, options.data = options.data, options.model
 
 
-def beside(data: Path, ending: str) -> Path:
-    """A file beside a table, whose name says what is in it."""
-    name = data.name.removesuffix(".gz")
-    return data.with_name(f"{Path(name).stem}-{ending}")
-
-
 def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespace], int]:
     def run(options: argparse.Namespace) -> int:
         in_order(options)
-        out = options.out or beside(options.data, ending)
+        out = options.out or named_after(options.data, ending)
         if out == STANDARD and options.json:
             raise WrongCallError("--json and --out - both want standard output; name a file with --out")
         console = Console.of(options, to_errors=out == STANDARD)
@@ -142,7 +136,7 @@ def _projections(surface: Surface, cells: Cells, index: IntArray) -> dict[str, A
 TRANSFORM = Command(
     "write the latent coordinates of the rows of a table",
     _arguments("the table's name with -latent.csv"),
-    _run("transform", "latent.csv", _coordinates),
+    _run("transform", "-latent.csv", _coordinates),
     """\
   prinfold transform data.prinfold data.csv
   prinfold transform data.prinfold new.parquet --out new-latent.parquet --keep id,species
@@ -151,7 +145,7 @@ TRANSFORM = Command(
 PROJECT = Command(
     "write the nearest point of the surface to each row of a table",
     _arguments("the table's name with -projected.csv"),
-    _run("project", "projected.csv", _projections),
+    _run("project", "-projected.csv", _projections),
     """\
   prinfold project data.prinfold data.csv
   prinfold project data.prinfold data.csv --out smooth.feather --keep none""",

@@ -20,6 +20,12 @@ STANDARD = Path("-")
 _WHOLE = 2.0**53
 
 
+def named_after(path: Path, ending: str) -> Path:
+    """A file beside another, of the same name but for its ending."""
+    whole = path if path.name else path.absolute()  # a dot is the folder where we are
+    return whole.with_name(f"{Path(whole.name.removesuffix('.gz')).stem}{ending}")
+
+
 def check_target(path: Path, inputs: Sequence[Path], *, force: bool, writers: Any = None) -> None:
     """Say at once, and not after the work, that a file cannot be written."""
     if path == STANDARD:

@@ -1,0 +1,132 @@
+"""What is fitted to what: columns, rows, scaling and method, settled before the work begins."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prinfold._typing import IntArray
+from prinfold.cli.columns import Chosen, choose_columns, one_column
+from prinfold.cli.command import list_of
+from prinfold.cli.console import Console, counted
+from prinfold.cli.methods import choose_scaling, make_model, scaling_step
+from prinfold.cli.rows import Cells, select_rows
+from prinfold.cli.tables import Reading, Table, read_table
+from prinfold.exceptions import InvalidDataError
+
+_FEW = 30
+
+
+def choice_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which columns."""
+    group = parser.add_argument_group("columns")
+    group.add_argument(
+        "--columns",
+        "-c",
+        action="append",
+        metavar="LIST",
+        help="columns to use: names, patterns (gene_*), ranges (first:last), numbers from 1 on; default: all numbers",
+    )
+    group.add_argument(
+        "--drop", "-d", action="append", metavar="LIST", help="columns to leave out, given in the same way"
+    )
+    group.add_argument("--label", "-l", metavar="COLUMN", help="column with the class of each row, which is not fitted")
+
+
+def scaling_arguments(parser: argparse.ArgumentParser) -> None:
+    """How columns are scaled."""
+    scaling = parser.add_argument_group(
+        "scaling (kept in the model; results are in your units)"
+    ).add_mutually_exclusive_group()
+    scaling.add_argument(
+        "--standardise",
+        "--standardize",
+        action="store_const",
+        const="standardise",
+        dest="scaling",
+        help="divide each column by its spread",
+    )
+    scaling.add_argument(
+        "--whiten",
+        action="store_const",
+        const="whiten",
+        dest="scaling",
+        help="rotate and divide, so that columns are uncorrelated",
+    )
+    scaling.add_argument(
+        "--raw",
+        action="store_const",
+        const="raw",
+        dest="scaling",
+        help="leave columns as they are; default: what their spreads suggest",
+    )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is fitted to what: an estimator that is not fitted yet, behind a step that scales columns or not."""
+
+    cells: Cells
+    index: IntArray
+    model: Any
+    scaling: str
+    why_scaling: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> Any:
+        """The rows, as the estimator takes them."""
+        return self.cells.rows(self.index)
+
+
+def read(options: argparse.Namespace, console: Console) -> Table:
+    """The table that the options name."""
+    reading = Reading(options.separator, options.header, tuple(options.na), options.array)
+    with console.listening():
+        return read_table(options.data, reading)
+
+
+def chosen_columns(table: Table, options: argparse.Namespace, *, text: bool = False) -> Chosen:
+    """The columns that the options name."""
+    aside = [] if options.label is None else [one_column(table, options.label, "--label")]
+    return choose_columns(table, list_of(options.columns), list_of(options.drop), aside, text=text)
+
+
+def make_plan(table: Table, chosen: Chosen, cls: Any, options: argparse.Namespace, *, verbose: bool) -> Plan:
+    """Settle everything before the work begins; what is given that cannot work is said here."""
+    cells = Cells.of(table, chosen.names)
+    scaling, why = choose_scaling(options.scaling, cells.matrix, chosen.names)
+    if scaling != "raw" and cells.matrix is None:
+        raise InvalidDataError(
+            f"columns of text cannot be scaled; leave --{scaling} out, or take numbers only with --columns"
+        )
+    model = make_model(cls, len(chosen.names), options.dimensions, options.seed, options.settings, verbose=verbose)
+    gaps = bool(model._accept_missing) and scaling != "whiten"
+    name = cls.__name__ if scaling != "whiten" else "whitening"
+    index, notes = select_rows(cells, options.missing, takes_gaps=gaps, method=name)
+    if len(index) < 2:
+        raise InvalidDataError(
+            f"{table.path} has {counted(len(index), 'row')} to fit; a surface needs two at the least, and better dozens"
+        )
+    if len(index) < _FEW:
+        notes.append(f"{counted(len(index), 'row')} are few: expect a rough idea rather than a map")
+    return Plan(cells, index, model, scaling, why, tuple(notes))
+
+
+def run_plan(plan: Plan) -> Any:
+    """Fit; the result knows the names of its columns and shows no progress later on."""
+    step, rows = scaling_step(plan.scaling), plan.rows
+    if step is None:
+        fitted = plan.model.fit(rows)
+    else:
+        from sklearn.pipeline import Pipeline
+
+        fitted = Pipeline([("scale", step), ("model", plan.model)]).fit(np.asarray(rows))
+        if plan.cells.table.named:  # scikit-learn sees those of frames only
+            step.feature_names_in_ = np.asarray(plan.cells.names, dtype=object)
+    if "verbose" in plan.model.get_params():
+        plan.model.set_params(verbose=0)
+    return fitted
