@@ -50,12 +50,13 @@ def test_what_to_try_next_can_be_typed(table: Path, call: Call) -> None:
     """The column of text with two words in it is proposed as the classes."""
     said = call("fit", "data.csv", *QUICK)
     steps = [line.partition("#")[0] for line in said.out.partition("Try next")[2].splitlines() if "#" in line]
-    assert len(steps) == 2
+    assert len(steps) == 3
     assert "--label side" in steps[0]
     for step in steps:
         words = shlex.split(step)
         assert call(*words[words.index("prinfold") + 1 :]).code == 0
     assert table.with_name("data-map.html").exists()
+    assert table.with_name("data-report.html").exists()
     assert table.with_name("data-latent.csv").exists()
 
 

@@ -184,7 +184,7 @@ def test_blocks_are_the_whole(model: Path, call: Call, monkeypatch: pytest.Monke
     np.testing.assert_allclose(one, two, rtol=1e-12)
 
 
-@pytest.mark.parametrize("verb", ["transform", "project", "explore"])
+@pytest.mark.parametrize("verb", ["transform", "project", "explore", "report"])
 @pytest.mark.parametrize(
     ("words", "match"),
     [
@@ -315,6 +315,33 @@ def test_rows_that_cannot_be_shown(model: Path, call: Call) -> None:
     Path("none.csv").write_text("a,b,c\n,,\n")
     assert "none.csv has no column of numbers" in call("fit", "none.csv", "--out", "n.prinfold").complaint
     assert "none.csv has no row that can be shown" in call("explore", "data.prinfold", "none.csv").complaint
+
+
+# --------------------------------------------------------------------------------------------------------------- report
+
+
+def test_a_report_on_the_rows(model: Path, call: Call) -> None:
+    words = [
+        "--label",
+        "side",
+        "--names",
+        "id",
+        "--axes",
+        "c,a",
+        "--worst",
+        "3",
+        "--title",
+        "A report",
+        "--figures",
+        "f",
+    ]
+    said = call("report", "data.csv", "data.prinfold", *words)
+    assert said.out == "40 rows reported on in data-report.html; open it in a browser\n"
+    text = Path("data-report.html").read_text(encoding="utf-8")
+    assert "<h1>A report" in text
+    assert {path.suffix for path in Path("f").iterdir()} == {".png", ".svg"}
+    assert "is there already; --force" in call("report", "data.prinfold", "data.csv").complaint
+    assert "has no column 'size'" in call("report", "data.prinfold", "data.csv", "-f", "--names", "size").complaint
 
 
 # ----------------------------------------------------------------------------------------------------------------- info

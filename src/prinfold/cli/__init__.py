@@ -12,6 +12,7 @@ from prinfold.cli.explore import EXPLORE
 from prinfold.cli.fit import FIT
 from prinfold.cli.info import INFO
 from prinfold.cli.mapping import PROJECT, TRANSFORM
+from prinfold.cli.report import REPORT
 
 __all__ = ["COMMANDS", "main"]
 
@@ -20,6 +21,7 @@ COMMANDS: dict[str, Command] = {
     "transform": TRANSFORM,
     "project": PROJECT,
     "explore": EXPLORE,
+    "report": REPORT,
     "info": INFO,
     "demo": DEMO,
     "completion": COMPLETION,

@@ -18,9 +18,10 @@ TRACEBACK = "PRINFOLD_TRACEBACK"
 """Set to anything, this variable of the environment shows where an error comes from."""
 
 _EPILOG = """\
-A map of your table in three commands:
+A map of your table, and what to make of it:
   prinfold fit data.csv
   prinfold explore data.prinfold data.csv
+  prinfold report data.prinfold data.csv
   prinfold transform data.prinfold data.csv
 
 `prinfold COMMAND --help` says more of each, with examples."""

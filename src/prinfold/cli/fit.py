@@ -173,8 +173,12 @@ def _next_steps(out: Path, options: argparse.Namespace, label: str | None) -> st
     words = [shlex.quote(str(each)) for each in (out, options.data)]
     extra = _reading_words(options)
     classes = [] if label is None else ["--label", shlex.quote(label)]
-    call, commands = as_called(), {"explore": [*classes, *extra], "transform": extra}
-    steps = {"explore": "a page to move over the map", "transform": "coordinates of every row"}
+    call, commands = as_called(), {"explore": [*classes, *extra], "report": [*classes, *extra], "transform": extra}
+    steps = {
+        "explore": "a page to move over the map",
+        "report": "what was found, and what to be careful about",
+        "transform": "coordinates of every row",
+    }
     lines = [(" ".join([call, name, *words, *commands[name]]), f"# {steps[name]}") for name in commands]
     return f"\nTry next\n{aligned(lines)}"
 

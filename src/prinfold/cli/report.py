@@ -1,0 +1,60 @@
+"""``prinfold report``: one page about a fitted model and the rows of a table."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from prinfold.cli.command import Command, list_of, out_arguments, table_arguments, talk_arguments, whole_number
+from prinfold.cli.console import Console, counted
+from prinfold.cli.explore import given_rows, page_arguments
+from prinfold.cli.mapping import in_order, pair_arguments
+from prinfold.cli.models import load_surface
+from prinfold.cli.writing import check_target, named_after, write_text
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    pair_arguments(parser)
+    out_arguments(parser, "the table's name with -report.html")
+    page_arguments(parser)
+    content = parser.add_argument_group("what is on it")
+    content.add_argument(
+        "--axes", action="append", metavar="LIST", help="up to three columns in which the surface is shown at first"
+    )
+    content.add_argument(
+        "--worst", type=whole_number(1), default=10, help="rows farthest from the surface that are named (%(default)s)"
+    )
+    content.add_argument("--figures", type=Path, metavar="FOLDER", help="write the figures there too, as PNG and SVG")
+    table_arguments(parser)
+    talk_arguments(parser)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from prinfold import report
+
+    in_order(options)
+    console = Console.of(options)
+    out = options.out or named_after(options.data, "-report.html")
+    check_target(out, [options.model, options.data], force=options.force, writers=(".html", ".htm"))
+    surface = load_surface(options.model)
+    rows, about = given_rows(surface, options, console)
+    shown = {"columns": list_of(options.axes) or None, "worst": options.worst, "title": options.title}
+    with console.listening():
+        page = report(surface.thing, rows, None, **about, **shown, figures=options.figures)
+    write_text(out, page.html)
+    console.say(f"{counted(len(rows), 'row')} reported on in {out}; open it in a browser")
+    console.result |= {"command": "report", "model": options.model, "data": options.data, "out": out}
+    console.result |= {"rows": len(rows), "figures": options.figures}
+    console.close()
+    return 0
+
+
+REPORT = Command(
+    "write a page about a model: map, errors, worst rows, warnings, citations",
+    _arguments,
+    _report,
+    """\
+  prinfold report data.prinfold data.csv --label species
+  prinfold report data.prinfold data.csv --names id --axes weight,height --worst 20
+  prinfold report data.prinfold data.csv --figures figures""",
+)
