@@ -15,6 +15,7 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from timing import print_table
@@ -102,6 +103,12 @@ def measured(kind: str, path: Path) -> dict[str, float]:
 
 
 def growth(sizes: tuple[int, ...]) -> None:
+    """What reading costs, and where training from blocks ends."""
+    peaks(sizes)
+    ending(max(sizes) // 10)
+
+
+def peaks(sizes: tuple[int, ...]) -> None:
     """Peak memory and time of a pass by the number of rows and by where they are."""
     table = []
     for n_rows in sizes:
@@ -132,6 +139,47 @@ def growth(sizes: tuple[int, ...]) -> None:
         ],
         table,
     )
+
+
+def ending(n_rows: int) -> None:
+    """Where training from blocks comes to rest, beside training on the same rows in memory.
+
+    A start from a sample may lead to another stationary point than one from all rows, so that training in memory is
+    begun where that from blocks begins, too.
+    """
+    from prinfold import GTM, Blocks, datasets
+
+    warnings.simplefilter("ignore")
+    settings = {"nodes": 15, "basis": 6, "tol": 1e-5, "max_iter": 500, "random_state": 0}
+    tables = {
+        "pipe flow": datasets.make_pipe_flow(1000, rng=0).X,
+        "pipe flow, many rows": datasets.make_pipe_flow(n_rows, rng=1).X.astype(np.float32),
+        "bent sheet": sheet(n_rows, 1),
+    }
+    table = []
+    for name, X in tables.items():
+        fits = [GTM(**settings).fit(X), begun_as_blocks(GTM(**settings), X), GTM(**settings).fit(Blocks(X))]
+        own, same, found = (model.history_["log_likelihood"][-1] for model in fits)
+        steps = " / ".join(str(model.n_iter_) for model in fits)
+        ends = [f"{each:.5f}" for each in (own, same, found)]
+        table.append([name, f"{len(X):,}", *ends, f"{abs(found - same) / abs(same):.1e}", steps])
+    print_table(
+        "Log-likelihood per row where training ends",
+        ["data", "rows", "in memory", "begun as blocks", "from blocks", "relative difference", "iterations"],
+        table,
+    )
+
+
+def begun_as_blocks(model: Any, X: np.ndarray) -> Any:
+    """The model trained on rows in memory from where training from blocks would begin."""
+    from prinfold import Blocks
+    from prinfold._arrays import as_rows
+    from prinfold.estimators.streaming import surveyed
+
+    job = model._assemble_blocks(surveyed(model, Blocks(X), None, None, 2))
+    rows = as_rows(X, job.rows.offset, width=job.model.surface.latent.n_nodes)
+    model._train(job._replace(rows=rows), model._begun(job, None))
+    return model
 
 
 if __name__ == "__main__":
