@@ -12,6 +12,7 @@ _PUBLIC = {
     "AlignedNoise": "algorithms.noise_models",
     "Blocks": "sources",
     "Choice": "select",
+    "Comparison": "select",
     "Contour": "algorithms.thresholds",
     "DenoisedSignal": "algorithms.signals",
     "Density": "algorithms.densities",
@@ -45,6 +46,7 @@ _PUBLIC = {
     "VaryingNoise": "algorithms.noise_models",
     "choose": "select",
     "cite": "citations",
+    "compare": "select",
     "denoise_signal": "algorithms.signals",
     "explore": "explorer",
     "load": "files",
@@ -83,7 +85,7 @@ if TYPE_CHECKING:
     from prinfold.explorer import explore
     from prinfold.files import load, save
     from prinfold.reporting import report
-    from prinfold.select import Choice, choose
+    from prinfold.select import Choice, Comparison, choose, compare
     from prinfold.sources import Blocks
 
 __all__ = [
@@ -95,6 +97,7 @@ __all__ = [
     "AlignedNoise",
     "Blocks",
     "Choice",
+    "Comparison",
     "Contour",
     "DenoisedSignal",
     "Density",
@@ -125,6 +128,7 @@ __all__ = [
     "__version__",
     "choose",
     "cite",
+    "compare",
     "datasets",
     "denoise_signal",
     "exceptions",

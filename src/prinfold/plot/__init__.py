@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from prinfold.plot.certainty import surface_band, uncertainty
     from prinfold.plot.choices import choice
     from prinfold.plot.clouds import candidates, images, latent_density
+    from prinfold.plot.comparisons import comparison_front
     from prinfold.plot.landscapes import landscape
     from prinfold.plot.maps import folds, latent_map, magnification, posterior
     from prinfold.plot.mixtures import hierarchy, mixture
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "candidates",
     "choice",
+    "comparison_front",
     "contributions",
     "folds",
     "hierarchy",
@@ -51,6 +53,7 @@ _HOMES = {
     "ridge_bands": "bands",
     "candidates": "clouds",
     "choice": "choices",
+    "comparison_front": "comparisons",
     "images": "clouds",
     "latent_density": "clouds",
     "landscape": "landscapes",

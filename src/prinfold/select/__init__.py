@@ -1,4 +1,4 @@
-"""Choose the settings of a model by the evidence or by the likelihood of rows held out, in one call."""
+"""Choose the settings of a model by the evidence or by the likelihood of rows held out, or compare methods."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from prinfold.estimators.selection import standard_error
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError
 from prinfold.loops import StopReason
 from prinfold.select.choices import Choice, incomparable, remarks
+from prinfold.select.comparing import compare
+from prinfold.select.comparisons import Comparison
 from prinfold.select.criteria import CRITERIA, Criterion
 from prinfold.select.samples import Sample, sample_of
 
-__all__ = ["Choice", "choose"]
+__all__ = ["Choice", "Comparison", "choose", "compare"]
 
 _WIDTHS = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
 """Widths tried where no grid is given: √2 apart, narrower ones leave gaps and wider ones nearly a plane."""

@@ -1,0 +1,179 @@
+"""Several methods on the same folds: one table, and a recommendation that says how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import joblib
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from prinfold._typing import FloatArray, IntArray, RandomState
+from prinfold._validate import as_generator, check_table, integer
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.select.comparisons import Comparison, reasons
+from prinfold.select.contestants import Contestant, contestants_of
+from prinfold.select.dimensions import suggest_dimension
+from prinfold.select.samples import split_rows
+from prinfold.select.trials import Job, Trial
+from prinfold.select.verdicts import CRITERIA, Measured, judge, measured, pareto, settled_noise
+from prinfold.select.yardsticks import noise_of, thinning_of
+
+
+def compare(
+    X: Any,
+    methods: Any = "all",
+    *,
+    n_components: int | None = None,
+    folds: int = 5,
+    criterion: str = "thinned",
+    max_rows: int | None = 2000,
+    n_jobs: int | None = None,
+    random_state: RandomState = 0,
+) -> Comparison:
+    """Fit several methods and settings to the same folds, and recommend one.
+
+    Held-out projection error alone favours surfaces that wander through the noise. The recommendation therefore rests
+    on a criterion that follows the distance to the true surface on simulators; the guide shows how well.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, D)
+        Rows, every cell known. Methods see them as they are: bring columns to comparable units first.
+    methods : "all", str, estimator, or list or mapping of these, default="all"
+        Who takes part: names of prinfold's manifolds (each with a few settings), ``"PCA"``, ``"KernelPCA"``,
+        ``"Isomap"``, any estimator of your own with ``transform`` and ``inverse_transform``, or pairs of a name and
+        an estimator. Estimators given as objects keep their settings.
+    n_components : int, default=None
+        Dimension of the surfaces; None takes the one that rows held out suggest, see ``dimension`` of the result.
+    folds : int, default=5
+        Parts that the rows are held out in, the same for everybody.
+    criterion : {"thinned", "likelihood", "error", "elbow", "density"}, default="thinned"
+        What the recommendation rests on: how well rows are denoised, by thinning them; the likelihood of rows spread
+        about the surface; the held-out projection error; the elbow of that error against roughness; or the models' own
+        likelihood, where they have one.
+    max_rows : int, default=2000
+        Rows that take part, spread evenly over the sorted table; the model that is recommended is fitted to all of
+        them. None takes all.
+    n_jobs : int, default=None
+        Fits that run at the same time, in processes of their own by joblib; None is one, here.
+    random_state : int, numpy.random.Generator or None, default=0
+        Decides which rows are held out together, and where methods begin.
+
+    Returns
+    -------
+    Comparison
+        The table, the recommended model fitted to all rows, and the reasons in words on printing. A method that fails
+        has a row that says why.
+
+    Examples
+    --------
+    >>> from prinfold import compare, datasets
+    >>> data = datasets.make_half_circle(100, rng=0)
+    >>> found = compare(data.X, ["GTM", "PCA"], n_components=1)
+    >>> found.recommended.method
+    'GTM'
+    """
+    rng = as_generator(random_state)
+    _check(criterion, folds, n_components, max_rows)
+    table = np.asarray(check_table(BaseEstimator(), X, reset=True, min_rows=2), dtype=float)
+    rows = _thinned_out(table, max_rows)
+    fold = _folds(rows, folds, rng)
+    dimension = suggest_dimension(rows, fold) if n_components is None else None
+    Q = n_components if dimension is None else dimension.suggested
+    assert Q is not None  # one of the two is known
+    everyone = contestants_of(methods, Q, rows, int(rng.integers(2**31)))
+    sigma = noise_of(rows, Q)
+    job = Job(rows, fold, sigma, thinning_of(rows, sigma, rng))
+    tasks = [(each.model, f) for each in everyone for f in range(folds)]
+    trials = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(job.attempt)(*task) for task in tasks)
+    each = [trials[i : i + folds] for i in range(0, len(trials), folds)]
+    numbers = measured(each, fold, sigma, max(rows.shape[1] - Q, 0))
+    found = _concluded(everyone, each, numbers, criterion, rng)
+    model = clone(everyone[found.chosen].model).fit(X)
+    noise = float(np.sqrt(settled_noise(numbers)))
+    return replace(found, n_components=Q, sigma=noise, dimension=dimension, model=model)
+
+
+def _check(criterion: str, folds: int, n_components: int | None, max_rows: int | None) -> None:
+    if criterion not in CRITERIA:
+        raise InvalidParameterError(f"criterion must be one of {', '.join(map(repr, CRITERIA))}, got {criterion!r}")
+    for name, value, least in (("folds", folds, 2), ("n_components", n_components, 1), ("max_rows", max_rows, 10)):
+        if not integer(least).test(value) and (value is not None or name == "folds"):
+            raise InvalidParameterError(f"{name} must be {integer(least).words}, got {value!r}")
+
+
+def _thinned_out(table: FloatArray, max_rows: int | None) -> FloatArray:
+    """Some rows if there are many, evenly spread over the sorted table, so that their order has no say."""
+    if max_rows is None or len(table) <= max_rows:
+        return table
+    order = np.lexsort(table.T[::-1])
+    return np.asarray(table[order[np.linspace(0, len(table) - 1, max_rows).round().astype(int)]])
+
+
+def _folds(rows: FloatArray, folds: int, rng: np.random.Generator) -> IntArray:
+    different = len(np.unique(rows, axis=0))
+    if different < 2 * folds:
+        raise InvalidDataError(
+            f"{folds} folds need at least {2 * folds} different rows, got {different}; use fewer folds or more rows"
+        )
+    return split_rows(rows, folds, rng)
+
+
+# -------------------------------------------------------------------------------------------- the conclusion
+
+
+def _concluded(
+    everyone: tuple[Contestant, ...], trials: list[list[Trial]], found: Measured, name: str, rng: np.random.Generator
+) -> Comparison:
+    criterion = CRITERIA[name]
+    table = _tabulated(everyone, trials, found)
+    if np.isnan(found.errors).all():
+        why = next(f"{one.name}: {words}" for one, words in zip(everyone, table["failure"], strict=True) if words)
+        raise InvalidDataError(f"no method could be fitted to these rows; {why}")
+    losses = criterion.losses(found)
+    if np.isnan(losses).all():
+        raise InvalidParameterError(f"criterion={name!r} says nothing of these methods; use criterion='thinned'")
+    verdict = judge(criterion, losses, table["roughness"], rng)
+    table |= {
+        "criterion": verdict.loss,
+        "criterion_standard_error": verdict.standard_error,
+        "wins": verdict.wins,
+        "tied": verdict.tied,
+        "front": pareto(table["roughness"], table["error"]),
+    }
+    said = reasons(everyone, table, verdict, criterion)
+    return Comparison(everyone, table, name, verdict.chosen, tuple(said))
+
+
+def _tabulated(everyone: tuple[Contestant, ...], trials: list[list[Trial]], found: Measured) -> dict[str, Any]:
+    """What is to be said of each contestant besides the verdict."""
+    over_folds = {
+        name: np.array([_mean([getattr(trial, name) for trial in each]) for each in trials])
+        for name in ("roughness", "trustworthiness", "continuity", "seconds", "memory")
+    }
+    return {
+        "method": [one.method for one in everyone],
+        "settings": [one.settings for one in everyone],
+        "error": found.errors.mean(axis=1),
+        "standard_error": found.errors.std(axis=1, ddof=1) / np.sqrt(found.errors.shape[1]),
+        "log_likelihood": found.log_likelihood.mean(axis=1),
+        **over_folds,
+        "failure": [_failure(each) for each in trials],
+    }
+
+
+def _failure(trials: Sequence[Trial]) -> str:
+    """The first reason, and in how many folds there was one if not in all."""
+    reasons = [trial.failure for trial in trials if trial.failure]
+    if not reasons or len(reasons) == len(trials):
+        return reasons[0] if reasons else ""
+    return f"in {len(reasons)} of {len(trials)} folds: {reasons[0]}"
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Mean of what is known, NaN if nothing is."""
+    known = [value for value in values if np.isfinite(value)]
+    return float(np.mean(known)) if known else float("nan")

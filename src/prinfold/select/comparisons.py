@@ -1,0 +1,212 @@
+"""What a comparison of methods leaves: the table, the recommended model, and the reasons in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import narwhals.stable.v1 as nw
+import numpy as np
+
+from prinfold._typing import IntArray
+from prinfold.select.contestants import Contestant
+from prinfold.select.dimensions import Dimension
+from prinfold.select.verdicts import Criterion, Verdict
+
+_LONGEST = 70
+"""Characters of a reason that a printed table has room for; the table itself holds all of them."""
+
+_SURE, _FAIRLY = 0.9, 0.6
+"""Shares of resamples in which the recommended one comes first, from which it is called sure and likely."""
+
+_MOST_NAMED = 4
+
+_COLUMNS = {
+    "roughness": ("roughness", ".3g"),
+    "log_likelihood": ("likelihood", ".3f"),
+    "trustworthiness": ("trust", ".3f"),
+    "continuity": ("contin", ".3f"),
+    "seconds": ("seconds", ".2f"),
+    "memory": ("MB", ".3g"),
+    "wins": ("first", ".0%"),
+}
+"""Columns that are printed besides name, errors and criterion: their headings and forms."""
+
+
+class Recommended(NamedTuple):
+    """What a comparison recommends: method and settings in words, and the model, fitted to all rows."""
+
+    method: str
+    settings: str
+    model: Any
+
+    @property
+    def name(self) -> str:
+        """Method and settings in one."""
+        return Contestant(*self).name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Methods compared on the same folds, and the one that is recommended.
+
+    Parameters
+    ----------
+    contestants : tuple of Contestant
+        Method, settings and unfitted model of each of the C rows.
+    table : dict of columns of length C
+        ``method`` and ``settings``; ``error``, the mean squared distance of rows held out from the surface, and its
+        ``standard_error``; ``criterion`` with ``criterion_standard_error``, lowest at best; ``roughness``;
+        ``log_likelihood`` of rows held out, per row, by models that have one; ``trustworthiness`` and
+        ``continuity`` on the rows fitted to; ``seconds`` for one fit; ``memory``, the most megabytes that Python and
+        NumPy asked for in a fit, by tracemalloc (what compiled code takes for itself is not in it); ``wins``, the
+        share of resamples of the rows in which it comes first; ``tied``, whether it cannot be told from the one
+        recommended; ``front``, whether none is at once smoother and nearer to rows held out; ``failure``, the reason
+        why it has no numbers, or nothing.
+    criterion : str
+        What the recommendation rests on.
+    chosen : int
+        Which row is recommended.
+    notes : tuple of str
+        The recommendation in words, its reason, and how sure it is.
+    n_components : int
+        Dimension of the surfaces.
+    sigma : float
+        Noise of the rows across the surface, in each direction, with which they were thinned.
+    dimension : Dimension or None
+        How the dimension was suggested, if it was not given.
+    model : estimator
+        The recommended model, fitted to all rows.
+    """
+
+    contestants: tuple[Contestant, ...]
+    table: dict[str, Any]
+    criterion: str
+    chosen: int
+    notes: tuple[str, ...]
+    n_components: int = 0
+    sigma: float = float("nan")
+    dimension: Dimension | None = None
+    model: Any = None
+
+    @property
+    def recommended(self) -> Recommended:
+        """Name and fitted model of the one recommended."""
+        one = self.contestants[self.chosen]
+        return Recommended(one.method, one.settings, self.model)
+
+    @property
+    def reason(self) -> str:
+        """Why, and how sure that is."""
+        return " ".join(self.notes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Method and settings of each row."""
+        return tuple(one.name for one in self.contestants)
+
+    def ranking(self) -> IntArray:
+        """Rows from the best by the criterion to the worst; those without numbers come last, in their own order."""
+        return np.asarray(np.argsort(np.nan_to_num(self.table["criterion"], nan=np.inf), kind="stable"))
+
+    def to_frame(self, backend: Any = "pandas") -> Any:
+        """The table as a data frame, a row for each contestant.
+
+        Parameters
+        ----------
+        backend : str, default="pandas"
+            The library of the frame: ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
+
+        Returns
+        -------
+        DataFrame
+        """
+        columns = {name: list(column) for name, column in self.table.items()}
+        picked = [i == self.chosen for i in range(len(self.contestants))]
+        return nw.from_dict({**columns, "recommended": picked}, backend=backend).to_native()
+
+    def __str__(self) -> str:
+        how = f"{len(self.contestants)} surfaces of dimension {self.n_components}, by their {self.criterion} criterion"
+        found = [] if self.dimension is None else [f"Dimension: {self.dimension}."]
+        return "\n".join([how, *self._rows(), *self.notes, *found])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _rows(self) -> list[str]:
+        """The table in words, best first, with a mark at the one recommended."""
+        head = ["", "criterion", "held-out error", *(title for title, _ in _COLUMNS.values())]
+        body = [(self._cells(i), self._end(i)) for i in self.ranking()]
+        widths = [max(len(cells[j]) for cells in (head, *(cells for cells, _ in body))) for j in range(len(head))]
+        lines = []
+        for cells, end in [(head, ""), *body]:
+            padded = [c.ljust(w) if j == 0 else c.rjust(w) for j, (c, w) in enumerate(zip(cells, widths, strict=True))]
+            lines.append(("  " + "  ".join(padded) + end).rstrip())
+        return lines
+
+    def _cells(self, i: int) -> list[str]:
+        table = self.table
+        pairs = (("criterion", "criterion_standard_error"), ("error", "standard_error"))
+        numbers = [_with_error(table[value][i], table[error][i]) for value, error in pairs]
+        rest = [_number(table[name][i], form) for name, (_, form) in _COLUMNS.items()]
+        return [self.names[i], *numbers, *rest]
+
+    def _end(self, i: int) -> str:
+        if i == self.chosen:
+            return "  ← recommended"
+        words = self.table["failure"][i]
+        if words:
+            return f"  {words if len(words) <= _LONGEST else words[: _LONGEST - 1] + '…'}"
+        return "  tied" if self.table["tied"][i] else ""
+
+
+def _number(value: float, form: str) -> str:
+    return format(value, form) if np.isfinite(value) else "—"
+
+
+def _with_error(value: float, error: float) -> str:
+    return f"{value:.4g} ± {error:.1g}" if np.isfinite(value) else "—"
+
+
+# ------------------------------------------------------------------------------------------------- in words
+
+
+def reasons(
+    everyone: tuple[Contestant, ...], table: dict[str, Any], verdict: Verdict, criterion: Criterion
+) -> list[str]:
+    """The recommendation in words: what, why, how sure, and what to keep in mind."""
+    i = verdict.chosen
+    known = int(np.isfinite(verdict.loss).sum())
+    what = "is the only one that could be judged" if known == 1 else f"has {_place(verdict)} of {known}"
+    said = [f"{everyone[i].name} is recommended: it {what} ({criterion.words} {verdict.loss[i]:.4g})."]
+    if known > 1:
+        said.append(_how_sure(everyone, verdict))
+    if criterion.record:
+        said.append(criterion.record)
+    n_failed = sum(map(bool, table["failure"]))
+    if n_failed:
+        said.append(f"{n_failed} of {len(everyone)} could not be fitted or measured; their rows say why.")
+    return said
+
+
+def _place(verdict: Verdict) -> str:
+    lowest = verdict.chosen == int(np.nanargmin(verdict.loss))
+    return "the lowest loss on rows held out" if lowest else "the best balance of error and roughness"
+
+
+def _how_sure(everyone: tuple[Contestant, ...], verdict: Verdict) -> str:
+    share = float(verdict.wins[verdict.chosen])
+    sure = (
+        "That is sure as far as these rows go"
+        if share >= _SURE
+        else "That is likely"
+        if share >= _FAIRLY
+        else "That is a close call"
+    )
+    words = f"{sure}: it comes first in {share:.0%} of resamples of the rows"
+    others = [j for j in np.argsort(verdict.loss) if verdict.tied[j] and j != verdict.chosen]
+    if not others:
+        return f"{words}, and every other one is more than 1.5 standard errors away."
+    named = ", ".join(everyone[j].name for j in others[:_MOST_NAMED])
+    more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+    return f"{words}; within 1.5 standard errors of it: {named}{more}."

@@ -1,0 +1,122 @@
+"""One contestant on one fold: fitted, measured on the rows left out, and put down as numbers or as a reason."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.loops import StopReason
+from prinfold.metrics import continuity, trustworthiness
+from prinfold.select.surfaces import Surface, surface_of
+from prinfold.select.yardsticks import Thinning, errors, spread_likelihoods, thinned_errors
+
+_NEIGHBORS = 5
+"""Neighbours that trustworthiness and continuity look at."""
+
+_MOST_ROWS = 500
+"""Rows on which they are taken: they look at all pairs."""
+
+
+class Trial(NamedTuple):
+    """What a fit comes to: losses of the rows held out, numbers about the surface, or why there is none.
+
+    ``errors``, ``level`` and ``slope`` of thinned rows, and ``log_likelihood`` are (m,), one for each row held out;
+    ``spread`` is (m, H). ``log_likelihood`` is NaN where the model has no density.
+    """
+
+    errors: FloatArray
+    level: FloatArray
+    slope: FloatArray
+    spread: FloatArray
+    log_likelihood: FloatArray
+    roughness: float
+    trustworthiness: float
+    continuity: float
+    seconds: float
+    memory: float
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every fit of a comparison shares: rows X (n, D), the fold of each, their noise and what thins them."""
+
+    X: FloatArray
+    fold: IntArray
+    sigma: float
+    thinning: Thinning
+
+    def attempt(self, model: Any, fold: int) -> Trial:
+        """Fit one contestant without one fold; whatever goes wrong is its own affair."""
+        held = self.fold == fold
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the model that is recommended says what is to be said of it
+            try:
+                return self._measured(
+                    clone(model), self.X[~held], self.X[held], self.thinning.part(held), watched=fold == 0
+                )
+            except Exception as error:  # one contestant of many: its row says what happened
+                return failed(f"{type(error).__name__}: {error}")
+
+    def _measured(self, model: Any, seen: FloatArray, X: FloatArray, thinning: Thinning, *, watched: bool) -> Trial:
+        clock = time.perf_counter()
+        with peak_memory(watched) as peak:
+            model.fit(seen)
+        seconds = time.perf_counter() - clock
+        if getattr(model, "stop_reason_", None) is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        surface = surface_of(model, seen)
+        density = surface.log_likelihood(X)
+        trial = Trial(
+            errors(surface, X),
+            *thinned_errors(surface, X, thinning),
+            spread_likelihoods(surface, X, seen, self.sigma),
+            np.full(len(X), np.nan) if density is None else density,
+            surface.roughness(),
+            *_neighborhoods(surface, seen),
+            seconds if not watched else np.nan,  # watching takes time of its own
+            peak[0],
+        )
+        if not all(np.isfinite(part).all() for part in trial[:4]):
+            raise ArithmeticError("the surface is not finite everywhere that rows project to")
+        return trial
+
+
+def failed(reason: str) -> Trial:
+    """A trial without numbers."""
+    none = np.empty(0)
+    return Trial(none, none, none, none, none, *(np.nan,) * 5, failure=reason)
+
+
+@contextmanager
+def peak_memory(watched: bool) -> Iterator[list[float]]:
+    """Megabytes that Python and NumPy asked for at most, as tracemalloc sees it; NaN where nobody watches."""
+    found = [np.nan]
+    if not watched or tracemalloc.is_tracing():  # somebody else's count is not ours to reset
+        yield found
+        return
+    tracemalloc.start()
+    try:
+        yield found
+        found[0] = tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+
+
+def _neighborhoods(surface: Surface, X: FloatArray) -> tuple[float, float]:
+    """Trustworthiness and continuity of the map on the rows that it was fitted to, or on some of them."""
+    X = X[np.unique(np.linspace(0, len(X) - 1, min(len(X), _MOST_ROWS)).astype(int))]
+    k = min(_NEIGHBORS, (len(X) - 1) // 2)
+    if k < 1:
+        return np.nan, np.nan
+    Z = surface.coordinates(X)
+    return trustworthiness(X, Z, k), continuity(X, Z, k)

@@ -1,0 +1,150 @@
+"""How trials become a verdict: losses of all rows by each contestant, who is best, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.select.trials import Trial
+
+_RESAMPLES = 500
+_TIE = 1.5
+"""Standard errors of the paired difference within which two contestants cannot be told apart."""
+
+
+class Measured(NamedTuple):
+    """What C contestants come to on n rows held out; NaN all along where one of them failed or has no such number.
+
+    ``errors``, ``level``, ``slope`` and ``log_likelihood`` are (C, n), ``spread`` is (C, n, H); see
+    :class:`~prinfold.select.trials.Trial`. ``sigma`` is the noise of the rows as their neighbourhoods show it, and
+    ``across`` the number of directions across the surface.
+    """
+
+    errors: FloatArray
+    level: FloatArray
+    slope: FloatArray
+    spread: FloatArray
+    log_likelihood: FloatArray
+    sigma: float
+    across: int
+
+
+def measured(trials: Sequence[Sequence[Trial]], fold: IntArray, sigma: float, across: int) -> Measured:
+    """Trials, one for each contestant and fold, put together in the order of the rows."""
+    shapes = [part.shape[1:] for part in next((one[0][:5] for one in trials if not _failed(one)), trials[0][0][:5])]
+    columns = [np.full((len(trials), len(fold), *shape), np.nan) for shape in shapes]
+    for c, one in enumerate(trials):
+        if not _failed(one):
+            for f, trial in enumerate(one):
+                for column, part in zip(columns, trial[:5], strict=True):
+                    column[c, fold == f] = part
+    errors, level, slope, spread, log_likelihood = columns
+    return Measured(errors, level, slope, spread, log_likelihood, sigma, across)
+
+
+def _failed(trials: Sequence[Trial]) -> bool:
+    return any(trial.failure for trial in trials)
+
+
+class Criterion(NamedTuple):
+    """A way to judge: ``losses`` takes what was measured to losses (C, n), lowest at best.
+
+    ``words`` name the loss; ``record`` says how its choices fared on simulators that it was not designed on;
+    ``choose`` takes (roughness, mean losses) to the best where that is not the lowest loss.
+    """
+
+    words: str
+    losses: Callable[[Measured], FloatArray]
+    record: str = ""
+    choose: Callable[[FloatArray, FloatArray], int] | None = None
+
+
+def settled_noise(found: Measured) -> float:
+    """Variance σ² of the noise in each direction across, such that it is what the surface it recommends leaves.
+
+    Neighbourhoods that bend look noisier than they are. Beginning with what they show, the best surface by thinned
+    errors says what the noise is, and so on until it says what was said before; it never rises.
+    """
+    error, level, slope = (part.mean(axis=1) for part in (found.errors, found.level, found.slope))
+    variance = found.sigma**2
+    while found.across and np.isfinite(level).any():
+        lower = min(variance, float(error[np.nanargmin(level + variance * slope)]) / found.across)
+        if lower == variance:
+            break
+        variance = lower
+    return variance
+
+
+def _thinned(found: Measured) -> FloatArray:
+    return np.asarray(found.level + settled_noise(found) * found.slope)
+
+
+def _best_spread(found: Measured) -> FloatArray:
+    """Minus the log-likelihood, for each contestant with the width that is best for all rows together."""
+    mean = np.nan_to_num(found.spread.mean(axis=1), nan=-np.inf)
+    return np.asarray(-np.take_along_axis(found.spread, mean.argmax(axis=1)[:, None, None], axis=2)[:, :, 0])
+
+
+def elbow(roughness: FloatArray, loss: FloatArray) -> int:
+    """The contestant on the Pareto front that lies deepest below the line between its ends, both axes logarithmic."""
+    front = np.flatnonzero(pareto(roughness, loss))
+    if not len(front):
+        return int(np.nanargmin(loss))
+    front = front[np.argsort(roughness[front], kind="stable")]
+    x = np.log(np.maximum(roughness[front], 1e-2))
+    y = np.log(np.maximum(loss[front], np.finfo(float).tiny))
+    if len(front) < 3 or x[-1] == x[0] or y[-1] == y[0]:
+        return int(front[-1])
+    depth = 1.0 - (x - x[0]) / (x[-1] - x[0]) - (y - y[-1]) / (y[0] - y[-1])
+    return int(front[depth.argmax()])
+
+
+CRITERIA: dict[str, Criterion] = {
+    "thinned": Criterion("thinned error", _thinned),
+    "likelihood": Criterion("minus log-likelihood about the surface", _best_spread),
+    "error": Criterion("held-out error", lambda found: found.errors),
+    "elbow": Criterion("held-out error", lambda found: found.errors, choose=elbow),
+    "density": Criterion("minus the model's own log-likelihood", lambda found: -found.log_likelihood),
+}
+"""Name → how contestants are judged."""
+
+
+def pareto(roughness: FloatArray, loss: FloatArray) -> BoolArray:
+    """(C,) which contestants no other is at once smoother and better than; those without numbers are not."""
+    known = np.isfinite(roughness) & np.isfinite(loss)
+    no_worse = (roughness[None] <= roughness[:, None]) & (loss[None] <= loss[:, None]) & known[None]
+    better = no_worse & ((roughness[None] < roughness[:, None]) | (loss[None] < loss[:, None]))
+    return np.asarray(known & ~better.any(axis=1))
+
+
+class Verdict(NamedTuple):
+    """Mean losses (C,) with standard errors, who was chosen, who is as good, and how often each would come first."""
+
+    loss: FloatArray
+    standard_error: FloatArray
+    chosen: int
+    tied: BoolArray
+    wins: FloatArray
+
+
+def judge(criterion: Criterion, losses: FloatArray, roughness: FloatArray, rng: np.random.Generator) -> Verdict:
+    """A verdict from losses (C, n), rows of NaN where a contestant has none; at least one must have some.
+
+    Rows are drawn again and again with repeats, and the share of draws in which a contestant has the lowest mean
+    loss (or is chosen otherwise) says how much hangs on the rows at hand. Surfaces are not fitted again for it, so
+    that it is sure of more than it knows.
+    """
+    n = losses.shape[1]
+    mean, error = losses.mean(axis=1), losses.std(axis=1, ddof=1) / np.sqrt(n)
+    pick = criterion.choose or (lambda _, loss: int(np.nanargmin(loss)))
+    chosen = pick(roughness, mean)
+    apart = losses - losses[chosen]
+    near = np.abs(apart.mean(axis=1)) <= _TIE * apart.std(axis=1, ddof=1) / np.sqrt(n)
+    counts = np.asarray(rng.multinomial(n, np.full(n, 1.0 / n), size=_RESAMPLES), dtype=float)
+    draws = counts @ losses.T / n
+    first: IntArray = np.array([pick(roughness, draw) for draw in draws])
+    wins = np.bincount(first, minlength=len(mean)) / _RESAMPLES
+    return Verdict(mean, error, chosen, near, wins)

@@ -1,0 +1,491 @@
+"""Comparing methods: numbers are what they are said to be, waves are not rewarded, failures are rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA, KernelPCA
+from sklearn.preprocessing import StandardScaler
+
+import prinfold.estimators
+from prinfold import GTM, PPS, Comparison, compare, datasets
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.select import contestants, dimensions, samples, surfaces, trials, verdicts, yardsticks
+
+pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+
+DATA = datasets.make_half_circle(90, 0.1, rng=0)
+X = DATA.X
+SMALL = GTM(1, nodes=12, basis=4)
+STIFF = GTM(1, nodes=12, basis=3, width=2.0, regularization=1.0)
+FEW = {"small": SMALL, "stiff": STIFF, "plane": PCA(1)}
+
+
+class Broken(TransformerMixin, BaseEstimator):
+    """Cannot be fitted where the rows it is given have the smallest of ``least`` among them, or ever."""
+
+    def __init__(self, least: float = np.inf) -> None:
+        self.least = least
+
+    def fit(self, X: Any, y: Any = None) -> Broken:
+        if X.min() <= self.least:
+            raise RuntimeError("no luck today")
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X[:, :1]
+
+    def inverse_transform(self, Z: Any) -> Any:
+        return np.repeat(Z, 2, axis=1)
+
+
+class Waves:
+    """The x axis of a plane with waves, as a surface; what it projects to is sought on a fine polyline."""
+
+    def __init__(self, height: float) -> None:
+        t = np.linspace(-4.0, 4.0, 4001)
+        self.points = np.column_stack([t, height * np.sin(12.0 * t)])
+
+    def project(self, X: Any) -> Any:
+        return self.points[np.array([np.square(self.points - x).sum(axis=1).argmin() for x in X])]
+
+
+@pytest.fixture(scope="module")
+def found() -> Comparison:
+    return compare(X, FEW, n_components=1, folds=3)
+
+
+# ------------------------------------------------------------------------------------------------ the numbers
+
+
+def test_the_table_is_what_the_folds_come_to(found: Comparison) -> None:
+    rng = np.random.default_rng(0)
+    fold = samples.split_rows(X, 3, rng)
+    rng.integers(2**31)  # the seed of the methods
+    noise, tau = yardsticks.thinning_of(X, yardsticks.noise_of(X, 1), rng)
+    errors, thinned, density = (np.empty(len(X)) for _ in range(3))
+    ratio = found.sigma**2 / tau**2
+    for f in range(3):
+        held = fold == f
+        model = GTM(**SMALL.get_params()).fit(X[~held])
+        errors[held] = np.square(X[held] - model.project(X[held])).sum(axis=1)
+        density[held] = model.score_samples(X[held])
+        thinned[held] = 0.0
+        for e in (noise[held], -noise[held]):
+            thinned[held] += 0.5 * np.square(X[held] - ratio * e - model.project(X[held] + e)).sum(axis=1)
+        thinned[held] -= ratio**2 * np.square(noise[held]).sum(axis=1)
+    assert found.table["error"][0] == pytest.approx(errors.mean())
+    assert found.table["standard_error"][0] == pytest.approx(errors.std(ddof=1) / np.sqrt(len(X)))
+    assert found.table["criterion"][0] == pytest.approx(thinned.mean())
+    assert found.table["criterion_standard_error"][0] == pytest.approx(thinned.std(ddof=1) / np.sqrt(len(X)))
+    assert found.table["log_likelihood"][0] == pytest.approx(density.mean())
+
+
+def test_what_else_the_table_holds(found: Comparison) -> None:
+    table = found.table
+    assert table["method"] == ["small", "stiff", "plane"]
+    assert table["roughness"][2] == pytest.approx(0.0, abs=1e-8)  # a straight line does not turn
+    assert table["roughness"][0] > table["roughness"][1] > 0.1
+    for name in ("trustworthiness", "continuity"):
+        assert (table[name] > 0.5).all()
+        assert (table[name] <= 1.0).all()
+    assert (table["seconds"] >= 0).all()
+    assert (table["memory"] > 0).all()
+    assert table["wins"].sum() == pytest.approx(1.0)
+    assert table["tied"][found.chosen]
+    assert table["failure"] == ["", "", ""]
+    assert found.chosen == np.argmin(table["criterion"])
+    np.testing.assert_array_equal(found.ranking(), np.argsort(table["criterion"]))
+
+
+def test_the_recommended_model_is_fitted_to_all_rows(found: Comparison) -> None:
+    assert found.recommended.method in found.names
+    again = GTM(**found.model.get_params()).fit(X)
+    np.testing.assert_allclose(found.recommended.model.project(X), again.project(X), rtol=1e-9)
+
+
+def test_processes_and_the_order_of_rows_change_nothing(found: Comparison) -> None:
+    order = np.random.default_rng(3).permutation(len(X))
+    for other in (compare(X, FEW, n_components=1, folds=3, n_jobs=2), compare(X[order], FEW, n_components=1, folds=3)):
+        assert other.chosen == found.chosen
+        for name in ("criterion", "error", "roughness"):
+            np.testing.assert_allclose(other.table[name], found.table[name], rtol=1e-5, atol=1e-8)
+
+
+# -------------------------------------------------------------------------------------------- the yardsticks
+
+
+@pytest.mark.parametrize("height", [0.0, 0.15, 0.6])
+@pytest.mark.parametrize("tau", [0.1, 0.3])
+def test_thinning_measures_how_well_rows_are_denoised(height: float, tau: float) -> None:
+    """Whatever the surface, the mean of thinned errors is that of ‖s − P(x′)‖² but for Dσ²."""
+    rng, sigma, n = np.random.default_rng(0), 0.2, 6000
+    true = np.column_stack([rng.uniform(-2, 2, n), np.zeros(n)])
+    rows = true + rng.normal(scale=sigma, size=true.shape)
+    noise, surface = rng.normal(scale=tau, size=true.shape), Waves(height)
+    level, slope = yardsticks.thinned_errors(surface, rows, yardsticks.Thinning(noise, tau))  # type: ignore[arg-type]
+    off = 0.5 * sum(np.square(true - surface.project(rows + s * noise)).sum(axis=1) for s in (1, -1))
+    apart = level + sigma**2 * slope - 2 * sigma**2 - off
+    assert abs(apart.mean()) < 4.0 * apart.std() / np.sqrt(n)
+
+
+def test_waves_pass_for_accuracy_in_held_out_errors_but_not_when_thinned() -> None:
+    rng, sigma = np.random.default_rng(1), 0.2
+    rows = np.column_stack([rng.uniform(-2, 2, 1000), np.zeros(1000)]) + rng.normal(scale=sigma, size=(1000, 2))
+    thinning = yardsticks.thinning_of(rows, sigma, rng)
+    flat, wavy = [], []
+    for surface, seen in ((Waves(0.0), flat), (Waves(0.4), wavy)):
+        level, slope = yardsticks.thinned_errors(surface, rows, thinning)  # type: ignore[arg-type]
+        seen += [yardsticks.errors(surface, rows).mean(), (level + sigma**2 * slope).mean()]  # type: ignore[arg-type]
+    assert wavy[0] < 0.5 * flat[0]
+    assert wavy[1] > 1.2 * flat[1]
+
+
+def test_without_noise_thinned_errors_are_plain_ones() -> None:
+    surface = surfaces.surface_of(PCA(1).fit(X), X)
+    level, slope = yardsticks.thinned_errors(surface, X, yardsticks.thinning_of(X, 0.0, np.random.default_rng(0)))
+    np.testing.assert_allclose(level, yardsticks.errors(surface, X))
+    np.testing.assert_array_equal(slope, 0.0)
+
+
+def test_the_noise_settles_at_what_the_best_surface_leaves() -> None:
+    level, slope = np.array([[0.5], [1.0], [4.0]]), np.array([[2.0], [1.0], [0.5]])
+    given = {"spread": level, "log_likelihood": level, "sigma": 3.0, "across": 2}
+    found = verdicts.Measured(level, level, slope, **given)
+    # At 9 the last is best and leaves 2; then the second, 3 against 4.5 and 5; it leaves 0.5; the first leaves 0.25.
+    assert verdicts.settled_noise(found) == 0.25
+    assert verdicts.settled_noise(found._replace(sigma=0.1)) == pytest.approx(0.01)  # it never rises
+    assert verdicts.settled_noise(found._replace(across=0)) == 9.0
+
+
+def test_spread_likelihoods_are_those_of_a_mixture() -> None:
+    surface = surfaces.surface_of(PCA(1).fit(X[:60]), X[:60])
+    found = yardsticks.spread_likelihoods(surface, X[60:], X[:60], 0.1)
+    feet, h = surface.project(X[:60]), 0.1 * yardsticks._SPREADS[4]
+    density = np.exp(-np.square(X[60:, None] - feet[None]).sum(axis=2) / (2 * h**2)).mean(axis=1) / (2 * np.pi * h**2)
+    np.testing.assert_allclose(found[:, 4], np.log(density), rtol=1e-9)
+
+
+def test_the_noise_is_found_and_has_an_answer_for_every_table() -> None:
+    assert yardsticks.noise_of(datasets.make_half_circle(400, 0.1, rng=1).X, 1) == pytest.approx(0.1, rel=0.25)
+    cloud = np.random.default_rng(0).normal(scale=2.0, size=(200, 3))  # neighbourhoods are never longer than wide
+    assert yardsticks.noise_of(cloud, 2) == pytest.approx(2.0, rel=0.15)
+    assert yardsticks.noise_of(X[:, :1], 1) == 0.0
+    assert yardsticks.noise_of(np.ones((20, 2)), 1) == 0.0
+
+
+def test_noise_for_thinning_goes_with_its_row() -> None:
+    order = np.random.default_rng(0).permutation(len(X))
+    thinning = yardsticks.thinning_of(X, 0.1, np.random.default_rng(5))
+    again = yardsticks.thinning_of(X[order], 0.1, np.random.default_rng(5))
+    np.testing.assert_array_equal(again.noise, thinning.part(order).noise)
+    assert again.tau == 0.05
+
+
+# ------------------------------------------------------------------------------------------------ the verdict
+
+
+def test_the_front_holds_those_that_nobody_beats_in_both() -> None:
+    rng = np.random.default_rng(0)
+    rough, loss = rng.integers(0, 6, (2, 30)).astype(float)
+    rough[3], loss[7] = np.nan, np.nan
+    front = verdicts.pareto(rough, loss)
+    for i in range(30):
+        beaten = any(
+            rough[j] <= rough[i] and loss[j] <= loss[i] and (rough[j] < rough[i] or loss[j] < loss[i])
+            for j in range(30)
+        )
+        assert front[i] == (np.isfinite(rough[i] + loss[i]) and not beaten)
+
+
+def test_the_elbow_is_where_the_front_bends() -> None:
+    rough = np.array([1.0, 10.0, 100.0, 1000.0, 50.0])
+    loss = np.array([1.0, 0.02, 0.015, 0.01, 5.0])
+    assert verdicts.elbow(rough, loss) == 1
+    assert verdicts.elbow(rough[[0, 3]], loss[[0, 3]]) == 1  # of a straight front the end with the lower loss
+    assert verdicts.elbow(np.full(2, np.nan), np.array([2.0, 1.0])) == 1
+
+
+def test_a_verdict_knows_ties_and_how_often_each_comes_first() -> None:
+    rng = np.random.default_rng(0)
+    base = rng.normal(5.0, 1.0, 200)
+    losses = np.stack([base, base + rng.normal(0.0, 0.01, 200), base + 1.0, np.full(200, np.nan)])
+    verdict = verdicts.judge(verdicts.CRITERIA["error"], losses, np.zeros(4), np.random.default_rng(0))
+    assert verdict.chosen in (0, 1)
+    assert verdict.tied.tolist() == [True, True, False, False]
+    assert verdict.wins[2] == verdict.wins[3] == 0.0
+    np.testing.assert_allclose(verdict.standard_error[:3], losses[:3].std(axis=1, ddof=1) / np.sqrt(200))
+
+
+@pytest.mark.parametrize("criterion", verdicts.CRITERIA)
+def test_every_criterion_has_a_verdict(criterion: str) -> None:
+    other = compare(X, FEW, n_components=1, folds=3, criterion=criterion)
+    assert other.criterion == criterion
+    if criterion == "elbow":
+        assert other.table["front"][other.chosen]
+    else:
+        assert other.recommended.method == "small"
+        assert other.table["criterion"][other.chosen] == np.min(other.table["criterion"])
+
+
+def test_a_method_without_a_density_is_not_judged_by_it() -> None:
+    other = compare(
+        X,
+        {"small": SMALL, "kernels": KernelPCA(1, fit_inverse_transform=True)},
+        n_components=1,
+        folds=3,
+        criterion="density",
+    )
+    assert np.isnan(other.table["criterion"][1])
+    assert other.table["log_likelihood"][0] == pytest.approx(-other.table["criterion"][0])
+    with pytest.raises(InvalidParameterError, match="criterion='density' says nothing of these methods"):
+        compare(X, KernelPCA(1, fit_inverse_transform=True), n_components=1, criterion="density")
+
+
+# ------------------------------------------------------------------------------------------------ who takes part
+
+
+def test_every_manifold_takes_part_by_itself() -> None:
+    names = set(contestants.manifolds())
+    assert {"GTM", "PPS", "UKR", "KMM", "DensityRidge"} <= names
+    everyone = contestants.contestants_of("all", 1, X, 7)
+    listed = {one.method for one in everyone}
+    assert listed == (names - contestants._BY_NAME_ONLY) | {"PCA", "KernelPCA", "Isomap"}
+    assert names <= set(prinfold.estimators.__all__)
+    assert all(one.model.get_params().get("n_components", 1) == 1 for one in everyone)
+    assert all(one.model.get_params().get("random_state", 7) is not None for one in everyone)
+    assert len({one.name for one in everyone}) == len(everyone)
+
+
+def test_a_manifold_that_is_new_stands_in_the_table_with_its_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    new = type("Novelty", (GTM,), {"__module__": "prinfold.estimators.novelty", "__init__": GTM.__init__})
+    monkeypatch.setattr(prinfold.estimators, "__all__", [*prinfold.estimators.__all__, "Novelty"])
+    (one,) = [one for one in contestants.contestants_of("all", 1, X, 0) if one.method == "Novelty"]
+    assert type(one.model) is new
+    assert one.settings == ""
+    assert one.model.n_components == 1
+
+
+def test_names_objects_and_pairs() -> None:
+    everyone = contestants.contestants_of(["PPS", PCA(2), ("mine", SMALL)], 1, X, 0)
+    assert [one.name for one in everyone] == ["PPS", "PPS(init=isomap)", "PCA(n_components=2)", "mine"]
+    assert isinstance(everyone[0].model, PPS)
+    assert everyone[2].model.n_components == 2  # what is given as an object keeps its settings
+    assert [one.name for one in contestants.contestants_of("PCA", 1, X, 0)] == ["PCA"]
+    assert [one.name for one in contestants.contestants_of(SMALL, 1, X, 0)] == [
+        "GTM(basis=4, n_components=1, nodes=12)"
+    ]
+    with pytest.raises(InvalidParameterError, match=r"methods names 'TSNE', which there is not; there are .*GTM.*PCA"):
+        contestants.contestants_of(["TSNE"], 1, X, 0)
+    with pytest.raises(InvalidParameterError, match="it takes names, estimators"):
+        contestants.contestants_of([GTM], 1, X, 0)
+    with pytest.raises(InvalidParameterError, match="methods is empty"):
+        contestants.contestants_of([], 1, X, 0)
+
+
+def test_a_failure_is_a_row_and_not_the_end() -> None:
+    fold = samples.split_rows(X, 3, np.random.default_rng(0))
+    low = X[fold == 1].min()  # where this row is seen it fails, unless a lower one is held out with it
+    n_failed = sum(X[fold != f].min() <= low for f in range(3))
+    assert 0 < n_failed < 3 or low > X.min()
+    given = {"small": SMALL, "broken": Broken(), "sometimes": Broken(X.min()), "clusters": KMeans(3)}
+    other = compare(X, given, n_components=1, folds=3)
+    assert other.recommended.method == "small"
+    assert other.table["failure"][1] == "RuntimeError: no luck today"
+    assert other.table["failure"][2] == "in 2 of 3 folds: RuntimeError: no luck today"
+    assert "needs transform and inverse_transform" in other.table["failure"][3]
+    assert np.isnan(other.table["criterion"][1:]).all()
+    assert "3 of 4 could not be fitted or measured" in other.reason
+    assert "no luck today" in str(other)
+    with pytest.raises(InvalidDataError, match=r"no method could be fitted to these rows; b: RuntimeError: no luck"):
+        compare(X, {"b": Broken()}, n_components=1)
+
+
+def test_a_surface_that_is_not_finite_fails() -> None:
+    class Nowhere(PCA):  # type: ignore[misc]
+        def inverse_transform(self, Z: Any) -> Any:
+            return np.full((len(Z), 2), np.nan)
+
+    trial = trials.Job(X, np.arange(len(X)) % 2, 0.1, yardsticks.Thinning(np.zeros_like(X), 0.1)).attempt(Nowhere(1), 0)
+    assert trial.failure
+
+
+def test_ctrl_c_is_not_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pressed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Broken, "fit", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        compare(X, Broken(), n_components=1)
+
+
+# ---------------------------------------------------------------------------------------------- the baselines
+
+
+def test_transformers_project_no_farther_than_their_round_trip() -> None:
+    plane = surfaces.surface_of(PCA(1).fit(X), X)
+    np.testing.assert_allclose(plane.project(X), PCA(1).fit(X).inverse_transform(PCA(1).fit_transform(X)), atol=1e-9)
+    model = KernelPCA(1, kernel="rbf", fit_inverse_transform=True).fit(X)
+    found = np.square(X - surfaces.surface_of(model, X).project(X)).sum(axis=1)
+    trip = np.square(X - model.inverse_transform(model.transform(X))).sum(axis=1)
+    assert (found <= trip + 1e-12).all()
+    assert found.mean() < 0.9 * trip.mean()
+
+
+def test_the_roughness_of_a_transformer_is_that_of_its_surface() -> None:
+    sheet = datasets.make_thesis_surface(60, rng=0, sampling="parameter").X
+    assert surfaces.surface_of(PCA(2).fit(sheet), sheet).roughness() == pytest.approx(0.0, abs=1e-6)
+    assert np.isnan(surfaces.surface_of(PCA(3).fit(sheet), sheet).roughness())  # nobody looks at solids
+    point = np.ones((9, 2))
+    assert np.isnan(surfaces.surface_of(StandardScaler().fit(point), point).roughness())
+
+
+def test_isomap_has_an_inverse_without_jumps() -> None:
+    model = surfaces.NeighborIsomap(1, n_neighbors=6).fit(X)
+    Z = model.transform(X)
+    fine = np.linspace(Z.min(), Z.max(), 4001)[:, None]
+    steps = np.linalg.norm(np.diff(model.inverse_transform(fine), axis=0), axis=1)
+    coarse = np.linalg.norm(np.diff(model.inverse_transform(fine[::2]), axis=0), axis=1)
+    assert steps.max() < 0.75 * coarse.max()  # of a jump both would be as large
+    assert np.square(X - model.inverse_transform(Z)).sum(axis=1).mean() < 0.05
+    tiny = surfaces.NeighborIsomap(1).fit(X[:3])
+    assert np.isfinite(tiny.inverse_transform(tiny.transform(X[:3]))).all()
+
+
+# ----------------------------------------------------------------------------------------------- the dimension
+
+
+def test_the_dimension_of_a_curve_and_of_a_sheet() -> None:
+    rng = np.random.default_rng(0)
+    t = rng.uniform(-2.0, 2.0, 150)
+    curve = np.column_stack([t, np.sin(2 * t), np.cos(t)]) + rng.normal(scale=0.05, size=(150, 3))
+    sheet = datasets.make_thesis_surface(200, 0.1, rng=0, sampling="parameter").X
+    for rows, q in ((curve, 1), (sheet, 2)):
+        fold = samples.split_rows(rows, 3, np.random.default_rng(0))
+        found = dimensions.suggest_dimension(rows, fold)
+        assert found.suggested == q
+        assert found.tried.tolist() == [1, 2]
+        held = [GTM(q, prior_precision="evidence", random_state=0).fit(rows[fold != f]) for f in range(3)]
+        scores = np.concatenate([model.score_samples(rows[fold == f]) for f, model in enumerate(held)])
+        assert found.log_likelihood[q - 1] == pytest.approx(scores.mean())
+        assert f"{q} dimension" in str(found)
+
+
+def test_a_dimension_is_suggested_where_none_is_given() -> None:
+    other = compare(X, "PCA", folds=2)
+    assert other.dimension is not None
+    assert other.n_components == other.dimension.suggested == 1
+    assert "Dimension: 1 dimension, by" in str(other)
+    with pytest.raises(InvalidDataError, match="no GTM could be fitted to suggest a dimension; give n_components"):
+        dimensions.suggest_dimension(np.full((6, 2), np.nan), np.arange(6) % 2)
+
+
+# --------------------------------------------------------------------------------------------- words and tables
+
+
+def test_it_prints_itself(found: Comparison) -> None:
+    words = str(found)
+    assert repr(found) == words
+    lines = words.splitlines()
+    assert lines[0] == "3 surfaces of dimension 1, by their thinned criterion"
+    assert lines[2].endswith("← recommended")
+    assert sum("recommended" in line for line in lines[1:5]) == 1
+    assert f"{found.recommended.name} is recommended: it has the lowest loss on rows held out of 3" in found.reason
+    assert "of resamples of the rows" in found.reason
+    alone = compare(X, {"plane": PCA(1)}, n_components=1, folds=2)
+    assert "is the only one that could be judged" in alone.reason
+
+
+@pytest.mark.parametrize(("share", "words"), [(0.95, "sure as far as"), (0.7, "likely"), (0.3, "close call")])
+def test_how_sure_it_is(share: float, words: str) -> None:
+    from prinfold.select import comparisons
+
+    everyone = contestants.contestants_of({"a": PCA(1), "b": PCA(1)}, 1, X, 0)
+    verdict = verdicts.Verdict(
+        np.array([1.0, 2.0]), np.ones(2), 0, np.array([True, share < 0.9]), np.array([share, 1 - share])
+    )
+    said = comparisons.reasons(everyone, {"failure": ["", ""]}, verdict, verdicts.CRITERIA["error"])
+    assert words in said[1]
+    assert ("within 1.5 standard errors of it: b" in said[1]) == (share < 0.9)
+
+
+def test_the_table_as_a_frame(found: Comparison) -> None:
+    frame = found.to_frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert frame["recommended"].tolist() == [i == found.chosen for i in range(3)]
+    np.testing.assert_array_equal(frame["error"], found.table["error"])
+    assert found.to_frame("polars")["method"].to_list() == found.table["method"]
+
+
+# -------------------------------------------------------------------------------------------------- odd tables
+
+
+def test_frames_go_in_and_the_model_keeps_their_names() -> None:
+    frame = pl.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    other = compare(frame, {"small": SMALL}, n_components=1, folds=2)
+    assert list(other.model.feature_names_in_) == ["a", "b"]
+
+
+def test_of_many_rows_some_take_part_and_all_are_fitted_to() -> None:
+    other = compare(X, {"plane": PCA(1)}, n_components=1, folds=2, max_rows=40)
+    assert other.model.n_samples_ == len(X)
+    some = compare(
+        X[np.random.default_rng(0).permutation(len(X))], {"plane": PCA(1)}, n_components=1, folds=2, max_rows=40
+    )
+    np.testing.assert_allclose(other.table["error"], some.table["error"])
+    everything = compare(X, {"plane": PCA(1)}, n_components=1, folds=2, max_rows=None)
+    assert everything.table["error"][0] != other.table["error"][0]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        X[:, :1],
+        np.column_stack([X, np.ones(len(X))]),
+        np.repeat(X[:30], 3, axis=0),
+        np.vstack([X, [[1e6, 1e6]]]),
+        X[:10],
+    ],
+    ids=["one column", "a constant column", "repeats", "far off", "few rows"],
+)
+def test_degenerate_tables_have_an_answer(rows: Any) -> None:
+    other = compare(rows, ["PCA", "GTM", "Isomap"], n_components=1, folds=2)
+    assert np.isfinite(other.table["criterion"][other.chosen])
+    assert other.recommended.model is not None
+
+
+def test_scaling_carries_through() -> None:
+    other = compare(4.0 * StandardScaler().fit_transform(X), {"plane": PCA(1)}, n_components=1, folds=2)
+    unit = compare(StandardScaler().fit_transform(X), {"plane": PCA(1)}, n_components=1, folds=2)
+    np.testing.assert_allclose(other.table["criterion"], 16.0 * unit.table["criterion"], rtol=1e-6)
+    np.testing.assert_allclose(other.table["wins"], unit.table["wins"])
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"criterion": "best"}, "criterion must be one of 'thinned', .*got 'best'"),
+        ({"folds": 1}, "folds must be .*got 1"),
+        ({"folds": None}, "folds must be .*got None"),
+        ({"n_components": 0}, "n_components must be .*got 0"),
+        ({"max_rows": 3}, "max_rows must be .*got 3"),
+    ],
+)
+def test_wrong_settings_are_refused(options: dict[str, Any], match: str) -> None:
+    with pytest.raises(InvalidParameterError, match=match):
+        compare(X, "PCA", **options)
+
+
+def test_wrong_tables_are_refused() -> None:
+    with pytest.raises(InvalidDataError, match="5 folds need at least 10 different rows, got 4"):
+        compare(np.repeat(X[:4], 5, axis=0), "PCA")
+    holes = X.copy()
+    holes[3, 1] = np.nan
+    with pytest.raises(InvalidDataError, match="NaN"):
+        compare(holes, "PCA")
