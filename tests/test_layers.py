@@ -32,6 +32,7 @@ LAYERS = {
             ("select", "distributed"),
             ("plot",),
             ("explorer",),
+            ("notebook",),
             ("reporting",),
             ("cli",),
             ("__main__",),
@@ -41,7 +42,7 @@ LAYERS = {
 }
 
 # The only imports that may point the other way, and only inside the method named in one estimator file each.
-LAZY = {"plot": "plot", "explorer": "explore"}
+LAZY = {"plot": "plot", "explorer": "explore", "notebook": "_summary"}
 
 # Libraries that only some layers may touch.
 HOMES = {"matplotlib": {"plot", "cli"}, "numba": {"kernels", "geometry"}, "safetensors": {"files"}}

@@ -18,10 +18,10 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from prinfold import GTM, KMM, PPS, UKR, GTMClassifier, MixedGTM, datasets, report
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
+from prinfold.notebook.settings import settings_of
 from prinfold.reporting import scene as scenes
 from prinfold.reporting.remarks import remarks
 from prinfold.reporting.scene import scene_of
-from prinfold.reporting.settings import settings_of
 from prinfold.reporting.study import study
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import blas_on_one_thread, dense, for_each_block
@@ -236,6 +236,26 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         from prinfold.explorer import explore  # lazy: pages are an outer layer
 
         return explore(self, X, path, **options)
+
+    def _repr_html_inner(self) -> str:
+        """What a notebook shows: scikit-learn's diagram and, once fitted, a summary with a small map."""
+        return str(super()._repr_html_inner()) + self._summary()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """The same, for notebooks that ask for all forms at once."""
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:  # left out where the diagram is switched off
+            bundle["text/html"] += self._summary()
+        return bundle
+
+    def _summary(self) -> str:
+        try:
+            check_is_fitted(self)
+        except NotFittedError:
+            return ""
+        from prinfold.notebook import summary  # lazy: pictures are an outer layer
+
+        return summary(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that :func:`prinfold.load` reads.

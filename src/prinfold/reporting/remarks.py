@@ -10,7 +10,7 @@ from prinfold.geometry.domain import Box
 from prinfold.loops import StopReason
 from prinfold.reporting.study import Study
 
-_SETTLED = {StopReason.CONVERGED, StopReason.ARRIVED, StopReason.NOISE, StopReason.VALIDATION}
+_UNSETTLED = {StopReason.MAX_ITER, StopReason.CALLBACK, StopReason.INTERRUPTED}
 
 _FAR = 8.0
 """Rows this many times the median distance away are named; of normal scatter in one column one in ten million is."""
@@ -32,7 +32,7 @@ def remarks(study: Study) -> list[str]:
 
 def _ended(study: Study) -> Iterator[str]:
     model = study.fitted.model
-    if getattr(model, "stop_reason_", StopReason.CONVERGED) not in _SETTLED:
+    if getattr(model, "stop_reason_", None) in _UNSETTLED:
         yield (
             f"Training had not settled: {_lower(str(model.stop_reason_))} What follows describes the model as it is; "
             "with more iterations (max_iter) it may change."

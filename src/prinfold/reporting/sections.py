@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from prinfold.citations import cite
+from prinfold.notebook.settings import reasons, settings_of
 from prinfold.plot.subject import Groups
 from prinfold.reporting import writing
 from prinfold.reporting.pictures import Picture
-from prinfold.reporting.settings import reasons, settings_of
 from prinfold.reporting.study import Study
 
 _FEWEST_COLUMNS_OFF = 3

@@ -64,9 +64,17 @@ def _nodes(model: Any) -> str:
     return " × ".join(map(str, latent.shape)) if isinstance(latent, Lattice) else str(latent.n_nodes)
 
 
+def _basis(model: Any) -> str:
+    shape = getattr(model.basis_, "shape", None)
+    if shape is None:
+        return worded(model.basis_)
+    return f"{' × '.join(map(str, np.atleast_1d(shape)))} functions"
+
+
 _FOUND: dict[str, Callable[[Any], str]] = {
     "nodes": _nodes,
-    "latent": lambda model: type(model.latent_).__name__.lower(),
+    "basis": _basis,
+    "latent": lambda model: "",
     "noise": lambda model: "",
 }
 """Parameters whose outcome is told in another way than by the attribute of their name."""

@@ -1,0 +1,47 @@
+"""What a fitted model shows of itself in a notebook, below scikit-learn's own diagram."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from prinfold.notebook.settings import settings_of
+from prinfold.notebook.small_map import small_map
+
+__all__ = ["summary"]
+
+_CELL = 'style="padding:1px 10px 1px 0;text-align:left;border:0;background:none"'
+
+
+def summary(model: Any) -> str:
+    """How training ended, what the fit chose, and a small map, as HTML that follows the colours of the notebook."""
+    rows = "".join(
+        f"<tr><td {_CELL}>{escape(name)}</td><td {_CELL}>{escape(value)}</td></tr>" for name, value in _lines(model)
+    )
+    words = f"<p style='margin:0 0 6px;max-width:34em'>{escape(_sentence(model))}</p>"
+    table = f'<table style="border-collapse:collapse;font-size:0.9em;margin:0">{rows}</table>'
+    beside = f'<div style="flex:1 1 260px;min-width:0">{words}{table}</div>'
+    return (
+        '<div class="prinfold-summary" style="display:flex;flex-wrap:wrap;gap:18px;align-items:flex-start;'
+        f'margin-top:8px;font-family:system-ui,sans-serif">{small_map(model)}{beside}</div>'
+    )
+
+
+def _sentence(model: Any) -> str:
+    latent = model.latent_
+    kind = {1: "A curve", 2: "A surface"}.get(latent.dimension, f"A surface of {latent.dimension} dimensions")
+    columns = f"{model.n_features_in_} column{'' if model.n_features_in_ == 1 else 's'}"
+    iterations = f"{model.n_iter_} iteration{'' if model.n_iter_ == 1 else 's'}"
+    return f"{kind} in {columns}, fitted in {iterations}. {model.stop_reason_}"
+
+
+def _lines(model: Any) -> list[tuple[str, str]]:
+    """The last of the history, and what became of settings that were left to the fit."""
+    history = getattr(model, "history_", {})
+    known = [name for name in ("objective", "log_likelihood") if history.get(name)]
+    found = [(name.replace("_", "-"), f"{history[name][-1]:.6g}") for name in known]
+    if history.get("noise"):
+        found.append(("noise, standard deviation", f"{np.sqrt(history['noise'][-1]):.4g}"))
+    return found + [(each.name, each.became) for each in settings_of(model) if each.became]
