@@ -22,7 +22,7 @@ from prinfold.cli import demo as demo_module
 from prinfold.exceptions import FoldWarning
 from tests.house import run_fences
 
-FILES = {"map.png", "stretch.png", "learning_curve.png", "model.prinfold", "coordinates.csv"}
+FILES = {"map.png", "stretch.png", "learning_curve.png", "model.prinfold", "coordinates.csv", "data.csv"}
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +110,16 @@ def test_the_command_to_try_next_can_be_typed(demo: tuple[Path, str, str]) -> No
     here = folder.parents[1]
     assert subprocess.run(shlex.split(words), cwd=here, capture_output=True, check=False).returncode == 0
     assert {path.name for path in (here / "smaller").iterdir()} == FILES
+
+
+def test_the_rows_can_be_fitted(demo: tuple[Path, str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, said, _ = demo
+    monkeypatch.chdir(folder.parents[1])
+    (line,) = [line.strip() for line in said.splitlines() if "--label class" in line]
+    words = shlex.split(line)
+    out = folder.parents[1] / "again.prinfold"
+    assert cli.main([*words[words.index("fit") :], "--out", str(out), "--set", "max_iter=3", "--quiet"]) == 0
+    assert list(prinfold.load(out).feature_names_in_) == list(datasets.make_pipe_flow(10, rng=0).feature_names)
 
 
 @pytest.mark.parametrize(

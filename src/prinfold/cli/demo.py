@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Callable
@@ -12,8 +12,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from prinfold.cli.command import Command, whole_number
 from prinfold.cli.console import aligned, as_called, short_path
+from prinfold.cli.writing import write_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,6 +89,7 @@ def _write_demo(out: Path, model: GTM, data: Dataset) -> list[tuple[str, str]]:
     """Write every file of the demonstration; names with what is in them."""
     from prinfold import plot
 
+    _write_data(out / "data.csv", data)
     _write_coordinates(out / "coordinates.csv", model, data)
     model.save(out / "model.prinfold")
     _save_picture(out / "map.png", lambda ax: plot.latent_map(model, data.X, labels=data.names, ax=ax), (6.4, 5.4))
@@ -95,23 +99,28 @@ def _write_demo(out: Path, model: GTM, data: Dataset) -> list[tuple[str, str]]:
         ("map.png", "the rows on the surface, by kind of flow, over the magnification factor"),
         ("stretch.png", "how far, and which way, the surface is stretched"),
         ("learning_curve.png", "the way there"),
+        ("data.csv", "the rows themselves, to try other commands on"),
         ("model.prinfold", "the model, for prinfold.load"),
         ("coordinates.csv", "latent coordinates, class and log-likelihood of each row"),
     ]
 
 
-def _write_coordinates(path: Path, model: GTM, data: Dataset) -> None:
-    columns: dict[str, Any] = {"row": range(len(data.X))}
-    columns |= {f"latent_{i + 1}": z for i, z in enumerate(model.transform(data.X).T.tolist())}
-    columns |= {f"mode_{i + 1}": z for i, z in enumerate(model.posterior_mode(data.X).T.tolist())}
-    columns["mode_distance"] = model.mode_distance(data.X).tolist()
-    columns["log_likelihood"] = model.score_samples(data.X).tolist()
+def _write_data(path: Path, data: Dataset) -> None:
+    columns: dict[str, Any] = dict(zip(data.feature_names, data.X.T, strict=True))
     if data.names is not None:
-        columns["class"] = data.names.tolist()
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+        columns["class"] = np.asarray(data.names, dtype=object)
+    write_table(path, columns)
+
+
+def _write_coordinates(path: Path, model: GTM, data: Dataset) -> None:
+    columns: dict[str, Any] = {"row": np.arange(len(data.X))}
+    columns |= {f"latent_{i + 1}": z for i, z in enumerate(model.transform(data.X).T)}
+    columns |= {f"mode_{i + 1}": z for i, z in enumerate(model.posterior_mode(data.X).T)}
+    columns["mode_distance"] = model.mode_distance(data.X)
+    columns["log_likelihood"] = model.score_samples(data.X)
+    if data.names is not None:
+        columns["class"] = np.asarray(data.names, dtype=object)
+    write_table(path, columns)
 
 
 def _save_picture(path: Path, draw: Callable[[Axes], Any], size: tuple[float, float]) -> None:
@@ -130,6 +139,7 @@ def _next_steps(out: Path) -> str:
     return f"""
 Try next
   {as_called()} demo --rows 5000 --seed 1 --out larger
+  {as_called()} fit {shlex.quote(str(out / "data.csv"))} --label class
   and in {short_path(sys.executable)}:
     from prinfold import datasets, load, plot
     model = load({file!r})
