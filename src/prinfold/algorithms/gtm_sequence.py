@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from prinfold._arrays import Rows, blas_on_one_thread, work_through
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.algorithms import gtm
-from prinfold.algorithms.noise import Parameters, Posterior
+from prinfold.algorithms.noise import GappyNoise, Parameters, Posterior
 from prinfold.algorithms.pruning import Hint
 from prinfold.algorithms.transitions import Chain, ChainRecipe, Visits
 from prinfold.algorithms.walks import FilteringWalk, PathWalk, SmoothingWalk, marks, portions
@@ -118,6 +118,50 @@ def e_step(model: SequenceModel, rows: Rows, parameters: Any, chain: Chain, hint
     for worker in workers[1:]:
         statistics, visits = statistics + worker.sums.statistics(), visits.plus(worker.visits())
     return statistics, visits, hint
+
+
+def log_likelihood(model: SequenceModel, rows: Rows, parameters: Any) -> FloatArray:
+    """(n,) log p(t | those before it in its sequence)."""
+    if stand_alone(rows, model.present_chain()):
+        return gtm.log_likelihood(model, rows, parameters)
+    out = np.empty(rows.n_rows, dtype=rows.table.dtype)
+    least = float(np.finfo(out.dtype).min)
+
+    def write(some: Any, loaded: Any, posterior: Posterior, near: Any, nodes: Any) -> None:
+        out[some] = np.maximum(posterior.log_likelihood, least)
+
+    model.filter(rows, parameters, write)
+    return out
+
+
+def filtered_mean(model: SequenceModel, rows: Rows, parameters: Any) -> FloatArray:
+    """(n, Q) mean of the posterior over latent space, given the rows up to the present."""
+    latent = model.surface.latent
+    out = np.empty((rows.n_rows, latent.n_columns), dtype=rows.table.dtype)
+
+    def write(some: Any, loaded: Any, posterior: Posterior, near: Any, nodes: Any) -> None:
+        out[some] = latent.mean(posterior.relative)
+
+    model.filter(rows, parameters, write)
+    return out
+
+
+def forecast(model: SequenceModel, rows: Rows, parameters: Any, n_steps: int) -> tuple[FloatArray, FloatArray]:
+    """(S, n_steps, D) expectation of the rows after each sequence, about the data's centre; and their variance.
+
+    The noise of ``model`` must be one that takes gaps.
+    """
+    share, chain = last_states(model, rows, parameters), model.present_chain()
+    noise, nodes = cast(GappyNoise, model.noise), model.noise.prepare(model.surface, parameters, np.float64)
+    nothing = noise.load(np.full((len(share), rows.n_columns), np.nan))
+    work = np.empty((noise.n_layers, len(share), len(nodes.centres)))
+    log_density = noise.log_density(nothing, nodes, None, work)
+    found = np.empty((2, len(share), n_steps, rows.n_columns))
+    for t in range(n_steps):
+        share = chain.ahead(share)
+        posterior = Posterior(share, share.sum(axis=1), log_density, work[1:])
+        found[0, :, t], found[1, :, t] = noise.complete(nothing, posterior, nodes, None)
+    return found[0], found[1]
 
 
 def likeliest_paths(model: SequenceModel, rows: Rows, parameters: Any) -> IntArray:

@@ -26,6 +26,7 @@ from prinfold.datasets.loaders import (
     load_oil_flow,
     load_usps_twos,
 )
+from prinfold.datasets.motion import make_motion
 from prinfold.datasets.network import LineNetwork, line_network
 from prinfold.datasets.pipe import Beams, Densitometer, make_pipe_flow, path_lengths
 from prinfold.datasets.poses import make_poses
@@ -61,6 +62,7 @@ __all__ = [
     "make_epitrochoid",
     "make_half_circle",
     "make_knot",
+    "make_motion",
     "make_pipe_flow",
     "make_poses",
     "make_ridge",

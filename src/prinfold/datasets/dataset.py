@@ -36,6 +36,8 @@ class Dataset:
         Pipe flow only: fractions of gas, oil and water.
     feature_names, class_names : tuple of str
         Names of the columns and classes.
+    lengths : (S,) integer array or None
+        Rows of each sequence, one after another, where rows come in sequences.
     description : str
         One line on what this is and where it comes from.
     """
@@ -49,6 +51,7 @@ class Dataset:
     feature_names: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
     description: str = ""
+    lengths: IntArray | None = None
 
     @property
     def names(self) -> StrArray | None:
