@@ -24,6 +24,7 @@ _PUBLIC = {
     "GTMHierarchy": "estimators.gtm_mixture",
     "GTMMixture": "estimators.gtm_mixture",
     "GTMRegressor": "estimators.landscapes",
+    "GTMSequence": "estimators.gtm_sequence",
     "GaussianBasis": "algorithms.basis",
     "GaussianProcess": "algorithms.process",
     "HarmonicBasis": "algorithms.basis",
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from prinfold.estimators.density_ridge import DensityRidge
     from prinfold.estimators.gtm import GTM
     from prinfold.estimators.gtm_mixture import GTMHierarchy, GTMMixture
+    from prinfold.estimators.gtm_sequence import GTMSequence
     from prinfold.estimators.kernel_density import KernelDensityClassifier
     from prinfold.estimators.kmm import KMM, select_kmm
     from prinfold.estimators.landscapes import GTMClassifier, GTMRegressor
@@ -108,6 +110,7 @@ __all__ = [
     "GTMHierarchy",
     "GTMMixture",
     "GTMRegressor",
+    "GTMSequence",
     "GaussianBasis",
     "GaussianProcess",
     "HarmonicBasis",

@@ -28,6 +28,7 @@ from prinfold import (
     DensityRidge,
     GaussianProcess,
     GTMMixture,
+    GTMSequence,
     HarmonicBasis,
     LowRankNoise,
     MixedGTM,
@@ -61,6 +62,10 @@ _QUICK = {"max_iter": 12, "tol": 0.0}
 
 def _gtm(**settings: Any) -> Callable[..., GTM]:
     return lambda **more: GTM(**{**_QUICK, **settings, **more})
+
+
+def _sequence(**settings: Any) -> Callable[..., GTMSequence]:
+    return lambda **more: GTMSequence(**{**_QUICK, **settings, **more})
 
 
 def _pps(**settings: Any) -> Callable[..., PPS]:
@@ -141,6 +146,15 @@ CASES = [
     Case(
         "GTM-process-circle",
         _gtm(nodes=16, latent="circle", basis=GaussianProcess(0.6, covariance="matern52"), regularization=0.1),
+        _GTM,
+        1,
+        1,
+    ),
+    # Rows of these tests are sequences of one; tests/estimators/test_gtm_sequence.py has longer ones.
+    Case("GTMSequence", _sequence(nodes=8, basis=4), _GTM | {"open"}, 2, 2),
+    Case(
+        "GTMSequence-circle",
+        _sequence(n_components=1, nodes=16, basis=6, latent="circle", transitions="free", initial="learned"),
         _GTM,
         1,
         1,

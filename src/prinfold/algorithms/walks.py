@@ -145,7 +145,7 @@ class PathWalk(Walk):
         for some, past in zip(reversed(chunks), reversed(before), strict=True):
             ends, later = self.ends(some).copy(), came
             came, tops = self._came(some, past)
-            if later is not None:  # the path goes on, and the first row after these says from where
+            if later is not None and not ends[-1]:  # the path goes on, and the first row after these says from where
                 ends[-1], tops[-1] = True, later[0, self.path[some.stop]]
             self.path[some] = trace(came, ends, tops)
 

@@ -3,6 +3,7 @@
 from prinfold.estimators.density_ridge import DensityRidge
 from prinfold.estimators.gtm import GTM
 from prinfold.estimators.gtm_mixture import GTMHierarchy, GTMMixture
+from prinfold.estimators.gtm_sequence import GTMSequence
 from prinfold.estimators.kernel_density import KernelDensityClassifier
 from prinfold.estimators.kmm import KMM
 from prinfold.estimators.landscapes import GTMClassifier, GTMRegressor
@@ -24,6 +25,7 @@ __all__ = [
     "GTMHierarchy",
     "GTMMixture",
     "GTMRegressor",
+    "GTMSequence",
     "KernelDensityClassifier",
     "MixedGTM",
     "ModeClustering",

@@ -100,8 +100,8 @@ class GTMSequence(SequenceVerbs):
     init : str or array of shape (n, Q), default="auto"
         ``"slow"`` begins in the directions that change slowest in time, ``"pca"``, ``"random"``, ``"semi-random"``,
         ``"isomap"``, ``"lle"`` and ``"laplacian"`` as in :class:`~prinfold.GTM`; or latent coordinates of the rows.
-        ``"auto"`` tries ``"slow"`` and ``"pca"`` for a few iterations, and goes on from the better; of rows that are
-        sequences of one it is ``"pca"``.
+        ``"auto"`` tries ``"slow"`` and ``"pca"`` for a few iterations, and goes on from the better; where rows do not
+        tell of each other it is ``"pca"``.
     max_iter : int, default=200
         Most EM iterations.
     tol : float, default=1e-4
@@ -409,7 +409,7 @@ class GTMSequence(SequenceVerbs):
             return super().sample(n, random_state=rng)
         path = gtm_sequence.sample_nodes(self._chain, n, length or 1, rng)
         rows = model.noise.draw(model.surface, self._parameters(), path.ravel(), rng) + self.offset_
-        return rows if length is None else rows.reshape(n, length, -1)
+        return rows if length is None else rows.reshape(n, length, self.n_features_in_)
 
     def transition_matrix(self) -> FloatArray:
         """Probabilities of going from each node to each other in one step.
@@ -440,7 +440,8 @@ class GTMSequence(SequenceVerbs):
         return cast(SequenceModel, self._model)
 
     def _begun(self, job: Job, places: FloatArray | None) -> Parameters:
-        if not (isinstance(self.init, str) and self.init == "auto" and _has_steps(job.rows)):
+        told = _has_steps(job.rows) and self.transitions != "uniform"  # where rows may tell of each other
+        if not (isinstance(self.init, str) and self.init == "auto" and told):
             return super()._begun(job, places)
         tried = []
         for init in ("slow", "pca"):

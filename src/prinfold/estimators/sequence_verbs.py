@@ -15,6 +15,7 @@ from prinfold._validate import check_errors
 from prinfold.algorithms import gtm, gtm_sequence
 from prinfold.algorithms.gtm_sequence import SequenceRows, in_sequences
 from prinfold.algorithms.student_noise import StudentCells
+from prinfold.algorithms.surface_bands import WeightPosterior
 from prinfold.estimators.gtm import GTM
 from prinfold.estimators.sequences import Arranged, Order, Paths, arrange
 from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
@@ -337,6 +338,14 @@ class SequenceVerbs(GTM):
         known, order = check_errors(given.stacked(errors), table, self), given.order(table.shape[0])
         rows = self._rows(order.sorted(table), order.sorted(known))
         return rows if given.plain else in_sequences(rows, order.cuts), order
+
+    def _weight_posterior(self, X: Any, hessian: str, sample_weight: Any, errors: Any) -> WeightPosterior:
+        if X is not None:
+            raise InvalidParameterError(
+                "a band from rows X takes each row for itself, without the rest of its sequence; leave out X and "
+                "hessian='exact', and the band comes from the masses that nodes had in the fit"
+            )
+        return super()._weight_posterior(X, hessian, sample_weight, errors)
 
     def _warn_of_the_unseen(self, table: FloatArray) -> None:
         """Rows without a value are missing steps, of which the rest of a sequence tells; see :meth:`_ask_rows`."""
