@@ -37,7 +37,7 @@ def joint(log_density: np.ndarray, steps: Steps) -> tuple[np.ndarray, np.ndarray
 def smoothed(kernels, log_density, begins, steps, weight=None):
     """Log-likelihoods of rows, posterior and counts of whole passes; ``begins`` is one longer than the rows."""
     emission = log_density.copy()
-    largest = chains.relative_emissions(emission)
+    largest = chains.relative_emissions(emission, steps.least)
     alpha, scale = kernels.forward(emission, begins[:-1], np.zeros(len(steps.initial)), steps)
     counts, after = Counts(np.zeros(len(steps.share)), np.zeros(1)), np.zeros(len(steps.initial))
     weight = np.ones(len(alpha)) if weight is None else weight
@@ -143,6 +143,21 @@ def test_what_lies_far_from_everything_underflows_nowhere(kernels):
     assert_allclose(log_rows[2], -1e3 + np.log(1e-6 / K), rtol=1e-9)
 
 
+@pytest.mark.parametrize("jump", [1.0, 0.1, 1e-6])
+def test_emissions_left_out_hold_less_than_said(jump: float):
+    rng = np.random.default_rng(5)
+    steps = some_steps(rng, 30, 4, jump)
+    log_density, begins = 60 * rng.standard_normal((200, 30)), one_sequence(200)
+    cut, whole = (log_density.copy() for _ in range(2))
+    largest = chains.relative_emissions(cut, steps.least)
+    chains.relative_emissions(whole, 0.0)
+    assert (cut == 0).mean() > 0.3
+    found, exact = (chains.forward(each, begins[:-1], np.zeros(30), steps)[1] for each in (cut, whole))
+    loss = np.log(exact).sum() - np.log(found).sum()
+    assert -1e-11 < loss < 200 * chains.LOST + 1e-11  # but for rounding
+    assert np.isfinite(largest).all()
+
+
 @KERNELS
 @pytest.mark.parametrize("cut", [1, 4, 7])
 def test_passes_may_be_broken_off_and_taken_up_again(kernels, cut: int):
@@ -151,7 +166,7 @@ def test_passes_may_be_broken_off_and_taken_up_again(kernels, cut: int):
     begins[3] = True
     _, whole, whole_counts = smoothed(kernels, log_density, begins, steps)
     emission = log_density.copy()
-    chains.relative_emissions(emission)
+    chains.relative_emissions(emission, steps.least)
     first, first_scale = kernels.forward(emission[:cut], begins[:cut], np.zeros(7), steps)
     second, second_scale = kernels.forward(emission[cut:], begins[cut:-1], first[-1].copy(), steps)
     counts, after = Counts(np.zeros(len(steps.share)), np.zeros(1)), np.zeros(7)

@@ -75,7 +75,7 @@ class Walk(ABC):
     def emissions(self, some: slice) -> tuple[Any, FloatArray, FloatArray]:
         """The same with emissions relative to the largest of each row, and (n,) its logarithm."""
         loaded, work, own = self.densities(some)
-        return loaded, work, own + relative_emissions(work[0])
+        return loaded, work, own + relative_emissions(work[0], self.steps.least)
 
     def forward(self, emission: FloatArray, some: slice, before: FloatArray) -> tuple[FloatArray, FloatArray]:
         found: tuple[FloatArray, FloatArray] = self.kernels.forward(emission, self.begins[some], before, self.steps)

@@ -25,8 +25,8 @@ from scipy.sparse import csr_matrix
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 
-NIL = 1e-200
-"""Relative emissions below this are none: they add nothing, and numbers too small to be normal are slow."""
+LOST = 1e-12
+"""Largest share of a sequence's likelihood that the emissions left out of a row may hold; so is the loss in nats."""
 
 
 class Steps(NamedTuple):
@@ -38,18 +38,31 @@ class Steps(NamedTuple):
     share: FloatArray
     leap: float
 
+    @property
+    def least(self) -> float:
+        """Relative emissions below this are left out.
+
+        Of paths that are alike but for one row, those that are at such a node there have at most this together, while
+        the one that jumps to the node of the largest emission and from there to where it went on has leap², or at the
+        beginning π leap, at least.
+        """
+        return LOST * self.leap * min(self.leap, float(self.initial.min()))
+
     def matrix(self) -> csr_matrix:
         """(K, K) shares, row j what leaves node j."""
         K = len(self.initial)
         return csr_matrix((self.share, self.node, self.cuts), shape=(K, K))
 
 
-def relative_emissions(log_density: FloatArray) -> FloatArray:
-    """Turn (n, K) log densities into emissions relative to the largest of each row, in place; returns that, (n,)."""
+def relative_emissions(log_density: FloatArray, least: float) -> FloatArray:
+    """Turn (n, K) log densities into emissions relative to the largest of each row, in place; returns that, (n,).
+
+    Emissions below ``least`` become nil.
+    """
     largest = log_density.max(axis=1)
     log_density -= largest[:, None]
     np.exp(log_density, out=log_density)
-    log_density[log_density < NIL] = 0.0
+    log_density[log_density < least] = 0.0
     return np.asarray(largest)
 
 
