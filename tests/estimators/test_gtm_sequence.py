@@ -377,7 +377,7 @@ def test_samples_look_like_sequences(walked: GTMSequence):
 
 def test_bands_are_those_of_the_masses_and_the_evidence_is_not_offered(walked: GTMSequence):
     assert (walked.surface_std(walked.latent_.nodes) > 0).all()
-    for verb in ("log_evidence", "effective_weights", "partial_fit"):
+    for verb in ("log_evidence", "effective_weights", "partial_fit", "n_seen_"):
         assert not hasattr(walked, verb)
     with pytest.raises(AttributeError, match="GTMSequence has no log_evidence: it would take each row for itself"):
         walked.log_evidence(X)
@@ -524,7 +524,7 @@ def test_files_hold_the_walk(tmp_path, settings: dict):
         ("jump_", 0.0, "a jump above 0"),
         ("move_shares_", np.ones(3), "shares of steps that add up to 1"),
         ("initial_", np.ones(24), "24 shares of nodes that add up to 1"),
-        ("_local_moves", np.ones(264), "steps of each node that add up to 1"),
+        ("local_moves_", np.ones(264), "steps of each node that add up to 1"),
         ("reach_", 2, "5 shares of steps"),
     ],
 )

@@ -136,6 +136,8 @@ class GTMSequence(SequenceVerbs):
     move_shares_ : ndarray of shape (C,)
         Weights of the kinds of steps, which add up to 1: their probabilities, where no edge of the latent space is
         near.
+    local_moves_ : ndarray of shape (P,) or None
+        With ``transitions="free"`` the probabilities of the short steps from each node, node after node.
     initial_ : ndarray of shape (K,)
         Probabilities of the nodes to begin with.
     node_mass_ : ndarray of shape (K,) or (K, D)
@@ -183,16 +185,18 @@ class GTMSequence(SequenceVerbs):
         "initial": one_of(("uniform", "learned")),
     }
     _stored: ClassVar[tuple[str, ...]] = (
-        *SequenceVerbs._stored,
+        *(name for name in SequenceVerbs._stored if name != "memory_"),
         "jump_",
         "reach_",
         "move_shares_",
+        "local_moves_",
         "initial_",
-        "_local_moves",
     )
+    _added: ClassVar[dict[str, Any]] = {k: v for k, v in SequenceVerbs._added.items() if k != "memory_"}
     jump_: float
     reach_: int
     move_shares_: FloatArray
+    local_moves_: FloatArray | None
     initial_: FloatArray
 
     def __init__(
@@ -483,7 +487,7 @@ class GTMSequence(SequenceVerbs):
             )
 
     def _found(self, job: Job, state: Any) -> dict[str, Any]:
-        found = super()._found(job, state)
+        found = {name: value for name, value in super()._found(job, state).items() if name != "memory_"}
         chain: Chain = (state.state if isinstance(state, TunedState) else state).chain
         model: SequenceModel = found["_model"]
         return found | {
@@ -492,7 +496,7 @@ class GTMSequence(SequenceVerbs):
             "reach_": model.recipe.reach_on(model.surface.latent),
             "move_shares_": chain.kinds,
             "initial_": chain.initial,
-            "_local_moves": chain.local if self.transitions == "free" else None,
+            "local_moves_": chain.local if self.transitions == "free" else None,
         }
 
     def _cautions(self) -> list[str]:
@@ -504,7 +508,7 @@ class GTMSequence(SequenceVerbs):
     def _restore(self) -> None:
         super()._restore()
         moves = moves_on(self.latent_, self.reach_)
-        kinds, local = self.move_shares_, self._local_moves
+        kinds, local = self.move_shares_, self.local_moves_
         sound = {
             "a jump above 0 and at most 1": type(self.jump_) is float and 0 < self.jump_ <= 1,
             f"{len(moves.kinds)} shares of steps that add up to 1": _are_shares(kinds, len(moves.kinds)),

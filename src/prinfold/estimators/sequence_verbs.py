@@ -36,13 +36,17 @@ class _Without:
 
 _ROWS_ONLY = "it would take each row for itself, without the rest of its sequence; compare models by score on sequences"
 
+_WHOLE = "a sequence is learned from as a whole; call fit with all of them"
+
 
 class SequenceVerbs(GTM):
     """The verbs of a GTM whose rows hang together; ``lengths`` or ``groups`` say how, and without them they do not."""
 
     log_evidence: ClassVar[Any] = _Without(_ROWS_ONLY)
     effective_weights: ClassVar[Any] = _Without(_ROWS_ONLY)
-    partial_fit: ClassVar[Any] = _Without("a sequence is learned from as a whole; call fit with all of them")
+    partial_fit: ClassVar[Any] = _Without(_WHOLE)
+    n_seen_: ClassVar[Any] = _Without(_WHOLE)
+    memory_: ClassVar[Any] = None
 
     def transform(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
         """Posterior mean of each row in latent space, given its whole sequence.
