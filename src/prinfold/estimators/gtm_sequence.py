@@ -29,7 +29,7 @@ from prinfold.algorithms.moves import moves_on
 from prinfold.algorithms.noise import Parameters
 from prinfold.algorithms.noise_models import Spread
 from prinfold.algorithms.sequence_starts import TRIED_STEPS, slow_start
-from prinfold.algorithms.starts import STARTS, Start
+from prinfold.algorithms.starts import Start
 from prinfold.algorithms.steady import among_outliers
 from prinfold.algorithms.trainers import TRAINERS, Trainer
 from prinfold.algorithms.transitions import Chain, ChainRecipe, FreeRule, Rule, SharedRule, shared_steps
@@ -98,10 +98,9 @@ class GTMSequence(SequenceVerbs):
     noise : str or noise model, default="isotropic"
         As in :class:`~prinfold.GTM`. Noise that mixes nodes in shares of its own is for rows without an order.
     init : str or array of shape (n, Q), default="auto"
-        ``"slow"`` begins in the directions that change slowest in time, ``"pca"``, ``"random"``, ``"semi-random"``,
-        ``"isomap"``, ``"lle"`` and ``"laplacian"`` as in :class:`~prinfold.GTM`; or latent coordinates of the rows.
-        ``"auto"`` tries ``"slow"`` and ``"pca"`` for a few iterations, and goes on from the better; where rows do not
-        tell of each other it is ``"pca"``.
+        ``"slow"`` begins in the directions that change slowest in time; the others are those of
+        :class:`~prinfold.GTM`. ``"auto"`` tries ``"slow"`` and what the GTM would begin with for a few iterations, and
+        goes on from the better; where rows do not tell of each other it is what the GTM begins with.
     max_iter : int, default=200
         Most EM iterations.
     tol : float, default=1e-4
@@ -177,7 +176,7 @@ class GTMSequence(SequenceVerbs):
     _constraints: ClassVar[dict[str, Constraint]] = {
         **SequenceVerbs._constraints,
         "prior_precision": nothing | real(0),
-        "init": SequenceVerbs._constraints["init"] | one_of(("auto", "slow")),
+        "init": SequenceVerbs._constraints["init"] | one_of(("slow",)),
         "transitions": one_of(("shared", "free", "uniform")),
         "reach": nothing | integer(0),
         "jump": nothing | _PROBABILITY,
@@ -447,9 +446,10 @@ class GTMSequence(SequenceVerbs):
         told = _has_steps(job.rows) and self.transitions != "uniform"  # where rows may tell of each other
         if not (isinstance(self.init, str) and self.init == "auto" and told):
             return super()._begun(job, places)
+        slow = type(self)(**self.get_params(deep=False) | {"init": "slow"})
         tried = []
-        for init in ("slow", "pca"):
-            state = job.model.begin(job.rows, type(self)(**self.get_params() | {"init": init})._begun(job, places))
+        for begun in (slow._begun(job, places), super()._begun(job, places)):
+            state = job.model.begin(job.rows, begun)
             for _ in range(TRIED_STEPS):
                 state = job.model.step(job.rows, state, self.relaxation)
             tried.append(state)
@@ -457,14 +457,14 @@ class GTMSequence(SequenceVerbs):
         return best
 
     def _start(self, job: Job, places: FloatArray | None) -> Start:
-        if not (isinstance(self.init, str) and self.init in {"auto", "slow"}):
+        if not (isinstance(self.init, str) and self.init == "slow"):
             return super()._start(job, places)
-        if self.init == "slow" and not _has_steps(job.rows):
+        if not _has_steps(job.rows):
             raise InvalidParameterError(
                 "init='slow' looks at what changes from row to row, but each row is a sequence of one; give lengths "
                 "or groups, or use init='pca'"
             )
-        start = STARTS["pca"] if self.init == "auto" else slow_start(cast(SequenceRows, job.rows).cuts)
+        start = slow_start(cast(SequenceRows, job.rows).cuts)
         return among_outliers(start) if self._is_robust() else start
 
     def _trainer(self) -> Trainer:

@@ -46,7 +46,7 @@ class SequenceVerbs(GTM):
     effective_weights: ClassVar[Any] = _Without(_ROWS_ONLY)
     partial_fit: ClassVar[Any] = _Without(_WHOLE)
     n_seen_: ClassVar[Any] = _Without(_WHOLE)
-    memory_: ClassVar[Any] = None
+    memory_ = None  # of a stream, which there is none of
 
     def transform(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
         """Posterior mean of each row in latent space, given its whole sequence.
