@@ -56,15 +56,16 @@ class Online:
     step : float, default=None
         A constant step in place of one that shrinks, above 0 and at most 1, for data that drift: a block
         counts ``step``, and all before it the rest. About ``rows / step`` rows are remembered.
-    start : int, default=200
-        Rows that ``partial_fit`` gathers before it begins; ``fit`` does not use it.
+    start : int, default=500
+        Rows that ``partial_fit`` gathers and fits to begin with: online steps from nowhere unfold a surface badly.
+        ``fit`` does not use it.
     """
 
     rows: int | None = None
     decay: float = 0.6
     offset: float = 0.0
     step: float | None = None
-    start: int = 200
+    start: int = 500
 
     def __post_init__(self) -> None:
         share = Constraint(lambda v: real(0, above=True).test(v) and v <= 1, "a number above 0 and at most 1")

@@ -15,13 +15,14 @@ from prinfold._arrays import dense
 from prinfold._typing import FloatArray
 from prinfold._validate import check_errors, check_parameters, check_table, check_weight, has_gaps, refuse_empty_columns
 from prinfold.algorithms import gtm
-from prinfold.algorithms.blocked import BlockedModel, refuse_following, refuse_open_process
 from prinfold.algorithms.cell_noise import node_masses
 from prinfold.algorithms.memory import Memory, remembered, with_gaps
 from prinfold.algorithms.noise_models import Spread
 from prinfold.algorithms.online import Online, Stream, after_blocks, in_blocks
-from prinfold.algorithms.tuning import ProcessPrior, in_training
+from prinfold.algorithms.trainers import TRAINERS
+from prinfold.algorithms.tuning import ProcessPrior
 from prinfold.estimators.bands import BandVerbs
+from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.training import Job
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidDataError, InvalidParameterError
 from prinfold.initialise import column_variances
@@ -49,15 +50,16 @@ class PartialFitVerbs(BandVerbs):
     _added: ClassVar[dict[str, Any]] = BandVerbs._added | {"memory_": None}
     memory_: Any
 
+    @with_callbacks
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> Self:
         """Learn from more rows: a step of online EM.
 
         The sums of all rows so far forget a little and take in those of the new rows, then the surface moves; see
         :class:`~prinfold.Online` for the step rule, which ``trainer`` sets if it is one. Many rows are taken in
-        blocks, a step for each. The first rows are gathered until there are ``Online.start`` of them; until then the
-        model is not fitted. They decide for good on the origin ``offset_``, on the least noise and, unless ``nodes``
-        and ``basis`` are given, on the size of the map. After ``fit`` or :func:`~prinfold.load` training goes on
-        from there.
+        blocks, a step for each. The first rows are gathered until there are ``Online.start`` of them, and then fitted
+        by batch EM; before that the model is not fitted. They decide for good on the origin ``offset_``, on the least
+        noise, on a prior found by evidence and, unless ``nodes`` and ``basis`` are given, on the size of the map.
+        After ``fit`` or :func:`~prinfold.load` training goes on from there.
 
         Parameters
         ----------
@@ -118,23 +120,23 @@ class PartialFitVerbs(BandVerbs):
         return Rest(table[kept], *(None if each is None else each[kept] for each in (weight, known)))
 
     def _set_out(self, given: Rest, clock: float) -> None:
-        """Begin with the rows gathered: a surface by ``init``, then one EM step."""
+        """Begin with a fit to the first rows, and go on from there with the others."""
+        first, others = _cut(given, self._online().start)
         if not isinstance(self.init, str):
             raise InvalidParameterError(
                 "partial_fit begins with rows of which no coordinates are known; give init by name, such as 'pca'"
             )
-        if has_gaps(given.table):
-            refuse_empty_columns(given.table, getattr(self, "feature_names_in_", None))
-        job = self._assemble(given.table, given.weight, None, given.errors)
+        if has_gaps(first.table):
+            refuse_empty_columns(first.table, getattr(self, "feature_names_in_", None))
+        job = self._assemble(first.table, first.weight, None, first.errors)
         if not column_variances(job.rows).any():
             raise InvalidDataError(
-                f"the first {given.table.shape[0]} rows are all the same and say nothing of the scale of the data; "
+                f"the first {first.table.shape[0]} rows are all the same and say nothing of the scale of the data; "
                 "begin with rows that differ, or gather more of them: trainer=Online(start=…)"
             )
-        refuse_following(job.model)
-        refuse_open_process(in_training(BlockedModel(*_parts(job.model)), job.basis, self.tol))
-        stream = Stream(self._begun(job, None), None, 0.0)
-        self._take(job, stream, {name: [] for name in ("objective", "log_likelihood", "noise", "seconds")}, clock)
+        self._train(job, self._begun(job, None), TRAINERS["batch"])
+        if others.table.shape[0]:
+            self._go_on(others, clock)
 
     def _go_on(self, given: Rest, clock: float) -> None:
         """One more step from what is remembered."""
@@ -151,21 +153,20 @@ class PartialFitVerbs(BandVerbs):
         if memory.gaps or rows.gaps or rows.errors is not None:
             model, statistics = replace(model, noise=model.noise.with_gaps()), with_gaps(statistics)
         stream = Stream(self._parameters(), statistics, memory.seen)
-        self._take(Job(model, rows, self.basis_), stream, self.history_, clock)
+        self._take(Job(model, rows, self.basis_), stream, clock)
 
-    def _take(self, job: Job, stream: Stream, history: dict[str, list[float]], clock: float) -> None:
-        """One step, and what it leaves behind."""
-        online = self._online()
+    def _take(self, job: Job, stream: Stream, clock: float) -> None:
+        """Steps from a stream on, and what they leave behind."""
+        online, history = self._online(), self.history_
         after, score = after_blocks(job.model, in_blocks(job.rows, online.unit), stream, online)
-        scored = score.measured(job.model, after.parameters, after.statistics.total)
-        spent = (history["seconds"] or [0.0])[-1] + perf_counter() - clock
-        entry = {name: values[-1] for name, values in history.items() if values} | scored | {"seconds": spent}
+        entry = {name: values[-1] for name, values in history.items()}
+        entry |= score.measured(job.model, after.parameters, after.statistics.total)
+        entry["seconds"] = history["seconds"][-1] + perf_counter() - clock
         self._set(self._attributes(job, after.parameters))
-        self.n_iter_ = self.n_iter_ + 1 if history["seconds"] else 0
         self.node_mass_ = node_masses(after.statistics)
         self.memory_ = remembered(job.model, after.statistics, after.seen)
         self.history_ = {name: [*values, float(entry[name])][-_HISTORY:] for name, values in history.items()}
-        self.converged_, self.stop_reason_ = False, StopReason.OPEN
+        self.n_iter_, self.converged_, self.stop_reason_ = self.n_iter_ + 1, False, StopReason.OPEN
 
     def _found(self, job: Job, state: Any) -> dict[str, Any]:
         found = super()._found(job, state)
@@ -214,6 +215,15 @@ class PartialFitVerbs(BandVerbs):
 
 def _parts(model: gtm.GTMModel) -> tuple[Any, Any, Any]:
     return model.surface, model.noise, model.penalty
+
+
+def _cut(rest: Rest, n: int) -> tuple[Rest, Rest]:
+    """The first n rows, and those after them."""
+    first, others = (
+        Rest(rest.table[part], *(None if each is None else each[part] for each in (rest.weight, rest.errors)))
+        for part in (slice(n), slice(n, None))
+    )
+    return first, others
 
 
 def _joined(gathered: list[Rest]) -> Rest:

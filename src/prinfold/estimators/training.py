@@ -282,8 +282,8 @@ class TrainedFamily(GTMFamily):
             return start_on(latent, self.init)
         return partial(given_start, latent.domain.retract(check_latent(places, latent.n_columns)))
 
-    def _train(self, job: Job, start: Parameters) -> None:
-        rows, trainer = job.rows, self._trainer()
+    def _train(self, job: Job, start: Parameters, trainer: Trainer | None = None) -> None:
+        rows, trainer = job.rows, trainer or self._trainer()
         model = in_training(trainer.training(job.model, self.random_state), job.basis, self.tol)
         refuse_open_process(model)
         loop = partial(
