@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import multivariate_normal
 from tests.properties.cases import random_rotation
 
 from prinfold._arrays import as_rows
 from prinfold.algorithms import partitions
-from prinfold.algorithms.partitions import Flats, distinct_rows, find_flats, parts_of
+from prinfold.algorithms.partitions import Flats, distinct_rows, find_centres, find_clouds, find_flats, parts_of
 
 
 def blobs(n: int = 60, seed: int = 0) -> np.ndarray:
@@ -71,6 +72,18 @@ def test_distance_to_a_flat_is_what_is_left_of_a_least_squares_fit(q: int):
     assert_allclose(Flats(centre[None], axes[None]).squared_distances(X)[:, 0], np.square(left), atol=1e-12)
 
 
+def test_neither_order_nor_rotation_move_clouds():
+    X, rng = np.random.default_rng(5).normal(size=(90, 3)), np.random.default_rng(6)
+
+    def clouds_of(X: np.ndarray) -> np.ndarray:
+        rows = rows_of(X)
+        return parts_of(rows, find_clouds(distinct_rows(rows), 3, 2, np.random.default_rng(1)))
+
+    part, order = clouds_of(X), rng.permutation(90)
+    assert_array_equal(clouds_of(X[order]), part[order])
+    assert_array_equal(clouds_of(X @ random_rotation(3).T + 7.0), part)
+
+
 @pytest.mark.parametrize("q", [0, 2])
 def test_neither_order_nor_repeats_nor_rotation_lead_to_other_parts(q: int):
     X, rng = np.random.default_rng(5).normal(size=(90, 3)), np.random.default_rng(6)
@@ -80,6 +93,41 @@ def test_neither_order_nor_repeats_nor_rotation_lead_to_other_parts(q: int):
     weighted = found(X, weight.astype(float), dimension=q)
     assert_array_equal(found(np.repeat(X, weight, axis=0), dimension=q), np.repeat(weighted, weight))
     assert_array_equal(found(X @ random_rotation(3).T + 7.0, dimension=q), part)
+
+
+def test_clouds_are_told_apart_by_their_density():
+    """A dense cloud at the edge of a wide one: k-means cuts the wide one, Gaussians do not."""
+    rng = np.random.default_rng(4)
+    X = np.concatenate([rng.normal(size=(300, 2)), [1.2, 1.2] + 0.05 * rng.normal(size=(100, 2))])
+    truth = np.repeat([0, 1], [300, 100])
+    rows = rows_of(X)
+    agrees = {}
+    for find in (find_centres, find_clouds):
+        part = parts_of(rows, find(distinct_rows(rows), 2, 1, np.random.default_rng(0)))
+        agrees[find] = max((part == t).mean() for t in (truth, 1 - truth))
+    assert agrees[find_clouds] > 0.98
+    assert agrees[find_centres] < 0.95
+
+
+def test_a_cloud_is_a_gaussian_with_a_share():
+    rng = np.random.default_rng(1)
+    X, share = rng.normal(size=(80, 3)) * [3.0, 1.0, 0.2], rng.dirichlet([1.0, 2.0], size=80)
+    clouds = partitions._clouds(X, share, 0.01)
+    for j, found in enumerate(clouds.log_densities(X).T):
+        own = share[:, j]
+        centre, spread = own @ X / own.sum(), np.cov(X.T, aweights=own, bias=True) + 0.01 * np.eye(3)
+        assert_allclose(clouds.centres[j], centre)
+        wanted = np.log(own.sum()) + multivariate_normal(centre, spread).logpdf(X)
+        assert_allclose(found - 1.5 * np.log(2 * np.pi), wanted, atol=1e-10)
+
+
+def test_clouds_of_many_columns_or_of_few_rows():
+    wide = rows_of(np.random.default_rng(0).normal(size=(30, 80)))
+    assert isinstance(find_clouds(distinct_rows(wide), 2, 2, np.random.default_rng(0)), Flats)
+    for X in (np.ones((5, 2)), np.array([[0.0, 0.0], [1.0, 0.0]])):
+        rows = rows_of(X)
+        clouds = find_clouds(distinct_rows(rows), 3, 1, np.random.default_rng(0))
+        assert len(np.unique(parts_of(rows, clouds))) == len(np.unique(X, axis=0))
 
 
 def test_fewer_distinct_rows_than_parts_make_fewer_parts():

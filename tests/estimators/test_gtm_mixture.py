@@ -432,6 +432,8 @@ def test_the_number_of_maps_by_rows_held_out():
     assert choice.table["score"][1] > choice.table["score"][0] + 1.0
     assert_allclose(np.diff(choice.table["n_weights"]), choice.table["n_weights"][0])
     assert len(choice.model.maps_) == choice.settings["n_maps"]
+    inner = choose(X, {"gtm__basis": (2, 3)}, model=recipe, by="held-out", folds=2)
+    assert inner.model.gtm.basis == inner.settings["gtm__basis"]
 
 
 def test_mixtures_serve_where_a_map_does():

@@ -13,6 +13,7 @@ from prinfold import (
     UKR,
     DensityRidge,
     GTMClassifier,
+    GTMHierarchy,
     GTMMixture,
     GTMRegressor,
     GTMSequence,
@@ -63,6 +64,7 @@ pytestmark = [
         GTMRegressor(),
         GTMMixture(),
         GTMMixture(3, GTM(1, nodes=12, basis=4), shared_noise=True, n_init=1),
+        GTMHierarchy(GTMMixture(2, GTM(1, nodes=12, basis=4), n_init=1)),
         SemiLinearGTM(GTM(1, nodes=12, basis=4, max_iter=20)),
         # The checks want alarms among the rows of the fit, of which one in a hundred would be too few.
         SurfaceMonitor(alarm_rate=0.1, n_simulated=200),

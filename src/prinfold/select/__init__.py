@@ -113,7 +113,7 @@ def _candidates(grid: Any, model: Any) -> tuple[dict[str, Any], ...]:
     parts = [grid] if isinstance(grid, Mapping) else list(grid)
     listed = [{name: _several(values) for name, values in part.items()} for part in parts]
     known = model.get_params(deep=False)
-    unknown = sorted({name for part in listed for name in part} - set(known))
+    unknown = sorted({name for part in listed for name in part} - set(model.get_params()))
     if unknown:
         raise InvalidParameterError(
             f"{type(model).__name__} has no setting {unknown[0]!r}; its settings are {', '.join(known)}"
