@@ -14,7 +14,7 @@ from scipy.stats import multivariate_normal
 
 from prinfold import GTM, GTMMixture
 from prinfold._arrays import Rows, as_rows
-from prinfold.algorithms import gtm
+from prinfold.algorithms import gtm, pruning
 from prinfold.algorithms.gtm_mixture import (
     MixtureModel,
     MixtureParameters,
@@ -198,3 +198,33 @@ def test_log_densities_are_in_double_precision_whatever_the_rows_are_in():
     wide, narrow = (log_densities(fixed, as_rows(X.astype(kind)), parameters) for kind in ("f8", "f4"))
     assert narrow.dtype == wide.dtype == np.float64
     assert_allclose(narrow, wide, rtol=1e-5, atol=1e-5)
+
+
+def test_sums_that_leave_out_nodes_and_rows_are_those_of_all(monkeypatch: pytest.MonkeyPatch):
+    """Planned passes leave out nodes that do not matter to rows, and rows that do not matter to a map."""
+    rng = np.random.default_rng(0)
+    u, v = rng.uniform(-1, 1, (2, 700))
+    X = np.stack([u, v, 0.5 * u**2], axis=1) + 0.02 * rng.normal(size=(700, 3))
+    X[rng.permutation(700)[:300], 2] += 1.5
+    weight = rng.uniform(0.5, 2.0, 700)
+    part = (X[:, 2] > 1.0).astype(int)
+    model = mixture_of(X, GTM(nodes=20, basis=4, regularization=0.01), weight, partition=part, max_iter=15)
+    fixed, rows, parameters = parts(model, X, weight)
+    dense, _ = e_step(fixed, rows, parameters, [Hint(), Hint()])
+    seen: list[int] = []
+    sum_parts = gtm.sum_parts
+
+    def counted(model: Any, rows: Rows, nodes: Any, parts: Any) -> Any:
+        seen.append(sum(part.n_entries(len(nodes.centres)) for part in parts))
+        return sum_parts(model, rows, nodes, parts)
+
+    monkeypatch.setattr(pruning, "_WORTH_IT", 0)
+    monkeypatch.setattr(pruning, "_USEFUL_SHARE", 1.0)
+    monkeypatch.setattr(gtm, "sum_parts", counted)
+    planned, hints = e_step(fixed, rows, parameters, [Hint(), Hint()])
+    assert all(hint.groups is not None for hint in hints), "nothing was planned: the comparison would say nothing"
+    assert sum(seen) < 0.4 * 2 * 700 * 400
+    assert_allclose(planned.masses, dense.masses, rtol=1e-8)
+    assert_allclose(planned.log_likelihood, dense.log_likelihood, rtol=1e-9)
+    for a, b in zip(planned.maps, dense.maps, strict=True):
+        assert_allclose(a.moment, b.moment, atol=1e-5 * np.abs(b.moment).max())

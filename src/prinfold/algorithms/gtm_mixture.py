@@ -18,15 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from prinfold._arrays import Rows, blas_on_one_thread
+from prinfold._arrays import Rows, Selection, blas_on_one_thread
 from prinfold._typing import FloatArray
 from prinfold.algorithms import gtm
-from prinfold.algorithms.noise import Parameters
-from prinfold.algorithms.pruning import Hint
+from prinfold.algorithms.noise import Parameters, Posterior
+from prinfold.algorithms.pruning import Hint, Part, plan
 
 _DEAD = 1e-12
 """Share of all rows below which a map has none: it keeps what it has, and takes no part any more."""
@@ -35,6 +35,11 @@ _GROWTH = 1.1
 """Factor by which steps are stretched further after each that went well."""
 
 _TINY = 1e-290
+
+_NOTHING = 1e-16
+"""Memberships that change no sum of double precision."""
+
+_LEAST = float(np.finfo(np.float64).min)
 
 
 @dataclass(frozen=True)
@@ -135,22 +140,65 @@ class MixtureModel:
 def e_step(
     model: MixtureModel, rows: Rows, parameters: MixtureParameters, hints: Sequence[Hint]
 ) -> tuple[MixtureStatistics, tuple[Hint, ...]]:
-    """Memberships of all rows, (n, J) numbers, and with them as weights the sums of each map."""
-    share, log_likelihood = memberships(log_densities(model, rows, parameters), parameters.shares)
+    """Memberships of all rows, (n, J) numbers, and with them as weights the sums of each map.
+
+    Both passes over the rows go by one plan. The second leaves out the rows that a map has nothing of: where maps lie
+    apart it takes as long as the sums of one.
+    """
+    passes = [_planned(model, j, rows, parameters, hint) for j, hint in enumerate(hints)]
+    share, log_likelihood = memberships(_log_densities(model, rows, passes), parameters.shares)
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
-    found = [
-        gtm.e_step(each, model.seen_by(j, rows, weight * share[:, j]), parameters.maps[j], hints[j])
-        for j, each in enumerate(model.maps)
-    ]
-    sums = MixtureStatistics(tuple(s for s, _ in found), float(weight @ log_likelihood), float(weight.sum()))
-    return sums, tuple(hint for _, hint in found)
+    found = []
+    for j, (each, own) in enumerate(zip(model.maps, passes, strict=True)):
+        mine = model.seen_by(j, rows, weight * share[:, j])
+        found.append(gtm.sum_parts(each, mine, own.nodes, _with_something(own.parts, share[:, j])))
+    sums = MixtureStatistics(tuple(found), float(weight @ log_likelihood), float(weight.sum()))
+    return sums, tuple(own.hint for own in passes)
+
+
+class _Pass(NamedTuple):
+    """The nodes of a map and the plan of a pass over the rows with them."""
+
+    nodes: Any
+    parts: Sequence[Part]
+    hint: Hint
+
+
+def _planned(model: MixtureModel, j: int, rows: Rows, parameters: MixtureParameters, hint: Hint) -> _Pass:
+    each, own = model.maps[j], parameters.maps[j]
+    nodes = each.noise.prepare(each.surface, own, rows.table.dtype.type)
+    seen = model.seen_by(j, rows)
+    parts, hint = plan(each.surface, each.noise, nodes, seen, own.weights, hint, sweeps=False)
+    return _Pass(nodes, cast(Sequence[Part], parts), hint)
+
+
+def _with_something(parts: Sequence[Part], share: FloatArray) -> list[Part]:
+    """The parts without the rows that a map has nothing of."""
+    found = []
+    for part in parts:
+        some = share[part.rows] > _NOTHING
+        if some.all():
+            found.append(part)
+        elif some.any():
+            rows = np.arange(part.rows.start, part.rows.stop) if isinstance(part.rows, slice) else part.rows
+            found.append(part._replace(rows=rows[some]))
+    return found
 
 
 def log_densities(model: MixtureModel, rows: Rows, parameters: MixtureParameters) -> FloatArray:
     """(n, J) log p_j(t), in double precision."""
+    return _log_densities(model, rows, [_planned(model, j, rows, parameters, Hint()) for j in range(len(model.maps))])
+
+
+def _log_densities(model: MixtureModel, rows: Rows, passes: Sequence[_Pass]) -> FloatArray:
     out = np.empty((rows.n_rows, len(model.maps)), order="F")
-    for j, each in enumerate(model.maps):
-        out[:, j] = gtm.log_likelihood(each, model.seen_by(j, rows), parameters.maps[j], np.float64)
+    for j, (each, own) in enumerate(zip(model.maps, passes, strict=True)):
+        column = out[:, j]
+
+        def write(some: Selection, _: Any, posterior: Posterior, *rest: Any, column: FloatArray = column) -> None:
+            column[some] = np.maximum(posterior.log_likelihood, _LEAST)
+
+        gtm.visit_parts(each, model.seen_by(j, rows), own.nodes, own.parts, write)
     return out
 
 
