@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from prinfold.cli.command import Command, build_parser, run_command
+from prinfold.cli.compare import COMPARE
 from prinfold.cli.completion import COMPLETION
 from prinfold.cli.demo import DEMO
 from prinfold.cli.explore import EXPLORE
@@ -18,6 +19,7 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS: dict[str, Command] = {
     "fit": FIT,
+    "compare": COMPARE,
     "transform": TRANSFORM,
     "project": PROJECT,
     "explore": EXPLORE,

@@ -92,9 +92,9 @@ def _write_demo(out: Path, model: GTM, data: Dataset) -> list[tuple[str, str]]:
     _write_data(out / "data.csv", data)
     _write_coordinates(out / "coordinates.csv", model, data)
     model.save(out / "model.prinfold")
-    _save_picture(out / "map.png", lambda ax: plot.latent_map(model, data.X, labels=data.names, ax=ax), (6.4, 5.4))
-    _save_picture(out / "stretch.png", lambda ax: plot.magnification(model, ax=ax), (6.4, 5.2))
-    _save_picture(out / "learning_curve.png", lambda ax: plot.learning_curve(model, ax=ax), (6.4, 3.6))
+    save_picture(out / "map.png", lambda ax: plot.latent_map(model, data.X, labels=data.names, ax=ax), (6.4, 5.4))
+    save_picture(out / "stretch.png", lambda ax: plot.magnification(model, ax=ax), (6.4, 5.2))
+    save_picture(out / "learning_curve.png", lambda ax: plot.learning_curve(model, ax=ax), (6.4, 3.6))
     return [
         ("map.png", "the rows on the surface, by kind of flow, over the magnification factor"),
         ("stretch.png", "how far, and which way, the surface is stretched"),
@@ -123,7 +123,7 @@ def _write_coordinates(path: Path, model: GTM, data: Dataset) -> None:
     write_table(path, columns)
 
 
-def _save_picture(path: Path, draw: Callable[[Axes], Any], size: tuple[float, float]) -> None:
+def save_picture(path: Path, draw: Callable[[Axes], Any], size: tuple[float, float]) -> None:
     """Draw on a figure of our own, so that no window opens whatever the backend."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -122,11 +122,19 @@ def run_plan(plan: Plan) -> Any:
     if step is None:
         fitted = plan.model.fit(rows)
     else:
-        from sklearn.pipeline import Pipeline
-
-        fitted = Pipeline([("scale", step), ("model", plan.model)]).fit(np.asarray(rows))
-        if plan.cells.table.named:  # scikit-learn sees those of frames only
-            step.feature_names_in_ = np.asarray(plan.cells.names, dtype=object)
+        plan.model.fit(step.fit_transform(np.asarray(rows)))
+        fitted = with_names(plan.model, step, plan.cells)
     if "verbose" in plan.model.get_params():
         plan.model.set_params(verbose=0)
     return fitted
+
+
+def with_names(model: Any, step: Any, cells: Cells) -> Any:
+    """A fitted model behind the fitted step that scales its columns, which then knows their names."""
+    if step is None:
+        return model
+    from sklearn.pipeline import Pipeline
+
+    if cells.table.named:  # scikit-learn sees those of frames only
+        step.feature_names_in_ = np.asarray(cells.names, dtype=object)
+    return Pipeline([("scale", step), ("model", model)])

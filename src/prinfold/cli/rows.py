@@ -89,7 +89,7 @@ def select_rows(cells: Cells, policy: str, *, takes_gaps: bool, method: str) -> 
         return np.arange(len(gone)), []
     if policy == "error" or (policy == "keep" and not takes_gaps):
         why = "" if policy == "error" else f", and {method} needs every cell"
-        other = "" if takes_gaps else ", or a method that takes gaps, such as --method gtm"
+        other = "" if takes_gaps or method == "a comparison" else ", or a method that takes gaps, such as --method gtm"
         hint = "--missing keep keeps them, --missing drop leaves them out" if takes_gaps else "use --missing drop"
         raise InvalidDataError(f"{_where(cells)}{why}; {hint}{other}")
     if policy == "drop":

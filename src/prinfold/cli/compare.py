@@ -1,0 +1,197 @@
+"""``prinfold compare``: every method on the same folds of a table, and which one to take."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prinfold.cli.command import Command, list_of, table_arguments, talk_arguments, whole_number
+from prinfold.cli.console import Console, as_called, counted
+from prinfold.cli.methods import changed_settings, choose_scaling, scaling_step
+from prinfold.cli.planning import choice_arguments, chosen_columns, read, scaling_arguments, with_names
+from prinfold.cli.rows import Cells, select_rows
+from prinfold.cli.writing import WRITERS, check_target, write_table
+
+if TYPE_CHECKING:
+    from prinfold.select import Comparison
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", type=Path, metavar="DATA", help="table, as for `prinfold fit`")
+    parser.add_argument("--out", "-o", type=Path, metavar="MODEL", help="write the recommended model there")
+    parser.add_argument(
+        "--table", type=Path, metavar="FILE", help="write what is printed there: .csv, .parquet and so on"
+    )
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw held-out error against roughness: .png, .svg")
+    parser.add_argument("--force", "-f", action="store_true", help="write over files that are there already")
+    group = parser.add_argument_group("comparison")
+    group.add_argument(
+        "--methods", "-m", action="append", metavar="LIST", help="who takes part, such as gtm,ukr,pca; default: all"
+    )
+    group.add_argument(
+        "--dimensions", "-n", type=whole_number(1), metavar="Q", help="dimensions of the surfaces; default: suggested"
+    )
+    group.add_argument("--folds", type=whole_number(2), default=5, help="parts that rows are held out in (%(default)s)")
+    group.add_argument("--criterion", default="thinned", help="what to go by (%(default)s); see the guide")
+    group.add_argument(
+        "--max-rows", type=whole_number(10), default=2000, metavar="N", help="rows that take part (%(default)s)"
+    )
+    group.add_argument(
+        "--jobs", "-j", type=whole_number(1), default=1, metavar="N", help="fits at a time (%(default)s)"
+    )
+    group.add_argument("--seed", type=whole_number(0), default=0, help="seed of what is random (%(default)s)")
+    choice_arguments(parser)
+    scaling_arguments(parser)
+    table_arguments(parser)
+    talk_arguments(parser)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    console = Console.of(options)
+    for path, writers in ((options.out, None), (options.table, WRITERS), (options.figure, (".png", ".svg", ".pdf"))):
+        if path is not None:
+            check_target(path, [options.data], force=options.force, writers=writers)
+    table = read(options, console)
+    chosen = chosen_columns(table, options)
+    cells = Cells.of(table, chosen.names)
+    index, notes = select_rows(cells, options.missing, takes_gaps=False, method="a comparison")
+    scaling, why = choose_scaling(options.scaling, cells.matrix, chosen.names)
+    shape = f"{counted(len(index), 'row')} × {counted(len(chosen.names), 'column')}"
+    console.say(f"Comparing methods on {options.data}: {shape}, in {options.folds} folds. This may take minutes.")
+    console.note(*table.notes, *chosen.in_words(), *notes)
+    console.note(f"scaling: {scaling} ({why})")
+    step, rows = scaling_step(scaling), cells.rows(index)
+    with console.listening(), _progress(console):
+        found = _compared(rows if step is None else step.fit_transform(np.asarray(rows)), options)
+    console.say(f"\n{found}")
+    code = _write(found, step, cells, options, console)
+    console.say(_next_step(found, scaling, options))
+    console.result |= _result(found, scaling, options) | {"rows": len(index), "columns": list(chosen.names)}
+    console.close()
+    return code
+
+
+def _compared(X: Any, options: argparse.Namespace) -> Comparison:
+    from prinfold import compare
+
+    return compare(
+        X,
+        _methods(list_of(options.methods)),
+        n_components=options.dimensions,
+        folds=options.folds,
+        criterion=options.criterion,
+        max_rows=options.max_rows,
+        n_jobs=options.jobs,
+        random_state=options.seed,
+    )
+
+
+def _methods(words: list[str]) -> Any:
+    """Names as the comparison knows them, however they were written."""
+    from prinfold.cli.methods import ALIASES
+    from prinfold.select.contestants import BASELINES, manifolds
+
+    known = {name.lower(): name for name in (*manifolds(), *BASELINES)}
+    plain = [ALIASES.get(word.lower(), word.lower()) for word in words]
+    return [known.get(name, word) for name, word in zip(plain, words, strict=True)] or "all"
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[None]:
+    """On a terminal joblib tells how far it is."""
+    if not (console.talks and sys.stderr is not None and sys.stderr.isatty()):
+        yield
+        return
+    from joblib import parallel_config
+
+    with parallel_config(verbose=5):
+        yield
+
+
+# ------------------------------------------------------------------------------------------------------ what came of it
+
+
+def _write(found: Comparison, step: Any, cells: Cells, options: argparse.Namespace, console: Console) -> int:
+    """Write what was asked for; 1 where the recommended model is none that a file can hold."""
+    if options.table is not None:
+        write_table(options.table, _columns(found))
+        console.say(f"\nTable written to {options.table}")
+    if options.figure is not None:
+        _draw(found, options.figure)
+        console.say(f"Figure written to {options.figure}")
+    if options.out is None:
+        return 0
+    from prinfold import save
+    from prinfold.exceptions import NotStorableError
+
+    try:
+        save(with_names(found.recommended.model, step, cells), options.out)
+    except NotStorableError:
+        console.note(f"{found.recommended.name} is none of prinfold's surfaces, so that no model was written")
+        return 1
+    console.say(f"Model written to {options.out}")
+    return 0
+
+
+def _columns(found: Comparison) -> dict[str, Any]:
+    columns: dict[str, Any] = {name: np.asarray(each) for name, each in found.table.items()}
+    columns |= {name: np.asarray(found.table[name], dtype=object) for name in ("method", "settings", "failure")}
+    return columns | {"recommended": np.arange(len(found.contestants)) == found.chosen}
+
+
+def _draw(found: Comparison, path: Path) -> None:
+    from prinfold import plot
+    from prinfold.cli.demo import save_picture
+
+    save_picture(path, lambda ax: plot.comparison_front(found, ax=ax), (7.0, 5.0))
+
+
+def _result(found: Comparison, scaling: str, options: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "command": "compare",
+        "data": options.data,
+        "recommended": found.recommended.name,
+        "reason": found.reason,
+        "criterion": found.criterion,
+        "dimensions": found.n_components,
+        "dimension_suggested": None if found.dimension is None else str(found.dimension),
+        "noise": found.sigma,
+        "scaling": scaling,
+        "model": options.out,
+        "table": {name: np.asarray(each).tolist() for name, each in found.table.items()},
+    }
+
+
+def _next_step(found: Comparison, scaling: str, options: argparse.Namespace) -> str:
+    """How to have the recommended model: the same fit, as one would type it."""
+    from prinfold.estimators.base import PrincipalManifold
+
+    one = found.contestants[found.chosen]
+    if options.out is not None or not isinstance(one.model, PrincipalManifold):
+        return ""
+    settings = {name: value for name, value in changed_settings(one.model).items() if name != "n_components"}
+    words = ["fit", str(options.data), "--method", one.method.lower(), "--dimensions", str(found.n_components)]
+    words += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    words += [f"--{scaling}"]
+    for option in ("columns", "drop"):
+        words += [word for each in getattr(options, option) or [] for word in (f"--{option}", each)]
+    words += [] if options.label is None else ["--label", options.label]
+    return f"\nTry next\n  {as_called()} {shlex.join(words)}"
+
+
+COMPARE = Command(
+    "compare methods on rows held out, and recommend one",
+    _arguments,
+    _compare,
+    """\
+  prinfold compare data.csv --label species
+  prinfold compare data.csv --methods gtm,pps,pca --dimensions 2 --jobs 2 --out best.prinfold
+  prinfold compare data.csv --table comparison.csv --figure front.png""",
+)

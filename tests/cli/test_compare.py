@@ -1,0 +1,94 @@
+"""``prinfold compare``: the table, the recommendation, and the model that comes of it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+import prinfold
+from prinfold.cli.compare import _methods
+from prinfold.cli.tables import read_table
+from tests.cli.conftest import Said, csv_text, numbers
+
+Call = Callable[..., Said]
+FEW = ("--dimensions", "1", "--folds", "2", "--seed", "3")
+
+
+@pytest.fixture
+def curve(folder: Path) -> Path:
+    (folder / "data.csv").write_text(csv_text(numbers(40) * [1.0, 100.0, 1.0]))
+    return folder / "data.csv"
+
+
+def test_methods_are_compared_and_the_best_is_kept(curve: Path, call: Call) -> None:
+    words = ["--methods", "pca,KMM", "--out", "best.prinfold", "--table", "t.csv", "--figure", "front.png"]
+    found = call("compare", "data.csv", *words, *FEW, "--json").json
+    X = np.stack(list(read_table(curve).columns.values()), axis=1)
+    Y = (X - X.mean(axis=0)) / X.std(axis=0)
+    expected = prinfold.compare(Y, ["PCA", "KMM"], n_components=1, folds=2, random_state=3)
+    assert found["scaling"] == "standardise"
+    assert found["recommended"] == expected.recommended.name == "KMM"
+    assert found["table"]["method"] == expected.table["method"]
+    np.testing.assert_allclose(found["table"]["error"], expected.table["error"], rtol=1e-6)
+    written = read_table(Path("t.csv")).columns
+    np.testing.assert_allclose(written["error"], expected.table["error"], rtol=1e-6)
+    assert list(written["recommended"]) == ["False", "True"]
+    assert plt.imread("front.png").std() > 0.01
+    best = prinfold.load("best.prinfold")
+    assert [type(step).__name__ for _, step in best.steps] == ["StandardScaler", "KMM"]
+    assert list(best.feature_names_in_) == ["a", "b", "c"]
+    assert call("transform", "best.prinfold", "data.csv", "-q").code == 0
+
+
+def test_what_to_try_next_is_the_recommended_model(curve: Path, call: Call) -> None:
+    said = call("compare", "data.csv", "--methods", "gtm", "--columns", "a,c", *FEW)
+    assert "is recommended" in said.out
+    (line,) = [line for line in said.out.partition("Try next")[2].splitlines() if "prinfold" in line]
+    words = shlex.split(line)
+    assert call(*words[words.index("prinfold") + 1 :], "-q").code == 0
+    (recommended,) = [line for line in said.out.splitlines() if "recommended: " in line]
+    model = prinfold.load("data.prinfold")
+    assert model.n_components == 1
+    assert list(model.feature_names_in_) == ["a", "c"]
+    for name, value in model.get_params().items():
+        if f"{name}=" in recommended:
+            assert f"{name}={value}" in recommended
+
+
+def test_a_plane_is_no_model_file(curve: Path, call: Call) -> None:
+    said = call("compare", "data.csv", "--methods", "pca", "--out", "best.prinfold", *FEW)
+    assert said.code == 1
+    assert "note: PCA is none of prinfold's surfaces, so that no model was written" in said.out
+    assert not Path("best.prinfold").exists()
+
+
+def test_names_are_written_as_one_likes() -> None:
+    assert _methods(["gtm", "KernelPCA", "ridge", "isomap"]) == ["GTM", "KernelPCA", "DensityRidge", "Isomap"]
+    assert _methods([]) == "all"
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (["--methods", "magic"], "methods names 'magic', which there is not"),
+        (["--criterion", "luck"], "criterion must be one of"),
+        (["--out", "data.csv", "--force"], "is what is read"),
+        (["--table", "t.xyz"], "cannot tell how to write t.xyz"),
+        (["--figure", "no/f.png"], "there is no folder no to write f.png in"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(words: list[str], match: str, curve: Path, call: Call) -> None:
+    assert match in call("compare", "data.csv", "--quiet", *words, *FEW).complaint
+
+
+def test_gaps_have_to_be_dropped(curve: Path, call: Call) -> None:
+    curve.write_text(curve.read_text() + "1,,2\n")
+    said = call("compare", "data.csv", "--methods", "pca", *FEW)
+    assert "1 row of data.csv has missing cells" in said.complaint
+    assert said.complaint.endswith("column 'b', and a comparison needs every cell; use --missing drop")
+    assert call("compare", "data.csv", "--methods", "pca", "--missing", "drop", *FEW, "--json").json["rows"] == 40
