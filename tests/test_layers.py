@@ -33,7 +33,7 @@ LAYERS = {
             ("plot",),
             ("explorer",),
             ("notebook",),
-            ("reporting",),
+            ("reporting", "anndata"),
             ("cli",),
             ("__main__",),
         )

@@ -55,10 +55,10 @@ _PUBLIC = {
     "save": "files",
     "select_kmm": "estimators.kmm",
 }
-_MODULES = ("datasets", "exceptions", "latent", "metrics", "plot")
+_MODULES = ("anndata", "datasets", "exceptions", "latent", "metrics", "plot")
 
 if TYPE_CHECKING:
-    from prinfold import datasets, exceptions, latent, metrics, plot
+    from prinfold import anndata, datasets, exceptions, latent, metrics, plot
     from prinfold.algorithms.adaptive_density import AdaptiveDensity
     from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
     from prinfold.algorithms.densities import Density, Derivatives, KernelDensity
@@ -129,6 +129,7 @@ __all__ = [
     "SurfaceMonitor",
     "VaryingNoise",
     "__version__",
+    "anndata",
     "choose",
     "cite",
     "compare",

@@ -10,13 +10,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from prinfold.explorer.packing import asset, packed
+from prinfold.explorer.notebooks import widget
+from prinfold.explorer.packing import asset, packed, script
 from prinfold.explorer.payload import payload_of
 
-__all__ = ["Page", "explore"]
-
-_SCRIPTS = ("decode.js", "chart.js", "paint.js", "profile.js", "build.js", "explorer.js")
-"""Parts of the script, in the order in which they are joined to one module."""
+__all__ = ["Page", "explore", "script", "widget"]
 
 _FRAME_HEIGHT = 760
 
@@ -107,8 +105,3 @@ def _render(payload: dict[str, Any]) -> str:
         "data": data,
     }
     return asset("page.html").format(**parts)
-
-
-def script() -> str:
-    """The module that makes a page of its data: ``mount(element, data)``."""
-    return "\n".join(asset(name) for name in _SCRIPTS)

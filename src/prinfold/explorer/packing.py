@@ -10,10 +10,18 @@ import numpy as np
 
 _TYPES = {"float64": "f8", "float32": "f4", "int32": "i4", "int16": "i2", "uint8": "u1"}
 
+_SCRIPTS = ("decode.js", "chart.js", "paint.js", "profile.js", "build.js", "explorer.js")
+"""Parts of the script, in the order in which they are joined to one module."""
+
 
 def asset(name: str) -> str:
     """The text of a part of the page."""
     return files("prinfold.explorer").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def script() -> str:
+    """The module that makes a page of its data: ``mount(element, data)``."""
+    return "\n".join(asset(name) for name in _SCRIPTS)
 
 
 def packed(tree: Any) -> Any:

@@ -32,7 +32,8 @@ function csvOf(page, rows) {
   return [head, ...lines].map((line) => line.map(csvField).join(",")).join("\r\n") + "\r\n";
 }
 
-function mount(root, packed) {
+// `told` hears of the rows that are selected, whenever they are.
+function mount(root, packed, told = () => {}) {
   const page = unpack(packed);
   const decode = makeDecoder(page);
   const inDomain = makeDomain(page.latent, page.decoder);
@@ -181,7 +182,9 @@ function mount(root, packed) {
     dom.count.textContent = state.selected.size ? `${state.selected.size} of ${page.n} rows selected` : "";
     dom.export.disabled = state.selected.size === 0;
     repaint("base");
-    return [...state.selected].sort((a, b) => a - b);
+    const found = [...state.selected].sort((a, b) => a - b);
+    told(found);
+    return found;
   }
   function lasso(line) {
     const found = [];

@@ -1,0 +1,182 @@
+"""Maps of single cells: models fitted to an ``AnnData`` object, with the results where scanpy looks for them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.estimators.base import PrincipalManifold
+from prinfold.estimators.gtm import GTM
+from prinfold.exceptions import InvalidParameterError, MissingExtraError, PrinfoldError, UnsupportedInputError
+from prinfold.notebook.settings import worded
+from prinfold.plot.data import log_factor
+from prinfold.plot.subject import Fitted
+
+__all__ = ["fit", "transform"]
+
+_NUMBERS = 2**24
+"""Numbers of the table that are held at once, besides the table itself."""
+
+
+def fit(
+    adata: Any,
+    model: Any = None,
+    *,
+    use_rep: str = "X_pca",
+    key_added: str | None = None,
+    measures: bool = True,
+    copy: bool = False,
+) -> Any:
+    """Fit a model to the cells of an ``AnnData`` object, and keep the map in it.
+
+    Parameters
+    ----------
+    adata : anndata.AnnData
+        Cells.
+    model : estimator or pipeline, default=None
+        What to fit, which is fitted itself, so that it can be asked, plotted and saved afterwards; None is
+        ``GTM(random_state=0)``.
+    use_rep : str, default="X_pca"
+        The columns to fit to: a key of ``adata.obsm``, or ``"X"``.
+    key_added : str, default=None
+        Name under which results are kept; None is the name of the model in small letters, such as ``"gtm"``.
+    measures : bool, default=True
+        Whether numbers about each cell are kept in ``adata.obs``; the distance from the surface takes longest.
+    copy : bool, default=False
+        Whether a copy is changed and returned, rather than ``adata`` itself.
+
+    Returns
+    -------
+    anndata.AnnData or None
+        The copy, if one was asked for. ``obsm["X_<key>"]`` holds the coordinates; ``obs["<key>_distance"]`` the
+        distance from the surface, ``obs["<key>_log_likelihood"]`` and ``obs["<key>_log_magnification"]``, as far as
+        the model has them; ``uns["<key>"]`` the settings and how training went.
+    """
+    rows = _rows(adata, use_rep)
+    model = GTM(random_state=0) if model is None else model
+    _check(model)
+    model.fit(rows)
+    return _keep(adata, model, rows, use_rep, key_added, measures, copy)
+
+
+def transform(
+    adata: Any,
+    model: Any,
+    *,
+    use_rep: str = "X_pca",
+    key_added: str | None = None,
+    measures: bool = True,
+    copy: bool = False,
+) -> Any:
+    """Place the cells of an ``AnnData`` object on the map of a model that was fitted to others.
+
+    Parameters
+    ----------
+    adata : anndata.AnnData
+        Cells, in the same columns as those that the model was fitted to.
+    model : fitted estimator or pipeline
+        The map.
+    use_rep : str, default="X_pca"
+        The columns: a key of ``adata.obsm``, or ``"X"``.
+    key_added : str, default=None
+        Name under which results are kept; None is the name of the model in small letters.
+    measures : bool, default=True
+        Whether numbers about each cell are kept in ``adata.obs``.
+    copy : bool, default=False
+        Whether a copy is changed and returned, rather than ``adata`` itself.
+
+    Returns
+    -------
+    anndata.AnnData or None
+        The copy, if one was asked for; results are kept as :func:`fit` keeps them.
+    """
+    _check(model)
+    return _keep(adata, model, _rows(adata, use_rep), use_rep, key_added, measures, copy)
+
+
+def _rows(adata: Any, use_rep: str) -> Any:
+    """The columns to go by."""
+    try:
+        import anndata
+    except ImportError as error:
+        raise MissingExtraError(
+            'AnnData objects need anndata, which is not installed; get it with: pip install "prinfold[data]"'
+        ) from error
+    if not isinstance(adata, anndata.AnnData):
+        raise UnsupportedInputError(
+            f"adata must be an AnnData object, got {type(adata).__name__}; for tables use model.fit"
+        )
+    if use_rep == "X":
+        return adata.X
+    if use_rep not in adata.obsm:
+        known = ", ".join(map(repr, adata.obsm)) or "none yet"
+        hint = "; run scanpy.pp.pca first" if use_rep == "X_pca" else ""
+        raise InvalidParameterError(f"use_rep={use_rep!r} is not in adata.obsm ({known}){hint}, or pass use_rep='X'")
+    return adata.obsm[use_rep]
+
+
+def _check(model: Any) -> None:
+    last = model[-1] if hasattr(model, "steps") else model
+    if not isinstance(last, PrincipalManifold):
+        raise UnsupportedInputError(
+            "model must be an estimator with a map, such as GTM, or a pipeline that ends in one; got "
+            f"{type(last).__name__}"
+        )
+
+
+def _keep(adata: Any, model: Any, rows: Any, use_rep: str, key: str | None, measures: bool, copy: bool) -> Any:
+    """Write coordinates, measures and settings, all of which are computed before anything is changed."""
+    fitted = Fitted.of(model)
+    key = type(fitted.model).__name__.lower() if key is None else key
+    Z = fitted.coordinates(rows)
+    scalars = _scalars(fitted, rows, Z) if measures else {}
+    about = _about(fitted, use_rep, scalars)
+    target = adata.copy() if copy else adata
+    target.obsm[f"X_{key}"] = Z
+    for name, values in scalars.items():
+        target.obs[f"{key}_{name}"] = values
+    target.uns[key] = about
+    return target if copy else None
+
+
+def _scalars(fitted: Fitted, rows: Any, Z: Any) -> dict[str, Any]:
+    """Numbers about each cell, as far as the model has them."""
+    seen, found = fitted.rows(rows), {}
+    with suppress(PrinfoldError):  # a surface that has no points among the cells, such as in a feature space
+        found["distance"] = _distances(fitted.model, seen)
+    if hasattr(fitted.model, "score_samples"):
+        found["log_likelihood"] = np.asarray(fitted.model.score_samples(seen), dtype=float)
+    with suppress(PrinfoldError):
+        found["log_magnification"] = log_factor(fitted.model, fitted.latent.domain.retract(Z))
+    return found
+
+
+def _distances(model: Any, rows: Any) -> FloatArray:
+    """(n,) distance of each cell from the surface; a sparse table is made dense a part at a time."""
+    n, step = rows.shape[0], max(_NUMBERS // rows.shape[1], 1)
+    found = np.empty(n)
+    for i in range(0, n, step):
+        part = rows.iloc[i : i + step] if hasattr(rows, "iloc") else rows[i : i + step]
+        numbers = np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=float)
+        found[i : i + step] = np.linalg.norm(numbers - np.asarray(model.project(part), dtype=float), axis=1)
+    return found
+
+
+def _about(fitted: Fitted, use_rep: str, scalars: dict[str, Any]) -> dict[str, Any]:
+    """Settings and how training went, in words and numbers that files of cells can hold."""
+    model = fitted.model
+    about = {
+        "model": type(model).__name__,
+        "params": {name: worded(value) for name, value in model.get_params(deep=False).items()} | {"use_rep": use_rep},
+        "n_iter": int(model.n_iter_),
+        "converged": bool(model.converged_),
+        "stop_reason": str(model.stop_reason_),
+        "version": version("prinfold"),
+    }
+    if "distance" in scalars:
+        about["projection_error"] = float(np.mean(scalars["distance"] ** 2))
+    return about

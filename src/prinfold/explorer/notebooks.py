@@ -1,0 +1,79 @@
+"""The explorer as a widget of a notebook: the same page, and the rows that are selected on it come back to Python."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from prinfold.exceptions import MissingExtraError
+from prinfold.explorer.packing import asset, packed, script
+from prinfold.explorer.payload import payload_of
+
+__all__ = ["widget"]
+
+
+def widget(
+    model: Any,
+    X: Any = None,
+    *,
+    labels: Any = None,
+    values: Any = None,
+    names: Any = None,
+    image_shape: tuple[int, ...] | None = None,
+    series: Any = None,
+    title: str | None = None,
+) -> Any:
+    """The explorer as a widget, for notebooks with anywidget (``pip install "prinfold[jupyter]"``).
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline
+        The model.
+    X : array-like of shape (n, D), default=None
+        Rows to show; None shows the surface alone.
+    labels : array-like of shape (n,), default=None
+        Class of each row.
+    values : mapping, frame or array-like of shape (n,), default=None
+        More numbers to colour rows by.
+    names : sequence of length n, default=None
+        Names of the rows.
+    image_shape : tuple of int, default=None
+        Rows and columns, where the columns of X are the pixels of an image.
+    series : bool or array-like of shape (D,), default=None
+        Whether the columns of X are a curve, or at which positions.
+    title : str, default=None
+        Heading.
+
+    Returns
+    -------
+    anywidget.AnyWidget
+        Its ``selected`` is the list of rows that are selected, both ways: those lassoed on the page, or set in Python.
+    """
+    made = _widget_class()
+    found = payload_of(
+        model, X, labels=labels, values=values, names=names, image_shape=image_shape, series=series, title=title
+    )
+    return made(data=packed(found))
+
+
+@cache
+def _widget_class() -> Any:
+    """Made when it is first wanted, because its parent is optional."""
+    try:
+        import anywidget
+        import traitlets
+    except ImportError as error:
+        raise MissingExtraError(
+            'the widget needs anywidget, which is not installed; get it with: pip install "prinfold[jupyter]", or use '
+            "explore, which needs nothing"
+        ) from error
+
+    class Explorer(anywidget.AnyWidget):
+        """A map to move over."""
+
+        _esm = f"{script()}\n{asset('widget.js')}"
+        _css = asset("style.css")
+        data = traitlets.Dict().tag(sync=True)
+        selected = traitlets.List(traitlets.Int()).tag(sync=True)
+
+    return Explorer
