@@ -211,6 +211,12 @@ def test_columns_by_name_pattern_range_and_number(patterns: list[str], names: li
     assert find_columns(WIDE, patterns, "--columns") == names
 
 
+def test_a_name_with_a_comma_is_a_name() -> None:
+    table = made(**{"a, b": [1.0, 2.0], "a": [1.0, 2.0], "b": [1.0, 2.0]})
+    assert find_columns(table, ["a, b"], "--columns") == ["a, b"]
+    assert find_columns(table, ["b,a"], "--columns") == ["b", "a"]
+
+
 @pytest.mark.parametrize(
     ("pattern", "match"),
     [

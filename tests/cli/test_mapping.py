@@ -271,6 +271,13 @@ def test_a_page_of_the_rows(model: Path, call: Call) -> None:
     assert page["rowNames"] == [str(i) for i in range(1, 41)]
 
 
+def test_a_label_of_many_numbers_is_a_colour(model: Path, call: Call) -> None:
+    assert call("explore", "data.prinfold", "data.csv", "--label", "id", "-q").code == 0
+    page = page_data("data-map.html")
+    assert page["classes"] is None
+    assert page["values"][0]["name"] == "id"
+
+
 def test_rows_that_were_left_out_keep_the_numbers_of_the_others(model: Path, call: Call) -> None:
     lines = Path("data.csv").read_text().splitlines()
     lines[3] = "3,left,,,"
@@ -375,6 +382,14 @@ def test_what_is_in_a_model(model: Path, call: Call) -> None:
     assert (found["columns"], found["iterations"], found["takes_gaps"]) == (["a", "b", "c"], 8, True)
     assert found["noise"] == pytest.approx(prinfold.load(model).noise_variance_ ** 0.5)
     assert found["settings"] == {"nodes": "6", "max_iter": "8", "tol": "0"}
+
+
+def test_what_is_in_a_model_that_is_no_surface(folder: Path, call: Call) -> None:
+    X = np.arange(20.0).reshape(10, 2)
+    prinfold.save(prinfold.KernelDensityClassifier(bandwidth=2.0).fit(X, np.arange(10) % 2), "classes.prinfold")
+    found = call("info", "classes.prinfold", "--json").json
+    assert (found["method"], found["settings"]) == ("KernelDensityClassifier", {"bandwidth": "2.0"})
+    assert "KernelDensityClassifier, for use from Python" in call("info", "classes.prinfold").out
 
 
 def test_what_is_installed(call: Call) -> None:

@@ -74,7 +74,9 @@ def test_control_c_ends_at_once(table: Path) -> None:
     process = subprocess.Popen(
         command, cwd=table.parent, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    time.sleep(4)  # however far it is by then
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith(b"Fitting")
+    time.sleep(1)  # however far it is by then
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130

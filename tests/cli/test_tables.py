@@ -45,6 +45,7 @@ TEXTS = {
     "a comma behind each row": csv_text(X).replace("\n", ",\n").encode(),
     "no line end at the end": csv_text(X).rstrip().encode(),
     "comments": b"# measured in May\n# by hand\n" + csv_text(X).encode(),
+    "a hint for spreadsheets": b"sep=;\r\n" + csv_text(X, "a;b;c", ";").encode(),
     "names in a comment": csv_text(X, "# a b c", " ").encode(),
 }
 

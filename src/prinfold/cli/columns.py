@@ -71,11 +71,20 @@ def choose_columns(
 
 
 def find_columns(table: Table, patterns: Sequence[str], option: str) -> list[str]:
-    """Columns by name, by pattern (gene_*), by range (first:last) or by number from 1 on, in the order asked for."""
+    """Columns by name, by pattern (gene_*), by range (first:last) or by number from 1 on, in the order asked for.
+
+    A word may be a list of those with commas, unless a column is called so as a whole.
+    """
     found: dict[str, None] = {}
-    for pattern in patterns:
-        found |= dict.fromkeys(_matches(table, pattern, option))
+    for words in patterns:
+        for pattern in [words] if words in table.columns else comma_separated(words):
+            found |= dict.fromkeys(_matches(table, pattern, option))
     return list(found)
+
+
+def comma_separated(words: str) -> list[str]:
+    """The parts of a list with commas."""
+    return [word.strip() for word in words.split(",") if word.strip()]
 
 
 def one_column(table: Table, name: str, option: str) -> str:

@@ -159,15 +159,6 @@ def table_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def list_of(words: list[str] | None) -> list[str]:
-    """Words of an option that may be given several times, each a list with commas."""
-    return [word for each in words or [] for word in _split(each)]
-
-
-def _split(words: str) -> list[str]:
-    return [word.strip() for word in words.split(",") if word.strip()]
-
-
 def whole_number(least: int) -> Callable[[str], int]:
     """A type of argument: whole numbers from ``least`` on."""
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prinfold.cli.command import Command, list_of, table_arguments, talk_arguments, whole_number
+from prinfold.cli.columns import comma_separated
+from prinfold.cli.command import Command, table_arguments, talk_arguments, whole_number
 from prinfold.cli.console import Console, as_called, counted
 from prinfold.cli.methods import changed_settings, choose_scaling, scaling_step
 from prinfold.cli.planning import choice_arguments, chosen_columns, read, scaling_arguments, with_names
@@ -83,7 +84,7 @@ def _compared(X: Any, options: argparse.Namespace) -> Comparison:
 
     return compare(
         X,
-        _methods(list_of(options.methods)),
+        _methods([word for words in options.methods or [] for word in comma_separated(words)]),
         n_components=options.dimensions,
         folds=options.folds,
         criterion=options.criterion,

@@ -127,7 +127,12 @@ _prinfold() {{
 {cases}
     esac
 }}
-compdef _prinfold prinfold"""
+# The first call of an autoloaded file is the completion itself.
+if [ "$funcstack[1]" = "_prinfold" ]; then
+    _prinfold "$@"
+else
+    compdef _prinfold prinfold
+fi"""
 
 
 def _zsh_case(command: Word) -> str:

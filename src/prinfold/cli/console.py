@@ -42,7 +42,7 @@ class Console:
     def say(self, words: str = "") -> None:
         """A line for people."""
         if self.talks:
-            print(words, file=sys.stderr if self.to_errors else sys.stdout)
+            print(words, file=sys.stderr if self.to_errors else sys.stdout, flush=True)
 
     def note(self, *words: str) -> None:
         """Something to know, once."""

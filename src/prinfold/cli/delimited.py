@@ -171,7 +171,7 @@ def _without_comments(text: str) -> tuple[int, list[str], str | None]:
     lines = list(io.StringIO(text, newline=""))
     skip, comment = 0, None
     for line in lines:
-        if line.strip() and not line.startswith("#"):
+        if line.strip() and not line.startswith(("#", "sep=")):  # the latter is a hint for spreadsheets
             break
         comment = line.lstrip("#").strip() or comment
         skip += 1

@@ -21,11 +21,16 @@ from prinfold.cli.tables import Table
 from prinfold.cli.writing import check_target, named_after, write_text
 from prinfold.exceptions import InvalidDataError
 
+_MOST_CLASSES = 30
+"""Different numbers in a column up to which they are classes; more of them are something to colour by."""
+
 
 def page_arguments(parser: argparse.ArgumentParser) -> None:
     """What rows are called and how they look."""
     group = parser.add_argument_group("page")
-    group.add_argument("--label", "-l", metavar="COLUMN", help="column with the class of each row")
+    group.add_argument(
+        "--label", "-l", metavar="COLUMN", help="column with the class of each row, or a number to colour by"
+    )
     group.add_argument("--names", metavar="COLUMN", help="column with the name of each row")
     group.add_argument("--title", help="heading of the page")
 
@@ -92,7 +97,9 @@ def given_rows(surface: Surface, options: argparse.Namespace, console: Console) 
     index = shown_rows(surface, cells, options.missing, console)
     about: dict[str, Any] = {}
     if options.label is not None:
-        about["labels"] = Labels.of(table, one_column(table, options.label, "--label"), index)
+        label = one_column(table, options.label, "--label")
+        is_class = not table.is_number(label) or len(np.unique(table.columns[label][index])) <= _MOST_CLASSES
+        about["labels" if is_class else "values"] = Labels.of(table, label, index)
     about["names"] = _names(table, options.names, index, len(cells.missing))
     rows = cells.rows(index)
     return np.asarray(rows) if cells.matrix is not None else rows, about

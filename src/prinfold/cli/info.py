@@ -13,7 +13,7 @@ from prinfold.cli.columns import choose_columns
 from prinfold.cli.command import Command, table_arguments, talk_arguments
 from prinfold.cli.console import Console, aligned, counted, listed
 from prinfold.cli.methods import ALIASES, changed_settings, choose_scaling, methods
-from prinfold.cli.models import Surface, load_surface
+from prinfold.cli.models import Surface, is_surface, load_model
 from prinfold.cli.planning import read
 from prinfold.cli.rows import Cells
 from prinfold.cli.tables import Table
@@ -40,7 +40,7 @@ def _info(options: argparse.Namespace) -> int:
     if options.data is None:
         _installation(console)
     elif options.data.suffix == ".prinfold":
-        _model(options.data, load_surface(options.data), console)
+        _stored(options.data, console)
     else:
         _table(read(options, console), console)
     console.close()
@@ -62,6 +62,21 @@ def _installation(console: Console) -> None:
         aligned([(name, f"{'there' if extras[name] else 'not installed'}: {words}") for name, words in _EXTRAS.items()])
     )
     console.result |= {"command": "info", "version": __version__, "methods": known, "installed": extras}
+
+
+def _stored(path: Path, console: Console) -> None:
+    """What a model file holds, be it one surface or something else."""
+    thing = load_model(path)
+    last = thing.steps[-1][1] if hasattr(thing, "steps") else thing
+    if is_surface(thing):
+        _model(path, Surface.of(thing), console)
+        return
+    changed = changed_settings(last)
+    words = ", ".join(f"{name}={value}" for name, value in changed.items()) or "the usual ones"
+    lines = [("model", f"{type(last).__name__}, for use from Python"), ("settings", words)]
+    console.say(f"{path}\n{aligned(lines)}")
+    settings = {name: str(value) for name, value in changed.items()}
+    console.result |= {"command": "info", "file": path, "method": type(last).__name__, "settings": settings}
 
 
 def _model(path: Path, surface: Surface, console: Console) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import BoolArray, IntArray
-from prinfold.cli.command import Command, WrongCallError, list_of, out_arguments, table_arguments, talk_arguments
+from prinfold.cli.command import Command, WrongCallError, out_arguments, table_arguments, talk_arguments
 from prinfold.cli.console import Console, counted
 from prinfold.cli.models import Surface, by_blocks, columns_to_keep, load_surface
 from prinfold.cli.planning import read
@@ -65,7 +65,7 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
         placed, written = _rows(surface, cells, options.missing, console, every_cell=name == "project")
         with console.listening():
             found = _by_row(surface, cells, placed, results)
-        columns = _assembled(table, cells, found, placed, written, list_of(options.keep))
+        columns = _assembled(table, cells, found, placed, written, options.keep or [])
         write_table(out, columns)
         console.note(*table.notes)
         console.say(f"{counted(len(written), 'row')} → {out}: {', '.join(columns)}" if out != STANDARD else "")

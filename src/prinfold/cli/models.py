@@ -105,8 +105,23 @@ class Surface:
 
 def load_surface(path: Path) -> Surface:
     """Read a model file; what it holds must be one surface."""
-    from prinfold import load
+    thing = load_model(path)
+    if not is_surface(thing):
+        kind = type(thing.steps[-1][1] if hasattr(thing, "steps") else thing).__name__
+        raise UnsupportedInputError(f"{path} holds a {kind}, which is no single surface; use it from Python")
+    return Surface.of(thing)
+
+
+def is_surface(thing: Any) -> bool:
+    """Whether a model, or the last step of a pipeline, is one surface."""
     from prinfold.estimators.base import PrincipalManifold
+
+    return isinstance(thing.steps[-1][1] if hasattr(thing, "steps") else thing, PrincipalManifold)
+
+
+def load_model(path: Path) -> Any:
+    """Read a model file."""
+    from prinfold import load
 
     if not path.exists():
         raise DataNotFoundError(f"there is no model file {path}; `prinfold fit DATA` makes one")
@@ -116,15 +131,9 @@ def load_surface(path: Path) -> Surface:
             "`prinfold fit`"
         )
     try:
-        thing = load(path)
+        return load(path)
     except PermissionError as error:
         raise InvalidDataError(f"cannot read {path}: {error.strerror}; you lack the right to read it") from error
-    last = thing.steps[-1][1] if hasattr(thing, "steps") else thing
-    if not isinstance(last, PrincipalManifold):
-        raise UnsupportedInputError(
-            f"{path} holds a {type(last).__name__}, which is no single surface; use it from Python"
-        )
-    return Surface.of(thing)
 
 
 def _looks_like_model(path: Path) -> bool:

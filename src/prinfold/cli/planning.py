@@ -10,7 +10,6 @@ import numpy as np
 
 from prinfold._typing import IntArray
 from prinfold.cli.columns import Chosen, choose_columns, one_column
-from prinfold.cli.command import list_of
 from prinfold.cli.console import Console, counted
 from prinfold.cli.methods import choose_scaling, make_model, scaling_step
 from prinfold.cli.rows import Cells, select_rows
@@ -92,7 +91,7 @@ def read(options: argparse.Namespace, console: Console) -> Table:
 def chosen_columns(table: Table, options: argparse.Namespace, *, text: bool = False) -> Chosen:
     """The columns that the options name."""
     aside = [] if options.label is None else [one_column(table, options.label, "--label")]
-    return choose_columns(table, list_of(options.columns), list_of(options.drop), aside, text=text)
+    return choose_columns(table, options.columns or [], options.drop or [], aside, text=text)
 
 
 def make_plan(table: Table, chosen: Chosen, cls: Any, options: argparse.Namespace, *, verbose: bool) -> Plan:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from prinfold.cli.command import Command, list_of, out_arguments, table_arguments, talk_arguments, whole_number
+from prinfold.cli.columns import comma_separated
+from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
 from prinfold.cli.console import Console, counted
 from prinfold.cli.explore import given_rows, page_arguments
 from prinfold.cli.mapping import in_order, pair_arguments
@@ -38,7 +39,8 @@ def _report(options: argparse.Namespace) -> int:
     check_target(out, [options.model, options.data], force=options.force, writers=(".html", ".htm"))
     surface = load_surface(options.model)
     rows, about = given_rows(surface, options, console)
-    shown = {"columns": list_of(options.axes) or None, "worst": options.worst, "title": options.title}
+    axes = [word for words in options.axes or [] for word in comma_separated(words)]
+    shown = {"columns": axes or None, "worst": options.worst, "title": options.title}
     with console.listening():
         page = report(surface.thing, rows, None, **about, **shown, figures=options.figures)
     write_text(out, page.html)
