@@ -103,7 +103,8 @@ axes[0].set_ylabel("latent angle")
 #
 # Posterior means given the whole sequence, and the likeliest path through the nodes. For thirty frames nothing was
 # recorded; the walk is carried across by the frames on both sides, and the angles come back with a band of two standard
-# deviations.
+# deviations. Over so long a gap one path is a poor summary: the likeliest of all goes half round where the figure went
+# round once and a half, while the means and the spread about them add up all paths.
 
 gappy = X.copy()
 missing = slice(40, 70)

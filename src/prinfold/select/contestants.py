@@ -45,8 +45,8 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
 }
 """Settings that a method is tried with; a method that is not here is tried as it is."""
 
-_BY_NAME_ONLY = {"MixedGTM"}
-"""Manifolds for other tables than numbers: they take part where they are named."""
+_BY_NAME_ONLY = {"GTMSequence", "MixedGTM"}
+"""Manifolds for other tables than numbers, or for sequences: they take part where they are named."""
 
 _MOST_ROWS = 500
 """Rows whose distances decide how wide the kernel of KernelPCA is."""
