@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from prinfold import GTM, KMM, PPS, UKR, GTMClassifier, MixedGTM, datasets, report
+from prinfold import GTM, KMM, PPS, UKR, DensityRidge, GTMClassifier, MixedGTM, datasets, report
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
 from prinfold.notebook.settings import settings_of
 from prinfold.reporting import scene as scenes
@@ -38,6 +38,7 @@ MODELS: dict[str, tuple[Callable[[], Any], Any]] = {
     "space": (lambda: GTM(3, nodes=4, basis=2, **_FEW), _PIPE),
     "UKR": (lambda: UKR(init="pca", **_FEW), datasets.make_swiss_roll(60, rng=0).X),
     "KMM": (lambda: KMM(**_FEW), datasets.make_swiss_roll(60, rng=0).X),
+    "ridge": (lambda: DensityRidge(bandwidth=0.3), datasets.make_half_circle(80, rng=0).X),
     "select": (lambda: PPS(1, nodes=4, basis=2, clamping="select", max_iter=2), datasets.make_half_circle(40, rng=0).X),
     "mixed": (lambda: MixedGTM(nodes=6, basis=3, **_FEW), _MIXED),
     "gaps": (lambda: GTM(nodes=8, basis=4, **_FEW), _GAPS),

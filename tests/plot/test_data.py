@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tests.given import Given
 
-from prinfold import GTM, latent
+from prinfold import GTM, DensityRidge, datasets, latent
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import data, layouts, lines, subject
 
@@ -427,6 +427,16 @@ def test_a_curve_in_pieces_is_as_many_lines() -> None:
     z, factor = data.ladder(model)
     np.testing.assert_array_equal(np.isfinite(factor), model.latent_.domain.contains(z[:, None]))
     assert np.isnan(factor[(z > 10) & (z < 16)]).all()
+
+
+def test_a_ridge_goes_by_its_length_and_is_stretched_nowhere() -> None:
+    pieces = np.concatenate([datasets.make_half_circle(80, rng=0).X, datasets.make_half_circle(80, rng=1).X + 5.0])
+    model = DensityRidge(bandwidth=0.3).fit(pieces)
+    z, factor = data.ladder(model)
+    within = model.latent_.domain.contains(z[:, None])
+    assert 0 < within.sum() < len(z)
+    np.testing.assert_allclose(factor[within], 1.0, atol=0.02)
+    assert np.isnan(factor[~within]).all()
 
 
 def test_scattered_points_have_lines_of_some_kind() -> None:

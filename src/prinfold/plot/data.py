@@ -11,7 +11,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.geometry.folds import Folds, find_folds
 from prinfold.latent import Cloud, LatentSpace, Lattice, Points
-from prinfold.plot.layouts import Cells, Layout, Plane, layout_of, local_frame
+from prinfold.plot.layouts import Cells, Layout, Plane, Strip, layout_of, local_frame
 from prinfold.plot.subject import Fitted
 
 _BLOCK = 2**22
@@ -123,7 +123,7 @@ def round_factors(low: float, high: float) -> FloatArray:
 def ladder(model: Any, resolution: int = 400) -> tuple[FloatArray, FloatArray]:
     """Coordinates (r,) along a curve and the magnification factor there, NaN where the curve has a gap."""
     layout = layout_of(model.latent_)
-    low, high = (-np.pi, np.pi) if model.latent_.domain.periodic[0] else (layout.low, layout.high)  # type: ignore[attr-defined]
+    low, high = (layout.low, layout.high) if isinstance(layout, Strip) else (-np.pi, np.pi)
     z = np.linspace(low, high, resolution)
     return z, np.exp(log_factor(model, model.latent_.domain.beyond(z[:, None])))
 

@@ -6,9 +6,6 @@ from collections.abc import Iterable
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-from matplotlib import pyplot as plt
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -19,6 +16,9 @@ __all__ = ["printed"]
 
 def printed(ax: Axes, formats: Iterable[str] = ("png",)) -> dict[str, bytes]:
     """A drawn figure in each of the formats, the same bytes for the same picture; the figure is closed."""
+    import matplotlib as mpl  # there is one, or nothing would have been drawn
+    from matplotlib import pyplot as plt
+
     found = {}
     figure: Any = ax.figure
     with mpl.rc_context({"svg.hashsalt": "prinfold"}):  # names within an SVG are drawn by lot otherwise

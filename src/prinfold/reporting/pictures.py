@@ -9,6 +9,7 @@ from typing import Any
 
 from prinfold import plot
 from prinfold.exceptions import PrinfoldError
+from prinfold.latent import Branches
 from prinfold.plot.prints import printed
 from prinfold.reporting.study import Study
 
@@ -33,12 +34,17 @@ class Request:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A figure that may be drawn: in which section, what to see in it, whether it is wanted, and how."""
+    """A figure that may be drawn: in which section, what to see in it (for curves too), whether wanted, and how."""
 
     section: str
     caption: str
     wanted: Callable[[Request], bool]
     draw: Callable[[Request], Any]
+    of_curves: str = ""
+
+    def words(self, asked: Request) -> str:
+        """What to see in the figure."""
+        return self.of_curves if self.of_curves and asked.study.fitted.latent.dimension == 1 else self.caption
 
 
 @dataclass(frozen=True)
@@ -58,13 +64,18 @@ RECIPES: dict[str, Recipe] = {
         "that rows on either side of a dark seam are farther apart than they look.",
         lambda asked: True,
         lambda asked: plot.latent_map(asked.model, asked.X, **asked.marks),
+        "Each row at its place along the curve; across it rows only keep apart. The shading is the magnification: dark "
+        "where the curve is stretched.",
     ),
     "magnification": Recipe(
         "map",
         "How the surface is stretched: shading for the area that a unit of the map stands for, ellipses for the "
         "direction.",
-        lambda asked: not hasattr(asked.study.fitted.model, "columns_"),
+        lambda asked: (
+            not (hasattr(asked.study.fitted.model, "columns_") or isinstance(asked.study.fitted.latent, Branches))
+        ),  # which go by their length, and are stretched nowhere
         lambda asked: plot.magnification(asked.model),
+        "How the curve is stretched: the length in data space that a unit of its coordinate stands for.",
     ),
     "errors": Recipe(
         "errors",
@@ -114,5 +125,5 @@ def pictures(asked: Request, folder: Path | None) -> list[Picture]:
             folder.mkdir(parents=True, exist_ok=True)
             for kind, content in drawn.items():
                 (folder / f"{name}.{kind}").write_bytes(content)
-        found.append(Picture(name, recipe.section, recipe.caption, drawn["png"]))
+        found.append(Picture(name, recipe.section, recipe.words(asked), drawn["png"]))
     return found
