@@ -583,3 +583,8 @@ def test_paths_that_lead_nowhere(path: Any, match: str):
     tree = GTMHierarchy(GTMMixture(2, SMALL, random_state=0, max_iter=2)).fit(X)
     with pytest.raises(InvalidParameterError, match=match):
         tree.drill_down(X, path)
+
+
+def test_a_notebook_tells_how_many_maps_there_are():
+    model = GTMMixture(2, SMALL, random_state=0, max_iter=2, n_init=1).fit(two_sheets()[0])
+    assert "2 maps of 2 dimension(s) in 3 columns" in model._repr_html_()

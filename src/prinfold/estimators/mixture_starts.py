@@ -132,9 +132,11 @@ def begin(mixture: Any, recipes: list[GTM], given: Table, rng: np.random.Generat
     if given.memberships is not None:
         return _begun(mixture, recipes, given, whole, rng, free=False)
     found = _distinct_parts(mixture, len(recipes), whole, rng)
-    shares = [np.eye(len(recipes))[:, order][part] for part in found for order in _orders(len(recipes), several)]
+    ways = [(part, order) for part in found for order in _orders(len(recipes), several)]
+    # One after the other: memberships of all at once would be many times as long as the table.
+    shares = (np.eye(len(recipes))[:, order][part] for part, order in ways)
     starts = (_begun(mixture, recipes, given._replace(memberships=each), whole, rng, not several) for each in shares)
-    if len(shares) == 1:
+    if len(ways) == 1:
         return next(starts)
     tried = (_after_a_few_steps(mixture, begun) for begun in starts)
     return max(tried, key=lambda begun: begun.model.measure(begun.state)["objective"])
@@ -185,6 +187,7 @@ def _begun(mixture: Any, recipes: list[GTM], given: Table, whole: Job, rng: np.r
     maps = tuple(recipe._for(rows, job.model) for recipe, job in zip(recipes, jobs, strict=True))
     model = MixtureModel(maps, tuple(job.rows.offset for job in jobs), bool(mixture.shared_noise))
     state = model.begin(rows, MixtureParameters(masses / masses.sum(), tuple(starts)))
+    jobs = [job._replace(rows=model.seen_by(j, rows)) for j, job in enumerate(jobs)]  # copies of parts are done with
     return Begun(recipes, jobs, model, rows, state, free)
 
 
