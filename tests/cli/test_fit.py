@@ -128,6 +128,10 @@ def test_levels_go_into_a_mixed_map(table: Path, call: Call) -> None:
     model = prinfold.load("data.prinfold")
     assert [column.kind for column in model.columns_] == ["bernoulli", "gaussian", "gaussian", "gaussian"]
     assert call("transform", "data.prinfold", "data.csv", "--json").json["placed"] == 40
+    assert (
+        "a nearest point needs columns of numbers, but 'side' is bernoulli"
+        in call("project", "data.prinfold", "data.csv").complaint
+    )
 
 
 def test_one_column_makes_a_line(folder: Path, call: Call) -> None:

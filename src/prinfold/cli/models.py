@@ -93,6 +93,8 @@ class Surface:
 
     def projection(self, cells: Cells, index: IntArray) -> tuple[FloatArray, FloatArray]:
         """(m, D) nearest points of the surface in units of the table, (m,) distances as the model measures them."""
+        if cells.matrix is None:
+            self.model.project(self._rows(cells, index[:1]))  # says why levels have no nearest point
         rows = np.asarray(self.fitted.rows(self._rows(cells, index)), dtype=float)
         near = np.asarray(self.model.project(rows), dtype=float)
         return self.fitted.back(near), np.sqrt(((rows - near) ** 2).sum(axis=1))

@@ -281,8 +281,8 @@ def _extra(name: str, path: Path) -> Any:
     except ImportError as error:
         library = name.partition(".")[0]
         raise MissingExtraError(
-            f"reading {path.name} needs {library}, which is not installed; get it with: pip install {library}, or "
-            "export the table as CSV"
+            f"reading {path.name} needs {library}, which is not installed; get it with: pip install "
+            "'prinfold[data]', or export the table as CSV"
         ) from error
 
 

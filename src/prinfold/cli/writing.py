@@ -106,8 +106,8 @@ def _write_arrow(module: str, function: str) -> Callable[[Path, dict[str, Any]],
             library, arrow = import_module(module), import_module("pyarrow")
         except ImportError as error:
             raise MissingExtraError(
-                f"writing {path.suffix} files needs pyarrow; get it with: pip install pyarrow, or name a .csv file "
-                "with --out"
+                f"writing {path.suffix} files needs pyarrow; get it with: pip install 'prinfold[data]', or name a .csv "
+                "file with --out"
             ) from error
         getattr(library, function)(arrow.table({name: _arrow_cells(each) for name, each in columns.items()}), path)
 
