@@ -40,6 +40,7 @@ def test_no_model_is_the_library_alone() -> None:
 @pytest.mark.parametrize(
     ("model", "extra"),
     [
+        (GTM(latent="circle", init="cycles"), "desilva2011"),
         (GTM(noise="student"), "vellido2006"),
         (GTM(noise=StudentNoise()), "vellido2006"),
         (GTM(prior_precision="evidence"), "mackay1992"),

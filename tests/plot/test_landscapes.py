@@ -112,6 +112,13 @@ def test_a_curve_has_bands_and_gaps(models: Models, rows: Tables) -> None:
     assert_array_equal(one.get_ydata(), classes.lines[1].get_ydata())
 
 
+def test_round_a_circle_the_line_comes_back_to_its_beginning(models: Models, rows: Tables) -> None:
+    (line,) = plot.landscape(models["circle"], rows["circle"], rows["circle"][:, 0]).lines
+    z, height = line.get_data()
+    assert_allclose([z[0], z[-1]], [-np.pi, np.pi])
+    assert height[0] == height[-1]
+
+
 def test_what_is_missing_is_not_known(grid: Any) -> None:
     model, X, y = grid
     labels = pd.Series(np.where(np.arange(len(X)) < 50, y, None))

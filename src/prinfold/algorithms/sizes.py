@@ -50,7 +50,8 @@ def make_latent(latent: Any, nodes: Any, n_components: int, n_rows: float) -> La
     if nodes is None and name == "grid" and n_components > _MOST_GRID_AXES:
         sample = qmc.Sobol(n_components, scramble=False).random_base2(10)
         return Points(2.0 * sample - 1.0)
-    return build(*_per_axis(nodes, n_components, _nodes_per_axis(n_components, n_rows), "nodes"))
+    default = _cylinder_nodes(n_rows) if name == "cylinder" else _nodes_per_axis(n_components, n_rows)
+    return build(*_per_axis(nodes, n_components, default, "nodes"))
 
 
 def make_basis(basis: Any, width: float, penalise_bias: bool, latent: LatentSpace) -> Basis:
@@ -87,6 +88,15 @@ def _total_nodes(n_components: int, n_rows: float) -> int:
 
 def _nodes_per_axis(n_components: int, n_rows: float) -> int:
     return max(2, int(np.rint(np.power(_total_nodes(n_components, n_rows), 1.0 / n_components))))
+
+
+def _cylinder_nodes(n_rows: float) -> tuple[int, int]:
+    """Twice as many nodes round a cylinder as along it: one as high as it is wide is π times as long round as along.
+
+    With as many along as around, rows of a cylinder as high as it is wide lost a quarter of a nat each.
+    """
+    total = _total_nodes(2, n_rows)
+    return int(np.rint(np.sqrt(2.0 * total))), int(np.rint(np.sqrt(0.5 * total)))
 
 
 def _basis_per_axis(latent: LatentSpace) -> tuple[int, ...]:

@@ -172,6 +172,7 @@ SETTINGS: dict[tuple[str, str], tuple[str, ...]] = {
     ("noise", "LowRankNoise"): ("bishop1998developments",),
     ("noise", "aligned"): ("bishop1998developments",),
     ("noise", "AlignedNoise"): ("bishop1998developments",),
+    ("init", "cycles"): ("desilva2011",),
     ("noise", "student"): ("vellido2006",),
     ("noise", "StudentNoise"): ("vellido2006",),
     ("prior_precision", "evidence"): ("mackay1992",),

@@ -20,7 +20,7 @@ from prinfold.plot.landscape_data import (
     landscape_of,
     node_values,
 )
-from prinfold.plot.layouts import Layout, Plane, layout_of
+from prinfold.plot.layouts import Layout, Plane, Ring, layout_of
 from prinfold.plot.maps import _curve_axis, _reach, _size
 from prinfold.plot.subject import Fitted
 
@@ -154,6 +154,8 @@ def _draw_curve(ax: Any, layout: Layout, shown: Shown, show: Any, target: int, n
     _curve_axis(ax, layout)
     order = np.argsort(shown.latent.nodes[:, 0])
     z = shown.latent.nodes[order, 0]
+    if isinstance(layout, Ring):  # round a circle the line comes back to its beginning
+        order, z = np.append(order, order[0]), np.append(z, z[0] + 2.0 * np.pi)
     if shown.names and not (isinstance(show, str) and show == "mass"):
         found: Any = shown.landscape
         for i in range(len(shown.names)) if show is None else [class_index(shown, show)]:
