@@ -109,7 +109,7 @@ def recovery(seeds: int) -> None:
                 data = [make(n, rng=seed, sampling=sampling) for seed in range(seeds)]
                 cells.append(f"{np.mean([error(each, latent, max_iter=300) for each in data]):.1f}°")
             rows.append((f"{name}, {words}", *cells))
-        spaces = [GTM(latent=latent, max_iter=0).fit(make(n, rng=0).X).latent_ for n in sizes]
+        spaces = [GTM(latent=latent, init="pca", max_iter=0, tol=0.0).fit(make(n, rng=0).X).latent_ for n in sizes]
         rows.append(("  nodes apart by", *(f"{np.degrees(space.spacing):.1f}°" for space in spaces)))
     heads = ("shape", *(f"{n} rows" for n in sizes))
     print_table(f"2. Median error of the generating coordinates, mean over {seeds} seeds", heads, rows)

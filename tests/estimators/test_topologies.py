@@ -276,15 +276,16 @@ def test_a_plane_tears_a_sphere() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["circle", "sphere", "torus"])
+@pytest.mark.parametrize("name", ["circle", "cylinder", "sphere", "torus"])
 def test_held_out_rows_choose_the_right_topology(name: str) -> None:
     make = {
         "circle": partial(datasets.make_knot, 400, noise=0.05),
+        "cylinder": partial(datasets.make_cylinder, 500),
         "sphere": partial(datasets.make_sphere, 500, n_features=10),
-        "torus": partial(datasets.make_torus, 700),
+        "torus": partial(datasets.make_torus, 600, kind="flat", radii=(1.0, 1.0)),
     }[name]
     latents = ["line", "circle"] if name == "circle" else ["grid", "cylinder", "torus", "sphere"]
-    found = choose(make(rng=0).X, {"latent": latents}, by="held-out")
+    found = choose(make(rng=0).X, {"latent": latents}, model=GTM(random_state=0), by="held-out", folds=3)
     assert found.settings["latent"] == name
 
 
@@ -298,3 +299,10 @@ def test_few_rows_and_few_nodes() -> None:
     assert np.isfinite(tiny.score(datasets.make_torus(9, rng=1).X))
     least = GTM(latent=Sphere(4), basis=4, random_state=0).fit(datasets.make_sphere(6, rng=0).X)
     assert np.isfinite(least.transform(datasets.make_sphere(6, rng=1).X)).all()
+
+
+def test_a_cylinder_has_twice_as_many_nodes_round_as_along() -> None:
+    settings = {"latent": "cylinder", "max_iter": 0, "tol": 0.0}
+    assert GTM(**settings).fit(datasets.make_cylinder(500, rng=0).X).latent_.shape == (30, 15)
+    given = GTM(nodes=7, **settings).fit(datasets.make_cylinder(100, rng=0).X)
+    assert given.latent_.shape == (7, 7)
