@@ -153,6 +153,45 @@ def test_portions_are_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_array_equal(parts.lines, whole.lines)
 
 
+MORE = {
+    "text": b"id,x\n007,1\n008,2.5\n,NA\n",
+    "missing": b"x;y\nNA;1\n;Nan\n#N/A;2\n",
+    "whole and not": b"n,x\n1,1\n2,2.25\n-3,1e-3\n",
+    "names twice and none": b",x,x\n1,2,3\n4,5,6\n",
+    "no names": b"1,2\n3,4\n",
+    "quotes": b'a,b\n"x, y",1\n"say ""z""",2\n"two\nlines",3\n',
+    "text late": b"x,y\n" + b"1,2\n" * 20_000 + b"oops,3\n",
+    "more cells late": b"x,y\n" + b"1,2\n" * 20_000 + b"1,2,\n",
+    "decimal commas late": b"x;y\n" + b"1;2\n" * 20_000 + b"1,5;2\n",
+    "old letters late": b"x,y\n" + b"u,2\n" * 20_000 + "ö,3\n".encode("latin-1"),
+}
+
+
+@pytest.mark.parametrize("kind", [*TEXTS, *MORE])
+def test_arrow_reads_what_we_read(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it takes a file or leaves it to us, nobody sees the difference, but that lines are not known."""
+    pytest.importorskip("pyarrow.csv")
+    path = tmp_path / "data.csv"
+    path.write_bytes((TEXTS | MORE)[kind])
+    own = read_table(path)
+    monkeypatch.setattr("prinfold.cli.delimited._LARGE", 0)
+    quick = read_table(path)
+    assert (quick.measured, quick.named, quick.notes) == (own.measured, own.named, own.notes)
+    for name in own.columns:
+        assert quick.columns[name].dtype == own.columns[name].dtype
+        np.testing.assert_array_equal(quick.columns[name], own.columns[name])
+
+
+def test_arrow_takes_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow.csv")
+    monkeypatch.setattr("prinfold.cli.delimited._LARGE", 0)
+    for kind in ("plain", "semicolons", "decimal commas", "a mark in front", "comments", "names in quotes"):
+        (tmp_path / "data.csv").write_bytes(TEXTS[kind])
+        assert read_table(tmp_path / "data.csv").lines is None
+    monkeypatch.setitem(sys.modules, "pyarrow.csv", None)
+    assert read_table(tmp_path / "data.csv").lines is not None
+
+
 def test_letters_of_old_spreadsheets(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_bytes("Größe,Ort\n1,Köln\n2,Ulm\n".encode("latin-1"))

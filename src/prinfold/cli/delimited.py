@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.cli.arrow_text import read_by_arrow
 from prinfold.exceptions import InvalidDataError
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "#n/a", "?", "-", "."})
@@ -36,6 +37,9 @@ _MARKS = (
 _SAMPLE = 2**16
 _SAMPLE_LINES = 60
 _PORTION = 20_000
+_LARGE = 2_000_000
+"""Bytes from which on a file is worth reading by Arrow."""
+
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+|\d+)([eE][+-]?\d+)?")
 
 
@@ -83,6 +87,9 @@ def read_delimited(
     """
     words = MISSING | {each.strip().lower() for each in missing}
     layout = _layout(path, _one_character(separator), header, words)
+    quick = _by_arrow(path, layout, words)
+    if quick is not None:
+        return quick
     try:
         return _read(path, layout, words)
     except UnicodeDecodeError:
@@ -218,6 +225,29 @@ def _score(lines: Sequence[str], separator: str, missing: frozenset[str]) -> tup
 # ----------------------------------------------------------------------------------------------------------- reading it
 
 
+def _by_arrow(path: Path, layout: Layout, missing: frozenset[str]) -> Cells | None:
+    """A large plain file by Arrow, where it is installed; which line a row is on is then not known."""
+    if path.suffix == ".gz" or path.stat().st_size < _LARGE or layout.separator == _BLANKS:
+        return None
+    encoding, text = _beginning(path)
+    odd = any("\n" in name or "\r" in name for name in layout.names or ()) or f"{layout.separator} " in text
+    if odd or not encoding.startswith("utf-8"):
+        return None
+    lines = list(io.StringIO(text, newline=""))[layout.skip + layout.header :]
+    rows = [cells for cells in cells_of(lines, layout.separator) if len(cells) == layout.width]
+    numeric = [all(number_of(row[j], missing) is not None for row in rows) for j in range(layout.width)]
+    comma = any("," in row[j] for row in rows for j in range(layout.width) if numeric[j])
+    columns = read_by_arrow(
+        path,
+        separator=layout.separator,
+        skip=layout.skip + layout.header,
+        numeric=numeric,
+        decimal="," if comma else ".",
+        missing=missing,
+    )
+    return None if columns is None or not len(columns[0]) else _told(Cells(_names(layout), columns, None), comma)
+
+
 def _read(path: Path, layout: Layout, missing: frozenset[str]) -> Cells:
     columns, lines, commas = _columns(path, layout, missing, frozenset())
     # A column that turned out to be text after some portions of numbers is read again, as it is written.
@@ -226,12 +256,19 @@ def _read(path: Path, layout: Layout, missing: frozenset[str]) -> Cells:
         columns, lines, commas = _columns(path, layout, missing, mixed)
     if not len(lines):
         raise InvalidDataError(f"{path} has names of columns, but no row below them")
-    names = None if layout.names is None else list(layout.names)
-    found = Cells(names, [np.concatenate(parts) for parts in columns], lines)
-    if names and not names[-1] and _is_void(found.columns[-1]):  # every line ends in a separator
-        names.pop()
+    return _told(Cells(_names(layout), [np.concatenate(parts) for parts in columns], lines), commas)
+
+
+def _names(layout: Layout) -> list[str] | None:
+    return None if layout.names is None else list(layout.names)
+
+
+def _told(found: Cells, commas: bool) -> Cells:
+    """The same, with what is to be said of it."""
+    if found.names and not found.names[-1] and _is_void(found.columns[-1]):  # every line ends in a separator
+        found.names.pop()
         found.columns.pop()
-    if names is None:
+    if found.names is None:
         found.notes.append("the first line holds numbers and was taken as a row; --header reads it as names of columns")
     if commas:
         found.notes.append("commas within numbers were read as decimal points")
