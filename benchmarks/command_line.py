@@ -58,7 +58,7 @@ def reading(folder: Path, n: int) -> None:
         (name, (folder / name.split()[0]).stat().st_size / 1e6, min(clocked(read, 3)), peak_mb(read) / (X.nbytes / 1e6))
         for name, read in readers.items()
     ]
-    heads = ("file", "MB", "seconds", "peak memory / table")
+    heads = ("file", "MB", "seconds", "peak memory / table (without Arrow's own)")
     print_table(f"Reading {n} rows × {COLUMNS} columns ({X.nbytes / 1e6:.0f} MB in memory)", heads, rows)
 
 

@@ -161,7 +161,7 @@ def _of_array(path: Path, array: Any, names: Sequence[str] | None, others: dict[
             f"{path} holds an array of shape {array.shape} and type {array.dtype}; a table has two dimensions, rows "
             "and columns, and holds numbers"
         )
-    matrix = (array[:, None] if array.ndim == 1 else array).astype(np.float64)
+    matrix = np.asarray(array[:, None] if array.ndim == 1 else array, dtype=np.float64)
     if matrix.shape[1] == 0:
         raise InvalidDataError(f"{path} holds an array of shape {array.shape}, in which there is no column")
     found, notes = _different(_named(names, matrix.shape[1]))
