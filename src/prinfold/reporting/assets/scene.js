@@ -116,14 +116,19 @@ function paintAxes(context, page, chosen, cube, state, toPixel, ink) {
   const middle = at([0, 0, 0]);
   context.font = "12px system-ui, sans-serif";
   context.textBaseline = "middle";
+  context.textAlign = "left";
   chosen.forEach((j, a) => {
     if (j < 0) return;
     const ends = edge(a, corners[a]);
     const centre = [(ends[0][0] + ends[1][0]) / 2, (ends[0][1] + ends[1][1]) / 2];
     const far = Math.hypot(centre[0] - middle[0], centre[1] - middle[1]) || 1;
     const out = [(centre[0] - middle[0]) / far, (centre[1] - middle[1]) / far];
-    context.textAlign = out[0] < -0.4 ? "right" : out[0] > 0.4 ? "left" : "center";
-    const write = (words, [x, y], step) => context.fillText(words, x + step * out[0], y + step * out[1]);
+    if (Math.hypot(ends[0][0] - ends[1][0], ends[0][1] - ends[1][1]) < 30) return; // it points at the reader
+    const before = out[0] < -0.4 ? 1 : out[0] > 0.4 ? 0 : 0.5;
+    const write = (words, [x, y], step) => {
+      const room = context.measureText(words).width;
+      context.fillText(words, Math.max(Math.min(x + step * out[0] - before * room, ink.width - room - 3), 3), y + step * out[1]);
+    };
     context.fillStyle = ink.soft;
     ends.forEach((place, end) => write(shown(cube.ends[a][end] + page.centre[j]), place, 12));
     context.fillStyle = ink.text;
@@ -163,9 +168,10 @@ function scene(root, page) {
     [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
     const context = canvas.getContext("2d");
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const size = (Math.min(width, height) / (solid ? 3.4 : 2.6)) * state.near;
+    // Names and numbers stand beside the box, for which a narrow window has to leave room.
+    const size = (Math.min(Math.max(width - 110, 100) * 1.15, height) / (solid ? 3.4 : 2.6)) * state.near;
     const toPixel = ([x, y]) => [width / 2 + size * x, height / 2 - size * y];
-    const ink = { ...inkOf(root), styleOf, curve: page.curve, radius: page.rows.shape[0] > 800 ? 2 : 3 };
+    const ink = { ...inkOf(root), width, styleOf, curve: page.curve, radius: page.rows.shape[0] > 800 ? 2 : 3 };
     paintAxes(context, page, chosen, cube, state, toPixel, ink);
     for (const part of partsOf(page, cube, state, toPixel)) PENS[part[1]](context, part, ink);
   }
