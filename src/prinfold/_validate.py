@@ -18,6 +18,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse
 from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_n_features,
@@ -517,6 +518,11 @@ def forget(estimator: Any) -> None:
     """Drop what an earlier fit left, so that one that fails now leaves no mixture of the two."""
     for name in [name for name in vars(estimator) if name.endswith("_")]:
         delattr(estimator, name)
+
+
+def gives_frames(estimator: Any) -> bool:
+    """Whether ``set_output`` asks that what ``transform`` returns be made into a frame."""
+    return bool(_get_output_config("transform", estimator)["dense"] != "default")
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:

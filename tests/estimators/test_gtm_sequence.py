@@ -232,6 +232,14 @@ def test_a_column_of_a_frame_may_name_the_sequences(library):
     assert_allclose(listed.weights_, plain.weights_, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("given", [PARTS, X[:200].reshape(4, 50, -1)], ids=["list", "array"])
+def test_frames_are_of_all_rows(given):
+    found = fitted(max_iter=2).set_output(transform="pandas").transform(given)
+    plain = fitted(max_iter=2).transform(given)
+    assert isinstance(found, pd.DataFrame)
+    assert_allclose(found.to_numpy(), np.concatenate(list(plain)))
+
+
 def test_errors_of_cells_come_in_the_form_of_the_rows():
     errors = np.full(X.shape, 0.1)
     whole = model(max_iter=3).fit(X, lengths=LENGTHS, errors=errors)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import Rows
 from prinfold._typing import FloatArray
-from prinfold._validate import check_errors
+from prinfold._validate import check_errors, gives_frames
 from prinfold.algorithms import gtm, gtm_sequence
 from prinfold.algorithms.gtm_sequence import SequenceRows, in_sequences
 from prinfold.algorithms.student_noise import StudentCells
@@ -65,9 +65,12 @@ class SequenceVerbs(GTM):
         Returns
         -------
         ndarray of shape (n, Q), or list of such
-            In the form in which X was given.
+            In the form in which X was given; where ``set_output`` asks for frames, one of all rows.
         """
-        return self._follow(gtm.posterior_mean, X, lengths, groups, errors)
+        found = self._follow(gtm.posterior_mean, X, lengths, groups, errors)
+        if not gives_frames(self):
+            return found
+        return np.concatenate(found) if isinstance(found, list) else found.reshape(-1, found.shape[-1])
 
     def filter(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
         """Posterior mean of each row in latent space, given the rows of its sequence up to it and none after.
