@@ -10,7 +10,7 @@ be cut open to be drawn, but nothing happens at the cut.
 # A knot
 # ------
 #
-# A trefoil is a closed curve that no plane shows without crossings. A start from the principal plane runs round twice
+# A trefoil is a closed curve that no plane shows without crossings. A start from the principal plane takes short cuts
 # and never gets loose; one that follows the loop which persists in the rows (``init="cycles"``, one of those that the
 # default tries) lies in the knot from the beginning. Colour is the angle that generated the rows.
 
