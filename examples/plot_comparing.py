@@ -27,8 +27,8 @@ print(found)
 # ------------------------------------
 #
 # Rough curves have the lowest errors on rows that they have not seen: of a curve that wanders through the cloud some
-# stretch is near every row. The criterion of the recommendation thins the rows first: a point of the curve is picked
-# with one half of a row's noise and judged with the other. Filled marks cannot be told from the recommended one.
+# stretch is near every row. The recommendation rests on how likely such rows are if rows are spread about the feet of
+# those that the curve was fitted to. Filled marks cannot be told from the recommended one.
 
 plot.comparison_front(found)
 
@@ -60,7 +60,7 @@ axes[0].legend()
 # Criteria side by side
 # ---------------------
 #
-# The same four curves by three criteria: held-out errors rank them the wrong way round.
+# The same four curves by three criteria: held-out errors put the wildest first.
 
 four = [
     ("stiff", GTM(1, width=2.0, regularization=1.0)),
@@ -68,7 +68,7 @@ four = [
     ("loose", GTM(1, width=0.5, regularization=1e-3)),
     ("wild", UKR(1, stop="minimum")),
 ]
-for criterion in ("thinned", "likelihood", "error"):
+for criterion in ("likelihood", "thinned", "error"):
     judged = compare(data.X, four, n_components=1, criterion=criterion)
     print(f"{criterion:>10}: {' < '.join(judged.names[i] for i in judged.ranking())}")
 plt.show()

@@ -27,7 +27,7 @@ from prinfold.select.surfaces import Surface
 _SHARE = 0.5
 """Noise τ that rows are split with, relative to their own."""
 
-_SPREADS = np.geomspace(0.25, 6.0, 12)
+_SPREADS = np.geomspace(0.15, 3.0, 14)
 """Widths h of the likelihood that are tried, in units of the noise."""
 
 _BLOCK_NUMBERS = 2**21
