@@ -40,7 +40,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--dimensions", "-n", type=whole_number(1), metavar="Q", help="dimensions of the surfaces; default: suggested"
     )
     group.add_argument("--folds", type=whole_number(2), default=5, help="parts that rows are held out in (%(default)s)")
-    group.add_argument("--criterion", default="thinned", help="what to go by (%(default)s); see the guide")
+    group.add_argument("--criterion", default="likelihood", help="what to go by (%(default)s); see the guide")
     group.add_argument(
         "--max-rows", type=whole_number(10), default=2000, metavar="N", help="rows that take part (%(default)s)"
     )
