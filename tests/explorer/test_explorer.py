@@ -28,6 +28,7 @@ from prinfold import (
     DensityRidge,
     GaussianBasis,
     GaussianProcess,
+    GTMMixture,
     HarmonicBasis,
     MixedGTM,
     datasets,
@@ -64,6 +65,8 @@ MAPS: dict[str, tuple[Callable[[], Any], np.ndarray]] = {
     "KMM": (lambda: KMM(**_FEW), _SOME),
     "ridge": (lambda: DensityRidge(bandwidth=0.2), _CURVE),
     "sheet": (lambda: DensityRidge(2, bandwidth=2.0), _ROLL),
+    "mixture": (lambda: GTMMixture(2, GTM(nodes=6, basis=3, **_FEW), n_init=1, random_state=0), _PIPE),
+    "mixture of curves": (lambda: GTMMixture(2, GTM(1, nodes=9, basis=3, **_FEW), n_init=1, random_state=0), _CURVE),
     "scaled": (lambda: make_pipeline(StandardScaler(), GTM(nodes=8, basis=4, **_FEW)), 10.0 + 5.0 * _PIPE),
     "rotated": (lambda: make_pipeline(PCA(4, whiten=True), GTM(nodes=8, basis=4, **_FEW)), _PIPE),
 }

@@ -21,13 +21,15 @@ from prinfold.algorithms.ridge_chart import RidgeChart
 from prinfold.algorithms.ridge_graph import RidgeGraph
 from prinfold.exceptions import UnsupportedInputError
 from prinfold.kernels.profiles import Gaussian
-from prinfold.latent import Branches, Cloud, LatentSpace, Lattice, Points, Sphere
+from prinfold.latent import Atlas, Branches, Cloud, LatentSpace, Lattice, Points, Sphere
 
 Spec = dict[str, Any]
 
 
 def decoder_of(model: Any) -> Spec:
     """The map of a fitted model, in numbers."""
+    if isinstance(model.latent_, Atlas):
+        return {"kind": "charts", "parts": [decoder_of(model.component(j)) for j in range(len(model.latent_.charts))]}
     surface = surface_of(model)
     for kind, make in DECODERS.items():
         if isinstance(surface, kind):
@@ -154,6 +156,8 @@ def links_of(model: Any) -> list[tuple[str, int, int]]:
 
 def latent_of(latent: LatentSpace) -> Spec:
     """Which coordinates there are, and where they are valid."""
+    if isinstance(latent, Atlas):
+        return {"kind": "charts", "parts": [latent_of(chart) for chart in latent.charts]}
     labels = list(latent.chart_labels)
     if isinstance(latent, Sphere):
         return {"kind": "sphere", "labels": labels}

@@ -10,7 +10,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.explorer.decoders import decoder_of, latent_of, links_of
 from prinfold.latent import Atlas
 from prinfold.plot.data import log_factor
@@ -44,10 +44,6 @@ def payload_of(
 ) -> dict[str, Any]:
     """Everything on a page, with arrays as they are."""
     fitted = Fitted.of(model)
-    if isinstance(fitted.latent, Atlas):
-        raise UnsupportedInputError(
-            "a mixture has several maps, and a page has one; explore one of them: model.component(j).explore(X)"
-        )
     columns = _column_names(fitted)
     view = _view(image_shape, series, len(columns))
     found = {
@@ -102,7 +98,7 @@ def _rows(fitted: Fitted, X: Any, labels: Any, values: Any, names: Any, columns:
     return {
         "n": n,
         "latentRows": Z,
-        "lanes": lanes(Z, groups).astype(np.float32) if Z.shape[1] == 1 else None,
+        "lanes": lanes(Z[:, -1:], groups).astype(np.float32) if fitted.latent.dimension == 1 else None,
         "classes": _classes(groups, labels),
         "values": [*_given_values(values, n), *_model_values(fitted, X)],
         "rowNames": None if names is None else _row_names(names, n),
@@ -185,6 +181,8 @@ def _row_names(names: Any, n: int) -> list[str]:
 
 def _field(fitted: Fitted) -> FloatArray | None:
     """(r, c) log magnification over the chart, NaN where there is no surface; None where there is no plane to fill."""
+    if isinstance(fitted.latent, Atlas):
+        return None
     layout = layout_of(fitted.latent)
     if isinstance(layout, Ring):
         middle = (np.arange(3 * _FIELD) + 0.5) / (3 * _FIELD)

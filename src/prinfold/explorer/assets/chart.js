@@ -75,7 +75,8 @@ function sideBySide(latent) {
     bounds: [0, Math.min(...parts.map((p) => p.bounds[1])), at - gap, Math.max(...parts.map((p) => p.bounds[3]))],
     periodic: [false, false],
     even: parts.every((part) => part.even),
-    labels: [parts.map((_, j) => `map ${j + 1}`).join(" · "), parts[0].labels[1]],
+    labels: ["", parts[0].labels[1]],
+    frames: parts.map((part, j) => ({ bounds: [part.bounds[0] + left[j], part.bounds[1], part.bounds[2] + left[j], part.bounds[3]], name: `map ${j}` })),
     place: (z, lane) => {
       const j = Math.min(Math.max(Math.round(z[0]), 0), parts.length - 1);
       const [x, y] = parts[j].place(z.slice(1), lane);

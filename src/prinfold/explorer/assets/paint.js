@@ -73,18 +73,21 @@ function shadeImage(field, dark) {
 }
 
 function paintFrame(context, view, chart, ink) {
-  const [left, top] = view.toPixel([chart.bounds[0], chart.bounds[3]]);
-  const [right, bottom] = view.toPixel([chart.bounds[2], chart.bounds[1]]);
   context.strokeStyle = ink.line;
   context.lineWidth = 1;
-  context.strokeRect(left, top, right - left, bottom - top);
   context.fillStyle = ink.soft;
   context.font = "11px system-ui, sans-serif";
+  context.textAlign = "center";
   const base = view.height - view.margin.bottom;
+  for (const { bounds, name } of chart.frames ?? [{ bounds: chart.bounds, name: "" }]) {
+    const [left, top] = view.toPixel([bounds[0], bounds[3]]);
+    const [right, bottom] = view.toPixel([bounds[2], bounds[1]]);
+    context.strokeRect(left, top, right - left, bottom - top);
+    context.fillText(name, (left + right) / 2, Math.min(bottom + 15, base + 14));
+  }
   const [x0] = view.toChart([view.margin.left, 0]);
   const [x1] = view.toChart([view.width - view.margin.right, 0]);
-  context.textAlign = "center";
-  for (const t of ticks(Math.max(x0, chart.bounds[0]), Math.min(x1, chart.bounds[2]), 6)) context.fillText(shown(t), view.toPixel([t, 0])[0], base + 14);
+  for (const t of chart.frames ? [] : ticks(Math.max(x0, chart.bounds[0]), Math.min(x1, chart.bounds[2]), 6)) context.fillText(shown(t), view.toPixel([t, 0])[0], base + 14);
   context.fillText(chart.labels[0] ?? "", (view.width + view.margin.left) / 2, base + 29);
   if (!chart.labels[1]) return;
   const [, y1] = view.toChart([0, view.margin.top]);
