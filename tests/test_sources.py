@@ -233,6 +233,44 @@ def test_single_precision_may_follow_double():
     assert read.dtype == np.float64
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.float64, bool])
+def test_whole_numbers_may_follow_single_precision_where_nothing_is_lost(kind):
+    whole = np.arange(6).reshape(2, 3).astype(kind)
+    read = np.concatenate(list(Blocks([X, whole], rows=10)))
+    assert read.dtype == np.float32
+    assert_array_equal(read, np.concatenate([X, whole.astype(np.float32)]))
+
+
+def test_gaps_may_follow_single_precision():
+    read = np.concatenate(list(Blocks([X, np.full((2, 3), np.nan)], rows=10)))
+    assert_array_equal(read[-2:], np.full((2, 3), np.nan))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 65536])
+def test_a_source_may_fill_one_array_again_and_again(rows):
+    def refilled():
+        own = np.empty((2, 2))
+        for i in range(5):
+            own[:] = [[i, 1], [i, 2]]
+            yield own
+
+    expected = [[i, weight] for i in range(5) for weight in (1, 2)]
+    blocks = list(Blocks(refilled, rows=rows))
+    assert_array_equal(np.concatenate(blocks), expected)
+    seen = [(each.table.copy(), each.weight) for each in Blocks(refilled, rows=rows, weight=1).weighted()]
+    assert_array_equal(np.concatenate([np.column_stack(each) for each in seen]), expected)
+
+
+@pytest.mark.parametrize("kind", ["array", "pandas", "list", "arrow table", "memory map changed in memory"])
+def test_who_writes_into_a_block_does_not_change_the_source(kind, tmp_path):
+    blocks = Blocks(SOURCES[kind](tmp_path), rows=57)
+    before = X.copy()
+    for block in blocks:
+        np.add(block, 1, out=block)
+    assert_array_equal(np.concatenate(list(blocks)), before)
+    assert_array_equal(X, before)
+
+
 def test_it_tells_what_it_is():
     assert repr(Blocks(X)) == "Blocks(<ndarray>)"
     assert repr(Blocks([X], columns=[0], rows=3)) == "Blocks(<list>, columns=(0,), rows=3)"
@@ -265,7 +303,9 @@ def test_what_is_no_source(source, error, words):
     ("source", "words"),
     [
         ([X, X[:, :2]], "the first had 3, then a block of 2 came"),
-        ([X, X.astype(np.float64)], "one precision: the first were float32"),
+        ([X, X + np.float64(0.1)], "one precision: the first were float32, then one came that holds .* would round"),
+        ([X, np.full((1, 3), 2**24 + 1)], "holds .*16777217.*, which float32 would round"),
+        ([X, np.full((1, 3), 1e300)], "holds .*1e\\+300.*, which float32 would round"),
         ([table(), X], "columns with names, then a block without"),
         ([X, table()], "columns without names, then a block with them"),
         ([table(), table().drop_columns("b")], "has no column 'b', which the first block had; it has 'a', 'c'"),

@@ -21,7 +21,7 @@ class Blocks:
     """A table too large for memory, read block by block.
 
     ``GTM.fit(Blocks(source))`` reads it once for each iteration and never holds more than a few blocks.
-    ``for block in blocks`` gives arrays of at most ``rows`` rows, however the source is cut.
+    ``for block in blocks`` gives arrays of at most ``rows`` rows, however the source is cut, and they are copies.
 
     Parameters
     ----------
@@ -79,7 +79,8 @@ class Blocks:
 
     def __iter__(self) -> Iterator[FloatArray]:
         for block in self.weighted():
-            yield block.table if self.names is None else NamedBlock.of(block.table, self.names)
+            table = block.table.copy()  # or who keeps a block, or writes into it, would do so with the source's own
+            yield table if self.names is None else NamedBlock.of(table, self.names)
 
     def __repr__(self) -> str:
         shown = repr(self.source) if isinstance(self.source, str) else f"<{type(self.source).__name__}>"
@@ -94,13 +95,15 @@ class Blocks:
         Yields
         ------
         Numbers
-            ``table`` (n, D) and ``weight`` (n,), which is None where no column of weights was named.
+            ``table`` (n, D) and ``weight`` (n,), which is None where no column of weights was named. The table may be
+            a part of the source itself: it is not to be written to, nor kept until the next is read.
         """
         waiting: list[Numbers] = []
         n_waiting = 0
         for block in self._read():
-            waiting.append(block)
             n_waiting += len(block.table)
+            # What waits for more is copied: a source may fill one array again and again.
+            waiting.append(block if n_waiting >= self.rows else Numbers(block.table.copy(), block.weight))
             if n_waiting >= self.rows:
                 whole = _joined(waiting)
                 n_waiting -= self.rows

@@ -54,16 +54,25 @@ class Layout:
         columns = _Columns.of(piece)
         self._refuse_others(columns)
         found = columns.numbers(self.keys)
-        if found.dtype == np.float64 and self.dtype == np.float32:
-            raise InvalidDataError(
-                "blocks of a source must have one precision: the first were float32, then one of float64 came; turn "
-                "all of them into the same, for example by block.astype('float32')"
-            )
+        table = found.astype(self.dtype, copy=False) if found.dtype != np.float64 else self._narrowed(found)
         weight = None if self.weight is None else columns.numbers((self.weight,))[:, 0].astype(np.float64)
         if weight is not None and not (np.isfinite(weight) & (weight >= 0)).all():
             bad = weight[~(np.isfinite(weight) & (weight >= 0))][0]
             raise InvalidDataError(f"weights must be finite and not negative, but column {self.weight!r} holds {bad:g}")
-        return Numbers(found.astype(self.dtype, copy=False), weight)
+        return Numbers(table, weight)
+
+    def _narrowed(self, found: FloatArray) -> FloatArray:
+        """Double precision in that of the first block, where nothing is lost: whole numbers, for example."""
+        with np.errstate(over="ignore"):
+            table = found.astype(self.dtype, copy=False)
+        lost = (table != found) & ~np.isnan(found)
+        if lost.any():
+            raise InvalidDataError(
+                "blocks of a source must have one precision: the first were float32, then one came that holds "
+                f"{found[lost][0]!r}, which float32 would round; turn all of them into the same, for example by "
+                "block.astype('float32')"
+            )
+        return table
 
     def _refuse_others(self, columns: _Columns) -> None:
         """Say so where a piece has not the columns of the first."""
