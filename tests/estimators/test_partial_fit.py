@@ -95,6 +95,20 @@ def test_until_there_are_enough_rows_nothing_is_fitted():
     assert model.transform(X).shape == (1200, 2)
 
 
+def test_rows_may_come_in_one_array_that_is_filled_again():
+    settings = {**BEGIN, "trainer": Online(start=200)}
+    refilled, apart = GTM(**settings), GTM(**settings)
+    own = (np.empty((50, 4)), np.empty(50), np.empty((50, 4)))
+    for i in range(0, 250, 50):
+        part = slice(i, i + 50)
+        fresh = (X[part].copy(), WEIGHT[part].copy(), 0.1 * np.abs(X[part]))
+        for array, values in zip(own, fresh, strict=True):
+            array[:] = values
+        refilled.partial_fit(own[0], sample_weight=own[1], errors=own[2])
+        apart.partial_fit(fresh[0], sample_weight=fresh[1], errors=fresh[2])
+    same(refilled, apart)
+
+
 def test_a_fit_forgets_what_was_gathered():
     model = GTM(max_iter=2, tol=0.0, **SMALL).partial_fit(X[:50])
     model.fit(X[:300])

@@ -86,7 +86,7 @@ class PartialFitVerbs(BandVerbs):
         gathered = [*getattr(self, "_gathered_", []), given]
         self._gathered_: list[Rest] = []  # what cannot be used to begin with is not tried again
         if sum(each.table.shape[0] for each in gathered) < self._online().start:
-            self._gathered_ = gathered
+            self._gathered_ = [*gathered[:-1], _copied(given)]  # its owner may fill the same array again
         else:
             self._set_out(_joined(gathered), clock)
         return self
@@ -224,6 +224,11 @@ def _cut(rest: Rest, n: int) -> tuple[Rest, Rest]:
         for part in (slice(n), slice(n, None))
     )
     return first, others
+
+
+def _copied(rest: Rest) -> Rest:
+    weight, errors = (None if each is None else each.copy() for each in (rest.weight, rest.errors))
+    return Rest(rest.table.copy(), weight, errors)
 
 
 def _joined(gathered: list[Rest]) -> Rest:
