@@ -11,7 +11,7 @@ from prinfold._arrays import as_rows
 from prinfold.algorithms.cell_noise import CellNoise
 from prinfold.algorithms.memory import with_gaps
 from prinfold.algorithms.noise import Statistics
-from prinfold.algorithms.online import in_blocks, mixed
+from prinfold.algorithms.online import Stream, after_block, in_blocks, mixed
 from prinfold.exceptions import InvalidParameterError
 
 RNG = np.random.default_rng(0)
@@ -37,6 +37,32 @@ def test_the_first_block_counts_for_all_and_many_small_ones_count_as_one_large()
     assert all(Online(decay=0.9).gain(n, 1.0) >= 1 / (n + 1) for n in (1.0, 10.0, 1e3, 1e6))
 
 
+@pytest.mark.parametrize("rule", [Online(100), Online(100, decay=0.9, offset=3.0), Online(100, step=0.3)], ids=str)
+def test_what_weighs_more_than_a_block_counts_as_blocks_one_after_the_other(rule):
+    kept = [1 - rule.gain(1000.0 + 100.0 * i, 100.0) for i in range(5)]
+    assert_allclose(1 - rule.gain(1000.0, 500.0), np.prod(kept), rtol=1e-12)
+    assert_allclose(rule.gain(1000.0, 100.0 + 1e-9), rule.gain(1000.0, 100.0), rtol=1e-9)  # no jump
+    assert rule.gain(1000.0, 1e300) == 1.0
+
+
+@pytest.mark.parametrize("new", [1.0, 99.0, 150.0, 12345.6])
+def test_a_decay_of_one_is_the_plain_average(new):
+    assert_allclose(Online(100, decay=1.0).gain(730.0, new), new / (730.0 + new), rtol=1e-12)
+
+
+def test_what_is_older_than_a_pass_has_come_again():
+    """However many rows went by, a block counts at least its share of the table."""
+    model = GTM(max_iter=2, tol=0.0, **SMALL).fit(X[:400])
+    rows, parameters = as_rows(X[:100], model.offset_), model._parameters()
+    old = model._model.begin(as_rows(X[:400], model.offset_), parameters).statistics
+    after, found = after_block(model._model, rows, Stream(parameters, old, 1e9), Online(100, decay=1.0), most=400.0)
+    expected = mixed(old, found, 100 / 400, most=400.0)
+    assert_allclose(after.statistics.mass, expected.mass, rtol=1e-12)
+    assert_allclose(after.statistics.total, 400.0)
+    heavy, found = after_block(model._model, rows, Stream(parameters, old, 1e9), Online(100, decay=1.0), most=50.0)
+    assert_allclose(heavy.statistics.mass, found.mass, rtol=1e-12)  # a share is at most all
+
+
 def _sums(total, value):
     return Statistics(np.array([value]), np.array([[value]]), value, value, total)
 
@@ -57,9 +83,11 @@ def test_blocks_are_all_rows_once():
     rows = as_rows(X[:103], None, np.arange(103.0))
     for rng in (None, np.random.default_rng(0)):
         blocks = list(in_blocks(rows, 20, rng))
-        assert [each.n_rows for each in blocks] == [21, 21, 21, 20, 20]
+        assert [each.n_rows for each in blocks] == [18, 17, 17, 17, 17, 17]
         assert_allclose(np.sort(np.concatenate([each.weight for each in blocks])), np.arange(103.0))
     assert [each.n_rows for each in in_blocks(rows, 1000)] == [103]
+    assert [each.n_rows for each in in_blocks(rows, 103)] == [103]
+    assert all(each.n_rows <= size for size in range(1, 110) for each in in_blocks(rows, size))
 
 
 @pytest.mark.parametrize("noise", ["isotropic", "student"])
@@ -104,8 +132,8 @@ def test_sums_without_gaps_lead_to_the_same_parameters_as_sums_with():
         ({"decay": 0.5}, "decay must be a number above 0.5 and at most 1"),
         ({"decay": 1.1}, "decay must be a number above 0.5 and at most 1"),
         ({"offset": -1.0}, "offset must be"),
-        ({"step": 0.0}, "step must be .*a number above 0 and at most 1"),
-        ({"step": 1.5}, "step must be .*a number above 0 and at most 1"),
+        ({"step": 0.0}, "step must be .*a number above 0 and below 1"),
+        ({"step": 1.0}, "step must be .*a number above 0 and below 1"),
         ({"start": 1}, "start must be a whole number of at least 2"),
     ],
     ids=str,

@@ -49,7 +49,7 @@ def test_a_block_that_counts_for_all_is_one_step_of_em(noise):
     rows = as_rows(X[300:500], fitted.offset_, WEIGHT[300:500])
     plain = fitted._model
     expected = plain.step(rows, plain.begin(rows, fitted._parameters())).parameters
-    fitted.trainer = Online(200, step=1.0)
+    fitted.trainer = Online(200, step=1.0 - 1e-13)  # 1 is refused: a single row would count for all then
     fitted.partial_fit(X[300:500], sample_weight=WEIGHT[300:500])
     assert_allclose(fitted.weights_, expected.weights, rtol=1e-9, atol=1e-11)
     assert_allclose(fitted.noise_variance_, 1 / expected.level, rtol=1e-9)
@@ -73,6 +73,29 @@ def test_plain_averages_add_up_all_rows():
     assert model.n_seen_ == len(X)
     assert_allclose(model.memory_.statistics.total, len(X))
     assert_allclose(model.node_mass_.sum(), len(X))
+
+
+@pytest.mark.parametrize("n", [1, 199, 200, 201, 250, 299, 301, 1000])
+def test_plain_averages_are_plain_whatever_the_size_of_a_table(n):
+    model = GTM(**{**BEGIN, "trainer": Online(decay=1.0, start=200)}).partial_fit(X[:200])
+    model.partial_fit(X[200 : 200 + n])
+    assert_allclose(model.memory_.statistics.total, 200 + n, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weight", [0.5, 2.0, 7.3, 50.0])
+def test_plain_averages_are_plain_whatever_the_weights(weight):
+    model = GTM(**{**BEGIN, "trainer": Online(decay=1.0, start=200)}).partial_fit(X[:200])
+    model.partial_fit(X[200:300], sample_weight=np.full(100, weight))
+    assert_allclose(model.memory_.statistics.total, 200 + 100 * weight, rtol=1e-12)
+
+
+def test_one_row_does_not_wipe_out_the_rest_however_large_the_step():
+    model = GTM(max_iter=20, tol=0.0, **{**SMALL, "trainer": Online(step=0.99)})
+    model.partial_fit(X[:500])
+    noise, score = model.noise_variance_, model.score(X)
+    model.partial_fit(X[500:501])
+    assert_allclose(model.noise_variance_, noise, rtol=0.1)
+    assert model.score(X) > score - 0.05
 
 
 def test_rows_may_come_one_by_one():

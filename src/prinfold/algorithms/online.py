@@ -9,10 +9,12 @@ For a block of m rows after n others, in units of u rows,
     γ = max(m / (n + m),  1 − (1 − g)^(m/u)),        g = (1 + offset + n/u)^(−decay),   or a constant step.
 
 A block of u rows moves the sums by g, the rule of Cappé & Moulines, and it takes as many smaller ones to move them as
-far; no row ever counts less than those before it, so that a decay of 1 is the plain average. N is the number of rows
-that the average is as good as, 1/N ← (1 − γ)²/N + γ²/m, of a plain average all of them. The penalty is weighed
-against so many, and the widths of bands are as of so many. Over a table that is gone through again and again γ is
-at least m/N with N all its rows: what is older than a pass has come again since.
+far. Larger tables are cut into blocks of at most u rows; where weights make such a block weigh more, m > u, it moves
+the sums as far as blocks of u one after the other, 1 − γ = Π (1 − g(n + ju))^(m_j/u) with Σ m_j = m. No row ever counts
+less than those before it, so that a decay of 1 is the plain average. N is the number of rows that the average is as
+good as, 1/N ← (1 − γ)²/N + γ²/m, of a plain average all of them. The penalty is weighed against so many, and the widths
+of bands are as of so many. Over a table that is gone through again and again γ is at least m/N with N all its rows:
+what is older than a pass has come again since.
 """
 
 from __future__ import annotations
@@ -34,6 +36,9 @@ from prinfold.files import storable
 _ROWS = 200
 """Rows of a block, and the unit of the step rule: most of what a pass can do is done in the first small steps."""
 
+_MOST_PARTS = 10_000
+"""Parts of u into which the step rule takes apart what weighs more; a block of more than so many is as good as all."""
+
 _FEWEST_BLOCKS = 50
 """Blocks into which a table is cut at least."""
 
@@ -49,13 +54,15 @@ class Online:
         Rows of a block, into which larger tables are cut, and the unit in which the step rule counts. None is 200, or
         in ``fit`` a fiftieth of the table where that is less.
     decay : float, default=0.6
-        How fast steps shrink, above 0.5 and at most 1: after t blocks the next counts t^(−decay). 1 weighs all rows
+        How fast steps shrink, above 0.5 and at most 1: after n rows a block of ``rows`` rows counts
+        (1 + offset + n / rows)^(−decay), or as much as its share of all rows where that is more. 1 weighs all rows
         alike, those too that came while the surface was still elsewhere.
     offset : float, default=0.0
         Blocks added to those that were seen: a larger one makes the first steps smaller.
     step : float, default=None
-        A constant step in place of one that shrinks, above 0 and at most 1, for data that drift: a block
-        counts ``step``, and all before it the rest. About ``rows / step`` rows are remembered.
+        A constant step in place of one that shrinks, above 0 and below 1, for data that drift: a block of ``rows``
+        rows counts ``step``, and all before it the rest; one of m rows counts 1 − (1 − step)^(m / rows). About
+        ``rows / step`` rows are remembered.
     start : int, default=500
         Rows that ``partial_fit`` gathers and fits to begin with: online steps from nowhere unfold a surface badly.
         ``fit`` does not use it.
@@ -68,7 +75,8 @@ class Online:
     start: int = 500
 
     def __post_init__(self) -> None:
-        share = Constraint(lambda v: real(0, above=True).test(v) and v <= 1, "a number above 0 and at most 1")
+        # A step of 1 would forget all for a single row, however many rows a block has.
+        share = Constraint(lambda v: real(0, above=True).test(v) and v < 1, "a number above 0 and below 1")
         above = Constraint(lambda v: real(0).test(v) and 0.5 < v <= 1, "a number above 0.5 and at most 1")
         check_recipe(
             self, rows=nothing | integer(1), decay=above, offset=real(0), step=nothing | share, start=integer(2)
@@ -92,8 +100,14 @@ class Online:
     def gain(self, seen: float, new: float, unit: float | None = None) -> float:
         """γ: how much a block of ``new`` rows counts after those that were seen."""
         unit = unit or float(self.unit)
-        gain = (1.0 + self.offset + seen / unit) ** -self.decay if self.step is None else self.step
-        return float(max(new / (seen + new), 1.0 - (1.0 - gain) ** (new / unit)))
+        unit = max(unit, new / _MOST_PARTS)
+        before = unit * np.arange(max(1, np.ceil(new / unit)))  # weight in parts of u, of which the last may be less
+        if self.step is None:
+            gains = (1.0 + self.offset + (seen + before) / unit) ** -self.decay
+        else:
+            gains = np.full(len(before), self.step)
+        kept = np.prod((1.0 - gains) ** (np.minimum(unit, new - before) / unit))
+        return float(max(new / (seen + new), 1.0 - kept))
 
 
 class Stream(NamedTuple):
@@ -205,8 +219,8 @@ class OnlineModel(BlockedModel):
 
 
 def in_blocks(rows: Rows, size: int, rng: np.random.Generator | None = None) -> Iterator[Rows]:
-    """Blocks of about so many rows, in their order or at random; each portion of a stream by itself."""
+    """Blocks of so many rows or a little less, in their order or at random; each portion of a stream by itself."""
     for portion in rows.portions():
         order = np.arange(portion.n_rows) if rng is None else rng.permutation(portion.n_rows)
-        for chosen in np.array_split(order, max(1, round(portion.n_rows / size))):
+        for chosen in np.array_split(order, max(1, -(-portion.n_rows // size))):
             yield some_rows(portion, chosen)

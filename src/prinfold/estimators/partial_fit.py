@@ -67,7 +67,9 @@ class PartialFitVerbs(BandVerbs):
             One row or more.
         y : ignored
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; a weight of 2 is the same as the row given twice.
+            Weights of the rows. A weight of 2 is the same as the row given twice while all of them together weigh no
+            more than ``Online.rows`` (200) or are among the first that are fitted. More rows than that would be taken
+            in several blocks, with a step after each; weights are one block, and it counts as much as those.
         errors : array-like of shape (n, D) or (n,), default=None
             Standard deviations with which the cells, or all cells of a row, are known to have been measured.
 
