@@ -97,6 +97,46 @@ def test_the_share_of_jumps_is_learned_down_to_a_floor_or_kept():
     assert kept.update(kept.first(circle(8)), seen).jump == 0.2
 
 
+@SPACES
+def test_costs_are_what_they_are_said_to_be(latent):
+    """Written out step by step: −½ Σ log u, s Σ_j KL(q_j ‖ a_j), and −Σ log π / K for one more sequence."""
+    recipe = ChainRecipe(FreeRule(3.0), reach=2, learn_initial=True)
+    chain = recipe.first(latent)
+    for seed in range(2):
+        chain = recipe.update(chain, visits(chain, seed))
+    moves, u = chain.moves, chain.kinds
+    kinds = -0.5 * sum(np.log(each) for each in u)
+    apart = 0.0
+    for j in range(moves.n_nodes):
+        own = range(moves.cuts[j], moves.cuts[j + 1])
+        total = sum(u[moves.kind[p]] for p in own)
+        apart += sum(u[moves.kind[p]] / total * np.log(u[moves.kind[p]] / total / chain.local[p]) for p in own)
+    begins = -sum(np.log(each) / latent.n_nodes for each in chain.initial)
+    assert apart > 0.1
+    assert_allclose(SharedRule().cost(chain), kinds)
+    assert_allclose(FreeRule(3.0).cost(chain), kinds + 3.0 * apart)
+    assert_allclose(recipe.cost(chain), kinds + 3.0 * apart + begins)
+    assert_allclose(ChainRecipe(None, learn_initial=True).cost(chain), begins)
+
+
+@SPACES
+def test_nothing_near_free_steps_and_beginnings_is_better(latent):
+    """For the shared steps that they are drawn to, and counts that are given."""
+    recipe = ChainRecipe(FreeRule(3.0), reach=2, learn_initial=True)
+    chain = recipe.first(latent)
+    seen = visits(chain)
+    best = recipe.update(chain, seen)
+    reached = expected(best, seen) - recipe.cost(best)
+    rng = np.random.default_rng(1)
+    for scale in (0.01, 0.1, 1.0):
+        for _ in range(5):
+            local = best.local * np.exp(scale * rng.standard_normal(len(best.local)))
+            local /= best.moves.per_node(local)[best.moves.source]
+            initial = best.initial * np.exp(scale * rng.standard_normal(len(best.initial)))
+            for other in (replace(best, local=local), replace(best, initial=initial / initial.sum())):
+                assert expected(other, seen) - recipe.cost(other) < reached
+
+
 def test_without_steps_nothing_is_learned_of_them():
     recipe = ChainRecipe(SharedRule(), reach=1)
     chain = recipe.first(line(4))

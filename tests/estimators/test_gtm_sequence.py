@@ -106,6 +106,24 @@ def test_the_objective_never_falls(transitions: str, noise):
         assert (np.diff(objective) >= -1e-9 * np.abs(objective[1:])).all()
 
 
+BEGINNINGS = [{"transitions": "uniform"}, {"jump": 1.0}, {"transitions": "shared"}, {"lengths": None}]
+
+
+@pytest.mark.parametrize("settings", BEGINNINGS, ids=repr)
+def test_where_sequences_begin_is_learned_whatever_comes_after(settings: dict):
+    rng = np.random.default_rng(3)
+    phase = rng.normal(0, 0.1, 20)[:, None] + 0.5 * np.arange(8)
+    seen = np.stack([np.cos(phase), np.sin(phase)], axis=2) + 0.05 * rng.standard_normal((20, 8, 2))
+    how = settings | {"nodes": 8, "basis": 3, "max_iter": 40, "initial": "learned"}
+    given = seen[:, 0] if how.pop("lengths", 0) is None else seen  # the first rows alone are sequences of one
+    found = model(**how).fit(given)
+    start = found.responsibilities(given).reshape(20, -1, 8)[:, 0].sum(axis=0)
+    assert_allclose(found.initial_, (start + 1 / 8) / 21, atol=2e-3)
+    assert found.initial_.max() > 0.3
+    objective = np.array(found.history_["objective"])
+    assert (np.diff(objective) >= -1e-9 * np.abs(objective[1:])).all()
+
+
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("transitions", ["shared", "free"])
 def test_every_latent_space(space: str, transitions: str):
@@ -460,6 +478,7 @@ def test_sequences_that_cannot_be(given, how: dict, message: str):
     [
         ({"transitions": "fre"}, "did you mean 'free'"),
         ({"jump": 0.0}, "jump must be None or a number above 0 and at most 1, got 0.0"),
+        ({"jump": 0.2, "transitions": "uniform"}, "with transitions='uniform' all of them do; leave out jump"),
         ({"jump": 1.5}, "jump must be None or a number above 0 and at most 1"),
         ({"reach": -1}, "reach must be None or"),
         ({"strength": 0}, "strength must be"),

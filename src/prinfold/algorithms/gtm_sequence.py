@@ -110,7 +110,7 @@ def stand_alone(rows: Rows, chain: Chain) -> bool:
 
 def e_step(model: SequenceModel, rows: Rows, parameters: Any, chain: Chain, hint: Hint) -> tuple[Any, Visits, Hint]:
     """The sums over all sequences that an M-step needs, of rows and of steps. No posterior of all rows ever exists."""
-    if stand_alone(rows, chain):
+    if stand_alone(rows, chain) and not model.recipe.learn_initial:  # else it counts where sequences begin
         statistics, hint = gtm.e_step(model, rows, parameters, hint)
         return statistics, Visits(np.zeros(len(chain.local)), 0.0, np.zeros(len(chain.initial))), hint
     workers = _walk(model, rows, parameters, chain, _Summer)

@@ -63,7 +63,7 @@ class GTMSequence(SequenceVerbs):
     transitions : {"shared", "free", "uniform"}, default="shared"
         How the walk goes on: ``"shared"`` learns one distribution over steps, the same at all nodes; ``"free"`` one
         for each node, drawn to the shared one; with ``"uniform"`` every step may go anywhere, and the model is the
-        GTM.
+        GTM, but for where sequences begin.
     reach : int, default=None
         Longest step in nodes: on a lattice as the crow flies, elsewhere along edges. None is 5 on curves, 3 on
         surfaces, 2 in three dimensions and 1 beyond.
@@ -281,7 +281,7 @@ class GTMSequence(SequenceVerbs):
         self
         """
         given = arrange(X, lengths, groups)
-        if given.plain:
+        if given.plain and self.initial != "learned":
             super().fit(X, y, sample_weight, errors=errors)
         else:
             self._fit_sequences(given, sample_weight, errors)
@@ -472,6 +472,11 @@ class GTMSequence(SequenceVerbs):
 
     def _chain_recipe(self) -> ChainRecipe:
         rules: dict[str, Rule | None]
+        if self.transitions == "uniform" and self.jump not in (None, 1):
+            raise InvalidParameterError(
+                f"jump={self.jump!r} is the share of steps that go anywhere, but with transitions='uniform' all of "
+                "them do; leave out jump, or use transitions='shared' or 'free'"
+            )
         rules = {"shared": SharedRule(), "free": FreeRule(float(self.strength)), "uniform": None}
         return ChainRecipe(rules[self.transitions], self.reach, self.jump, self.initial == "learned")
 
