@@ -197,10 +197,12 @@ def test_what_is_missing_is_filled_in_by_the_map_a_row_belongs_to():
     hidden[:, 0] = np.nan
     hidden[::2, 0] = X[::2, 0]
     hidden[::2, 1] = np.nan
+    hidden[::3, 2] = np.nan  # which of the sheets such a row is on is all but unknown
     filled, std = model.impute(hidden, return_std=True)
     assert_array_equal(filled[~np.isnan(hidden)], X[~np.isnan(hidden)])
     assert_array_equal(std[~np.isnan(hidden)], 0.0)
     held = model.memberships(hidden)
+    assert held[::3].min() > 0.05
     each = [model.component(j).impute(hidden, return_std=True) for j in (0, 1)]
     mean = held[:, :1] * each[0][0] + held[:, 1:] * each[1][0]
     assert_allclose(filled, mean, atol=1e-10)
@@ -491,6 +493,28 @@ def test_looks_that_lead_nowhere():
         model.drill_down(X, 2)
     with pytest.raises(InvalidParameterError, match="there is no map -1"):
         model.component(-1)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"sample_weight": -np.ones(120)}, "sample_weight cannot be used: Negative"),
+        ({"sample_weight": np.append(-5.0, np.ones(119))}, "sample_weight cannot be used: Negative"),
+        ({"sample_weight": np.ones(3)}, r"sample_weight cannot be used: .*\(3,\)"),
+        ({"sample_weight": np.zeros(120)}, "at least one non-zero"),
+        ({"places": np.empty((0, 2))}, "places is empty; give a place on the map for each map of the child"),
+        ({"places": [[0.0]]}, r"latent coordinates must have shape \(n, 2\)"),
+    ],
+)
+def test_weights_and_places_that_cannot_be(options: dict, match: str):
+    X, which = two_sheets()
+    recipe = GTMMixture(2, SMALL, partition=which, max_iter=2)
+    with pytest.raises(InvalidDataError, match=match):
+        clone(recipe).fit(X).drill_down(X, 0, **options)
+    tree = GTMHierarchy(recipe).fit(X)
+    with pytest.raises(InvalidDataError, match=match):
+        tree.drill_down(X, (0,), **options)
+    assert tree.paths == [()]
 
 
 def tree_of(X: np.ndarray) -> GTMHierarchy:

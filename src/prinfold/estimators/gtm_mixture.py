@@ -261,7 +261,8 @@ class GTMMixture(MixtureVerbs):
             own = self.component(number)
             nearest = nearest_places(own, own.transform(X, **options), places)
             child.set_params(n_maps=len(places), partition=nearest)
-        given = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        checked = check_weight(sample_weight, self._table(X))
+        given = np.ones(len(share)) if checked is None else checked
         weight = np.where(share * given < _LITTLE * np.max(given), 0.0, share * given)
         if np.count_nonzero(weight) < FEWEST_ROWS:
             raise InvalidDataError(

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
-from prinfold._validate import check_errors, check_table, integer
+from prinfold._validate import check_errors, check_table, check_weight, integer
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.exceptions import InvalidParameterError
 
@@ -64,8 +64,8 @@ class HierarchyVerbs(BaseEstimator):
             raise InvalidParameterError(
                 f"path={path} leads to no map; the maps at {path[:-1]} are 0 to {len(above.maps_) - 1}"
             )
-        weight = self._handed_down(table, path[:-1], known)
-        weight = weight if sample_weight is None else weight * np.asarray(sample_weight, dtype=np.float64)
+        checked, weight = check_weight(sample_weight, table), self._handed_down(table, path[:-1], known)
+        weight = weight if checked is None else weight * checked
         options = {"sample_weight": weight, "errors": known, "places": places}
         child = above.drill_down(table, number, mixture, **options)
         kept = {name: each for name, each in self.levels_.items() if path != _path_of(name)[: len(path)]}

@@ -271,7 +271,10 @@ def given_memberships(partition: Any, n_maps: int, n_rows: int) -> FloatArray | 
 def nearest_places(own: GTM, Z: FloatArray, places: Any) -> IntArray:
     """(n,) the place nearest to each row along a map."""
     latent = own.latent_
-    found = latent.domain.retract(check_latent(places, latent.n_columns))
+    given = check_latent(places, latent.n_columns)
+    if not len(given):
+        raise InvalidDataError("places is empty; give a place on the map for each map of the child, or leave it out")
+    found = latent.domain.retract(given)
     Z = np.asarray(Z, dtype=np.float64)
     apart = [latent.distance(Z, np.broadcast_to(place, Z.shape)) for place in found]
     return np.asarray(np.argmin(apart, axis=0))
