@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import prinfold
-from prinfold import GTM, GaussianProcess, GTMSequence, LowRankNoise, VaryingNoise, datasets
+from prinfold import GTM, Blocks, GaussianProcess, GTMSequence, LowRankNoise, VaryingNoise, datasets
 from prinfold.algorithms import gtm, gtm_sequence, walks
 from prinfold.exceptions import (
     CorruptModelFileError,
@@ -403,6 +403,22 @@ def test_samples_look_like_sequences(walked: GTMSequence):
     assert learned.sample(7, random_state=0).shape == (7, X.shape[1])
 
 
+@pytest.mark.parametrize("initial", ["uniform", "learned"])
+@pytest.mark.parametrize("length", [None, 40])
+def test_samples_come_with_the_places_they_were_drawn_at(initial: str, length: int | None):
+    found = fitted(initial=initial, max_iter=20)
+    rows, latent = found.sample(30, length=length, random_state=0, return_latent=True)
+    assert_array_equal(rows, found.sample(30, length=length, random_state=0))
+    assert latent.shape == (*rows.shape[:-1], 1)
+    off = rows.reshape(-1, X.shape[1]) - found.inverse_transform(latent.reshape(-1, 1))
+    n = off.size
+    assert abs(np.square(off).mean() / found.noise_variance_ - 1) < 5 * np.sqrt(2 / n)
+    if length is not None:
+        turns = np.angle(np.exp(1j * np.diff(latent[:, :, 0], axis=1))) / (2 * np.pi / 24)
+        assert (np.abs(turns) < found.reach_ + 0.5).mean() > 1 - 2 * found.jump_ - 0.02
+    assert found.sample(0, length=length, return_latent=True)[1].shape == (*((0,) if length is None else (0, 40)), 1)
+
+
 def test_bands_are_those_of_the_masses_and_the_evidence_is_not_offered(walked: GTMSequence):
     assert (walked.surface_std(walked.latent_.nodes) > 0).all()
     for verb in ("log_evidence", "effective_weights", "partial_fit", "n_seen_"):
@@ -530,6 +546,26 @@ def test_rows_without_a_value_are_told_of_only_where_nothing_else_tells_of_them(
     assert not [w for w in recwarn if "no value in any column" in str(w.message)]
     with pytest.warns(DegenerateWarning, match="no value in any column"):
         walked.transform(gappy)
+
+
+def test_sequences_without_a_value_are_told_of(walked: GTMSequence):
+    gappy = [*PARTS[:2], np.full((4, X.shape[1]), np.nan), *PARTS[2:]]
+    words = r"1 sequence\(s\) have no value in any row, the first being sequence 2; they teach nothing"
+    with pytest.warns(DegenerateWarning, match=words):
+        unknown = walked.responsibilities(gappy)[2]
+    assert_allclose(unknown.sum(axis=1), 1.0)
+    with pytest.warns(DegenerateWarning, match=words):
+        found = model(max_iter=3, init="pca").fit(gappy)
+    assert_allclose(found.weights_, model(max_iter=3, init="pca").fit(PARTS).weights_, atol=1e-9)
+
+
+@pytest.mark.parametrize("how", [{}, {"lengths": LENGTHS}], ids=repr)
+@pytest.mark.parametrize("initial", ["uniform", "learned"])
+def test_blocks_are_refused(walked: GTMSequence, how: dict, initial: str):
+    with pytest.raises(UnsupportedInputError, match="got Blocks, a table that is read block by block"):
+        model(initial=initial).fit(Blocks(X), **how)
+    with pytest.raises(UnsupportedInputError, match="got Blocks, a table that is read block by block"):
+        walked.score(Blocks(X), **how)
 
 
 # ----------------------------------------------------------------------------------------------------------- files

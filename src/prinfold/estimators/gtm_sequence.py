@@ -36,7 +36,14 @@ from prinfold.algorithms.transitions import Chain, ChainRecipe, FreeRule, Rule, 
 from prinfold.algorithms.tuning import TunedState
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.sequence_verbs import SequenceVerbs
-from prinfold.estimators.sequences import Arranged, arrange, refuse_unseen, sequence_weight, weighty_sequences
+from prinfold.estimators.sequences import (
+    Arranged,
+    arrange,
+    refuse_unseen,
+    seen_weight,
+    sequence_weight,
+    weighty_sequences,
+)
 from prinfold.estimators.training import FEWEST_ROWS, Job
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
 from prinfold.files import storable
@@ -293,7 +300,7 @@ class GTMSequence(SequenceVerbs):
         self._forget()
         table = self._training_table(given.X, None)
         known, order = check_errors(given.stacked(errors), table, self), given.order(table.shape[0])
-        weight = sequence_weight(sample_weight, order)
+        weight = seen_weight(sequence_weight(sample_weight, order), table, order)
         kept, cuts = weighty_sequences(weight, order)
         places = self._places(table.shape[0])
         table, (places, known) = table[kept], (None if each is None else each[kept] for each in (places, known))
@@ -386,7 +393,9 @@ class GTMSequence(SequenceVerbs):
         found = (mean + self.offset_).astype(rows.table.dtype, copy=False)
         return (found, np.sqrt(variance).astype(rows.table.dtype, copy=False)) if return_std else found
 
-    def sample(self, n: int = 1, *, length: int | None = None, random_state: RandomState = None) -> FloatArray:
+    def sample(
+        self, n: int = 1, *, length: int | None = None, random_state: RandomState = None, return_latent: bool = False
+    ) -> Any:
         """Rows or whole sequences drawn from the model.
 
         Parameters
@@ -397,22 +406,31 @@ class GTMSequence(SequenceVerbs):
             Rows of each sequence; None draws rows, each a sequence of one.
         random_state : int, RandomState or Generator, default=None
             Seed.
+        return_latent : bool, default=False
+            Whether to return where each row was drawn as well.
 
         Returns
         -------
         ndarray of shape (n, D) or (n, length, D)
+            The rows.
+        ndarray of shape (n, Q) or (n, length, Q)
+            Latent coordinates of the nodes that the walks went by. Only with ``return_latent``.
         """
         check_is_fitted(self)
         if not integer(0).test(n):
             raise InvalidParameterError(f"n must be {integer(0).words}, got {n!r}")
         if length is not None and not integer(1).test(length):
             raise InvalidParameterError(f"length must be {integer(1).words}, got {length!r}")
-        rng, model = as_generator(random_state), self._model
+        rng, model, parameters = as_generator(random_state), self._model, self._parameters()
         if length is None and self._chain.flat_start:
-            return super().sample(n, random_state=rng)
-        path = gtm_sequence.sample_nodes(self._chain, n, length or 1, rng)
-        rows = model.noise.draw(model.surface, self._parameters(), path.ravel(), rng) + self.offset_
-        return rows if length is None else rows.reshape(n, length, self.n_features_in_)
+            rows, path = gtm.sample(model, parameters, n, rng)
+        else:
+            path = gtm_sequence.sample_nodes(self._chain, n, length or 1, rng)
+            rows = model.noise.draw(model.surface, parameters, path.ravel(), rng)
+        shape = (n,) if length is None else (n, length)
+        rows = (rows + self.offset_).reshape(*shape, self.n_features_in_)
+        latent = self.latent_.nodes
+        return (rows, latent[path].reshape(*shape, latent.shape[1])) if return_latent else rows
 
     def transition_matrix(self) -> FloatArray:
         """Probabilities of going from each node to each other in one step.

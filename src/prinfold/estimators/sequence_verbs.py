@@ -17,7 +17,7 @@ from prinfold.algorithms.gtm_sequence import SequenceRows, in_sequences
 from prinfold.algorithms.student_noise import StudentCells
 from prinfold.algorithms.surface_bands import WeightPosterior
 from prinfold.estimators.gtm import GTM
-from prinfold.estimators.sequences import Arranged, Order, Paths, arrange
+from prinfold.estimators.sequences import Arranged, Order, Paths, arrange, warn_of_unseen
 from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
 
 
@@ -47,6 +47,7 @@ class SequenceVerbs(GTM):
     partial_fit: ClassVar[Any] = _Without(_WHOLE)
     n_seen_: ClassVar[Any] = _Without(_WHOLE)
     memory_ = None  # of a stream, which there is none of
+    _takes_blocks: ClassVar[bool] = False  # which say nothing of sequences, and may end in the midst of one
 
     def transform(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
         """Posterior mean of each row in latent space, given its whole sequence.
@@ -358,6 +359,8 @@ class SequenceVerbs(GTM):
         """Rows without a value are missing steps, of which the rest of a sequence tells; see :meth:`_ask_rows`."""
 
     def _ask_rows(self, question: Any, rows: Rows) -> Any:
-        if rows.gaps and not isinstance(rows, SequenceRows):
+        if rows.gaps and isinstance(rows, SequenceRows):
+            warn_of_unseen(rows.table, rows.cuts)
+        elif rows.gaps:
             super()._warn_of_the_unseen(rows.table)
         return question(self._for(rows, self._model), rows, self._parameters())

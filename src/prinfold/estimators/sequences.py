@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
@@ -12,7 +13,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold._validate import check_weight, has_gaps
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import DegenerateWarning, InvalidDataError
 
 
 class Paths(NamedTuple):
@@ -150,9 +151,32 @@ def weighty_sequences(weight: FloatArray | None, order: Order) -> tuple[IntArray
 
 def refuse_unseen(table: FloatArray, fewest: int) -> None:
     """Steps may be missing, but not all of them."""
-    seen = len(table) if not has_gaps(table) else int((~np.isnan(table)).any(axis=1).sum())
+    seen = len(table) if not len(table) or not has_gaps(table) else int((~np.isnan(table)).any(axis=1).sum())
     if seen < fewest:
         raise InvalidDataError(f"only {seen} row(s) have a value, but at least {fewest} are needed")
+
+
+def seen_weight(weight: FloatArray | None, table: FloatArray, order: Order) -> FloatArray | None:
+    """(S,) weights of the sequences, none for those without a value: they would only hold up the learning of steps."""
+    unseen = warn_of_unseen(order.sorted(table), order.cuts) if has_gaps(table) else ()
+    if not len(unseen):
+        return weight
+    found = np.ones(len(order.lengths)) if weight is None else weight.copy()
+    found[unseen] = 0.0
+    return found
+
+
+def warn_of_unseen(table: FloatArray, cuts: IntArray) -> IntArray:
+    """Numbers of the sequences that have no value at all, of which it warns; (n, D) rows are in their order."""
+    unseen = np.flatnonzero(np.logical_and.reduceat(np.isnan(table).all(axis=1), cuts[:-1]))
+    if len(unseen):
+        warnings.warn(
+            f"{len(unseen)} sequence(s) have no value in any row, the first being sequence {unseen[0]}; they teach "
+            "nothing, and all that can be said of them is what the model expects of any sequence",
+            DegenerateWarning,
+            stacklevel=6,
+        )
+    return unseen
 
 
 def _is_several(X: Any) -> bool:
