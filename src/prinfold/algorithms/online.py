@@ -106,8 +106,8 @@ class Online:
             gains = (1.0 + self.offset + (seen + before) / unit) ** -self.decay
         else:
             gains = np.full(len(before), self.step)
-        kept = np.prod((1.0 - gains) ** (np.minimum(unit, new - before) / unit))
-        return float(max(new / (seen + new), 1.0 - kept))
+        kept = float(np.prod((1.0 - gains) ** (np.minimum(unit, new - before) / unit)))
+        return max(float(new / (seen + new)), 1.0 - kept)
 
 
 class Stream(NamedTuple):
