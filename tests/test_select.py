@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
-from prinfold import GTM, PPS, Choice, GaussianBasis, MixedGTM, choose, datasets
+from prinfold import GTM, PPS, Choice, GaussianBasis, GTMSequence, MixedGTM, choose, datasets
 from prinfold.exceptions import DegenerateWarning, FoldWarning, InvalidDataError, InvalidParameterError
 from prinfold.select import criteria, samples
 
@@ -292,3 +292,73 @@ def test_a_level_that_is_held_out_fails_nobody() -> None:
     assert not any(choice.table["failure"])
     assert np.isfinite(choice.table["score"]).all()
     assert choice.model.unseen == "error"
+
+
+# ------------------------------------------------------------------------------------------------------ sequences
+
+WALKS = datasets.make_motion(150, noise=0.2, n_sequences=6, rng=0)
+PARTS = np.split(WALKS.X, np.cumsum(WALKS.lengths)[:-1])
+WALKER = GTMSequence(latent="circle", nodes=12, basis=4, max_iter=4, tol=0.0, init="pca", random_state=0)
+REACHES = {"reach": (1, 2)}
+
+
+def test_sequences_are_held_out_as_a_whole() -> None:
+    weight = np.array([1.0, 2.0, 1.0, 0.5, 1.0, 0.0])
+    how = {"lengths": WALKS.lengths, "sample_weight": weight}
+    choice = choose(WALKS.X, REACHES, model=WALKER, by="held-out", folds=2, rng=3, **how)
+    kept, cuts = PARTS[:5], np.append(0, np.cumsum(WALKS.lengths[:5]))  # what has no weight is not there
+    fold = samples.SequenceSample(np.concatenate(kept), cuts).folds(2, np.random.default_rng(3))
+    assert sorted(np.bincount(fold)) == [2, 3]
+    for i, reach in enumerate(REACHES["reach"]):
+        for f in range(2):
+            seen, held = ([s for s in range(5) if (fold[s] == f) == out] for out in (False, True))
+            model = clone(WALKER).set_params(reach=reach)
+            model.fit([kept[s] for s in seen], sample_weight=weight[seen])
+            each = np.array([model.score([kept[s]]) for s in held])  # per row of each sequence
+            size = weight[held] * WALKS.lengths[held]
+            assert choice.fold_scores[i, f] == pytest.approx(np.average(each, weights=size), rel=1e-9)
+    assert "sequences held out, in 2 folds" in str(choice)
+    whole = GTMSequence(**choice.model.get_params()).fit(WALKS.X, **how)
+    np.testing.assert_array_equal(choice.model.weights_, whole.weights_)
+
+
+def test_sequences_in_every_form_choose_alike() -> None:
+    settings: dict[str, Any] = {"model": WALKER, "by": "held-out", "folds": 3}
+    wanted = choose(WALKS.X, REACHES, lengths=WALKS.lengths, **settings)
+    names = np.repeat(list("abcdef"), WALKS.lengths)
+    mixed = np.random.default_rng(0).permutation(6)  # sequences in another order
+    errors = [np.zeros(part.shape) for part in PARTS]
+    given: list[tuple[Any, dict[str, Any]]] = [
+        (PARTS, {}),
+        ([PARTS[s] for s in mixed], {}),
+        (WALKS.X, {"groups": names}),
+        (PARTS, {"errors": errors}),
+    ]
+    for X_given, how in given:
+        found = choose(X_given, REACHES, **how, **settings)
+        np.testing.assert_allclose(found.fold_scores, wanted.fold_scores, rtol=1e-6)
+    frame = pd.DataFrame(WALKS.X).rename(columns=str)  # whose folds are others
+    named = choose(frame.assign(walk=names), REACHES, groups="walk", **settings)
+    told = choose(frame, REACHES, lengths=WALKS.lengths, **settings)
+    np.testing.assert_array_equal(named.fold_scores, told.fold_scores)
+    assert list(named.model.feature_names_in_) == list(frame.columns)
+
+
+def test_equal_sequences_stay_together() -> None:
+    twice = samples.SequenceSample(np.concatenate([*PARTS, *PARTS]), np.append(0, np.cumsum([*WALKS.lengths] * 2)))
+    fold = twice.folds(3, np.random.default_rng(0))
+    np.testing.assert_array_equal(fold[:6], fold[6:])
+    assert set(fold) == {0, 1, 2}
+
+
+def test_sequences_that_cannot_be_chosen_by() -> None:
+    with pytest.raises(InvalidParameterError, match="nothing says where they begin and end; give lengths or groups"):
+        choose(WALKS.X, REACHES, model=WALKER, by="held-out")
+    with pytest.raises(
+        InvalidParameterError, match="lengths says which rows are a sequence, of which GTM knows nothing"
+    ):
+        choose(WALKS.X, WIDTHS, lengths=WALKS.lengths)
+    with pytest.raises(InvalidParameterError, match="by='exact' takes each row for itself, which sequences are not"):
+        choose(PARTS, REACHES, model=WALKER)
+    with pytest.raises(InvalidDataError, match="3 folds need at least 3 different sequences, got 2; use fewer folds"):
+        choose([*PARTS[:2], PARTS[0]], REACHES, model=WALKER, by="held-out", folds=3)

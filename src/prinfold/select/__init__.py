@@ -18,13 +18,15 @@ from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold._validate import as_generator, integer
 from prinfold.estimators.gtm import GTM
 from prinfold.estimators.selection import standard_error
+from prinfold.estimators.sequence_verbs import SequenceVerbs
+from prinfold.estimators.sequences import arrange
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError
 from prinfold.loops import StopReason
 from prinfold.select.choices import Choice, incomparable, remarks
 from prinfold.select.comparing import compare
 from prinfold.select.comparisons import Comparison
-from prinfold.select.criteria import CRITERIA, Criterion
-from prinfold.select.samples import Sample, sample_of
+from prinfold.select.criteria import CRITERIA, Criterion, Rows
+from prinfold.select.samples import SequenceSample, sample_of, sequences_of
 
 __all__ = ["Choice", "Comparison", "choose", "compare"]
 
@@ -42,6 +44,8 @@ def choose(
     simplest: bool = False,
     sample_weight: Any = None,
     errors: Any = None,
+    lengths: Any = None,
+    groups: Any = None,
     n_jobs: int | None = None,
     rng: RandomState = None,
 ) -> Choice:
@@ -50,7 +54,8 @@ def choose(
     Parameters
     ----------
     X : array-like of shape (n, D)
-        Rows; cells may be missing where the model takes that.
+        Rows; cells may be missing where the model takes that. For a :class:`~prinfold.GTMSequence` sequences, in every
+        form that its ``fit`` takes, which are held out as a whole.
     grid : mapping or list of mappings, default=None
         Values to try for each setting, by its name as the model has it: ``width``, ``basis``, ``regularization``,
         ``prior_precision``, ``n_components``, ``nodes`` or any other. A list of mappings is tried one after the other.
@@ -62,14 +67,18 @@ def choose(
         The evidence with the exact Hessian or with the approximate one, which need a :class:`~prinfold.GTM`, or the
         likelihood of rows held out.
     folds : int, default=5
-        Parts that the rows are held out in, one after the other.
+        Parts that the rows, or sequences, are held out in, one after the other.
     simplest : bool, default=False
         Of rows held out, whether to choose the candidate with the fewest determined weights among those that fall short
         of the best by no more than one standard error of the difference, over the folds.
     sample_weight : array-like of shape (n,), default=None
-        Weights of the rows.
+        Weights of the rows; of sequences, one for each.
     errors : array-like of shape (n, D) or (n,), default=None
         Known standard deviations of cells or rows, for models that take them.
+    lengths : array-like of int, default=None
+        Rows of each sequence, for a :class:`~prinfold.GTMSequence`.
+    groups : array-like of shape (n,) or str, default=None
+        In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
     n_jobs : int, default=None
         Fits that run at the same time, in processes of their own by joblib; None is one, here.
     rng : int or numpy.random.Generator, default=None
@@ -91,7 +100,8 @@ def choose(
     """
     given = GTM(prior_precision="evidence") if model is None else model
     candidates = _candidates({"width": _WIDTHS} if grid is None else grid, given)
-    rows = sample_of(X, given, sample_weight, errors)
+    told = {name: each for name, each in (("lengths", lengths), ("groups", groups)) if each is not None}
+    rows = _read(X, given, sample_weight, errors, told)
     job = _prepared(given, rows, by, folds, as_generator(0 if rng is None else rng))
     tasks = [(settings, part) for settings in candidates for part in range(len(job.parts))]
     trials = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(job.attempt)(*task) for task in tasks)
@@ -100,12 +110,30 @@ def choose(
     chosen = _best(table, scores, job.fold_weights, simplest and len(job.parts) > 1)
     found = Choice(candidates, job.criterion.words, table, scores, chosen, None)
     fitted = configured(job.model, found.settings).fit(
-        X, sample_weight=sample_weight, **({} if errors is None else {"errors": errors})
+        X, sample_weight=sample_weight, **told, **({} if errors is None else {"errors": errors})
     )
     said = incomparable(found)
     if said:
         warnings.warn(said, DegenerateWarning, stacklevel=2)
     return replace(found, model=fitted, notes=tuple(remarks(found, job.fold_weights)))
+
+
+def _read(X: Any, model: Any, sample_weight: Any, errors: Any, told: Mapping[str, Any]) -> Rows:
+    """Rows, or sequences where a model is of those."""
+    if not isinstance(model, SequenceVerbs):
+        if told:
+            raise InvalidParameterError(
+                f"{next(iter(told))} says which rows are a sequence, of which {type(model).__name__} knows nothing; "
+                "use model=GTMSequence(...)"
+            )
+        return sample_of(X, model, sample_weight, errors)
+    given = arrange(X, **told)
+    if given.plain:
+        raise InvalidParameterError(
+            f"{type(model).__name__} is chosen by sequences held out as a whole, but nothing says where they begin and "
+            "end; give lengths or groups, or a list of tables"
+        )
+    return sequences_of(given, model, sample_weight, errors)
 
 
 def _candidates(grid: Any, model: Any) -> tuple[dict[str, Any], ...]:
@@ -128,13 +156,15 @@ def _several(values: Any) -> list[Any]:
     return values.tolist() if isinstance(values, np.ndarray) and values.ndim == 1 else [values]
 
 
-def _prepared(model: Any, rows: Sample, by: str, folds: int, rng: np.random.Generator) -> Job:
+def _prepared(model: Any, rows: Rows, by: str, folds: int, rng: np.random.Generator) -> Job:
     if by not in CRITERIA:
         raise InvalidParameterError(f"by must be one of {', '.join(map(repr, CRITERIA))}, got {by!r}")
     if not integer(2).test(folds):
         raise InvalidParameterError(f"folds must be {integer(2).words}, got {folds!r}")
-    criterion = CRITERIA[by](folds)
-    parts = criterion.parts(rows.X, rng)
+    if isinstance(rows, SequenceSample) and by != "held-out":
+        raise InvalidParameterError(f"by={by!r} takes each row for itself, which sequences are not; use by='held-out'")
+    criterion = CRITERIA[by](folds, rows.unit)
+    parts = criterion.parts(rows, rng)
     if model.get_params(deep=False).get("random_state", 0) is None:  # so that all candidates begin alike
         model = clone(model).set_params(random_state=int(rng.integers(2**31)))
     return Job(model, criterion, rows, parts)
@@ -158,7 +188,7 @@ class Job:
 
     model: Any
     criterion: Criterion
-    rows: Sample
+    rows: Rows
     parts: list[tuple[IntArray | None, IntArray | None]]
 
     def attempt(self, settings: Mapping[str, Any], part: int) -> Trial:
@@ -197,10 +227,10 @@ def configured(model: Any, settings: Mapping[str, Any]) -> Any:
 _COLUMNS = ("log_likelihood", "noise_variance", "prior_precision", "effective", "n_weights", "n_free")
 
 
-def _row(model: Any, rows: Sample) -> dict[str, float]:
+def _row(model: Any, rows: Rows) -> dict[str, float]:
     """What the table says of a fitted model; what it does not have is no number."""
     row = dict.fromkeys(_COLUMNS, np.nan)
-    row["log_likelihood"] = float(np.average(model.score_samples(rows.X, **rows.options), weights=rows.weight))
+    row["log_likelihood"] = float(np.average(model.score_samples(rows.X, **rows.options), weights=rows.row_weight))
     row["noise_variance"] = float(np.mean(getattr(model, "noise_variance_", np.nan)))
     parts = [each for each in getattr(model, "maps_", [model]) if hasattr(each, "weights_")]
     if parts:  # several of a mixture

@@ -10,10 +10,13 @@ import numpy as np
 
 from prinfold._typing import IntArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.select.samples import Sample, split_rows
+from prinfold.select.samples import Sample, SequenceSample
 
 _MOST_WEIGHTS = 10_000
 """Weights beyond which the exact Hessian is refused: it would take a gigabyte, and its eigenvalues an hour."""
+
+
+Rows = Sample | SequenceSample
 
 
 class Criterion(Protocol):
@@ -23,10 +26,10 @@ class Criterion(Protocol):
     def words(self) -> str:
         """Its name in a sentence."""
 
-    def parts(self, X: Any, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
-        """Rows to fit and rows to score, for each fit of a candidate; None is all of them."""
+    def parts(self, rows: Rows, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
+        """Rows or sequences to fit and to score, for each fit of a candidate; None is all of them."""
 
-    def score(self, model: Any, rows: Sample) -> float:
+    def score(self, model: Any, rows: Rows) -> float:
         """Nats per row."""
 
 
@@ -40,10 +43,10 @@ class Evidence:
     def words(self) -> str:
         return f"the evidence with the {self.hessian} Hessian"
 
-    def parts(self, X: Any, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
+    def parts(self, rows: Rows, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
         return [(None, None)]
 
-    def score(self, model: Any, rows: Sample) -> float:
+    def score(self, model: Any, rows: Rows) -> float:
         if not hasattr(model, "log_evidence"):
             name = type(model).__name__
             raise InvalidParameterError(f"{name} has no log_evidence; choose its settings with by='held-out'")
@@ -58,27 +61,28 @@ class Evidence:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Mean log-likelihood of rows that a model was not fitted to, in so many folds."""
+    """Mean log-likelihood of rows or sequences that a model was not fitted to, in so many folds, per row."""
 
     folds: int
+    unit: str = "rows"
 
     @property
     def words(self) -> str:
-        return f"the likelihood of rows held out, in {self.folds} folds"
+        return f"the likelihood of {self.unit} held out, in {self.folds} folds"
 
-    def parts(self, X: Any, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
-        fold = split_rows(X, self.folds, rng)
+    def parts(self, rows: Rows, rng: np.random.Generator) -> list[tuple[IntArray | None, IntArray | None]]:
+        fold = rows.folds(self.folds, rng)
         return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(self.folds)]
 
-    def score(self, model: Any, rows: Sample) -> float:
+    def score(self, model: Any, rows: Rows) -> float:
         if hasattr(model, "unseen"):  # a level that only rows held out have says nothing for or against a candidate
             model.set_params(unseen="missing")
-        return float(np.average(model.score_samples(rows.X, **rows.options), weights=rows.weight))
+        return float(np.average(model.score_samples(rows.X, **rows.options), weights=rows.row_weight))
 
 
-CRITERIA: dict[str, Callable[[int], Criterion]] = {
-    "exact": lambda folds: Evidence("exact"),
-    "approximate": lambda folds: Evidence("approximate"),
+CRITERIA: dict[str, Callable[[int, str], Criterion]] = {
+    "exact": lambda folds, unit: Evidence("exact"),
+    "approximate": lambda folds, unit: Evidence("approximate"),
     "held-out": HeldOut,
 }
-"""Name → how candidates are scored, given a number of folds."""
+"""Name → how candidates are scored, given a number of folds and what is held out."""

@@ -1,7 +1,8 @@
-"""Rows of a comparison: parts of any kind of table, with weights and known errors, and folds by what is in them."""
+"""Rows or sequences to compare by: parts of any table, with weights and known errors, and folds by what is in them."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import narwhals.stable.v1 as nw
@@ -11,6 +12,7 @@ from sklearn.base import clone
 from prinfold._arrays import dense
 from prinfold._typing import FloatArray, IntArray
 from prinfold._validate import check_errors, check_table, check_weight, weighty_rows
+from prinfold.estimators.sequences import Arranged, sequence_weight
 from prinfold.exceptions import InvalidDataError
 
 
@@ -31,9 +33,23 @@ class Sample(NamedTuple):
         return float(self.n_rows if self.weight is None else self.weight.sum())
 
     @property
+    def row_weight(self) -> FloatArray | None:
+        """(n,) weights of the rows, or None for equal ones."""
+        return self.weight
+
+    @property
+    def unit(self) -> str:
+        """What is held out."""
+        return "rows"
+
+    @property
     def options(self) -> dict[str, Any]:
         """What the verbs of a model are told besides the rows and their weights."""
         return {} if self.errors is None else {"errors": self.errors}
+
+    def folds(self, n_folds: int, rng: np.random.Generator) -> IntArray:
+        """(n,) fold of each row."""
+        return split_rows(self.X, n_folds, rng)
 
     def part(self, rows: IntArray | None) -> Sample:
         """Some of the rows; None is all of them."""
@@ -43,15 +59,80 @@ class Sample(NamedTuple):
         return Sample(take(self.X, rows), weight, errors)
 
 
+class SequenceSample(NamedTuple):
+    """Some sequences, one after another in a table: ``cuts`` (S + 1,) of its rows, with a weight for each sequence."""
+
+    X: Any
+    cuts: IntArray
+    weight: FloatArray | None = None
+    errors: FloatArray | None = None
+
+    @property
+    def total(self) -> float:
+        """Weight of all rows together."""
+        each = self.row_weight
+        return float(self.cuts[-1] if each is None else each.sum())
+
+    @property
+    def row_weight(self) -> FloatArray | None:
+        """(n,) weights of the rows, or None for equal ones."""
+        return None if self.weight is None else np.repeat(self.weight, np.diff(self.cuts))
+
+    @property
+    def unit(self) -> str:
+        """What is held out."""
+        return "sequences"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the verbs of a model are told besides the rows and their weights."""
+        return {"lengths": np.diff(self.cuts)} | ({} if self.errors is None else {"errors": self.errors})
+
+    def part(self, sequences: IntArray | None) -> SequenceSample:
+        """Some of the sequences; None is all of them."""
+        if sequences is None:
+            return self
+        spans = [np.arange(self.cuts[s], self.cuts[s + 1]) for s in sequences]
+        rows = np.concatenate(spans) if spans else np.zeros(0, dtype=np.int64)
+        weight = None if self.weight is None else self.weight[sequences]
+        errors = None if self.errors is None else self.errors[rows]
+        return SequenceSample(take(self.X, rows), np.append(0, np.cumsum([*map(len, spans)])), weight, errors)
+
+    def folds(self, n_folds: int, rng: np.random.Generator) -> IntArray:
+        """(S,) fold of each sequence, by what is in it: order does not matter, and equal sequences share a fold."""
+        of_rows = _keys(self.X)
+        keys = [b"|".join(of_rows[a:b]) for a, b in pairwise(self.cuts.tolist())]
+        if len(set(keys)) < n_folds:
+            raise InvalidDataError(
+                f"{n_folds} folds need at least {n_folds} different sequences, got {len(set(keys))}; use fewer folds, "
+                "or cut long sequences in two"
+            )
+        return _folds_of(keys, n_folds, rng)
+
+
 def sample_of(X: Any, model: Any, sample_weight: Any, errors: Any) -> Sample:
     """All rows that have a weight; numbers are checked once, data frames are left to the model."""
-    table = X
-    if frame_of(X) is None:
-        missing = bool(getattr(model, "_accept_missing", False))
-        table = check_table(clone(model), X, reset=True, min_rows=2, accept_sparse=True, accept_missing=missing)
+    table = _checked(X, model)
     weight = check_weight(sample_weight, table)
     whole = Sample(table, weight, None if errors is None else check_errors(errors, table))
     return whole.part(weighty_rows(weight, min_rows=2))
+
+
+def sequences_of(given: Arranged, model: Any, sample_weight: Any, errors: Any) -> SequenceSample:
+    """All sequences that have a weight, one after another."""
+    table = _checked(given.X, model)
+    order = given.order(table.shape[0])
+    weight, known = sequence_weight(sample_weight, order), given.stacked(errors)
+    known = None if known is None else order.sorted(check_errors(known, table))
+    whole = SequenceSample(table if order.rows is None else take(table, order.rows), order.cuts, weight, known)
+    return whole if weight is None else whole.part(np.flatnonzero(weight > 0))
+
+
+def _checked(X: Any, model: Any) -> Any:
+    if frame_of(X) is not None:
+        return X
+    missing = bool(getattr(model, "_accept_missing", False))
+    return check_table(clone(model), X, reset=True, min_rows=2, accept_sparse=True, accept_missing=missing)
 
 
 def frame_of(X: Any) -> Any:
@@ -68,16 +149,25 @@ def take(X: Any, rows: IntArray) -> Any:
 
 def split_rows(X: Any, n_folds: int, rng: np.random.Generator) -> IntArray:
     """(n,) fold of each row, by what is in it: order does not matter, and equal rows share a fold."""
-    frame = frame_of(X)
-    if frame is None:
-        keys = [dense(X[i : i + 1]).tobytes() for i in range(X.shape[0])]
-    else:
-        keys = [repr(row).encode() for row in frame.rows()]
-    rank = {key: i for i, key in enumerate(sorted(set(keys)))}
-    if len(rank) < 2 * n_folds:
+    keys = _keys(X)
+    n_different = len(set(keys))
+    if n_different < 2 * n_folds:
         raise InvalidDataError(
-            f"{n_folds} folds need at least {2 * n_folds} different rows, got {len(rank)}; use fewer folds, "
+            f"{n_folds} folds need at least {2 * n_folds} different rows, got {n_different}; use fewer folds, "
             "or choose by the evidence"
         )
+    return _folds_of(keys, n_folds, rng)
+
+
+def _keys(X: Any) -> list[bytes]:
+    """What is in each row."""
+    frame = frame_of(X)
+    if frame is None:
+        return [dense(X[i : i + 1]).tobytes() for i in range(X.shape[0])]
+    return [repr(row).encode() for row in frame.rows()]
+
+
+def _folds_of(keys: list[bytes], n_folds: int, rng: np.random.Generator) -> IntArray:
+    rank = {key: i for i, key in enumerate(sorted(set(keys)))}
     fold = rng.permutation(len(rank)) % n_folds
     return np.asarray(fold[[rank[key] for key in keys]])
