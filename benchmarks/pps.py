@@ -70,7 +70,7 @@ def dense_pass(model: Any, rows: Any, parameters: Any, compiled: bool) -> None:
     """An E-step with every node, as training does it: compiled in large jobs, after the first passes."""
     with blas_on_one_thread():  # as ``fit`` holds it for the whole of training
         nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
-        gtm._sum_parts(model, rows, nodes, pruning._dense(model.noise, nodes, rows, compiled))
+        gtm.sum_parts(model, rows, nodes, pruning._dense(model.noise, nodes, rows, compiled))
 
 
 def with_sums(model: PPS, crossed: bool) -> Any:

@@ -746,3 +746,9 @@ def test_errors_are_ours_and_what_python_expects():
     assert issubclass(InvalidDataError, ValueError)
     assert issubclass(UnsupportedInputError, TypeError)
     assert issubclass(InvalidParameterError, ValueError)
+
+
+@pytest.mark.parametrize("thing", [(row for row in np.eye(3)), lambda: iter([np.eye(3)])])
+def test_what_gives_blocks_is_sent_to_them(thing: object) -> None:
+    with pytest.raises(UnsupportedInputError, match=r"no table; .* fit\(Blocks\(function\)\)"):
+        GTM().fit(thing)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+import inspect
 import numbers
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -229,7 +230,13 @@ def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
     if kind == "prinfold.Blocks":
         raise UnsupportedInputError(
             "got Blocks, a table that is read block by block, which this does not do; call it for each block "
-            "(for block in blocks: ...), or join the blocks if they fit in memory: numpy.concatenate(list(blocks))"
+            "(for block in blocks: ...), or join the blocks if they fit in memory: numpy.concatenate(list(blocks)). "
+            "Fitted to blocks as they are can be GTM, SemiLinearGTM and PPS"
+        )
+    if isinstance(X, Iterator) or inspect.isfunction(X):
+        raise UnsupportedInputError(
+            f"got a {type(X).__name__}, which is no table; a GTM reads what a function returns block by block: "
+            "fit(Blocks(function)), with a function that returns a fresh iterator each time"
         )
     if nw.dependencies.is_into_dataframe(X):
         return

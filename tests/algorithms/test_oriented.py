@@ -212,7 +212,7 @@ def test_a_compiled_dense_pass_is_the_plain_one(monkeypatch, crossed, weighted, 
     assert isinstance(batches[0], pruning.Batch)
     far = gtm.log_likelihood(wanted, rows, p)[3] - nodes.constant
     assert far < -1000
-    found, expected = gtm._sum_parts(wanted, rows, nodes, batches), gtm.summarise(wanted, rows, p)
+    found, expected = gtm.sum_parts(wanted, rows, nodes, batches), gtm.summarise(wanted, rows, p)
     eps = 1e-11 if dtype is np.float64 else 1e-4
     for name in ("mass", "moment", "square", "tangential", "log_likelihood", "total", *(["cross"] if crossed else [])):
         value = np.asarray(getattr(expected, name))

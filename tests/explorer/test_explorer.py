@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -29,6 +30,7 @@ from prinfold import (
     GaussianBasis,
     GaussianProcess,
     GTMMixture,
+    GTMSequence,
     HarmonicBasis,
     MixedGTM,
     datasets,
@@ -239,6 +241,16 @@ def test_slices_of_a_larger_space(open_page: Callable[..., Any]) -> None:
     box = tab.locator(".pf-map").bounding_box()
     tab.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.5 * box["height"])
     assert re.search(r"\([^,]+, 0\.5, [^,]+\)", tab.locator(".pf-place").inner_text())
+
+
+def test_sequences_are_shown_as_sequences() -> None:
+    data = datasets.make_motion(120, rng=0)
+    tables = np.split(data.X, np.cumsum(data.lengths)[:-1])
+    model = GTMSequence(latent="circle", nodes=12, basis=5, **_FEW).fit(tables)
+    found = payload(explore(model, tables, path=None))
+    assert found["n"] == 120
+    Z = np.frombuffer(base64.b64decode(found["latentRows"]["data"]))
+    np.testing.assert_array_equal(Z, np.concatenate(model.transform(tables))[:, 0])
 
 
 def test_images(open_page: Callable[..., Any]) -> None:

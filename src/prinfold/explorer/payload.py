@@ -15,7 +15,7 @@ from prinfold.explorer.decoders import decoder_of, latent_of, links_of
 from prinfold.latent import Atlas
 from prinfold.plot.data import log_factor
 from prinfold.plot.layouts import Plane, Ring, Strip, layout_of
-from prinfold.plot.subject import Fitted, check_values, group, lanes, numbers_of
+from prinfold.plot.subject import Fitted, check_values, group, joined, lanes, numbers_of
 
 _FIELD = 120
 """Cells of the shading along each axis."""
@@ -46,9 +46,8 @@ def payload_of(
     fitted = Fitted.of(model)
     columns = _column_names(fitted)
     view = _view(image_shape, series, len(columns))
-    found = {
+    found: dict[str, Any] = {
         "title": title or f"{type(fitted.model).__name__} map",
-        "about": _about(fitted, X),
         "columns": columns,
         "latent": latent_of(fitted.latent),
         "decoder": decoder_of(fitted.model),
@@ -57,7 +56,8 @@ def payload_of(
         "field": _field(fitted),
         "view": view._asdict(),
     }
-    return found | _rows(fitted, X, labels, values, names, columns)
+    found |= _rows(fitted, X, labels, values, names, columns)
+    return found | {"about": _about(fitted, found["n"])}
 
 
 def _column_names(fitted: Fitted) -> list[str]:
@@ -71,9 +71,8 @@ def _cells(fitted: Fitted, X: Any) -> FloatArray:
     return np.asarray(fitted.model.indicators(X) if hasattr(fitted.model, "indicators") else numbers_of(X))
 
 
-def _about(fitted: Fitted, X: Any) -> str:
-    model = fitted.model
-    n = "" if X is None else f"{np.shape(X)[0]} rows of "
+def _about(fitted: Fitted, n_rows: int) -> str:
+    model, n = fitted.model, f"{n_rows} rows of " if n_rows else ""
     return f"{n}{len(fitted.feature_names)} columns on a {type(model).__name__}. {model.stop_reason_}"
 
 
@@ -165,7 +164,7 @@ def _model_values(fitted: Fitted, X: Any) -> list[dict[str, Any]]:
     """What the model itself has to say of each row."""
     if not hasattr(fitted.model, "score_samples"):
         return []
-    likelihood = np.asarray(fitted.model.score_samples(fitted.rows(X)), dtype=float)
+    likelihood = joined(fitted.model.score_samples(fitted.rows(X)))
     return [{"name": "log-likelihood", "values": likelihood}]
 
 

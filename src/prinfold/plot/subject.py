@@ -60,13 +60,13 @@ class Fitted:
 
     def coordinates(self, X: Any) -> FloatArray:
         """(n, Q) latent coordinates of rows."""
-        return np.asarray(self.model.transform(self.rows(X)), dtype=float)
+        return joined(self.model.transform(self.rows(X)))
 
     def modes(self, X: Any) -> FloatArray:
         """(n, Q) posterior modes of rows."""
         if not hasattr(self.model, "posterior_mode"):
             raise InvalidParameterError(f"{type(self.model).__name__} has no posterior, so there are no modes to draw")
-        return np.asarray(self.model.posterior_mode(self.rows(X)), dtype=float)
+        return joined(self.model.posterior_mode(self.rows(X)))
 
     def back(self, Y: FloatArray) -> FloatArray:
         """Points of the surface in the user's own units."""
@@ -85,8 +85,15 @@ class Fitted:
         return self.back(np.asarray(self.model.inverse_transform(Z, extrapolate=True), dtype=float))
 
 
+def joined(answers: Any) -> FloatArray:
+    """What a model says of rows, one after the other: sequences in a list have an answer for each."""
+    return np.concatenate(answers).astype(float) if isinstance(answers, list) else np.asarray(answers, dtype=float)
+
+
 def numbers_of(X: Any) -> FloatArray:
-    """(n, D) rows as numbers."""
+    """(n, D) rows as numbers; tables in a list, one for each sequence, one after the other."""
+    if isinstance(X, list | tuple) and X and getattr(X[0], "ndim", 1) == 2:
+        return np.concatenate([numbers_of(each) for each in X])
     refuse_containers(X, accept_sparse=True)
     refuse_dates(X)
     try:
