@@ -6,13 +6,11 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import Rows
-from prinfold._typing import FloatArray, IntArray, RandomState
+from prinfold._typing import FloatArray, RandomState
 from prinfold._validate import (
     Constraint,
-    as_generator,
     check_errors,
     check_parameters,
     has_gaps,
@@ -22,7 +20,7 @@ from prinfold._validate import (
     real,
     refuse_empty_columns,
 )
-from prinfold.algorithms import gtm, gtm_sequence
+from prinfold.algorithms import gtm
 from prinfold.algorithms.gtm_sequence import SequenceModel, SequenceRows, in_sequences
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.moves import moves_on
@@ -35,7 +33,7 @@ from prinfold.algorithms.trainers import TRAINERS, Trainer
 from prinfold.algorithms.transitions import Chain, ChainRecipe, FreeRule, Rule, SharedRule, shared_steps
 from prinfold.algorithms.tuning import TunedState
 from prinfold.estimators.callbacks import with_callbacks
-from prinfold.estimators.sequence_verbs import SequenceVerbs
+from prinfold.estimators.sequence_process import ProcessVerbs
 from prinfold.estimators.sequences import (
     Arranged,
     arrange,
@@ -55,7 +53,7 @@ _PROBABILITY = Constraint(lambda v: real(0, above=True).test(v) and v <= 1, "a n
 
 
 @storable
-class GTMSequence(SequenceVerbs):
+class GTMSequence(ProcessVerbs):
     """Generative topographic mapping of sequences: rows come from a walk over the latent space.
 
     Each sequence goes from node to node of the latent grid in short steps, seldom in a jump to anywhere, and at each
@@ -181,9 +179,9 @@ class GTMSequence(SequenceVerbs):
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = {
-        **SequenceVerbs._constraints,
+        **ProcessVerbs._constraints,
         "prior_precision": nothing | real(0),
-        "init": SequenceVerbs._constraints["init"] | one_of(("slow",)),
+        "init": ProcessVerbs._constraints["init"] | one_of(("slow",)),
         "transitions": one_of(("shared", "free", "uniform")),
         "reach": nothing | integer(0),
         "jump": nothing | _PROBABILITY,
@@ -191,14 +189,14 @@ class GTMSequence(SequenceVerbs):
         "initial": one_of(("uniform", "learned")),
     }
     _stored: ClassVar[tuple[str, ...]] = (
-        *(name for name in SequenceVerbs._stored if name != "memory_"),
+        *(name for name in ProcessVerbs._stored if name != "memory_"),
         "jump_",
         "reach_",
         "move_shares_",
         "local_moves_",
         "initial_",
     )
-    _added: ClassVar[dict[str, Any]] = {k: v for k, v in SequenceVerbs._added.items() if k != "memory_"}
+    _added: ClassVar[dict[str, Any]] = {k: v for k, v in ProcessVerbs._added.items() if k != "memory_"}
     jump_: float
     reach_: int
     move_shares_: FloatArray
@@ -348,117 +346,7 @@ class GTMSequence(SequenceVerbs):
         options = {"lengths": lengths, "groups": groups, "errors": errors}
         return self.fit(X, y, sample_weight, **options).transform(X, **options)
 
-    # ------------------------------------------------------------------------------------ as a process
-
-    def forecast(
-        self,
-        X: Any,
-        n_steps: int = 1,
-        *,
-        lengths: Any = None,
-        groups: Any = None,
-        errors: Any = None,
-        return_std: bool = False,
-    ) -> Any:
-        """What is expected to come after each sequence.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
-            Rows, one sequence after another; or a table for each sequence.
-        n_steps : int, default=1
-            Rows to look ahead.
-        lengths : array-like of int, default=None
-            Rows of each sequence; None takes each row for a sequence of one.
-        groups : array-like of shape (n,) or str, default=None
-            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
-        return_std : bool, default=False
-            Whether to return how far rows will lie from what is expected as well.
-
-        Returns
-        -------
-        ndarray of shape (S, n_steps, D)
-            Expectations of the rows that follow, sequence by sequence; of named ones in the order in which their
-            names turn up.
-        ndarray of shape (S, n_steps, D)
-            Standard deviations about them, noise and what is not known of the walk together. Only with ``return_std``.
-        """
-        if not integer(1).test(n_steps):
-            raise InvalidParameterError(f"n_steps must be {integer(1).words}, got {n_steps!r}")
-        rows, _ = self._arranged(arrange(X, lengths, groups), errors)
-        model = replace(self._sequence_model, noise=self._model.noise.with_gaps())
-        mean, variance = gtm_sequence.forecast(model, rows, self._parameters(), n_steps)
-        found = (mean + self.offset_).astype(rows.table.dtype, copy=False)
-        return (found, np.sqrt(variance).astype(rows.table.dtype, copy=False)) if return_std else found
-
-    def sample(
-        self, n: int = 1, *, length: int | None = None, random_state: RandomState = None, return_latent: bool = False
-    ) -> Any:
-        """Rows or whole sequences drawn from the model.
-
-        Parameters
-        ----------
-        n : int, default=1
-            How many.
-        length : int, default=None
-            Rows of each sequence; None draws rows, each a sequence of one.
-        random_state : int, RandomState or Generator, default=None
-            Seed.
-        return_latent : bool, default=False
-            Whether to return where each row was drawn as well.
-
-        Returns
-        -------
-        ndarray of shape (n, D) or (n, length, D)
-            The rows.
-        ndarray of shape (n, Q) or (n, length, Q)
-            Latent coordinates of the nodes that the walks went by. Only with ``return_latent``.
-        """
-        check_is_fitted(self)
-        if not integer(0).test(n):
-            raise InvalidParameterError(f"n must be {integer(0).words}, got {n!r}")
-        if length is not None and not integer(1).test(length):
-            raise InvalidParameterError(f"length must be {integer(1).words}, got {length!r}")
-        rng, model, parameters = as_generator(random_state), self._model, self._parameters()
-        if length is None and self._chain.flat_start:
-            rows, path = gtm.sample(model, parameters, n, rng)
-        else:
-            path = gtm_sequence.sample_nodes(self._chain, n, length or 1, rng)
-            rows = model.noise.draw(model.surface, parameters, path.ravel(), rng)
-        shape = (n,) if length is None else (n, length)
-        rows = (rows + self.offset_).reshape(*shape, self.n_features_in_)
-        latent = self.latent_.nodes
-        return (rows, latent[path].reshape(*shape, latent.shape[1])) if return_latent else rows
-
-    def transition_matrix(self) -> FloatArray:
-        """Probabilities of going from each node to each other in one step.
-
-        Returns
-        -------
-        ndarray of shape (K, K)
-            Rows add up to 1.
-        """
-        check_is_fitted(self)
-        steps = self._chain.steps
-        return np.asarray(steps.matrix().toarray() + steps.leap)
-
-    @property
-    def moves_(self) -> IntArray:
-        """The kinds of steps."""
-        check_is_fitted(self)
-        return self._chain.moves.kinds
-
     # --------------------------------------------------------------------------------------- plumbing
-
-    @property
-    def _chain(self) -> Chain:
-        return self._sequence_model.present_chain()
-
-    @property
-    def _sequence_model(self) -> SequenceModel:
-        return cast(SequenceModel, self._model)
 
     def _begun(self, job: Job, places: FloatArray | None) -> Parameters:
         told = _has_steps(job.rows) and self.transitions != "uniform"  # where rows may tell of each other
