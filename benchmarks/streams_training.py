@@ -16,7 +16,7 @@ import numpy as np
 from streams_reading import sheet
 from timing import print_table
 
-from prinfold import GTM, Incremental, Online, datasets
+from prinfold import GTM, Blocks, Incremental, Online, datasets
 from prinfold.algorithms import gtm
 from prinfold.algorithms.pruning import Hint
 from prinfold.exceptions import DataNotFoundError
@@ -125,6 +125,53 @@ def growth(full: bool) -> None:
             ["trainer", "to 1 %", "to 0.1 %", "seconds to 0.1 %", f"after {contest.passes}", "at rest"],
             [_row(each, found) for each, found in curves.items()],
         )
+
+
+class Entrant(NamedTuple):
+    """A trainer, whether it reads blocks, how many passes it makes, and how near it is to come."""
+
+    trainer: Any
+    blocks: bool
+    passes: int
+    share: float
+
+
+ENTRANTS = {
+    "batch from Blocks": Entrant("batch", True, 60, 0.001),
+    "incremental": Entrant("incremental", False, 60, 0.001),
+    "incremental from Blocks": Entrant("incremental", True, 60, 0.001),
+    "incremental, 5 % frozen": Entrant(Incremental(10, freeze=0.05), False, 60, 0.001),
+    "online": Entrant("online", False, 20, 0.01),
+    "online from Blocks": Entrant("online", True, 20, 0.01),
+}
+
+
+def oblong(n: int, seed: int) -> np.ndarray:
+    """Rows of a bent sheet with much noise, of which all trainers come to one optimum from the usual start."""
+    rng = np.random.default_rng(seed)
+    u, v = rng.uniform(-1, 1, (2, n))
+    return np.stack([2 * u, v, u**2, u * v], axis=1) + 0.2 * rng.standard_normal((n, 4))
+
+
+def ends(full: bool) -> None:
+    """Whole fits beside batch EM where there is one optimum to come to: the largest difference over several tables."""
+    settings: dict[str, Any] = {"nodes": 8, "basis": 4, "regularization": 1.0, "tol": 0.0, "random_state": 0}
+    tables = [oblong(1000, seed) for seed in range(20 if full else 6)]
+    apart: dict[str, list[float]] = {name: [] for name in ENTRANTS}
+    for X in tables:
+        batch = GTM(max_iter=300, **settings).fit(X).score(X)
+        for name, entrant in ENTRANTS.items():
+            model = GTM(trainer=entrant.trainer, max_iter=entrant.passes, **settings)
+            found = model.fit(Blocks(X, rows=150) if entrant.blocks else X).score(X)
+            apart[name].append(abs(found - batch) / abs(batch))
+    print_table(
+        f"{len(tables)} bent sheets, 1000 × 4: log-likelihood beside that of batch EM after 300 steps",
+        ["trainer", "passes", "largest difference", "promised"],
+        [
+            [name, str(each.passes), f"{100 * max(apart[name]):.3f} %", f"{100 * each.share:g} %"]
+            for name, each in ENTRANTS.items()
+        ],
+    )
 
 
 def _row(name: str, found: Curve) -> list[str]:
