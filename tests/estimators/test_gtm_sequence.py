@@ -527,8 +527,11 @@ def test_questions_that_cannot_be_answered(walked: GTMSequence):
 def test_sparse_tables_walk_too(walked: GTMSequence):
     import scipy.sparse
 
-    found = walked.transform(scipy.sparse.csr_matrix(X), lengths=LENGTHS)
+    sparse = scipy.sparse.csr_matrix(X)
+    found = walked.transform(sparse, lengths=LENGTHS)
     assert_allclose(found, walked.transform(X, lengths=LENGTHS), atol=1e-12)
+    learned = model(init="pca", max_iter=3).fit(sparse, lengths=LENGTHS)
+    assert_allclose(learned.weights_, model(init="pca", max_iter=3).fit(X, lengths=LENGTHS).weights_, atol=1e-9)
 
 
 def test_steps_longer_than_the_reach_are_told_of():

@@ -22,7 +22,7 @@ from tests.properties.cases import CASES, Case, cases, cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
-BESIDES = ("errors", "groups", "length", "lengths")
+BESIDES = ("errors", "groups", "length", "lengths", "return_latent")
 VERBS = {
     "fit": ["X", "y", "sample_weight"],
     "transform": ["X"],

@@ -132,7 +132,7 @@ def check_lengths(lengths: Any, n_rows: int) -> IntArray:
 def sequence_weight(sample_weight: Any, order: Order) -> FloatArray | None:
     """(S,) weights of the sequences, or None for equal ones."""
     n_rows, n = int(order.cuts[-1]), len(order.cuts) - 1
-    if sample_weight is not None and np.shape(sample_weight) == (n_rows,) != (n,):
+    if sample_weight is not None and n != n_rows and np.shape(sample_weight) == (n_rows,):
         raise InvalidDataError(
             f"sample_weight has a number for each of the {n_rows} rows, but rows of one sequence cannot weigh "
             f"differently; give one for each of the {n} sequences"
@@ -151,7 +151,9 @@ def weighty_sequences(weight: FloatArray | None, order: Order) -> tuple[IntArray
 
 def refuse_unseen(table: FloatArray, fewest: int) -> None:
     """Steps may be missing, but not all of them."""
-    seen = len(table) if not len(table) or not has_gaps(table) else int((~np.isnan(table)).any(axis=1).sum())
+    seen = table.shape[0]
+    if seen and has_gaps(table):
+        seen = int((~np.isnan(table)).any(axis=1).sum())
     if seen < fewest:
         raise InvalidDataError(f"only {seen} row(s) have a value, but at least {fewest} are needed")
 
