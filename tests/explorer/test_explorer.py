@@ -196,6 +196,17 @@ def test_a_lasso_selects_and_saves_the_right_rows(pipe: tuple[GTM, Any], open_pa
     assert f"{len(wanted)} of 120 rows selected" in tab.locator(".pf-count").inner_text()
 
 
+def test_headings_of_the_table_come_first(open_page: Callable[..., Any]) -> None:
+    frame = pd.DataFrame(_PIPE[:30, :3], columns=["row", "latent 1", "b"])
+    model = GTM(nodes=5, basis=3, **_FEW).fit(frame)
+    tab = open_page(explore(model, frame, path=None))
+    tab.evaluate("window.prinfold.select([2, 5])")
+    rows = list(csv.DictReader(io.StringIO(tab.evaluate("window.prinfold.exportCsv()"))))
+    assert [float(row["row"]) for row in rows] == frame["row"].iloc[[2, 5]].tolist()
+    Z = model.transform(frame)[[2, 5]]
+    np.testing.assert_array_equal([[float(r["latent 1 (map)"]), float(r["latent 2"])] for r in rows], Z)
+
+
 def test_by_keyboard_alone(pipe: tuple[GTM, Any], open_page: Callable[..., Any]) -> None:
     model, data = pipe
     tab = open_page(explore(model, data.X, path=None))
@@ -240,6 +251,10 @@ def test_slices_of_a_larger_space(open_page: Callable[..., Any]) -> None:
     tab.get_by_label("latent 2 at").fill("0.5")
     box = tab.locator(".pf-map").bounding_box()
     tab.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.5 * box["height"])
+    tab.get_by_label("latent 2 at").fill("0.25")
+    assert "(0, 0.25, 0)" in tab.locator(".pf-place").inner_text()
+    tab.get_by_label("latent 2 at").fill("0.5")
+    tab.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 0.5 * box["height"])
     assert re.search(r"\([^,]+, 0\.5, [^,]+\)", tab.locator(".pf-place").inner_text())
 
 
@@ -343,6 +358,19 @@ def test_what_cannot_be_shown_is_refused(pipe: tuple[GTM, Any]) -> None:
     feature = UKR(init="pca", feature_kernel="rbf", **_FEW).fit(_ROLL[:60])
     with pytest.raises(UnsupportedInputError, match="feature kernel"):
         explore(feature, path=None)
+
+
+def test_likelihoods_are_those_of_the_table() -> None:
+    X = _PIPE * np.arange(1, 13)
+    gaps = X.copy()
+    gaps[3, 4] = np.nan
+    scaled = make_pipeline(StandardScaler(), GTM(nodes=6, basis=3, **_FEW)).fit(X)
+    found = {each["name"]: each["values"] for each in payload(explore(scaled, gaps, path=None))["values"]}
+    likelihood = np.frombuffer(base64.b64decode(found["log-likelihood"]["data"]))
+    spread = np.log(scaled[0].scale_)
+    own = scaled[-1].score_samples(scaled[:-1].transform(gaps)) - spread.sum()
+    own[3] += spread[4]  # of which nothing is known has no density
+    np.testing.assert_allclose(likelihood, own, rtol=1e-9)
 
 
 def test_steps_without_effect_are_allowed(pipe: tuple[GTM, Any]) -> None:

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from prinfold import GTM, GTMHierarchy, GTMMixture, datasets, plot
-from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
+from prinfold.exceptions import InvalidParameterError
 from prinfold.plot.mixture_data import FAINTEST, boxes, hierarchy_panels, lines_of, mixture_panels
 
 DATA = datasets.make_pipe_flow(120, rng=0)
@@ -170,7 +170,6 @@ def test_boxes_lie_side_by_side_and_do_not_overlap():
     assert [lines_of(n, 4) for n in (1, 4, 5, 6, 9)] == [[1], [4], [3, 2], [3, 3], [3, 3, 3]]
 
 
-def test_a_page_shows_one_map(model: GTMMixture):
-    with pytest.raises(UnsupportedInputError, match=r"explore one of them: model.component\(j\).explore\(X\)"):
-        model.explore(DATA.X, path=None)
-    assert "prinfold" in model.component(1).explore(DATA.X, path=None).html
+def test_a_page_shows_all_maps_or_one(model: GTMMixture):
+    assert '"kind": "charts"' in model.explore(DATA.X, path=None).html
+    assert '"kind": "charts"' not in model.component(1).explore(DATA.X, path=None).html

@@ -78,18 +78,7 @@ class Surface:
 
     def log_likelihood(self, cells: Cells, index: IntArray) -> FloatArray | None:
         """(m,) log-density of some rows in the units of the table; None where the model has none."""
-        if not hasattr(self.model, "score_samples"):
-            return None
-        found = np.asarray(self.model.score_samples(self.fitted.rows(self._rows(cells, index))), dtype=float)
-        if self.fitted.before is None:
-            return found
-        D = self.model.n_features_in_
-        matrix = self.fitted.back(np.eye(D)) - self.fitted.back(np.zeros((1, D)))
-        if matrix.shape != (D, D):
-            return None
-        if np.count_nonzero(matrix - np.diag(np.diag(matrix))) == 0:  # each column counts where it is there
-            return found - (~cells.missing[index]) @ np.log(np.abs(np.diag(matrix)))
-        return found - float(np.linalg.slogdet(matrix)[1])
+        return self.fitted.log_likelihood(self._rows(cells, index))
 
     def projection(self, cells: Cells, index: IntArray) -> tuple[FloatArray, FloatArray]:
         """(m, D) nearest points of the surface in units of the table, (m,) distances as the model measures them."""

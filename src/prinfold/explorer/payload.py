@@ -15,7 +15,7 @@ from prinfold.explorer.decoders import decoder_of, latent_of, links_of
 from prinfold.latent import Atlas
 from prinfold.plot.data import log_factor
 from prinfold.plot.layouts import Plane, Ring, Strip, layout_of
-from prinfold.plot.subject import Fitted, check_values, group, joined, lanes, numbers_of
+from prinfold.plot.subject import Fitted, check_values, group, lanes, numbers_of
 
 _FIELD = 120
 """Cells of the shading along each axis."""
@@ -25,9 +25,6 @@ _MOST_NUMBERS = 4_000_000
 
 _MANY_COLUMNS = 300
 """Columns from which on they are a curve rather than a list, unless something else is said."""
-
-_STRAIGHT = 1e-8
-"""How far, relative to their size, steps before a model may be from straight and still be undone by the page."""
 
 
 class View(NamedTuple):
@@ -162,9 +159,9 @@ def _given_values(values: Any, n: int) -> list[dict[str, Any]]:
 
 def _model_values(fitted: Fitted, X: Any) -> list[dict[str, Any]]:
     """What the model itself has to say of each row."""
-    if not hasattr(fitted.model, "score_samples"):
+    likelihood = fitted.log_likelihood(X)
+    if likelihood is None:
         return []
-    likelihood = joined(fitted.model.score_samples(fitted.rows(X)))
     return [{"name": "log-likelihood", "values": likelihood}]
 
 
@@ -203,16 +200,13 @@ def _units(fitted: Fitted) -> dict[str, FloatArray] | None:
     """
     if fitted.before is None:
         return None
-    D = fitted.model.n_features_in_
-    shift = fitted.back(np.zeros((1, D)))[0]
-    matrix = fitted.back(np.eye(D)) - shift
-    trial = np.random.default_rng(0).normal(size=(8, D))
-    undone = fitted.back(trial)
-    if not np.allclose(undone, trial @ matrix + shift, rtol=_STRAIGHT, atol=_STRAIGHT * np.abs(undone).max()):
+    straight = fitted.straight()
+    if straight is None:
         raise InvalidParameterError(
             "a step before the model is not straight (it bends the columns), which a page cannot undo; explore "
             "pipeline[-1] with the rows pipeline[:-1].transform(X), or scale with StandardScaler"
         )
+    matrix, shift = straight
     if matrix.shape[0] == matrix.shape[1] and np.count_nonzero(matrix - np.diag(np.diag(matrix))) == 0:
         return {"scale": np.diag(matrix).copy(), "shift": shift}
     return {"matrix": matrix, "shift": shift}

@@ -13,10 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._arrays import dense
 from prinfold._typing import FloatArray, IntArray
 from prinfold._validate import refuse_containers, refuse_dates, refuse_text
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, PrinfoldError
 from prinfold.latent import LatentSpace
 
 _MOST_CLASSES = 60
+_STRAIGHT = 1e-8
+"""How far, relative to their size, steps before a model may be from straight."""
+
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -80,6 +83,34 @@ class Fitted:
                 )
             Y = step.inverse_transform(Y)
         return np.asarray(Y, dtype=float)
+
+    def straight(self) -> tuple[FloatArray, FloatArray] | None:
+        """How the steps before the model are undone, y·matrix (D, D') + shift (D',); None where they bend columns."""
+        D = self.model.n_features_in_
+        shift = self.back(np.zeros((1, D)))[0]
+        matrix = self.back(np.eye(D)) - shift
+        trial = np.random.default_rng(0).normal(size=(8, D))
+        undone = self.back(trial)
+        same = np.allclose(undone, trial @ matrix + shift, rtol=_STRAIGHT, atol=_STRAIGHT * np.abs(undone).max())
+        return (matrix, shift) if same else None
+
+    def log_likelihood(self, X: Any) -> FloatArray | None:
+        """(n,) log-density of rows in the user's own units; None where there is none, or steps before it bend."""
+        if not hasattr(self.model, "score_samples"):
+            return None
+        found = joined(self.model.score_samples(self.rows(X)))
+        if self.before is None:
+            return found
+        try:
+            straight = self.straight()
+        except PrinfoldError:  # a step that cannot be undone
+            return None
+        if straight is None or straight[0].shape[0] != straight[0].shape[1]:
+            return None
+        scale = np.diag(straight[0])
+        if np.count_nonzero(straight[0] - np.diag(scale)) == 0:  # each column counts where it is there
+            return np.asarray(found - ~np.isnan(numbers_of(X)) @ np.log(np.abs(scale)))
+        return np.asarray(found - np.linalg.slogdet(straight[0])[1])
 
     def points(self, Z: FloatArray) -> FloatArray:
         return self.back(np.asarray(self.model.inverse_transform(Z, extrapolate=True), dtype=float))

@@ -83,7 +83,7 @@ def study(model: Any, X: Any) -> Study:
         complete: BoolArray = np.ones(len(Z), dtype=bool) if seen is None else np.asarray(np.isfinite(seen).all(axis=1))
         found = {
             **_distances(fitted, rows, seen, complete),
-            "likelihood": _likelihood(fitted, rows),
+            "likelihood": fitted.log_likelihood(X),
             "neighbourhoods": _neighbourhoods(fitted, seen, Z, complete),
         }
     heard = tuple(
@@ -133,12 +133,6 @@ def _flat(centred: FloatArray, dimension: int) -> float:
     gram = centred.T @ centred if n >= D else centred @ centred.T
     values = np.sort(np.linalg.eigvalsh(gram))[::-1]
     return float(np.maximum(values[dimension:], 0.0).sum() / n)
-
-
-def _likelihood(fitted: Fitted, rows: Any) -> FloatArray | None:
-    if not hasattr(fitted.model, "score_samples"):
-        return None
-    return np.asarray(fitted.model.score_samples(rows), dtype=float)
 
 
 def _neighbourhoods(

@@ -18,8 +18,10 @@ const csvField = (value) => (/[",\r\n]/.test(String(value)) ? `"${String(value).
 function csvOf(page, rows) {
   const Q = page.latentRows.shape[1];
   const D = page.columns.length;
-  const head = ["row", ...(page.rowNames ? ["name"] : []), ...(page.classes ? [page.classes.name] : []), ...page.values.map((v) => v.name)];
-  head.push(...Array.from({ length: Q }, (_, a) => `latent ${a + 1}`), ...(page.table ? page.columns : []));
+  // Headings of ours give way to those of the table: a file with two of a name would be read wrongly.
+  const free = (name) => (page.table && page.columns.includes(name) ? free(`${name} (map)`) : name);
+  const head = ["row", ...(page.rowNames ? ["name"] : []), ...(page.classes ? [page.classes.name] : []), ...page.values.map((v) => v.name)].map(free);
+  head.push(...Array.from({ length: Q }, (_, a) => free(`latent ${a + 1}`)), ...(page.table ? page.columns : []));
   const number = (value) => (Number.isNaN(value) ? "" : value);
   const lines = rows.map((i) => [
     page.rowNumbers ? page.rowNumbers[i] : i,
@@ -40,7 +42,7 @@ function mount(root, packed, told = () => {}) {
   const choices = choicesOf(page);
   const Q = page.latentRows.shape[1];
   const state = { place: null, row: null, selected: new Set(), lasso: [], tool: "move", colour: 0, shade: page.field ? "magnification" : "", view: page.view.kind };
-  const slice = { axes: [0, 1], rest: page.latent.periodic ? page.latent.periodic.map(() => 0) : [] };
+  const slice = { axes: [0, 1], rest: page.latent.kind === "box" || page.latent.kind === "region" ? page.latent.low.map((low, a) => (low + page.latent.high[a]) / 2) : [] };
   let chart = makeChart(page.latent, slice);
   const view = makeView(chart);
   let colouring = makeColouring(resolved(choices[0]));
@@ -313,6 +315,7 @@ function mount(root, packed, told = () => {}) {
     chart = makeChart(page.latent, slice);
     Object.assign(view, { ...makeView(chart), width: view.width, height: view.height });
     shade = places = null;
+    probe(chart.locate([(chart.bounds[0] + chart.bounds[2]) / 2, (chart.bounds[1] + chart.bounds[3]) / 2]));
     repaint("base");
   }
   function looked(name) {
