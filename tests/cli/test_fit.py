@@ -136,7 +136,36 @@ def test_levels_go_into_a_mixed_map(table: Path, call: Call) -> None:
 
 def test_one_column_makes_a_line(folder: Path, call: Call) -> None:
     (folder / "one.csv").write_text("x\n" + "".join(f"{x:.3f}\n" for x in np.random.default_rng(0).normal(size=50)))
-    assert call("fit", "one.csv", "--json", *QUICK).json["dimensions"] == 1
+    found = call("fit", "one.csv", "--json", *QUICK).json
+    assert found["dimensions"] == 1
+    assert any(note.startswith("1 column varies: a surface of 1 dimension") for note in found["notes"])
+
+
+@pytest.mark.parametrize("method", ["gtm", "ukr", "ridge"])
+def test_a_surface_has_fewer_dimensions_than_columns_vary(method: str, folder: Path, call: Call) -> None:
+    """Two dimensions fill the plane of two columns; a column that never changes is no third."""
+    X = numbers()
+    X[:, 2] = 3.5
+    (folder / "two.csv").write_text(csv_text(X))
+    words = ("--method", method, "--set", "max_iter=5", "--json")
+    found = call("fit", "two.csv", *words).json
+    assert (found["dimensions"], found["columns"]) == (1, ["a", "b"])
+    assert found["left_out"] == {"c": "it is the same in every row"}
+    assert any(note.startswith("2 columns vary: a surface of 1 dimension") for note in found["notes"])
+    asked = call("fit", "two.csv", "--columns", "a,b,c", "--force", *words).json
+    assert (asked["dimensions"], asked["columns"]) == (1, ["a", "b", "c"])
+
+
+def test_dimensions_asked_for_are_taken(folder: Path, call: Call) -> None:
+    (folder / "two.csv").write_text(csv_text(numbers()[:, :2], "a,b"))
+    assert call("fit", "two.csv", "--dimensions", "2", "--json", *QUICK).json["dimensions"] == 2
+
+
+def test_a_table_of_constants_has_an_answer(folder: Path, call: Call) -> None:
+    (folder / "same.csv").write_text("a,b\n" + "1,2\n" * 40)
+    found = call("fit", "same.csv", "--json", *QUICK).json
+    assert (found["dimensions"], found["columns"]) == (1, ["a", "b"])
+    assert any(note.startswith("no column varies") for note in found["notes"])
 
 
 # ------------------------------------------------------------------------------------------------------------- settings

@@ -63,6 +63,9 @@ def choose_columns(
         chosen = Chosen(tuple(names))
     else:
         reasons = {name: _reason(table, name, text) for name in table.measured if name not in gone}
+        same = [name for name, reason in reasons.items() if reason is None and not _varies(table, name)]
+        if len(same) < sum(reason is None for reason in reasons.values()):  # else there is nothing better to take
+            reasons |= dict.fromkeys(same, "it is the same in every row")
         kept = tuple(name for name, reason in reasons.items() if reason is None)
         chosen = Chosen(kept, tuple((name, reason) for name, reason in reasons.items() if reason is not None))
     if not chosen.names:
@@ -149,6 +152,12 @@ def _reason(table: Table, name: str, text: bool) -> str | None:
     if _counts_rows(values):
         return "it counts the rows"
     return None
+
+
+def _varies(table: Table, name: str) -> bool:
+    """Whether a column holds more than one number; text is taken as it is."""
+    values = table.columns[name]
+    return not table.is_number(name) or bool(np.nanmin(values) < np.nanmax(values))
 
 
 def _counts_rows(values: Any) -> bool:

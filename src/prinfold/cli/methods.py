@@ -47,7 +47,7 @@ def make_model(cls: Any, width: int, dimensions: int | None, seed: int, words: S
     cls : type
         Its class.
     width : int
-        Columns of the table: a surface has no more dimensions, where nobody asks for them.
+        Columns that vary: a surface has fewer dimensions, where nobody asks for them, as it fills the space otherwise.
     dimensions : int or None
         Dimensions of the surface.
     seed : int
@@ -63,8 +63,7 @@ def make_model(cls: Any, width: int, dimensions: int | None, seed: int, words: S
     """
     defaults = {name: each.default for name, each in inspect.signature(cls).parameters.items()}
     settings: dict[str, Any] = {"random_state": seed, "verbose": int(verbose)}
-    most = max(width - 1, 1) if cls.__name__ == "DensityRidge" else width
-    settings["n_components"] = dimensions or min(defaults.get("n_components", 2), most)
+    settings["n_components"] = dimensions or min(defaults.get("n_components", 2), max(width - 1, 1))
     settings |= dict(_setting(word, defaults, cls.__name__) for word in words)
     return cls(**{name: value for name, value in settings.items() if name in defaults})
 

@@ -102,7 +102,8 @@ def make_plan(table: Table, chosen: Chosen, cls: Any, options: argparse.Namespac
         raise InvalidDataError(
             f"columns of text cannot be scaled; leave --{scaling} out, or take numbers only with --columns"
         )
-    model = make_model(cls, len(chosen.names), options.dimensions, options.seed, options.settings, verbose=verbose)
+    width = _varying(cells)
+    model = make_model(cls, width, options.dimensions, options.seed, options.settings, verbose=verbose)
     gaps = bool(model._accept_missing) and scaling != "whiten"
     name = cls.__name__ if scaling != "whiten" else "whitening"
     index, notes = select_rows(cells, options.missing, takes_gaps=gaps, method=name)
@@ -112,7 +113,18 @@ def make_plan(table: Table, chosen: Chosen, cls: Any, options: argparse.Namespac
         )
     if len(index) < _FEW:
         notes.append(f"{counted(len(index), 'row')} are few: expect a rough idea rather than a map")
+    if options.dimensions is None and width <= 2 and model.get_params().get("n_components") == 1:
+        few = "no column varies" if not width else f"{counted(width, 'column')} {'varies' if width == 1 else 'vary'}"
+        notes.append(f"{few}: a surface of 1 dimension, since one of two would leave nothing out; see --dimensions")
     return Plan(cells, index, model, scaling, why, tuple(notes))
+
+
+def _varying(cells: Cells) -> int:
+    """How many columns vary; with text among them each counts, and one more, since levels are no plane to fill."""
+    if cells.matrix is None:
+        return len(cells.names) + 1
+    there = np.where(cells.missing, np.nan, cells.matrix)[:, ~cells.missing.all(axis=0)]
+    return int((np.nanmin(there, axis=0) < np.nanmax(there, axis=0)).sum())
 
 
 def run_plan(plan: Plan) -> Any:
