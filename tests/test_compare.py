@@ -414,6 +414,15 @@ def test_how_sure_it_is(share: float, words: str) -> None:
     assert ("within 1.5 standard errors of it: b" in said[1]) == (share < 0.9)
 
 
+def test_nothing_is_sure_while_another_is_tied() -> None:
+    everyone = contestants.contestants_of({"a": PCA(1), "b": PCA(1)}, 1, X, 0)
+    verdict = verdicts.Verdict(np.array([1.0, 1.1]), np.ones(2), 0, np.array([True, True]), np.array([0.95, 0.05]))
+    words = comparisons.reasons(everyone, {"failure": ["", ""]}, verdict, "likelihood")[1]
+    assert words == (
+        "That is likely: it comes first in 95% of resamples of the rows; within 1.5 standard errors of it: b."
+    )
+
+
 def test_the_table_as_a_frame(found: Comparison) -> None:
     frame = found.to_frame()
     assert isinstance(frame, pd.DataFrame)

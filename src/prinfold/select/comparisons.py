@@ -17,7 +17,8 @@ _LONGEST = 70
 """Characters of a reason that a printed table has room for; the table itself holds all of them."""
 
 _SURE, _FAIRLY = 0.9, 0.6
-"""Shares of resamples in which the recommended one comes first, from which it is called sure and likely."""
+"""Shares of resamples in which the recommended one comes first, from which it is called sure (while
+none is tied) and likely."""
 
 _MOST_NAMED = 4
 
@@ -198,15 +199,15 @@ def _place(verdict: Verdict) -> str:
 
 def _how_sure(everyone: tuple[Contestant, ...], verdict: Verdict) -> str:
     share = float(verdict.wins[verdict.chosen])
+    others = [j for j in np.argsort(verdict.loss) if verdict.tied[j] and j != verdict.chosen]
     sure = (
         "That is sure as far as these rows go"
-        if share >= _SURE
+        if share >= _SURE and not others
         else "That is likely"
         if share >= _FAIRLY
         else "That is a close call"
     )
     words = f"{sure}: it comes first in {share:.0%} of resamples of the rows"
-    others = [j for j in np.argsort(verdict.loss) if verdict.tied[j] and j != verdict.chosen]
     if not others:
         return f"{words}, and every other one is more than 1.5 standard errors away."
     named = ", ".join(everyone[j].name for j in others[:_MOST_NAMED])
