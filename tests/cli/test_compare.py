@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,6 +66,41 @@ def test_a_plane_is_no_model_file(curve: Path, call: Call) -> None:
     assert said.code == 1
     assert "note: PCA is none of prinfold's surfaces, so that no model was written" in said.out
     assert not Path("best.prinfold").exists()
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+def test_the_best_surface_is_kept_where_a_plane_wins(folder: Path, call: Call) -> None:
+    t = np.random.default_rng(0).normal(size=(60, 1))
+    (folder / "data.csv").write_text(
+        csv_text(t * [1.0, 2.0, 3.0] + 0.1 * np.random.default_rng(1).normal(size=(60, 3)))
+    )
+    said = call("compare", "data.csv", "--methods", "pca,kmm,gtm", "--out", "best.prinfold", *FEW)
+    assert "PCA is recommended" in said.out
+    assert said.code == 0
+    (note,) = [line for line in said.out.splitlines() if "the best of these is written" in line]
+    best = prinfold.load("best.prinfold")
+    assert note.startswith("note: PCA is none of prinfold's surfaces")
+    assert f": {type(best).__name__}" in note
+    assert list(best.feature_names_in_) == ["a", "b", "c"]
+    assert call("transform", "best.prinfold", "data.csv", "-q").code == 0
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_a_line_for_each_on_a_terminal(
+    terminal: bool, curve: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    lines = call("compare", "data.csv", "--methods", "pca,kmm", *FEW).err.splitlines()
+    assert [line.partition(":")[0] for line in lines] == (["1 of 2  PCA", "2 of 2  KMM"] if terminal else [])
+    assert all(line.endswith(" s") for line in lines)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert call("compare", "data.csv", "--methods", "pca", *FEW, "--json").err == ""
+
+
+def test_advice_is_in_options(curve: Path, call: Call) -> None:
+    said = call("compare", "data.csv", "--methods", "pca", "--folds", "2", "--max-rows", "20")
+    assert "give --dimensions if you know it" in said.out
+    assert "n_components" not in said.out
 
 
 def test_names_are_written_as_one_likes() -> None:

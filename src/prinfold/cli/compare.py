@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +12,7 @@ import numpy as np
 
 from prinfold.cli.columns import comma_separated
 from prinfold.cli.command import Command, table_arguments, talk_arguments, whole_number
-from prinfold.cli.console import Console, as_called, counted
+from prinfold.cli.console import Console, as_called, as_options, counted
 from prinfold.cli.methods import changed_settings, choose_scaling, scaling_step
 from prinfold.cli.planning import choice_arguments, chosen_columns, read, scaling_arguments, with_names
 from prinfold.cli.rows import Cells, select_rows
@@ -69,17 +67,24 @@ def _compare(options: argparse.Namespace) -> int:
     console.note(*table.notes, *chosen.in_words(), *notes)
     console.note(f"scaling: {scaling} ({why})")
     step, rows = scaling_step(scaling), cells.rows(index)
-    with console.listening(), _progress(console):
-        found = _compared(rows if step is None else step.fit_transform(np.asarray(rows)), options)
-    console.say(f"\n{found}")
-    code = _write(found, step, cells, options, console)
+    X = rows if step is None else step.fit_transform(np.asarray(rows))
+    with console.listening():
+        found = _compared(X, options, verbose=_on_terminal(console))
+    console.say(f"\n{as_options(str(found))}")
+    _write(found, options, console)
+    model = None if options.out is None else _own_model(found, X, console)
+    if model is not None:
+        from prinfold import save
+
+        save(with_names(model, step, cells), options.out)
+        console.say(f"Model written to {options.out}")
     console.say(_next_step(found, scaling, options))
     console.result |= _result(found, scaling, options) | {"rows": len(index), "columns": list(chosen.names)}
     console.close()
-    return code
+    return 1 if model is None and options.out is not None else 0
 
 
-def _compared(X: Any, options: argparse.Namespace) -> Comparison:
+def _compared(X: Any, options: argparse.Namespace, *, verbose: bool) -> Comparison:
     from prinfold import compare
 
     return compare(
@@ -91,6 +96,7 @@ def _compared(X: Any, options: argparse.Namespace) -> Comparison:
         max_rows=options.max_rows,
         n_jobs=options.jobs,
         random_state=options.seed,
+        verbose=int(verbose),
     )
 
 
@@ -104,41 +110,41 @@ def _methods(words: list[str]) -> Any:
     return [known.get(name, word) for name, word in zip(plain, words, strict=True)] or "all"
 
 
-@contextmanager
-def _progress(console: Console) -> Iterator[None]:
-    """On a terminal joblib tells how far it is."""
-    if not (console.talks and sys.stderr is not None and sys.stderr.isatty()):
-        yield
-        return
-    from joblib import parallel_config
-
-    with parallel_config(verbose=5):
-        yield
+def _on_terminal(console: Console) -> bool:
+    """Whether somebody watches how far it is."""
+    return console.talks and sys.stderr is not None and sys.stderr.isatty()
 
 
 # ------------------------------------------------------------------------------------------------------ what came of it
 
 
-def _write(found: Comparison, step: Any, cells: Cells, options: argparse.Namespace, console: Console) -> int:
-    """Write what was asked for; 1 where the recommended model is none that a file can hold."""
+def _write(found: Comparison, options: argparse.Namespace, console: Console) -> None:
+    """Write the table and the figure that were asked for."""
     if options.table is not None:
         write_table(options.table, _columns(found))
         console.say(f"\nTable written to {options.table}")
     if options.figure is not None:
         _draw(found, options.figure)
         console.say(f"Figure written to {options.figure}")
-    if options.out is None:
-        return 0
-    from prinfold import save
-    from prinfold.exceptions import NotStorableError
 
-    try:
-        save(with_names(found.recommended.model, step, cells), options.out)
-    except NotStorableError:
-        console.note(f"{found.recommended.name} is none of prinfold's surfaces, so that no model was written")
-        return 1
-    console.say(f"Model written to {options.out}")
-    return 0
+
+def _own_model(found: Comparison, X: Any, console: Console) -> Any:
+    """The recommended model or, since a file holds prinfold's surfaces only, the best of those; None without any."""
+    from sklearn.base import clone
+
+    from prinfold.estimators.base import PrincipalManifold
+
+    if isinstance(found.recommended.model, PrincipalManifold):
+        return found.recommended.model
+    known = np.isfinite(found.table["criterion"])
+    own = [i for i in found.ranking() if known[i] and isinstance(found.contestants[i].model, PrincipalManifold)]
+    why = f"{found.recommended.name} is none of prinfold's surfaces"
+    if not own:
+        console.note(f"{why}, so that no model was written; name some of them with --methods")
+        return None
+    console.note(f"{why}, so that the best of these is written: {found.names[own[0]]}")
+    with console.listening():
+        return clone(found.contestants[own[0]].model).fit(X)
 
 
 def _columns(found: Comparison) -> dict[str, Any]:

@@ -81,6 +81,11 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | bool) else str(value)
 
 
+def as_options(words: str) -> str:
+    """Advice that Python gives, with the options of the command line in it."""
+    return words.replace("give n_components", "give --dimensions")
+
+
 def aligned(lines: Sequence[tuple[str, str]]) -> str:
     """Names and words in two columns."""
     width = max((len(name) for name, _ in lines), default=0)
