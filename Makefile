@@ -34,7 +34,7 @@ help:
 	@echo "make clean      remove everything that make has built"
 
 demo: $(VENV)/.demo
-	$(BIN)/prinfold demo
+	$(BIN)/prinfold demo --force
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ARGS)

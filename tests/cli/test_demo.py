@@ -155,10 +155,32 @@ def test_the_reason_for_stopping_is_said_once(
 def test_in_process_the_demo_can_be_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     open_figures = plt.get_fignums()
     for _ in range(2):
-        assert cli.main(["demo", "--rows", "60", "--out", str(tmp_path / "here")]) == 0
+        assert cli.main(["demo", "--rows", "60", "--out", str(tmp_path / "here"), "--force"]) == 0
     assert {path.name for path in (tmp_path / "here").iterdir()} == FILES
     assert plt.get_fignums() == open_figures
     assert "Written to" in capsys.readouterr().out
+
+
+def test_the_demo_writes_over_nothing_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = tmp_path / "data.csv"
+    mine.write_text("my own")
+    assert cli.main(["demo", "--rows", "60", "--out", str(tmp_path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"prinfold demo: {mine} is there already; --force writes over it, --out names another folder"
+    assert mine.read_text() == "my own"
+    assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
+    (tmp_path / "map.png").write_text("")
+    assert cli.main(["demo", "--rows", "60", "--out", str(tmp_path)]) == 1
+    assert "map.png and 1 more of its files are there already; --force" in capsys.readouterr().err
+
+
+def test_make_demo_can_be_repeated() -> None:
+    """The command of the Makefile is one that writes over what it left the time before."""
+    makefile = Path(prinfold.__file__).parents[2] / "Makefile"
+    if not makefile.exists():
+        pytest.skip("no Makefile beside an installed package")
+    (line,) = [line for line in makefile.read_text().splitlines() if line.endswith(("prinfold demo", "demo --force"))]
+    assert line.split()[1:] == ["demo", "--force"]
 
 
 def test_warnings_become_notes_of_one_line(

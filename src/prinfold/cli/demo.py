@@ -17,6 +17,7 @@ import numpy as np
 from prinfold.cli.command import Command, whole_number
 from prinfold.cli.console import aligned, as_called, short_path
 from prinfold.cli.writing import write_table
+from prinfold.exceptions import InvalidParameterError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,10 +27,20 @@ if TYPE_CHECKING:
 
 _FEWEST_ROWS = 10
 _DPI = 200
+_FILES = {
+    "map.png": "the rows on the surface, by kind of flow, over the magnification factor",
+    "stretch.png": "how far, and which way, the surface is stretched",
+    "learning_curve.png": "the way there",
+    "data.csv": "the rows themselves, to try other commands on",
+    "model.prinfold": "the model, for prinfold.load",
+    "coordinates.csv": "latent coordinates, class and log-likelihood of each row",
+}
+"""What is written, and what is in it."""
 
 
 def _demo_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("prinfold-demo"), help="folder to write (%(default)s)")
+    parser.add_argument("--force", "-f", action="store_true", help="write over the files of an earlier run")
     parser.add_argument("--rows", type=whole_number(_FEWEST_ROWS), default=1000, help="rows to simulate (%(default)s)")
     parser.add_argument("--seed", type=whole_number(0), default=0, help="seed of the simulation (%(default)s)")
 
@@ -40,6 +51,7 @@ def _demo(options: argparse.Namespace) -> int:
 
     out: Path = options.out
     _make_folder(out)
+    _check_files(out, force=options.force)
 
     from prinfold import GTM, datasets
 
@@ -70,6 +82,17 @@ def _make_folder(out: Path) -> None:
         raise PermissionError(13, "the folder is not writable", str(out))
 
 
+def _check_files(out: Path, *, force: bool) -> None:
+    """Say at once, and not after the work, that something of somebody's would be written over."""
+    there = [name for name in _FILES if (out / name).exists()]
+    if there and not force:
+        more = "" if len(there) == 1 else f" and {len(there) - 1} more of its files"
+        verb, them = ("is", "it") if len(there) == 1 else ("are", "them")
+        raise InvalidParameterError(
+            f"{out / there[0]}{more} {verb} there already; --force writes over {them}, --out names another folder"
+        )
+
+
 def _findings(model: GTM, data: Dataset, fresh: Dataset, seconds: float) -> list[tuple[str, str]]:
     return [
         ("rows × columns", f"{data.X.shape[0]} × {data.X.shape[1]}"),
@@ -95,14 +118,7 @@ def _write_demo(out: Path, model: GTM, data: Dataset) -> list[tuple[str, str]]:
     save_picture(out / "map.png", lambda ax: plot.latent_map(model, data.X, labels=data.names, ax=ax), (6.4, 5.4))
     save_picture(out / "stretch.png", lambda ax: plot.magnification(model, ax=ax), (6.4, 5.2))
     save_picture(out / "learning_curve.png", lambda ax: plot.learning_curve(model, ax=ax), (6.4, 3.6))
-    return [
-        ("map.png", "the rows on the surface, by kind of flow, over the magnification factor"),
-        ("stretch.png", "how far, and which way, the surface is stretched"),
-        ("learning_curve.png", "the way there"),
-        ("data.csv", "the rows themselves, to try other commands on"),
-        ("model.prinfold", "the model, for prinfold.load"),
-        ("coordinates.csv", "latent coordinates, class and log-likelihood of each row"),
-    ]
+    return list(_FILES.items())
 
 
 def _write_data(path: Path, data: Dataset) -> None:
