@@ -60,6 +60,18 @@ def test_what_to_try_next_can_be_typed(table: Path, call: Call) -> None:
     assert table.with_name("data-latent.csv").exists()
 
 
+def test_no_report_is_proposed_where_there_is_none(table: Path, call: Call) -> None:
+    """A report is of one map: what is proposed for a mixture of several can be typed too."""
+    said = call("fit", "data.csv", "--method", "gtmmixture", "--set", "max_iter=3")
+    steps = [line.partition("#")[0] for line in said.out.partition("Try next")[2].splitlines() if "#" in line]
+    typed = [shlex.split(step) for step in steps]
+    commands = [words[words.index("prinfold") + 1 :] for words in typed]
+    assert [words[0] for words in commands] == ["explore", "transform"]
+    for words in commands:
+        assert call(*words).code == 0
+    assert "a mixture has several maps" in call("report", "data.prinfold", "data.csv").complaint
+
+
 def test_a_program_gets_one_object(table: Path, call: Call) -> None:
     said = call("fit", "data.csv", "--label", "side", "--json", *QUICK)
     found = said.json

@@ -94,7 +94,7 @@ def _fit(options: argparse.Namespace) -> int:
     console.say()
     console.say(aligned(_in_words(surface, plan, found)))
     console.say(f"\nWritten to {out}")
-    console.say(_next_steps(out, options, options.label or _likely_label(table, chosen)))
+    console.say(_next_steps(out, options, options.label or _likely_label(table, chosen), _commands(surface)))
     console.result |= {"command": "fit", "model": out, "data": options.data, **found}
     console.result |= {"columns": list(chosen.names), "left_out": dict(chosen.left_out)}
     console.close()
@@ -169,7 +169,15 @@ def _likely_label(table: Table, chosen: Chosen) -> str | None:
     return few[0] if len(few) == 1 else None
 
 
-def _next_steps(out: Path, options: argparse.Namespace, label: str | None) -> str:
+def _commands(surface: Surface) -> list[str]:
+    """What can be done with a model; a report is of one map, and an atlas has several."""
+    from prinfold.latent.atlas import Atlas
+
+    one = hasattr(surface.model, "latent_") and not isinstance(surface.model.latent_, Atlas)
+    return ["explore", "report", "transform"] if one else ["explore", "transform"]
+
+
+def _next_steps(out: Path, options: argparse.Namespace, label: str | None, proposed: list[str]) -> str:
     words = [shlex.quote(str(each)) for each in (out, options.data)]
     extra = _reading_words(options)
     classes = [] if label is None else ["--label", shlex.quote(label)]
@@ -179,7 +187,7 @@ def _next_steps(out: Path, options: argparse.Namespace, label: str | None) -> st
         "report": "what was found, and what to be careful about",
         "transform": "coordinates of every row",
     }
-    lines = [(" ".join([call, name, *words, *commands[name]]), f"# {steps[name]}") for name in commands]
+    lines = [(" ".join([call, name, *words, *commands[name]]), f"# {steps[name]}") for name in proposed]
     return f"\nTry next\n{aligned(lines)}"
 
 
