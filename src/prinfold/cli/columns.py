@@ -155,9 +155,9 @@ def _reason(table: Table, name: str, text: bool) -> str | None:
 
 
 def _varies(table: Table, name: str) -> bool:
-    """Whether a column holds more than one number; text is taken as it is."""
+    """Whether a column holds more than one number; text is taken as it is, and what is infinite is an error later."""
     values = table.columns[name]
-    return not table.is_number(name) or bool(np.nanmin(values) < np.nanmax(values))
+    return not table.is_number(name) or bool(np.nanmin(values) < np.nanmax(values) or np.isinf(values).any())
 
 
 def _counts_rows(values: Any) -> bool:
