@@ -438,3 +438,16 @@ def test_every_command_and_option_is_in_every_script(shell: str, call: Call) -> 
     if shell != "bash" and (program := shutil.which(shell)) is not None:
         done = subprocess.run([program, "-n"], input=script, text=True, capture_output=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("axes", "match"),
+    [
+        ("foo", "--axes names 'foo', which is no column of the model; it has a, b, c, or by number 1 to 3"),
+        ("0", "--axes names '0', which is no column"),
+        ("a,1", "--axes takes up to three different columns, got a, 1"),
+    ],
+)
+def test_axes_that_are_no_columns_are_one_line(axes: str, match: str, model: Path, call: Call) -> None:
+    assert match in call("report", "data.prinfold", "data.csv", "--axes", axes).complaint
+    assert call("report", "data.prinfold", "data.csv", "--axes", "3,a", "--quiet").code == 0

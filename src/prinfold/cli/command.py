@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from prinfold.cli.console import as_options
 from prinfold.exceptions import PrinfoldError
 
 TRACEBACK = "PRINFOLD_TRACEBACK"
@@ -108,7 +109,7 @@ def one_line(error: Exception) -> str:
     """An error in one line."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"cannot write {error.filename}: {error.strerror}; choose another place with --out"
-    return " ".join(str(error).split())
+    return as_options(" ".join(str(error).split()))
 
 
 # -------------------------------------------------------------------------------------------- arguments that many share

@@ -19,6 +19,14 @@ _NAMELESS = "does not have valid feature names"
 """What scikit-learn warns of where it gets an array: names have been compared before that."""
 
 
+_OPTIONS = {
+    "give n_components": "give --dimensions",
+    "(wider or fewer basis functions, more regularization)": "(wider basis functions, such as --set width=2)",
+    "another init or fewer nodes": "another init or fewer nodes (--set nodes=10)",
+}
+"""Advice in words of Python → the same in options."""
+
+
 @dataclass
 class Console:
     """Where a command speaks to; ``result`` is what a program gets in the end."""
@@ -64,7 +72,7 @@ class Console:
             yield
         # Deprecations are for programmers.
         heard = [each for each in caught if not issubclass(each.category, DeprecationWarning | FutureWarning)]
-        words = [" ".join(str(each.message).split()) for each in heard]
+        words = [as_options(" ".join(str(each.message).split())) for each in heard]
         self.note(*(each for each in words if _NAMELESS not in each))
 
 
@@ -83,7 +91,9 @@ def plain(value: Any) -> Any:
 
 def as_options(words: str) -> str:
     """Advice that Python gives, with the options of the command line in it."""
-    return words.replace("give n_components", "give --dimensions")
+    for python, option in _OPTIONS.items():
+        words = words.replace(python, option)
+    return words
 
 
 def aligned(lines: Sequence[tuple[str, str]]) -> str:

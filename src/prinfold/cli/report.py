@@ -7,11 +7,12 @@ from pathlib import Path
 
 from prinfold.cli.columns import comma_separated
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
-from prinfold.cli.console import Console, counted
+from prinfold.cli.console import Console, counted, listed
 from prinfold.cli.explore import given_rows, page_arguments
 from prinfold.cli.mapping import in_order, pair_arguments
-from prinfold.cli.models import load_surface
+from prinfold.cli.models import Surface, load_surface
 from prinfold.cli.writing import check_target, named_after, write_text
+from prinfold.exceptions import InvalidParameterError
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +40,7 @@ def _report(options: argparse.Namespace) -> int:
     check_target(out, [options.model, options.data], force=options.force, writers=(".html", ".htm"))
     surface = load_surface(options.model)
     rows, about = given_rows(surface, options, console)
-    axes = [word for words in options.axes or [] for word in comma_separated(words)]
+    axes = _axes([word for words in options.axes or [] for word in comma_separated(words)], surface)
     shown = {"columns": axes or None, "worst": options.worst, "title": options.title}
     with console.listening():
         page = report(surface.thing, rows, None, **about, **shown, figures=options.figures)
@@ -49,6 +50,25 @@ def _report(options: argparse.Namespace) -> int:
     console.result |= {"rows": len(rows), "figures": options.figures}
     console.close()
     return 0
+
+
+def _axes(words: list[str], surface: Surface) -> list[int]:
+    """Where columns of a model stand that are given by name or, as everywhere on the command line, by number from 1."""
+    names = list(surface.names or ())
+    found = []
+    for word in words:
+        if word in names:
+            found.append(names.index(word))
+        elif word.isdecimal() and 1 <= int(word) <= surface.width:
+            found.append(int(word) - 1)
+        else:
+            known = f"{listed(names, 12)}, or by number " if names else ""
+            raise InvalidParameterError(
+                f"--axes names {word!r}, which is no column of the model; it has {known}1 to {surface.width}"
+            )
+    if len(found) > 3 or len(set(found)) < len(found):
+        raise InvalidParameterError(f"--axes takes up to three different columns, got {', '.join(words)}")
+    return found
 
 
 REPORT = Command(
