@@ -731,7 +731,7 @@ def test_words_of_constraints():
     [
         ({"nodes": 0}, "GTM: nodes must be None, a whole number of at least 1, .*, got 0$"),
         ({"latent": "circl"}, "latent must be None, 'grid', 'line', .*, got 'circl'; did you mean 'circle'"),
-        ({"init": "PCA"}, "init must be 'pca', .*, got 'PCA'; did you mean 'pca'"),
+        ({"init": "PCA"}, "init must be 'auto', 'pca', .*, got 'PCA'; did you mean 'pca'"),
         ({"latent": "banana"}, "got 'banana'$"),
     ],
     ids=str,

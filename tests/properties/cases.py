@@ -58,6 +58,10 @@ _GTM = frozenset({"euclidean", "mirror", "weights", "monotone", "density"})
 _OWN_UNITS = _GTM - {"euclidean", "mirror"}
 """Noise that tells columns apart does not turn with the data."""
 _QUICK = {"max_iter": 12, "tol": 0.0}
+_TORUS = {"latent": "torus", "init": "pca"}
+"""Clouds and flats are no tori. A choice among starts hangs on rounding there, and after the start that comes furthest
+so does more: a torus lies double on a flat, and what rounding lifts off it grows by a factor of ten with each step of a
+PPS. Both are true of the data and say nothing of the steps, which the theorems are about."""
 
 
 def _gtm(**settings: Any) -> Callable[..., GTM]:
@@ -130,7 +134,7 @@ CASES = [
     Case("GTM-circle", _gtm(n_components=1, nodes=16, basis=6, latent="circle"), _GTM, 1, 1),
     Case("GTM-harmonic", _gtm(n_components=1, nodes=16, basis=HarmonicBasis(3), latent="circle"), _GTM, 1, 1),
     Case("GTM-cylinder", _gtm(nodes=(8, 5), basis=(6, 3), latent="cylinder"), _GTM, 2, 2),
-    Case("GTM-torus", _gtm(nodes=6, basis=4, latent="torus"), _GTM, 2, 2),
+    Case("GTM-torus", _gtm(nodes=6, basis=4, **_TORUS), _GTM, 2, 2),
     Case("GTM-sphere", _gtm(nodes=60, basis=12, latent="sphere"), _GTM - {"mirror"}, 3, 2),
     Case("GTM-points", _gtm(nodes=_points().nodes, basis=3), (_GTM - {"mirror"}) | {"open"}, 2, 2),
     Case(
@@ -193,7 +197,7 @@ CASES = [
     Case("PPS-learn-gtm", _pps(nodes=8, basis=4, clamping="learn"), _GTM, 2, 2),
     Case("PPS-select", _pps(n_components=1, nodes=16, basis=5, clamping="select"), _GTM, 1, 1),
     Case("PPS-circle", _pps(n_components=1, nodes=16, basis=6, latent="circle"), _GTM, 1, 1),
-    Case("PPS-torus", _pps(nodes=6, basis=4, latent="torus"), _GTM, 2, 2),
+    Case("PPS-torus", _pps(nodes=6, basis=4, **_TORUS), _GTM, 2, 2),
     Case("PPS-sphere", _pps(nodes=60, basis=12, latent="sphere"), _GTM - {"mirror"}, 3, 2),
     Case("PPS-points", _pps(nodes=_points().nodes, basis=3), _GTM - {"mirror"}, 2, 2),
     Case("UKR", _ukr(), _KERNEL | {"monotone"}, 2, 2),
