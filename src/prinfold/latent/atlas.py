@@ -56,7 +56,7 @@ class Atlas(LatentSpace):
     def per_chart(
         self, Z: FloatArray, ask: Callable[[int, FloatArray], FloatArray], shape: tuple[int, ...]
     ) -> FloatArray:
-        """(n, *shape) what ``ask`` gives for the number of a chart and the places there."""
+        """``(n, *shape)`` what ``ask`` gives for the number of a chart and the places there."""
         chart, out = self.domain.chart(Z), np.empty((len(Z), *shape))
         for j, space in enumerate(self.charts):
             rows = np.flatnonzero(chart == j)
