@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from math import prod
 from operator import add
 from typing import Any, NamedTuple, Protocol, cast
@@ -90,23 +90,39 @@ def begin(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
 
 
 def step(model: GTMModel, rows: Rows, state: State, relaxation: float = 1.0) -> State:
-    """One EM iteration: new parameters from the sums, then the sums under those parameters.
+    """One EM iteration: new parameters from the sums, then the sums under those parameters; see :func:`relaxed`."""
+    with blas_on_one_thread():  # the systems are small: threads would cost more than they give
+        proposed = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
+
+    def look(parameters: Parameters, stretch: float) -> State:
+        return State(parameters, *e_step(model, rows, parameters, state.hint), stretch)
+
+    found: State = relaxed(state, proposed, relaxation, model.noise.stretched, look, partial(measure, model))
+    return found
+
+
+def relaxed(
+    state: Any,
+    proposed: Any,
+    relaxation: float,
+    stretched: Callable[[Any, Any, float], Any],
+    look: Callable[[Any, float], Any],
+    measured: Callable[[Any], dict[str, float]],
+) -> Any:
+    """The state that ``look`` finds at the parameters ``proposed`` by EM, or further on, by ``stretched``.
 
     EM creeps along flat ridges of the likelihood in small steps of steady direction. With ``relaxation`` above 1
     a step is stretched, by a tenth more each time up to that factor, for as long as the objective does not
     fall; if it would, the step is taken again as EM proposes it, and stretching starts over
     (Salakhutdinov & Roweis, 2003). The objective therefore never gets worse, with or without.
     """
-    with blas_on_one_thread():  # the systems are small: threads would cost more than they give
-        proposed = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
     growing = min(_GROWTH * state.stretch, relaxation)
     if state.stretch > 1.0:
-        stretched = model.noise.stretched(state.parameters, proposed, state.stretch)
-        ahead = State(stretched, *e_step(model, rows, stretched, state.hint), growing)
-        if measure(model, ahead)["objective"] >= measure(model, state)["objective"]:
+        ahead = look(stretched(state.parameters, proposed, state.stretch), growing)
+        if measured(ahead)["objective"] >= measured(state)["objective"]:
             return ahead
         growing = min(_GROWTH, relaxation)
-    return State(proposed, *e_step(model, rows, proposed, state.hint), growing)
+    return look(proposed, growing)
 
 
 class Fitted(Protocol):

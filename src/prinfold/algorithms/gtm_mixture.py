@@ -31,9 +31,6 @@ from prinfold.algorithms.pruning import Hint, Part, plan
 _DEAD = 1e-12
 """Share of all rows below which a map has none: it keeps what it has, and takes no part any more."""
 
-_GROWTH = 1.1
-"""Factor by which steps are stretched further after each that went well."""
-
 _TINY = 1e-290
 
 _NOTHING = 1e-16
@@ -109,17 +106,15 @@ class MixtureModel:
         return State(parameters, *e_step(self, rows, parameters, tuple(Hint() for _ in self.maps)))
 
     def step(self, rows: Rows, state: State, relaxation: float = 1.0) -> State:
-        """State after one more EM iteration, stretched as :func:`prinfold.algorithms.gtm.step` does."""
+        """State after one more EM iteration, stretched as :func:`prinfold.algorithms.gtm.relaxed` does."""
         with blas_on_one_thread():
             proposed = m_step(self, state.statistics, state.parameters)
-        growing = min(_GROWTH * state.stretch, relaxation)
-        if state.stretch > 1.0:
-            stretched = self._stretched(state.parameters, proposed, state.stretch)
-            ahead = State(stretched, *e_step(self, rows, stretched, state.hints), growing)
-            if self.measure(ahead)["objective"] >= self.measure(state)["objective"]:
-                return ahead
-            growing = min(_GROWTH, relaxation)
-        return State(proposed, *e_step(self, rows, proposed, state.hints), growing)
+
+        def look(at: MixtureParameters, stretch: float) -> State:
+            return State(at, *e_step(self, rows, at, state.hints), stretch)
+
+        found: State = gtm.relaxed(state, proposed, relaxation, self._stretched, look, self.measure)
+        return found
 
     def measure(self, state: State) -> dict[str, float]:
         """Penalised log-likelihood per row, which EM never lowers; the log-likelihood alone; the noise on average."""

@@ -26,9 +26,6 @@ from prinfold.algorithms.transitions import Chain, ChainRecipe, Visits
 from prinfold.algorithms.walks import FilteringWalk, PathWalk, SmoothingWalk, marks, portions
 from prinfold.kernels.chains import Steps
 
-_GROWTH = 1.1
-"""Factor by which steps are stretched further after each that went well."""
-
 
 @dataclass(frozen=True)
 class SequenceRows(Rows):
@@ -55,19 +52,16 @@ class SequenceModel(gtm.GTMModel):
         return SequenceState(parameters, chain, *e_step(self, rows, parameters, chain, Hint()))
 
     def step(self, rows: Rows, state: Any, relaxation: float = 1.0) -> SequenceState:
-        """State after one more iteration of training; as in :func:`prinfold.algorithms.gtm.step`."""
+        """State after one more iteration of training; as in :func:`prinfold.algorithms.gtm.relaxed`."""
         with blas_on_one_thread():
             proposed = self.noise.m_step(self.surface, state.statistics, self.penalty, state.parameters)
         chain = self.recipe.update(state.chain, state.visits)
-        growing = min(_GROWTH * state.stretch, relaxation)
-        if state.stretch > 1.0:
-            stretched = self.noise.stretched(state.parameters, proposed, state.stretch)
-            found = e_step(self, rows, stretched, chain, state.hint)
-            ahead = SequenceState(stretched, chain, *found, growing)
-            if self.measure(ahead)["objective"] >= self.measure(state)["objective"]:
-                return ahead
-            growing = min(_GROWTH, relaxation)
-        return SequenceState(proposed, chain, *e_step(self, rows, proposed, chain, state.hint), growing)
+
+        def look(at: Any, stretch: float) -> SequenceState:
+            return SequenceState(at, chain, *e_step(self, rows, at, chain, state.hint), stretch)
+
+        found: SequenceState = gtm.relaxed(state, proposed, relaxation, self.noise.stretched, look, self.measure)
+        return found
 
     def measure(self, state: Any) -> dict[str, float]:
         """What the history records of a state: per row the penalised log-likelihood, and the log-likelihood alone."""
