@@ -14,11 +14,13 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from prinfold._typing import FloatArray
+from prinfold.algorithms.arc_curve import ArcCurve, Polyline
 from prinfold.algorithms.basis import BoundGaussianBasis, BoundHarmonicBasis
 from prinfold.algorithms.column_kinds import KINDS
 from prinfold.algorithms.process import BoundProcess
 from prinfold.algorithms.ridge_chart import RidgeChart
 from prinfold.algorithms.ridge_graph import RidgeGraph
+from prinfold.algorithms.strands import Strands
 from prinfold.exceptions import UnsupportedInputError
 from prinfold.kernels.profiles import Gaussian
 from prinfold.latent import Atlas, Branches, Cloud, LatentSpace, Lattice, Points, Sphere
@@ -45,6 +47,8 @@ def surface_of(model: Any) -> Any:
         return model.basis_.bind(model.latent_)
     if hasattr(model, "flow_"):
         return model.graph_ if model.flow_.dimension == 1 else model.chart_
+    if hasattr(model, "curve_"):
+        return model.curve_
     return model.latent_
 
 
@@ -93,16 +97,42 @@ def _graph(graph: RidgeGraph, model: Any) -> Spec:
         raise UnsupportedInputError(
             "pages of ridges on a globe are not made yet; draw them with model.plot(X), or fit in flat coordinates"
         )
-    latent, zero = graph.latent, np.zeros(graph.points.shape[1])
+    return _strands(graph, np.zeros(graph.points.shape[1]))
+
+
+def _curve(curve: ArcCurve, model: Any) -> Spec:
+    return _strands(curve, model.offset_)
+
+
+def _strands(strands: Strands, offset: FloatArray) -> Spec:
+    latent = strands.latent
     parts = ("low", latent.domain.low), ("high", latent.domain.high), ("steps", latent.steps)
     counts = ("cells", latent.cells), ("first", latent.first), ("counts", latent.counts)
     return {
         "kind": "branches",
         **{name: np.asarray(part, dtype=np.float64) for name, part in parts},
         **{name: np.asarray(part, dtype=np.int32) for name, part in counts},
-        "points": graph.points,
-        "tangents": graph.tangents,
-        "offset": zero,
+        "points": strands.points,
+        "tangents": strands.tangents,
+        "offset": offset,
+    }
+
+
+def _polyline(curve: Polyline, model: Any) -> Spec:
+    """Each segment as a branch of its own, straight from end to end, one beginning where the other ends."""
+    ends, width, slope = curve.segments, curve.widths, curve.tangents[: len(curve.widths)]
+    ones = np.ones(len(width), dtype=np.int32)
+    return {
+        "kind": "branches",
+        "low": curve.knots[: len(width)],
+        "high": curve.knots[: len(width)] + width,
+        "steps": width,
+        "cells": ones,
+        "first": 2 * np.arange(len(width), dtype=np.int32),
+        "counts": 2 * ones,
+        "points": curve.points[ends].reshape(2 * len(width), -1),
+        "tangents": np.repeat(slope, 2, axis=0),
+        "offset": model.offset_,
     }
 
 
@@ -123,6 +153,8 @@ DECODERS: dict[type, Callable[[Any, Any], Spec]] = {
     BoundProcess: _process,
     Cloud: _kernel_regression,
     RidgeGraph: _graph,
+    Polyline: _polyline,
+    ArcCurve: _curve,
     RidgeChart: _chart,
 }
 """Kinds of maps, and what a page needs to evaluate them."""

@@ -233,7 +233,8 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
     if hasattr(estimator, "levels_"):
         return hierarchy(estimator, X, **options)
     fitted = Fitted.of(estimator)
-    if isinstance(fitted.latent, Branches):  # whose coordinates, branch after branch, make no map
+    is_ridge = hasattr(fitted.model, "flow_")
+    if is_ridge and isinstance(fitted.latent, Branches):  # whose coordinates, branch after branch, make no map
         return (ridge if fitted.model.n_features_in_ == 2 else surface)(estimator, X, **options)
     if isinstance(fitted.latent, Atlas):
         return (surface if _among_data(fitted) else mixture)(estimator, X, **options)

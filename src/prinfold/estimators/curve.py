@@ -1,0 +1,185 @@
+"""What estimators of a single curve share: arc length as the coordinate, and how they are fitted."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray, Mesh
+from prinfold._validate import Constraint, check_parameters, check_table, check_weight, flag, integer, real
+from prinfold.algorithms.arc_curve import ArcCurve, directed
+from prinfold.estimators.base import PrincipalManifold
+from prinfold.estimators.callbacks import with_callbacks
+from prinfold.estimators.kernel_training import unique_rows
+from prinfold.exceptions import CorruptModelFileError, DegenerateWarning
+from prinfold.geometry.projection import Projection
+from prinfold.latent import Branches
+from prinfold.loops import Last, Outcome, run_fixed_point
+
+
+class Training(NamedTuple):
+    """How a curve is found in rows about their mean.
+
+    ``loop`` takes ``max_iter``, ``tol`` and ``listeners``; ``curve_of`` makes a curve of one of its states, in any
+    direction, and ``besides`` what else a fit leaves behind.
+    """
+
+    loop: Callable[..., Outcome[Any]]
+    curve_of: Callable[[Any], ArcCurve]
+    besides: Callable[[Any], dict[str, Any]] = lambda state: {}
+
+
+class CurveManifold(PrincipalManifold):
+    """Base of estimators whose surface is one curve; a method says how it is found, in :meth:`_training`.
+
+    Rows that are equal are collapsed to one with the weight of all, and their mean is taken off before anything is
+    computed. ``curve_`` is about that mean, ``offset_``.
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = ("curve_", "offset_", "n_iter_", "converged_", "stop_reason_", "history_")
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "max_iter": integer(0),
+        "tol": real(0),
+        "verbose": integer(0) | flag,
+    }
+    curve_: ArcCurve
+    offset_: FloatArray
+
+    @abstractmethod
+    def _training(self, rows: FloatArray, weight: FloatArray) -> Training:
+        """How to find the curve in rows (n, D) that all differ, at least two, about their mean, with weights (n,)."""
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the curve.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows of numbers.
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows; a weight of 2 is the same as the row given twice.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, self._constraints)
+        self._forget()
+        table = check_table(self, X, reset=True, min_rows=2)
+        rows = unique_rows(table.astype(np.float64, copy=False), check_weight(sample_weight, table))
+        offset = np.average(rows.rows, axis=0, weights=rows.weight)
+        centred = rows.rows - offset
+        training = self._training(centred, rows.weight) if len(centred) > 1 else _dot(centred, self._without_length())
+
+        def attributes(state: Any) -> dict[str, Any]:
+            curve = directed(training.curve_of(state), centred, rows.weight)
+            own = {"curve_": curve, "offset_": offset, "n_features_in_": len(offset)}
+            return own | training.besides(state)
+
+        self._listened_to(table, attributes, training.loop)
+        for words, category in self._cautions():
+            warnings.warn(words, category, stacklevel=3)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Arc length of the nearest point of the curve, from its beginning and in units of the data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, 1)
+        """
+        return self._latent_of(self._table(X))
+
+    @property
+    def latent_(self) -> Branches:  # type: ignore[override]
+        """The coordinate: a single branch, open or closed."""
+        return self.curve_.latent  # an AttributeError before the fit, as it has to be
+
+    @property
+    def vertices_(self) -> FloatArray:
+        """(m, D) points along the curve, in order; a closed one does not repeat its beginning."""
+        check_is_fitted(self)
+        return np.asarray(self.curve_.vertices + self.offset_)
+
+    @property
+    def closed_(self) -> bool:
+        """Whether the curve returns to its beginning."""
+        check_is_fitted(self)
+        return self.curve_.closed
+
+    @property
+    def length_(self) -> float:
+        """Length of the curve, in units of the data."""
+        check_is_fitted(self)
+        return self.curve_.length
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _without_length(self) -> dict[str, Any]:
+        """What else a fit leaves behind where all rows are equal, and nothing was trained."""
+        return {}
+
+    def _cautions(self) -> list[tuple[str, type[Warning]]]:
+        """What went wrong or may mislead, in words."""
+        found = self._how_it_ended()
+        if self.curve_.length == 0:
+            found.append(("all rows are equal, so that the curve has no length", DegenerateWarning))
+        return found
+
+    def _latent_of(self, table: FloatArray) -> FloatArray:
+        return self._nearest(table).latent.astype(table.dtype, copy=False)
+
+    def _nearest(self, table: FloatArray) -> Projection:
+        found = self.curve_.nearest(np.asarray(table, dtype=np.float64) - self.offset_)
+        return found._replace(points=found.points + self.offset_)
+
+    def _point(self, Z: FloatArray) -> FloatArray:
+        return np.asarray(self.curve_.point(Z) + self.offset_)
+
+    def _jacobian(self, Z: FloatArray) -> FloatArray:
+        return self.curve_.jacobian(Z)
+
+    def _mesh(self, resolution: int | None = None) -> Mesh:
+        mesh = self.curve_.mesh(resolution)
+        return mesh._replace(vertices=mesh.vertices + self.offset_)
+
+    def _restore(self) -> None:
+        """Refuse parts of a file that do not fit together."""
+        check_parameters(self, self._constraints)
+        n, curve, offset = self.n_features_in_, vars(self)["curve_"], np.asarray(self.offset_)
+        if not (isinstance(curve, ArcCurve) and curve.points.shape[1] == n and offset.shape == (n,)):
+            raise CorruptModelFileError(
+                f"the model in the file does not fit together: it needs a curve and an offset in {n} columns"
+            )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "curve_")
+
+
+def _dot(rows: FloatArray, besides: dict[str, Any]) -> Training:
+    """What is left to do where all rows are equal: nothing."""
+    curve = ArcCurve.through(rows[:1])
+
+    def loop(*, max_iter: int, tol: float, listeners: Any) -> Outcome[ArcCurve]:
+        return run_fixed_point(
+            lambda: curve,
+            lambda same: same,
+            lambda _: {"objective": 0.0},
+            max_iter=max_iter,
+            tol=tol,
+            listeners=listeners,
+            rule=Last(),
+        )
+
+    return Training(loop, lambda state: state, lambda state: besides)

@@ -1,0 +1,57 @@
+"""Nearest points on a polyline, row by row: what an alternating method asks for at every step.
+
+With segments a_j + t (b_j − a_j), 0 ≤ t ≤ 1, a row x has on each of them the foot t = (x − a)·(b − a) / ‖b − a‖², cut
+to [0, 1]; the nearest of all counts, and of several as near the first.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from prinfold._arrays import for_each_block
+from prinfold._typing import FloatArray, IntArray
+
+_BLOCK_ROWS = 4096
+
+
+class Feet(NamedTuple):
+    """Nearest points of rows: number of the ``segment`` (n,), ``share`` (n,) of it, ``squared`` distance (n,)."""
+
+    segment: IntArray
+    share: FloatArray
+    squared: FloatArray
+
+
+def segments_of(vertices: FloatArray, closed: bool) -> tuple[FloatArray, FloatArray]:
+    """(s, D) where segments between vertices (m, D) begin, and the steps along them."""
+    chain = np.vstack([vertices, vertices[:1]]) if closed else vertices
+    return chain[:-1], np.diff(chain, axis=0)
+
+
+def nearest_on_polyline(X: FloatArray, vertices: FloatArray, closed: bool = False) -> Feet:
+    """Feet of rows (n, D) on the polyline through at least two vertices (m, D)."""
+    from prinfold.kernels.polyline_sweeps import sweep
+
+    begin, step = (np.ascontiguousarray(part, dtype=np.float64) for part in segments_of(vertices, closed))
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    feet = Feet(np.empty(len(X), dtype=np.int64), np.empty(len(X)), np.empty(len(X)))
+
+    def one(part: slice) -> None:
+        sweep(X[part], begin, step, feet.segment[part], feet.share[part], feet.squared[part])
+
+    for_each_block(one, [slice(i, i + _BLOCK_ROWS) for i in range(0, len(X), _BLOCK_ROWS)])
+    return feet
+
+
+def nearest_on_polyline_reference(X: FloatArray, vertices: FloatArray, closed: bool = False) -> Feet:
+    """The slow obvious twin of :func:`nearest_on_polyline`: every row against every segment."""
+    begin, step = segments_of(vertices, closed)
+    size = np.square(step).sum(axis=1)
+    away = X[:, None] - begin
+    t = np.clip(np.einsum("nsd,sd->ns", away, step) / np.where(size > 0, size, 1.0), 0.0, 1.0)
+    squared = np.square(away - t[:, :, None] * step).sum(axis=2)
+    segment = squared.argmin(axis=1)
+    row = np.arange(len(X))
+    return Feet(segment, t[row, segment], squared[row, segment])
