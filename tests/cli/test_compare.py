@@ -12,6 +12,8 @@ import pytest
 from matplotlib import pyplot as plt
 
 import prinfold
+from prinfold import cli
+from prinfold.cli.command import build_parser
 from prinfold.cli.compare import _methods
 from prinfold.cli.tables import read_table
 from tests.cli.conftest import Said, csv_text, numbers
@@ -28,10 +30,10 @@ def curve(folder: Path) -> Path:
 
 def test_methods_are_compared_and_the_best_is_kept(curve: Path, call: Call) -> None:
     words = ["--methods", "pca,KMM", "--out", "best.prinfold", "--table", "t.csv", "--figure", "front.png"]
-    found = call("compare", "data.csv", *words, *FEW, "--json").json
+    found = call("compare", "data.csv", *words, *FEW, "--max-rows", "30", "--json").json
     X = np.stack(list(read_table(curve).columns.values()), axis=1)
     Y = (X - X.mean(axis=0)) / X.std(axis=0)
-    expected = prinfold.compare(Y, ["PCA", "KMM"], n_components=1, folds=2, random_state=3)
+    expected = prinfold.compare(Y, ["PCA", "KMM"], n_components=1, folds=2, max_rows=30, random_state=3)
     assert found["scaling"] == "standardise"
     assert found["recommended"] == expected.recommended.name == "KMM"
     assert found["table"]["method"] == expected.table["method"]
@@ -46,19 +48,47 @@ def test_methods_are_compared_and_the_best_is_kept(curve: Path, call: Call) -> N
     assert call("transform", "best.prinfold", "data.csv", "-q").code == 0
 
 
+def proposed(said: Said) -> list[str]:
+    """The words of the command that is proposed, after the name of the program."""
+    (line,) = [line for line in said.out.partition("Try next")[2].splitlines() if "prinfold" in line]
+    words = shlex.split(line)
+    return words[words.index("prinfold") + 1 :]
+
+
 def test_what_to_try_next_is_the_recommended_model(curve: Path, call: Call) -> None:
     said = call("compare", "data.csv", "--methods", "gtm", "--columns", "a,c", *FEW)
     assert "is recommended" in said.out
-    (line,) = [line for line in said.out.partition("Try next")[2].splitlines() if "prinfold" in line]
-    words = shlex.split(line)
-    assert call(*words[words.index("prinfold") + 1 :], "-q").code == 0
+    assert call(*proposed(said), "-q").code == 0
     (recommended,) = [line for line in said.out.splitlines() if "recommended: " in line]
     model = prinfold.load("data.prinfold")
-    assert model.n_components == 1
+    assert (model.n_components, model.random_state) == (1, 3)
     assert list(model.feature_names_in_) == ["a", "c"]
     for name, value in model.get_params().items():
         if f"{name}=" in recommended:
             assert f"{name}={value}" in recommended
+
+
+def test_what_is_tried_next_reads_the_table_alike(folder: Path, call: Call) -> None:
+    """Every option that both commands have is handed on; fit would choose another scaling by itself."""
+    X = numbers(30) * [1.0, 100.0, 1.0]
+    rows = [f"{i}|{'u' if i % 2 else 'v'}|" + "|".join(f"{cell:.4f}" for cell in row) for i, row in enumerate(X)]
+    (folder / "my data.txt").write_text("\n".join([*rows, "9|u|1|-9|2"]))
+    reading = ["--separator", "|", "--no-header", "--na=-9", "--na", "none at all", "--missing", "drop"]
+    choosing = ["--columns", "3:5", "--drop", "4", "--label", "2", "--raw"]
+    said = call("compare", "my data.txt", "--methods", "kmm", *reading, *choosing, *FEW)
+    parser = build_parser(cli.COMMANDS)
+    once = vars(parser.parse_args(["compare", "my data.txt", *reading, *choosing, *FEW]))
+    again = vars(parser.parse_args(proposed(said)))
+    shared = {*once} & {*again} - {"command", "parser"}
+    assert shared >= {"separator", "header", "na", "missing", "array", "columns", "drop", "label", "scaling", "seed"}
+    assert {name: again[name] for name in shared} == {name: once[name] for name in shared}
+    assert again["method"] == "kmm"
+
+
+def test_an_array_is_named_again(folder: Path, call: Call) -> None:
+    np.savez("two.npz", train=numbers(30), test=numbers(30))
+    words = proposed(call("compare", "two.npz", "--methods", "kmm", "--array", "train", *FEW))
+    assert words[-2:] == ["--array", "train"]
 
 
 def test_a_plane_is_no_model_file(curve: Path, call: Call) -> None:
@@ -78,11 +108,29 @@ def test_the_best_surface_is_kept_where_a_plane_wins(folder: Path, call: Call) -
     assert "PCA is recommended" in said.out
     assert said.code == 0
     (note,) = [line for line in said.out.splitlines() if "the best of these is written" in line]
+    gap = float(note.partition("whose criterion is ")[2].split()[0])
     best = prinfold.load("best.prinfold")
     assert note.startswith("note: PCA is none of prinfold's surfaces")
     assert f": {type(best).__name__}" in note
+    plain = call("compare", "data.csv", "--methods", "pca,kmm,gtm", *FEW, "--json").json["table"]
+    losses = dict(zip(plain["method"], plain["criterion"], strict=True))
+    ours = min(loss for method, loss in zip(plain["method"], plain["criterion"], strict=True) if method != "PCA")
+    assert gap == pytest.approx(ours - losses["PCA"], rel=0.01)
     assert list(best.feature_names_in_) == ["a", "b", "c"]
     assert call("transform", "best.prinfold", "data.csv", "-q").code == 0
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+def test_the_best_surface_is_proposed_where_a_plane_wins(folder: Path, call: Call) -> None:
+    t = np.random.default_rng(0).normal(size=(60, 1))
+    (folder / "data.csv").write_text(
+        csv_text(t * [1.0, 2.0, 3.0] + 0.1 * np.random.default_rng(1).normal(size=(60, 3)))
+    )
+    said = call("compare", "data.csv", "--methods", "pca,kmm", *FEW)
+    (line,) = [line for line in said.out.splitlines() if line.startswith("The best of prinfold's own surfaces is KMM")]
+    assert " above that of PCA, " in line
+    assert proposed(said)[:4] == ["fit", "data.csv", "--method", "kmm"]
+    assert call(*proposed(said), "-q").code == 0
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -111,6 +159,8 @@ def test_names_are_written_as_one_likes() -> None:
 @pytest.mark.parametrize(
     ("words", "match"),
     [
+        (["--out", "best.csv"], "cannot tell how to write best.csv; let its name end in .prinfold"),
+        (["--table", "-"], "--table - is standard output, which only transform and project write to; name a file"),
         (["--methods", "magic"], "methods names 'magic', which there is not"),
         (["--criterion", "luck"], "criterion must be one of"),
         (["--out", "data.csv", "--force"], "is what is read"),
@@ -119,7 +169,9 @@ def test_names_are_written_as_one_likes() -> None:
     ],
 )
 def test_what_cannot_be_compared_is_one_line(words: list[str], match: str, curve: Path, call: Call) -> None:
-    assert match in call("compare", "data.csv", "--quiet", *words, *FEW).complaint
+    said = call("compare", "data.csv", "--quiet", *words, *FEW)
+    assert match in said.complaint
+    assert said.code == 2
 
 
 def test_gaps_have_to_be_dropped(curve: Path, call: Call) -> None:

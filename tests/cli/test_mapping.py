@@ -21,6 +21,7 @@ from prinfold.cli.tables import read_table
 from tests.cli.conftest import QUICK, Said, csv_text, numbers
 
 Call = Callable[..., Said]
+PAIR = ("data.prinfold", "data.csv")
 OLD = Path(__file__).parents[1] / "fixtures"
 
 
@@ -348,6 +349,14 @@ def test_a_report_on_the_rows(model: Path, call: Call) -> None:
     assert "<h1>A report" in text
     assert {path.suffix for path in Path("f").iterdir()} == {".png", ".svg"}
     assert "is there already; --force" in call("report", "data.prinfold", "data.csv").complaint
+    mine = Path("f") / "map.svg"
+    mine.write_text("my own")
+    for path in Path("f").glob("*.png"):
+        path.unlink()
+    said = call("report", "data.prinfold", "data.csv", "--out", "other.html", "--figures", "f")
+    assert "more of its files are there already; --force writes over them, --figures names another" in said.complaint
+    assert (said.code, mine.read_text(), Path("other.html").exists()) == (2, "my own", False)
+    assert "data.csv is a file; name a folder" in call("report", *PAIR, "--figures", "data.csv", "-f").complaint
     assert "has no column 'size'" in call("report", "data.prinfold", "data.csv", "-f", "--names", "size").complaint
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from json import dumps
 from pathlib import Path
 from typing import Any
 
 from prinfold.cli.console import as_options
-from prinfold.exceptions import PrinfoldError
+from prinfold.cli.usage import Parser, WrongCallError
+from prinfold.exceptions import InvalidParameterError, PrinfoldError
 
 TRACEBACK = "PRINFOLD_TRACEBACK"
 """Set to anything, this variable of the environment shows where an error comes from."""
@@ -28,10 +29,6 @@ A map of your table, and what to make of it:
 `prinfold COMMAND --help` says more of each, with examples."""
 
 
-class WrongCallError(PrinfoldError, ValueError):
-    """Options that make no sense, alone or together; the exit code is 2."""
-
-
 @dataclass(frozen=True)
 class Command:
     """A subcommand: what it is for, its arguments, the function that runs it and gives the exit code, examples."""
@@ -42,15 +39,24 @@ class Command:
     examples: str = ""
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help in two columns, of which the first is wide enough for every command."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        if isinstance(action, argparse._SubParsersAction):
+            self._action_max_length += 2  # names of commands are set in, which argparse forgets
+
+
 def _formatter(prog: str) -> argparse.HelpFormatter:
-    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30)
+    return _Help(prog, max_help_position=30)
 
 
 def build_parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
     """The parser of a table of commands; each parse knows the parser itself, for what is made of it."""
     from prinfold import __version__
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="prinfold",
         description="Principal curves, surfaces and manifolds: the smooth surface through your data.",
         epilog=_EPILOG,
@@ -82,30 +88,37 @@ def run_command(command: Command, options: argparse.Namespace) -> int:
     except BrokenPipeError:  # whoever read our output has had enough, as `head` has
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 (or closing the old one would fail)
         return 1
-    except KeyboardInterrupt:
-        return _complain(options, "interrupted", 130)
-    except WrongCallError as error:
-        return _complain(options, one_line(error), 2)
-    except (PrinfoldError, OSError) as error:
-        return _complain(options, one_line(error), 1)
-    except MemoryError:
-        return _complain(options, "there is not enough memory for this table; take fewer rows or columns", 1)
-    except Exception as error:
-        what = f"{type(error).__name__}: {one_line(error)}"
-        hint = "" if TRACEBACK in os.environ else f" (set {TRACEBACK}=1 to see where this comes from)"
-        return _complain(options, f"{what}{hint}", 1)
+    except (Exception, KeyboardInterrupt) as error:
+        if TRACEBACK in os.environ:
+            traceback.print_exc()
+        words, code = _in_words(error)
+        return complain(words, code, options.command, json=bool(getattr(options, "json", False)))
 
 
-def _complain(options: argparse.Namespace, words: str, code: int) -> int:
-    if TRACEBACK in os.environ:
-        traceback.print_exc()
-    if getattr(options, "json", False):
-        print(json.dumps({"command": options.command, "error": words}, ensure_ascii=False))
-    print(f"prinfold {options.command}: {words}", file=sys.stderr)
+def _in_words(error: BaseException) -> tuple[str, int]:
+    """What went wrong in one line, and the exit code: 2 where the call has to be changed, 1 where it made sense."""
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", 130
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this table; take fewer rows or columns", 1
+    if isinstance(error, WrongCallError | InvalidParameterError):
+        return one_line(error), 2
+    if isinstance(error, PrinfoldError | OSError):
+        return one_line(error), 1
+    hint = "" if TRACEBACK in os.environ else f" (set {TRACEBACK}=1 to see where this comes from)"
+    return f"{type(error).__name__}: {one_line(error)}{hint}", 1
+
+
+def complain(words: str, code: int, command: str | None, *, json: bool) -> int:
+    """Say what went wrong, to people and, where they asked, to programs; the exit code."""
+    if json:
+        print(dumps({"command": command, "error": words}, ensure_ascii=False))
+    error = "" if code == 130 else "error: "
+    print(f"{'prinfold' if command is None else f'prinfold {command}'}: {error}{words}", file=sys.stderr)
     return code
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: BaseException) -> str:
     """An error in one line."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"cannot write {error.filename}: {error.strerror}; choose another place with --out"

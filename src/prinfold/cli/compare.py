@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prinfold.cli.advice import CHOOSING, READING, given_again, typed
 from prinfold.cli.columns import comma_separated
 from prinfold.cli.command import Command, table_arguments, talk_arguments, whole_number
-from prinfold.cli.console import Console, as_called, as_options, counted
+from prinfold.cli.console import Console, as_options, counted
 from prinfold.cli.methods import changed_settings, choose_scaling, scaling_step
 from prinfold.cli.planning import choice_arguments, chosen_columns, read, scaling_arguments, with_names
 from prinfold.cli.rows import Cells, select_rows
-from prinfold.cli.writing import WRITERS, check_target, write_table
+from prinfold.cli.writing import MODEL, WRITERS, check_target, write_table
 
 if TYPE_CHECKING:
     from prinfold.select import Comparison
@@ -54,9 +54,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     console = Console.of(options)
-    for path, writers in ((options.out, None), (options.table, WRITERS), (options.figure, (".png", ".svg", ".pdf"))):
+    for name, writers in {"out": MODEL, "table": WRITERS, "figure": (".png", ".svg", ".pdf")}.items():
+        path = getattr(options, name)
         if path is not None:
-            check_target(path, [options.data], force=options.force, writers=writers)
+            check_target(path, [options.data], force=options.force, writers=writers, option=f"--{name}")
     table = read(options, console)
     chosen = chosen_columns(table, options)
     cells = Cells.of(table, chosen.names)
@@ -72,13 +73,14 @@ def _compare(options: argparse.Namespace) -> int:
         found = _compared(X, options, verbose=_on_terminal(console))
     console.say(f"\n{as_options(str(found))}")
     _write(found, options, console)
-    model = None if options.out is None else _own_model(found, X, console)
+    own = _best_of_ours(found)
+    model = None if options.out is None else _own_model(found, own, X, console)
     if model is not None:
         from prinfold import save
 
         save(with_names(model, step, cells), options.out)
         console.say(f"Model written to {options.out}")
-    console.say(_next_step(found, scaling, options))
+    console.say(_next_step(found, own, scaling, options))
     console.result |= _result(found, scaling, options) | {"rows": len(index), "columns": list(chosen.names)}
     console.close()
     return 1 if model is None and options.out is not None else 0
@@ -128,23 +130,39 @@ def _write(found: Comparison, options: argparse.Namespace, console: Console) -> 
         console.say(f"Figure written to {options.figure}")
 
 
-def _own_model(found: Comparison, X: Any, console: Console) -> Any:
-    """The recommended model or, since a file holds prinfold's surfaces only, the best of those; None without any."""
-    from sklearn.base import clone
-
+def _best_of_ours(found: Comparison) -> int | None:
+    """Which contestant is recommended or, where that is none of prinfold's surfaces, the best of those."""
     from prinfold.estimators.base import PrincipalManifold
 
-    if isinstance(found.recommended.model, PrincipalManifold):
-        return found.recommended.model
     known = np.isfinite(found.table["criterion"])
-    own = [i for i in found.ranking() if known[i] and isinstance(found.contestants[i].model, PrincipalManifold)]
+    ranked = [found.chosen, *(int(i) for i in found.ranking() if known[i])]
+    return next((i for i in ranked if isinstance(found.contestants[i].model, PrincipalManifold)), None)
+
+
+def _own_model(found: Comparison, own: int | None, X: Any, console: Console) -> Any:
+    """The model to write, since a file holds prinfold's surfaces only; None without any."""
+    from sklearn.base import clone
+
+    if own == found.chosen:
+        return found.recommended.model
     why = f"{found.recommended.name} is none of prinfold's surfaces"
-    if not own:
+    if own is None:
         console.note(f"{why}, so that no model was written; name some of them with --methods")
         return None
-    console.note(f"{why}, so that the best of these is written: {found.names[own[0]]}")
+    console.note(f"{why}, so that the best of these is written: {_behind(found, own)}")
     with console.listening():
-        return clone(found.contestants[own[0]].model).fit(X)
+        return clone(found.contestants[own].model).fit(X)
+
+
+def _behind(found: Comparison, own: int) -> str:
+    """A contestant, and how far it comes behind the one recommended."""
+    loss, best = (float(found.table["criterion"][i]) for i in (own, found.chosen))
+    error, least = (float(found.table["error"][i]) for i in (own, found.chosen))
+    verdict = "too little to tell them apart" if found.table["tied"][own] else "more than 1.5 standard errors"
+    return (
+        f"{found.names[own]}, whose criterion is {loss - best:.3g} above that of {found.recommended.name}, {verdict} "
+        f"(held-out error {error:.4g} against {least:.4g})"
+    )
 
 
 def _columns(found: Comparison) -> dict[str, Any]:
@@ -176,21 +194,18 @@ def _result(found: Comparison, scaling: str, options: argparse.Namespace) -> dic
     }
 
 
-def _next_step(found: Comparison, scaling: str, options: argparse.Namespace) -> str:
-    """How to have the recommended model: the same fit, as one would type it."""
-    from prinfold.estimators.base import PrincipalManifold
-
-    one = found.contestants[found.chosen]
-    if options.out is not None or not isinstance(one.model, PrincipalManifold):
+def _next_step(found: Comparison, own: int | None, scaling: str, options: argparse.Namespace) -> str:
+    """How to have the recommended model, or the best of prinfold's own: the same fit, as one would type it."""
+    if options.out is not None or own is None:
         return ""
+    one = found.contestants[own]
     settings = {name: value for name, value in changed_settings(one.model).items() if name != "n_components"}
-    words = ["fit", str(options.data), "--method", one.method.lower(), "--dimensions", str(found.n_components)]
+    words = ["fit", options.data, "--method", one.method.lower()]
+    words += ["--dimensions", found.n_components] if "n_components" in one.model.get_params(deep=False) else []
     words += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    words += [f"--{scaling}"]
-    for option in ("columns", "drop"):
-        words += [word for each in getattr(options, option) or [] for word in (f"--{option}", each)]
-    words += [] if options.label is None else ["--label", options.label]
-    return f"\nTry next\n  {as_called()} {shlex.join(words)}"
+    words += [f"--{scaling}", *given_again(options, "fit", ("seed", *CHOOSING, *READING))]
+    which = "" if own == found.chosen else f"The best of prinfold's own surfaces is {_behind(found, own)}\n"
+    return f"\n{which}Try next\n  {typed(*words)}"
 
 
 COMPARE = Command(

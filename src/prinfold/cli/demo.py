@@ -16,8 +16,8 @@ import numpy as np
 
 from prinfold.cli.command import Command, whole_number
 from prinfold.cli.console import aligned, as_called, short_path
-from prinfold.cli.writing import write_table
-from prinfold.exceptions import InvalidParameterError
+from prinfold.cli.usage import WrongCallError
+from prinfold.cli.writing import STANDARD, check_folder, write_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,8 +50,10 @@ def _demo(options: argparse.Namespace) -> int:
     from prinfold.plot import ink  # noqa: F401  (says at once, and not after the fit, that matplotlib is missing)
 
     out: Path = options.out
+    if out == STANDARD:
+        raise WrongCallError("--out - is standard output, and what comes of this is a folder; name one")
     _make_folder(out)
-    _check_files(out, force=options.force)
+    check_folder(out, list(_FILES), "--out", force=options.force)
 
     from prinfold import GTM, datasets
 
@@ -80,17 +82,6 @@ def _make_folder(out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     if not os.access(out, os.W_OK | os.X_OK):
         raise PermissionError(13, "the folder is not writable", str(out))
-
-
-def _check_files(out: Path, *, force: bool) -> None:
-    """Say at once, and not after the work, that something of somebody's would be written over."""
-    there = [name for name in _FILES if (out / name).exists()]
-    if there and not force:
-        more = "" if len(there) == 1 else f" and {len(there) - 1} more of its files"
-        verb, them = ("is", "it") if len(there) == 1 else ("are", "them")
-        raise InvalidParameterError(
-            f"{out / there[0]}{more} {verb} there already; --force writes over {them}, --out names another folder"
-        )
 
 
 def _findings(model: GTM, data: Dataset, fresh: Dataset, seconds: float) -> list[tuple[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from pathlib import Path
 from time import perf_counter
@@ -11,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from prinfold.cli.advice import READING, given_again, typed
 from prinfold.cli.columns import Chosen
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
-from prinfold.cli.console import Console, aligned, as_called, counted
+from prinfold.cli.console import Console, aligned, counted
 from prinfold.cli.methods import changed_settings, method_class
 from prinfold.cli.models import Surface
 from prinfold.cli.planning import (
@@ -26,7 +26,7 @@ from prinfold.cli.planning import (
     scaling_arguments,
 )
 from prinfold.cli.tables import Table
-from prinfold.cli.writing import check_target, named_after
+from prinfold.cli.writing import MODEL, check_target, named_after
 
 _CLASSES = 20
 """Different words in a column of text up to which it may be a class of each row."""
@@ -74,7 +74,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _fit(options: argparse.Namespace) -> int:
     console = Console.of(options)
     out = options.out or named_after(options.data, ".prinfold")
-    check_target(out, [options.data], force=options.force)
+    check_target(out, [options.data], force=options.force, writers=MODEL)
     table = read(options, console)  # before the methods, which take longer to load
     cls = method_class(options.method)
     chosen = chosen_columns(table, options, text=cls.__name__ == "MixedGTM")
@@ -177,27 +177,21 @@ def _commands(surface: Surface) -> list[str]:
     return ["explore", "report", "transform"] if one else ["explore", "transform"]
 
 
+_STEPS = {
+    "explore": "a page to move over the map",
+    "report": "what was found, and what to be careful about",
+    "transform": "coordinates of every row",
+}
+"""Commands to try next, and what each gives."""
+
+
 def _next_steps(out: Path, options: argparse.Namespace, label: str | None, proposed: list[str]) -> str:
-    words = [shlex.quote(str(each)) for each in (out, options.data)]
-    extra = _reading_words(options)
-    classes = [] if label is None else ["--label", shlex.quote(label)]
-    call, commands = as_called(), {"explore": [*classes, *extra], "report": [*classes, *extra], "transform": extra}
-    steps = {
-        "explore": "a page to move over the map",
-        "report": "what was found, and what to be careful about",
-        "transform": "coordinates of every row",
-    }
-    lines = [(" ".join([call, name, *words, *commands[name]]), f"# {steps[name]}") for name in proposed]
+    lines = []
+    for name in proposed:
+        classes = [] if label is None or name == "transform" else ["--label", label]
+        words = [name, out, options.data, *classes, *given_again(options, name, READING)]
+        lines.append((typed(*words), f"# {_STEPS[name]}"))
     return f"\nTry next\n{aligned(lines)}"
-
-
-def _reading_words(options: argparse.Namespace) -> list[str]:
-    """Options that whoever reads the table again needs too."""
-    found = [
-        f"--{name} {shlex.quote(getattr(options, name))}" for name in ("separator", "array") if getattr(options, name)
-    ]
-    found += {True: ["--header"], False: ["--no-header"]}.get(options.header, [])
-    return [*found, *(f"--na {shlex.quote(word)}" for word in options.na)]
 
 
 FIT = Command("fit a surface to a table and write the model", _arguments, _fit, EXAMPLES)

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import BoolArray, IntArray
-from prinfold.cli.command import Command, WrongCallError, out_arguments, table_arguments, talk_arguments
+from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments
 from prinfold.cli.console import Console, counted
 from prinfold.cli.models import Surface, by_blocks, columns_to_keep, load_surface
 from prinfold.cli.planning import read
 from prinfold.cli.rows import Cells, select_rows
 from prinfold.cli.tables import Table
+from prinfold.cli.usage import WrongCallError
 from prinfold.cli.writing import STANDARD, WRITERS, check_target, named_after, write_table
 
 Results = Callable[[Surface, Cells, IntArray], dict[str, Any]]
@@ -58,7 +59,7 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
         if out == STANDARD and options.json:
             raise WrongCallError("--json and --out - both want standard output; name a file with --out")
         console = Console.of(options, to_errors=out == STANDARD)
-        check_target(out, [options.data, options.model], force=options.force, writers=WRITERS)
+        check_target(out, [options.data, options.model], force=options.force, writers=WRITERS, standard=True)
         surface = load_surface(options.model)
         table = read(options, console)
         cells = surface.cells(table)

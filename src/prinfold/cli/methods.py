@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.cli.command import WrongCallError
 from prinfold.cli.console import listed
+from prinfold.cli.usage import WrongCallError
 
 ALIASES = {"ridge": "densityridge", "mixed": "mixedgtm"}
 """Shorter names."""

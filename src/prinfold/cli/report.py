@@ -11,8 +11,8 @@ from prinfold.cli.console import Console, counted, listed
 from prinfold.cli.explore import given_rows, page_arguments
 from prinfold.cli.mapping import in_order, pair_arguments
 from prinfold.cli.models import Surface, load_surface
-from prinfold.cli.writing import check_target, named_after, write_text
-from prinfold.exceptions import InvalidParameterError
+from prinfold.cli.usage import WrongCallError
+from prinfold.cli.writing import check_folder, check_target, named_after, write_text
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +38,8 @@ def _report(options: argparse.Namespace) -> int:
     console = Console.of(options)
     out = options.out or named_after(options.data, "-report.html")
     check_target(out, [options.model, options.data], force=options.force, writers=(".html", ".htm"))
+    if options.figures is not None:
+        _check_figures(options.figures, force=options.force)
     surface = load_surface(options.model)
     rows, about = given_rows(surface, options, console)
     axes = _axes([word for words in options.axes or [] for word in comma_separated(words)], surface)
@@ -52,6 +54,16 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
+def _check_figures(folder: Path, *, force: bool) -> None:
+    """Say at once, and not after the work, that a figure would be written over something."""
+    from prinfold.reporting.pictures import RECIPES
+
+    if folder.exists() and not folder.is_dir():
+        raise WrongCallError(f"{folder} is a file; name a folder with --figures")
+    names = [f"{name}.{kind}" for name in RECIPES for kind in ("png", "svg")]
+    check_folder(folder, names, "--figures", force=force)
+
+
 def _axes(words: list[str], surface: Surface) -> list[int]:
     """Where columns of a model stand that are given by name or, as everywhere on the command line, by number from 1."""
     names = list(surface.names or ())
@@ -63,11 +75,11 @@ def _axes(words: list[str], surface: Surface) -> list[int]:
             found.append(int(word) - 1)
         else:
             known = f"{listed(names, 12)}, or by number " if names else ""
-            raise InvalidParameterError(
+            raise WrongCallError(
                 f"--axes names {word!r}, which is no column of the model; it has {known}1 to {surface.width}"
             )
     if len(found) > 3 or len(set(found)) < len(found):
-        raise InvalidParameterError(f"--axes takes up to three different columns, got {', '.join(words)}")
+        raise WrongCallError(f"--axes takes up to three different columns, got {', '.join(words)}")
     return found
 
 

@@ -12,7 +12,11 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from prinfold.exceptions import InvalidDataError, InvalidParameterError, MissingExtraError
+from prinfold.cli.usage import WrongCallError
+from prinfold.exceptions import InvalidDataError, MissingExtraError
+
+MODEL = (".prinfold",)
+"""How the name of a model file ends."""
 
 STANDARD = Path("-")
 """Standard output, as the name of a file."""
@@ -26,27 +30,46 @@ def named_after(path: Path, ending: str) -> Path:
     return whole.with_name(f"{Path(whole.name.removesuffix('.gz')).stem}{ending}")
 
 
-def check_target(path: Path, inputs: Sequence[Path], *, force: bool, writers: Any = None) -> None:
-    """Say at once, and not after the work, that a file cannot be written."""
+def check_target(
+    path: Path,
+    inputs: Sequence[Path],
+    *,
+    force: bool,
+    writers: Any = None,
+    option: str = "--out",
+    standard: bool = False,
+) -> None:
+    """Say at once, and not after the work, that a file cannot be written; only tables go to standard output."""
     if path == STANDARD:
-        return
-    if writers is not None and path.suffix.lower() not in writers:
-        raise InvalidParameterError(f"cannot tell how to write {path}; let its name end in one of {', '.join(writers)}")
+        if standard:
+            return
+        raise WrongCallError(f"{option} - is standard output, which only transform and project write to; name a file")
     if path.is_dir():
-        raise InvalidParameterError(
-            f"{path} is a folder; name a file with --out, such as {path / 'result'}{_suffix(path)}"
-        )
+        ending = next(iter(writers), "") if writers else ""
+        raise WrongCallError(f"{path} is a folder; name a file with {option}, such as {path / 'result'}{ending}")
     if not path.parent.is_dir():
-        raise InvalidParameterError(f"there is no folder {path.parent} to write {path.name} in; make it first")
+        raise WrongCallError(f"there is no folder {path.parent} to write {path.name} in; make it first")
     for each in inputs:
         if path.exists() and each.exists() and path.samefile(each):
-            raise InvalidParameterError(f"{path} is what is read; name another file with --out")
+            raise WrongCallError(f"{path} is what is read; name another file with {option}")
+    if writers is not None and path.suffix.lower() not in writers:
+        known = ", ".join(writers)
+        raise WrongCallError(
+            f"cannot tell how to write {path}; let its name end in {'' if len(writers) == 1 else 'one of '}{known}"
+        )
     if path.exists() and not force:
-        raise InvalidParameterError(f"{path} is there already; --force writes over it, --out names another file")
+        raise WrongCallError(f"{path} is there already; --force writes over it, {option} names another file")
 
 
-def _suffix(path: Path) -> str:
-    return path.suffix or ".csv"
+def check_folder(folder: Path, names: Sequence[str], option: str, *, force: bool) -> None:
+    """Say at once, and not after the work, that something of somebody's in a folder would be written over."""
+    there = [name for name in names if (folder / name).exists()]
+    if there and not force:
+        more = "" if len(there) == 1 else f" and {len(there) - 1} more of its files"
+        verb, them = ("is", "it") if len(there) == 1 else ("are", "them")
+        raise WrongCallError(
+            f"{folder / there[0]}{more} {verb} there already; --force writes over {them}, {option} names another folder"
+        )
 
 
 def write_table(path: Path, columns: dict[str, Any]) -> None:
