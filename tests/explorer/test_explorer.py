@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.path import Path as Polygon
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
@@ -96,6 +97,8 @@ def test_the_page_computes_the_surface(name: str, open_page: Callable[..., Any])
     wanted = decoded(model, Z)
     np.testing.assert_allclose(found, wanted, atol=1e-9 * np.abs(wanted).max())
     assert tab.evaluate("zs => zs.every(z => window.prinfold.inside(z))", Z.tolist())
+    if name == "sphere":
+        assert not tab.evaluate("window.prinfold.inside([0, 0, 2]) || window.prinfold.inside([0, 0, 0])")
 
 
 def test_levels_and_counts(open_page: Callable[..., Any]) -> None:
@@ -119,7 +122,7 @@ def test_levels_and_counts(open_page: Callable[..., Any]) -> None:
 
 
 def test_outside_the_latent_domain_there_is_no_surface(open_page: Callable[..., Any]) -> None:
-    make, X = MAPS["UKR"]
+    make, X = MAPS["quartic"]
     model = make().fit(X)
     box = model.latent_.domain
     Z = np.random.default_rng(0).uniform(box.low, box.high, (200, 2))
@@ -132,6 +135,12 @@ def test_outside_the_latent_domain_there_is_no_surface(open_page: Callable[..., 
     outside = Z[~box.contains(Z)][0].tolist()
     assert tab.evaluate("z => window.prinfold.probe(z)", outside) is None
     assert "no surface" in tab.locator(".pf-place").inner_text()
+    # Where no kernel reaches, the map goes on from the nearest of the latent points.
+    far = model.embedding_ + 50.0 * model.embedding_ / np.linalg.norm(model.embedding_, axis=1, keepdims=True)
+    wanted = model.inverse_transform(far, extrapolate=True)
+    assert len(np.unique(wanted.round(9), axis=0)) > 3
+    found = np.array(tab.evaluate("zs => zs.map(z => window.prinfold.decode(z))", far.tolist()))
+    np.testing.assert_allclose(found, wanted, atol=1e-9 * np.abs(wanted).max())
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +200,8 @@ def test_a_lasso_selects_and_saves_the_right_rows(pipe: tuple[GTM, Any], open_pa
     assert [int(row["row"]) for row in rows] == wanted.tolist()
     assert [row["class"] for row in rows] == [data.names[i] for i in wanted]
     assert [float(row["a, b"]) for row in rows] == wanted.astype(float).tolist()
+    Z = np.array([[float(row[f"latent {a}"]) for a in (1, 2)] for row in rows])
+    np.testing.assert_array_equal(Z, model.transform(data.X)[wanted])
     saved = np.array([[float(row[f"column {j + 1}"]) for j in range(12)] for row in rows])
     np.testing.assert_array_equal(saved, data.X[wanted])  # to the last bit
     assert f"{len(wanted)} of 120 rows selected" in tab.locator(".pf-count").inner_text()
@@ -199,8 +210,12 @@ def test_a_lasso_selects_and_saves_the_right_rows(pipe: tuple[GTM, Any], open_pa
 def test_headings_of_the_table_come_first(open_page: Callable[..., Any]) -> None:
     frame = pd.DataFrame(_PIPE[:30, :3], columns=["row", "latent 1", "b"])
     model = GTM(nodes=5, basis=3, **_FEW).fit(frame)
-    tab = open_page(explore(model, frame, path=None))
+    tab = open_page(explore(model, frame, path=None, labels=frame["b"].gt(0), values={"b": frame["b"]}))
+    names = tab.get_by_label("Colour by").locator("option").all_inner_texts()
+    assert len(set(names)) == len(names)
     tab.evaluate("window.prinfold.select([2, 5])")
+    heading = tab.evaluate("window.prinfold.exportCsv()").splitlines()[0].split(",")
+    assert len(set(heading)) == len(heading)
     rows = list(csv.DictReader(io.StringIO(tab.evaluate("window.prinfold.exportCsv()"))))
     assert [float(row["row"]) for row in rows] == frame["row"].iloc[[2, 5]].tolist()
     Z = model.transform(frame)[[2, 5]]
@@ -235,6 +250,71 @@ def test_every_colour_and_shade_can_be_drawn(pipe: tuple[GTM, Any], open_page: C
             control.select_option(value)
     tab.get_by_title("light or dark").click()
     assert tab.locator("#prinfold").get_attribute("data-theme") == "light"
+    # The shading is that of the column that was asked for: dark where the surface is high in it.
+    tab.get_by_label("Shade by").select_option("7")
+    Z = np.stack(np.meshgrid(np.linspace(-0.9, 0.9, 15), np.linspace(-0.9, 0.9, 15)), axis=-1).reshape(-1, 2)
+    level = _levels_of(tab, Z)
+    found = [np.corrcoef(level[1], column)[0, 1] for column in model.inverse_transform(Z[level[0]]).T]
+    assert np.argmin(found) == 7
+    assert found[7] < -0.98
+    assert "shading, column 8" in tab.locator(".pf-legend").inner_text()
+
+
+def _levels_of(tab: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which coordinates no row is painted over, and how light the map is there."""
+    tab.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    read = """zs => {
+      const context = document.querySelector(".pf-map canvas").getContext("2d");
+      const rows = Array.from({ length: window.prinfold.page.n }, (_, i) => window.prinfold.pixelOf(i));
+      return zs.map((z) => {
+        const [x, y] = window.prinfold.pixelAt(z);
+        if (rows.some(([a, b]) => Math.hypot(a - x, b - y) < 8)) return -1;
+        return context.getImageData(Math.round(x), Math.round(y), 1, 1).data[0];
+      });
+    }"""
+    level = np.array(tab.evaluate(read, Z.tolist()))
+    clear = np.flatnonzero(level >= 0)
+    assert len(clear) > 50
+    return clear, level[clear]
+
+
+def test_fifty_thousand_rows_are_picked_as_if_each_was_looked_at(open_page: Callable[..., Any]) -> None:
+    X = np.random.default_rng(0).normal(size=(50_000, 2)).astype(np.float32)
+    model = GTM(nodes=6, basis=3, **_FEW).fit(X[:500])
+    tab = open_page(explore(model, X, path=None, labels=np.where(X[:, 0] > 0, "a", "b")))
+    tab.wait_for_function("window.prinfold.pixelOf(0)[0] > 0")
+    # As text: a list of so many numbers takes a browser's messenger seconds.
+    read = "() => Array.from({ length: 50000 }, (_, i) => window.prinfold.pixelOf(i)).flat().join(' ')"
+    pixels = np.array(tab.evaluate(read).split(), dtype=float).reshape(-1, 2)
+    ring = np.linspace(0, 2 * np.pi, 60, endpoint=False)
+    line = np.stack([300 + 150 * np.cos(ring), 280 + 90 * np.sin(ring) + 30 * np.cos(3 * ring)], axis=1)
+    found = tab.evaluate("line => window.prinfold.lasso(line).join(' ')", line.tolist()).split()
+    wanted = np.flatnonzero(Polygon(line).contains_points(pixels))
+    assert 100 < len(wanted) < 49_000
+    assert [int(row) for row in found] == wanted.tolist()
+    for place in ([310.0, 250.0], [420.0, 300.0]):
+        row = tab.evaluate("([x, y]) => window.prinfold.nearestRow(x, y, Infinity)", place)
+        assert row == np.argmin(np.linalg.norm(pixels - place, axis=1))
+    # Stamped in the colour of the class, and those that are not selected only faintly.
+    tab.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    read = """places => {
+      const context = document.querySelector(".pf-map canvas").getContext("2d");
+      return places.map(([x, y]) => Array.from(context.getImageData(Math.floor(x), Math.floor(y), 1, 1).data));
+    }"""
+    painted = np.array(tab.evaluate(read, pixels[wanted[:: len(wanted) // 20]].tolist()))
+    assert (np.ptp(painted[:, :3], axis=1) > 60).mean() > 0.8
+
+
+def test_a_label_that_is_a_column_is_offered_once() -> None:
+    frame = pd.DataFrame({"kind": np.tile([1.0, 2.0, 3.0], 10), "b": _PIPE[:30, 0], "log-likelihood": _PIPE[:30, 1]})
+    model = GTM(nodes=5, basis=3, **_FEW).fit(frame)
+    found = payload(explore(model, frame, path=None, labels=frame["kind"].astype(int)))
+    assert (found["classes"]["name"], found["labelColumn"]) == ("kind", 0)
+    assert [each["name"] for each in found["values"]] == ["log-likelihood (value)"]
+    other = frame["b"].gt(0).rename("kind")
+    found = payload(explore(model, frame, path=None, labels=other, values={"b": frame["b"]}))
+    assert (found["classes"]["name"], found["labelColumn"]) == ("kind (label)", None)
+    assert [each["name"] for each in found["values"]] == ["b (value)", "log-likelihood (value)"]
 
 
 def test_a_narrow_window_needs_no_scrolling_sideways(pipe: tuple[GTM, Any], open_page: Callable[..., Any]) -> None:
@@ -309,6 +389,14 @@ def test_the_file_is_written_and_stands_alone(pipe: tuple[GTM, Any], tmp_path: P
     assert repr(page).startswith("Page(at ")
 
 
+def test_a_path_that_cannot_be_written_is_refused_first(pipe: tuple[GTM, Any], tmp_path: Path) -> None:
+    model, data = pipe
+    with pytest.raises(InvalidParameterError, match=r"in a folder that does not exist; make .*nowhere.* first"):
+        explore(model, data.X, tmp_path / "nowhere" / "map.html")
+    with pytest.raises(InvalidParameterError, match="is a folder; name a file in it"):
+        explore(model, data.X, tmp_path)
+
+
 def test_without_rows_the_surface_stands_alone(pipe: tuple[GTM, Any]) -> None:
     found = payload(explore(pipe[0], path=None))
     assert found["n"] == 0
@@ -343,6 +431,8 @@ def test_what_cannot_be_shown_is_refused(pipe: tuple[GTM, Any]) -> None:
     model, data = pipe
     with pytest.raises(InvalidParameterError, match=r"image_shape=\(3, 5\) does not make an image of 12 columns"):
         explore(model, data.X, path=None, image_shape=(3, 5))
+    with pytest.raises(InvalidParameterError, match=r"image_shape='3x4' does not make .* such as \(3, 4\)"):
+        explore(model, data.X, path=None, image_shape="3x4")
     with pytest.raises(InvalidParameterError, match="a finite position for each of the 12 columns"):
         explore(model, data.X, path=None, series=[1.0, 2.0])
     with pytest.raises(InvalidDataError, match="names has 2 entries for 120 rows"):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from prinfold.explorer.notebooks import widget
-from prinfold.explorer.packing import asset, packed, script
+from prinfold.explorer.packing import asset, packed, script, target_of
 from prinfold.explorer.payload import payload_of
 
 __all__ = ["Page", "explore", "script", "widget"]
@@ -29,6 +29,12 @@ class Page:
     def __repr__(self) -> str:
         where = "in memory" if self.path is None else f"at {str(self.path)!r}"
         return f"Page({where}, {len(self.html) / 1e6:.1f} MB)"
+
+    def written(self) -> Page:
+        """The page itself, once its text is where it belongs."""
+        if self.path is not None:
+            self.path.write_text(self.html, encoding="utf-8")
+        return self
 
     def _repr_html_(self) -> str:
         """The page within a notebook."""
@@ -83,15 +89,11 @@ def explore(
     Page
         Which shows itself in a notebook.
     """
+    target = target_of(path)
     found = payload_of(
         model, X, labels=labels, values=values, names=names, image_shape=image_shape, series=series, title=title
     )
-    html = _render(found)
-    if path is None:
-        return Page(html)
-    target = Path(path)
-    target.write_text(html, encoding="utf-8")
-    return Page(html, target)
+    return Page(_render(found), target).written()
 
 
 def _render(payload: dict[str, Any]) -> str:

@@ -22,6 +22,7 @@ from prinfold.algorithms.ridge_chart import RidgeChart
 from prinfold.algorithms.ridge_graph import RidgeGraph
 from prinfold.algorithms.strands import Strands
 from prinfold.exceptions import UnsupportedInputError
+from prinfold.explorer.sampling import sampled, sentence
 from prinfold.kernels.profiles import Gaussian
 from prinfold.latent import Atlas, Branches, Cloud, LatentSpace, Lattice, Points, Sphere
 
@@ -34,11 +35,15 @@ def decoder_of(model: Any) -> Spec:
         return {"kind": "charts", "parts": [decoder_of(model.component(j)) for j in range(len(model.latent_.charts))]}
     surface = surface_of(model)
     for kind, make in DECODERS.items():
-        if isinstance(surface, kind):
+        if isinstance(surface, kind) and not (kind is Cloud and not hasattr(model, "values_")):
             return make(surface, model)
-    raise UnsupportedInputError(
-        f"no page can evaluate the surface of a {type(model).__name__} yet; draw it with model.plot(X) instead"
-    )
+    return sampled(model)
+
+
+def told_of(decoder: Spec, name: str) -> list[str]:
+    """What a reader should know of how a page comes by its numbers: nothing where they are those of the model."""
+    parts = decoder["parts"] if decoder["kind"] == "charts" else [decoder]
+    return list(dict.fromkeys(sentence(each, name) for each in parts if each["kind"] in {"grid", "polyline"}))
 
 
 def surface_of(model: Any) -> Any:

@@ -10,8 +10,9 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold._validate import integer
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.explorer.decoders import decoder_of, latent_of, links_of
+from prinfold.explorer.decoders import decoder_of, latent_of, links_of, told_of
 from prinfold.latent import Atlas
 from prinfold.plot.data import log_factor
 from prinfold.plot.layouts import Plane, Ring, Strip, layout_of
@@ -22,6 +23,9 @@ _FIELD = 120
 
 _MOST_NUMBERS = 4_000_000
 """Numbers of the table that a page holds; a larger table stays out of it, and only the map of its rows is shown."""
+
+_EVEN = 0.02
+"""Stretch that differs by less than this share is the same everywhere: shading it would show rounding."""
 
 _MANY_COLUMNS = 300
 """Columns from which on they are a curve rather than a list, unless something else is said."""
@@ -54,6 +58,7 @@ def payload_of(
         "view": view._asdict(),
     }
     found |= _rows(fitted, X, labels, values, names, columns)
+    found["notes"] = [*found["notes"], *told_of(found["decoder"], type(fitted.model).__name__)]
     return found | {"about": _about(fitted, found["n"])}
 
 
@@ -95,8 +100,8 @@ def _rows(fitted: Fitted, X: Any, labels: Any, values: Any, names: Any, columns:
         "n": n,
         "latentRows": Z,
         "lanes": lanes(Z[:, -1:], groups).astype(np.float32) if fitted.latent.dimension == 1 else None,
-        "classes": _classes(groups, labels),
-        "values": [*_given_values(values, n), *_model_values(fitted, X)],
+        **_classes(groups, labels, table, columns),
+        "values": _apart([*_given_values(values, n), *_model_values(fitted, X)], columns),
         "rowNames": None if names is None else _row_names(names, n),
         "table": _narrow(table) if whole else None,
         "distances": None,
@@ -114,7 +119,7 @@ def _no_rows(fitted: Fitted, n_columns: int) -> dict[str, Any]:
     nodes = fitted.points(fitted.latent.nodes)
     low, high = _extremes(nodes)
     empty = np.empty((0, fitted.latent.n_columns))
-    words = {"classes": None, "rowNames": None, "table": None, "distances": None, "lanes": None}
+    words = {"classes": None, "labelColumn": None, "rowNames": None, "table": None, "distances": None, "lanes": None}
     ends = {"low": low, "high": high, "least": float(low.min()), "most": float(high.max()), "levels": _levels(nodes)}
     return {"n": 0, "latentRows": empty, "values": [], "notes": [], **words, **ends}
 
@@ -138,11 +143,32 @@ def _narrow(table: FloatArray) -> FloatArray:
     return single if np.array_equal(single, table, equal_nan=True) else table
 
 
-def _classes(groups: Any, labels: Any) -> dict[str, Any] | None:
+def _classes(groups: Any, labels: Any, table: FloatArray, columns: list[str]) -> dict[str, Any]:
+    """Classes of the rows, and which column of the table they are, where they are one: it is offered once then."""
     if groups is None:
-        return None
+        return {"classes": None, "labelColumn": None}
     name = str(getattr(labels, "name", None) or "class")
-    return {"name": name, "names": list(groups.names), "index": groups.index.astype(np.int16)}
+    found = {"name": name, "names": list(groups.names), "index": groups.index.astype(np.int16)}
+    j = columns.index(name) if name in columns else None
+    if j is None:
+        return {"classes": found, "labelColumn": None}
+    if _is_column(groups.index, table[:, j]):
+        return {"classes": found, "labelColumn": j}
+    return {"classes": found | {"name": f"{name} (label)"}, "labelColumn": None}
+
+
+def _is_column(index: Any, column: FloatArray) -> bool:
+    """Whether classes tell the same rows apart as the numbers of a column do."""
+    known = np.isfinite(column)
+    if not np.array_equal(known, index >= 0):
+        return False
+    pairs = np.unique(np.stack([column[known], index[known]], axis=1), axis=0)
+    return all(len(np.unique(pairs[:, a])) == len(pairs) for a in (0, 1))
+
+
+def _apart(values: list[dict[str, Any]], columns: list[str]) -> list[dict[str, Any]]:
+    """Numbers of the rows under names that no column has."""
+    return [each | {"name": f"{each['name']} (value)"} if each["name"] in columns else each for each in values]
 
 
 def _given_values(values: Any, n: int) -> list[dict[str, Any]]:
@@ -182,7 +208,7 @@ def _field(fitted: Fitted) -> FloatArray | None:
     layout = layout_of(fitted.latent)
     if isinstance(layout, Ring):
         middle = (np.arange(3 * _FIELD) + 0.5) / (3 * _FIELD)
-        return log_factor(fitted.model, (2 * np.pi * middle - np.pi)[:, None])[None]
+        return _worth_showing(log_factor(fitted.model, (2 * np.pi * middle - np.pi)[:, None])[None])
     if not isinstance(layout, Plane | Strip):
         return None
     low, high = np.atleast_1d(layout.low), np.atleast_1d(layout.high)
@@ -190,7 +216,13 @@ def _field(fitted: Fitted) -> FloatArray | None:
     axes = [a + (np.arange(m) + 0.5) / m * (b - a) for a, b, m in zip(low, high, counts, strict=True)]
     places = np.stack([each.ravel() for each in np.meshgrid(*axes)], axis=1)
     Z = layout.invert(places) if isinstance(layout, Plane) and layout.invert is not None else places
-    return log_factor(fitted.model, Z).reshape(-1, counts[0])
+    return _worth_showing(log_factor(fitted.model, Z).reshape(-1, counts[0]))
+
+
+def _worth_showing(field: FloatArray) -> FloatArray | None:
+    """The field, or None where it is the same everywhere, as along a curve whose coordinate is its length."""
+    known = field[np.isfinite(field)]
+    return field if len(known) and np.subtract(*np.quantile(known, [0.99, 0.01])) > _EVEN else None
 
 
 def _units(fitted: Fitted) -> dict[str, FloatArray] | None:
@@ -214,7 +246,7 @@ def _units(fitted: Fitted) -> dict[str, FloatArray] | None:
 
 def _view(image_shape: Any, series: Any, n_columns: int) -> View:
     """How rows are shown: as an image or a curve where that was asked for, else as bars."""
-    positions, first = np.arange(n_columns, dtype=float), "curve" if n_columns > _MANY_COLUMNS else "bars"
+    positions, first = np.arange(1.0, n_columns + 1.0), "curve" if n_columns > _MANY_COLUMNS else "bars"
     if series is not None and series is not False:
         first = "curve"
         positions = positions if series is True else np.asarray(series, dtype=float)
@@ -223,12 +255,25 @@ def _view(image_shape: Any, series: Any, n_columns: int) -> View:
                 f"series must be True, or a finite position for each of the {n_columns} columns; got shape "
                 f"{positions.shape}"
             )
-    shape = None if image_shape is None else [int(each) for each in image_shape]
-    if shape is not None and not (len(shape) in {2, 3} and prod(shape) == n_columns and shape[2:] in ([], [1], [3])):
-        raise InvalidParameterError(
-            f"image_shape={image_shape!r} does not make an image of {n_columns} columns; give (rows, columns), or "
-            "(rows, columns, 3) for colours, whose product is the number of columns"
-        )
+    shape = None if image_shape is None else _image_shape(image_shape, n_columns)
     kind = "image" if shape is not None else first
     others = [name for name in ("bars", "curve") if name != kind]
     return View(kind, [kind, *others], shape, positions.tolist())
+
+
+def _image_shape(given: Any, n_columns: int) -> list[int]:
+    """Rows and columns of an image, and a 3 behind for colours."""
+    whole = isinstance(given, tuple | list) and all(integer(1).test(each) for each in given)
+    shape = [int(each) for each in given] if whole else []
+    if not (len(shape) in {2, 3} and prod(shape) == n_columns and shape[2:] in ([], [1], [3])):
+        raise InvalidParameterError(
+            f"image_shape={given!r} does not make an image of {n_columns} columns; give (rows, columns), such as "
+            f"{_likely_shape(n_columns)}, or (rows, columns, 3) for colours, whose product is the number of columns"
+        )
+    return shape
+
+
+def _likely_shape(n_columns: int) -> tuple[int, int]:
+    """The image nearest to a square that many pixels make."""
+    rows = max(r for r in range(1, int(n_columns**0.5) + 1) if n_columns % r == 0)
+    return rows, n_columns // rows

@@ -13,7 +13,7 @@ from typing import Any
 from prinfold._validate import integer
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.explorer import Page
-from prinfold.explorer.packing import asset, packed
+from prinfold.explorer.packing import asset, packed, target_of
 from prinfold.plot.subject import Groups, check_values, group
 from prinfold.reporting import sections, writing
 from prinfold.reporting.pictures import Picture, Request, pictures
@@ -85,6 +85,7 @@ def report(
         raise InvalidParameterError(f"worst must be {integer(1).words}, got {worst!r}")
     if labels is not None and values is not None:
         raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
+    target = target_of(path)
     found = study(model, X)
     groups = None if labels is None else group(labels, found.n)
     numbers = None if values is None else check_values(values, found.n)
@@ -93,11 +94,7 @@ def report(
     drawn = pictures(asked, None if figures is None else Path(figures))
     body = _body(found, model, groups, row_names, worst, drawn, scene)
     html = _page(found, body, scene, title or f"{type(found.fitted.model).__name__} report")
-    if path is None:
-        return Page(html)
-    target = Path(path)
-    target.write_text(html, encoding="utf-8")
-    return Page(html, target)
+    return Page(html, target).written()
 
 
 def _body(

@@ -29,6 +29,8 @@ function makeChart(latent, slice) {
       bounds: [low, 0, high, 1],
       periodic: [latent.periodic[0], false],
       even: false,
+      line: true,
+      frames: latent.kind === "branches" ? Array.from(latent.low, (from, b) => ({ bounds: [from, 0, latent.high[b], 1], name: "" })) : null,
       labels: [latent.labels[0], ""],
       place: (z, lane) => [latent.periodic[0] ? wrapped(z[0]) : z[0], lane ?? 0.5],
       locate: ([x]) => [x],
@@ -132,8 +134,8 @@ function makeView(chart) {
 }
 
 // Round numbers between two ends.
-function ticks(low, high, wanted) {
-  const raw = (high - low) / Math.max(wanted, 1);
+function ticks(low, high, wanted, least = 0) {
+  const raw = Math.max((high - low) / Math.max(wanted, 1), least);
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
   const found = [];

@@ -89,19 +89,49 @@ const DECODERS = {
   // Cubic pieces between the nodes of branches that are laid end to end.
   branches(d) {
     return (z) => {
-      const b = branchOf(z[0], d.low, d.high);
-      const step = d.steps[b];
-      const within = Math.min(Math.max(z[0] - d.low[b], 0), d.high[b] - d.low[b]);
-      const cell = Math.min(step > 0 ? Math.floor(within / step) : 0, d.cells[b] - 1);
-      const t = step > 0 ? within / step - cell : 0;
-      const from = d.first[b] + cell;
-      const to = d.first[b] + ((cell + 1) % d.counts[b]);
+      const { from, to, t, step } = pieceOf(d, z[0]);
       const y = Float64Array.from(d.offset);
       const rise = t * t * (3 - 2 * t);
       addRow(y, 1 - rise, d.points, from);
       addRow(y, rise, d.points, to);
       addRow(y, t * (t - 1) ** 2 * step, d.tangents, from);
       addRow(y, t * t * (t - 1) * step, d.tangents, to);
+      return y;
+    };
+  },
+
+  // Straight pieces between the nodes of branches that are laid end to end.
+  polyline(d) {
+    return (z) => {
+      const { from, to, t } = pieceOf(d, z[0]);
+      const y = new Float64Array(d.points.shape[1]);
+      addRow(y, 1 - t, d.points, from);
+      addRow(y, t, d.points, to);
+      return y;
+    };
+  },
+
+  // Straight pieces between the points of a lattice: over a box, or over longitude and latitude of a sphere.
+  grid(d) {
+    const q = d.cells.length;
+    const turn = 2 * Math.PI;
+    return (z) => {
+      const place = d.sphere ? [Math.atan2(z[1], z[0]), Math.asin(Math.min(Math.max(z[2] / (Math.hypot(...z) || 1), -1), 1))] : z;
+      const at = Array.from({ length: q }, (_, a) => {
+        const x = d.periodic[a] ? place[a] - turn * Math.floor((place[a] - d.low[a]) / turn) : place[a];
+        return (Math.min(Math.max((x - d.low[a]) / (d.high[a] - d.low[a]), 0), 1) || 0) * d.cells[a];
+      });
+      const cell = at.map((x, a) => Math.min(Math.floor(x), d.cells[a] - 1));
+      const y = new Float64Array(d.points.shape[1]);
+      for (let corner = 0; corner < 1 << q; corner++) {
+        let [weight, row] = [1, 0];
+        for (let a = 0; a < q; a++) {
+          const ahead = (corner >> a) & 1;
+          weight *= ahead ? at[a] - cell[a] : 1 - at[a] + cell[a];
+          row = row * (d.cells[a] + 1) + cell[a] + ahead;
+        }
+        if (weight > 0) addRow(y, weight, d.points, row);
+      }
       return y;
     };
   },
@@ -141,13 +171,14 @@ function kernelShares(d) {
   const [n, Q] = d.centres.shape;
   const logs = new Float64Array(n);
   const weight = new Float64Array(n);
+  const logWeight = Float64Array.from(d.weight, Math.log);
   return (z) => {
     let largest = -Infinity;
     for (let j = 0; j < n; j++) {
       const s = squaredDistance(z, d.centres, j, Q);
       const inside = s < d.reach * d.reach;
       logs[j] = !inside ? -Infinity : d.power ? d.power * Math.log1p(-s) : -0.5 * s;
-      logs[j] += Math.log(d.weight[j]);
+      logs[j] += logWeight[j];
       if (logs[j] > largest) largest = logs[j];
     }
     let total = 0;
@@ -160,6 +191,16 @@ function nearest(z, points, n, Q) {
   let best = 0;
   for (let j = 1; j < n; j++) if (squaredDistance(z, points, j, Q) < squaredDistance(z, points, best, Q)) best = j;
   return best;
+}
+
+// Between which nodes of which branch a length lies, and how far along.
+function pieceOf(d, z) {
+  const b = branchOf(z, d.low, d.high);
+  const step = d.steps[b];
+  const within = Math.min(Math.max(z - d.low[b], 0), d.high[b] - d.low[b]);
+  const cell = Math.min(step > 0 ? Math.floor(within / step) : 0, d.cells[b] - 1);
+  const t = step > 0 ? within / step - cell : 0;
+  return { from: d.first[b] + cell, to: d.first[b] + ((cell + 1) % d.counts[b]), t, step };
 }
 
 function branchOf(z, low, high) {
@@ -216,7 +257,7 @@ function makeDomain(latent, decoder) {
     const parts = latent.parts.map((part, i) => makeDomain(part, decoder.parts[i]));
     return (z) => (parts[Math.round(z[0])] ?? (() => false))(z.slice(1));
   }
-  if (latent.kind === "sphere") return () => true;
+  if (latent.kind === "sphere") return (z) => z.length === 3 && Math.abs(Math.hypot(...z) - 1) <= 1e-6;
   if (latent.kind === "branches") return (z) => latent.low.some((low, b) => z[0] >= low - 1e-9 && z[0] <= latent.high[b] + 1e-9);
   const inBox = (z) => z.every((x, a) => latent.periodic[a] || (x >= latent.low[a] - 1e-9 && x <= latent.high[a] + 1e-9));
   if (latent.kind !== "region") return inBox;

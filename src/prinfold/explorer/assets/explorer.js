@@ -6,7 +6,7 @@ function choicesOf(page) {
   for (const each of page.values) found.push({ name: each.name, values: each.values });
   if (page.table) {
     const D = page.columns.length;
-    page.columns.forEach((name, j) => found.push({ name, lazy: () => Float64Array.from({ length: page.n }, (_, i) => page.table[i * D + j]) }));
+    page.columns.forEach((name, j) => j !== page.labelColumn && found.push({ name, lazy: () => Float64Array.from({ length: page.n }, (_, i) => page.table[i * D + j]) }));
   }
   if (found.length === 0) found.push({ name: "nothing" });
   return found;
@@ -19,7 +19,12 @@ function csvOf(page, rows) {
   const Q = page.latentRows.shape[1];
   const D = page.columns.length;
   // Headings of ours give way to those of the table: a file with two of a name would be read wrongly.
-  const free = (name) => (page.table && page.columns.includes(name) ? free(`${name} (map)`) : name);
+  const taken = new Set(page.table ? page.columns : []);
+  const free = (name) => {
+    const found = taken.has(name) ? free(`${name} (map)`) : name;
+    taken.add(found);
+    return found;
+  };
   const head = ["row", ...(page.rowNames ? ["name"] : []), ...(page.classes ? [page.classes.name] : []), ...page.values.map((v) => v.name)].map(free);
   head.push(...Array.from({ length: Q }, (_, a) => free(`latent ${a + 1}`)), ...(page.table ? page.columns : []));
   const number = (value) => (Number.isNaN(value) ? "" : value);
@@ -34,6 +39,8 @@ function csvOf(page, rows) {
   return [head, ...lines].map((line) => line.map(csvField).join(",")).join("\r\n") + "\r\n";
 }
 
+const MANY_ROWS = 3000; // from which on they are stamped rather than drawn
+
 // `told` hears of the rows that are selected, whenever they are.
 function mount(root, packed, told = () => {}) {
   const page = unpack(packed);
@@ -45,9 +52,13 @@ function mount(root, packed, told = () => {}) {
   const slice = { axes: [0, 1], rest: page.latent.kind === "box" || page.latent.kind === "region" ? page.latent.low.map((low, a) => (low + page.latent.high[a]) / 2) : [] };
   let chart = makeChart(page.latent, slice);
   const view = makeView(chart);
-  let colouring = makeColouring(resolved(choices[0]));
+  let colouring = null;
   let shade = null;
   let places = null;
+  let mask = null;
+  let ink = null;
+  let stale = true; // the words below the map
+  const layer = {};
   const pixels = new Float32Array(2 * page.n);
   const dom = build(root, page, choices, state);
   const profile = { view: null };
@@ -74,7 +85,8 @@ function mount(root, packed, told = () => {}) {
     if (idle) requestAnimationFrame(paint);
   }
   function paint() {
-    const ink = inkOf(root);
+    ink ??= inkOf(root);
+    colouring ??= makeColouring(resolved(choices[state.colour]), ink.dark);
     if (waiting.base) {
       const context = fitted(dom.base);
       context.clearRect(0, 0, view.width, view.height);
@@ -89,10 +101,12 @@ function mount(root, packed, told = () => {}) {
         pixels[2 * i] = a + b * places[2 * i];
         pixels[2 * i + 1] = c + d * places[2 * i + 1];
       }
-      paintRows(context, pixels, colouring, state.selected, page.n > 20000);
+      if (page.n <= MANY_ROWS) paintRows(context, pixels, colouring, mask, ink);
+      else context.drawImage(stampRows(layer, dom.base.width, dom.base.height, window.devicePixelRatio || 1, pixels, colouring, mask), 0, 0, view.width, view.height);
       context.restore();
       paintFrame(context, view, chart, ink);
-      legend();
+      if (stale) legend();
+      stale = false;
     }
     paintPointer(fitted(dom.pointer), view, chart, state, ink, pixels);
     waiting = { base: false, pointer: false };
@@ -123,16 +137,20 @@ function mount(root, packed, told = () => {}) {
   function legend() {
     dom.legend.replaceChildren();
     if (colouring.range) {
-      const bar = element("span", { class: "pf-scale", style: `background:linear-gradient(90deg,${SEQUENCE.map((c) => `rgb(${c.join(",")})`).join(",")})` });
-      dom.legend.append(element("span", {}, `${colouring.name}: ${shown(colouring.range[0])}`), bar, element("span", {}, shown(colouring.range[1])));
+      dom.legend.append(scale(colouring.name, colouring.range, colouring.stops));
     } else if (colouring.styles.length > 1) {
       colouring.styles.forEach((style) => dom.legend.append(element("span", { class: "pf-key" }, swatch(style), style.name)));
     }
     if (shade && state.shade) {
       const [low, high] = state.shade === "magnification" ? shade.range.map(Math.exp) : shade.range;
       const words = state.shade === "magnification" ? "stretch" : page.columns[Number(state.shade)];
-      dom.legend.append(element("span", { class: "pf-note" }, `shading: ${words} from ${shown(low)} to ${shown(high)}`));
+      dom.legend.append(scale(`shading, ${words}`, [low, high], shade.stops));
     }
+  }
+  function scale(words, [low, high], stops) {
+    const colours = stops.map((c) => `rgb(${c.join(",")})`).join(",");
+    const bar = element("span", { class: "pf-scale", role: "img", "aria-label": "low to high", style: `background:linear-gradient(90deg,${colours})` });
+    return element("span", { class: "pf-key" }, `${words}: ${shown(low)}`, bar, shown(high));
   }
   function swatch(style) {
     const canvas = element("canvas", { width: 14, height: 14, "aria-hidden": "true" });
@@ -166,6 +184,7 @@ function mount(root, packed, told = () => {}) {
   const errorWords = () => (page.distances ? `, ${shown(page.distances[state.row])} from the surface` : "");
   function choose(row) {
     state.row = row;
+    if (row !== null && page.lanes) state.pointerHeight = page.lanes[row];
     if (row !== null) probe(latentOf(row));
     else if (state.place) probe(chart.locate(state.place));
     repaint("pointer");
@@ -183,6 +202,8 @@ function mount(root, packed, told = () => {}) {
     state.selected = new Set(rows);
     dom.count.textContent = state.selected.size ? `${state.selected.size} of ${page.n} rows selected` : "";
     dom.export.disabled = state.selected.size === 0;
+    mask = state.selected.size ? new Uint8Array(page.n) : null;
+    for (const row of state.selected) mask[row] = 1;
     repaint("base");
     const found = [...state.selected].sort((a, b) => a - b);
     told(found);
@@ -190,7 +211,11 @@ function mount(root, packed, told = () => {}) {
   }
   function lasso(line) {
     const found = [];
-    for (let i = 0; i < page.n; i++) if (within([pixels[2 * i], pixels[2 * i + 1]], line)) found.push(i);
+    const [left, right] = [Math.min(...line.map((p) => p[0])), Math.max(...line.map((p) => p[0]))];
+    for (let i = 0; i < page.n; i++) {
+      const x = pixels[2 * i];
+      if (x >= left && x <= right && within([x, pixels[2 * i + 1]], line)) found.push(i);
+    }
     return select(found);
   }
   const exportCsv = () => csvOf(page, [...state.selected].sort((a, b) => a - b));
@@ -287,18 +312,28 @@ function mount(root, packed, told = () => {}) {
   dom.farther.addEventListener("click", () => zoom(1 / 1.4));
   dom.whole.addEventListener("click", () => KEYS[0]());
   dom.colour.addEventListener("change", () => {
-    colouring = makeColouring(resolved(choices[Number(dom.colour.value)]));
-    repaint("base");
+    state.colour = Number(dom.colour.value);
+    colouring = null;
+    restyled();
   });
   dom.shade.addEventListener("change", () => {
     [state.shade, shade] = [dom.shade.value, null];
-    repaint("base");
+    restyled();
   });
+  function restyled() {
+    stale = true;
+    repaint("base");
+  }
+  // Everything that has a colour of the page.
+  function relit() {
+    shade = colouring = ink = null;
+    restyled();
+    looked(state.view);
+  }
   dom.look.addEventListener("change", () => looked(dom.look.value));
   dom.theme.addEventListener("click", () => {
     root.dataset.theme = inkOf(root).dark ? "light" : "dark";
-    shade = null;
-    repaint("base");
+    relit();
   });
   dom.export.addEventListener("click", () => {
     const link = element("a", { href: URL.createObjectURL(new Blob([exportCsv()], { type: "text/csv" })), download: "selected.csv" });
@@ -315,6 +350,7 @@ function mount(root, packed, told = () => {}) {
     chart = makeChart(page.latent, slice);
     Object.assign(view, { ...makeView(chart), width: view.width, height: view.height });
     shade = places = null;
+    stale = true;
     probe(chart.locate([(chart.bounds[0] + chart.bounds[2]) / 2, (chart.bounds[1] + chart.bounds[3]) / 2]));
     repaint("base");
   }
@@ -325,11 +361,12 @@ function mount(root, packed, told = () => {}) {
     if (state.place) probe(chart.locate(state.place));
   }
   new ResizeObserver(() => repaint("base")).observe(dom.map);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => ((shade = null), repaint("base")));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", relit);
   looked(state.view);
   tool("move");
   select([]);
   probe(page.n ? latentOf(0) : chart.locate([(chart.bounds[0] + chart.bounds[2]) / 2, (chart.bounds[1] + chart.bounds[3]) / 2]));
   const pixelOf = (row) => [pixels[2 * row], pixels[2 * row + 1]];
-  return { decode: (z) => Array.from(decode(z)), inside: (z) => inDomain(z), probe, choose, select, exportCsv, pixelOf, state, page };
+  const pixelAt = (z) => view.toPixel(chart.place(z, 0.5));
+  return { decode: (z) => Array.from(decode(z)), inside: (z) => inDomain(z), probe, choose, select, lasso, nearestRow, exportCsv, pixelOf, pixelAt, state, page };
 }

@@ -100,8 +100,10 @@ function curveView(page) {
     const ink = inkOf(canvas);
     const [low, high] = widened(page.least, page.most);
     const at = page.view.positions;
-    const [first, last] = widened(Math.min(...at), Math.max(...at));
-    const xs = at.map((p) => 44 + ((width - 52) * (p - first)) / (last - first));
+    const [first, last] = widened(at.reduce((a, b) => Math.min(a, b)), at.reduce((a, b) => Math.max(a, b)));
+    // Numbers below stand under the middle of their places, so the last of them needs room to its right.
+    const across = (p) => 44 + ((width - 66) * (p - first)) / (last - first);
+    const xs = at.map(across);
     const level = (v) => 8 + ((height - 30) * (high - v)) / (high - low);
     context.font = "11px system-ui, sans-serif";
     context.fillStyle = ink.soft;
@@ -109,19 +111,21 @@ function curveView(page) {
     context.textAlign = "right";
     for (const t of ticks(low, high, 4)) {
       context.fillText(shown(t), 40, level(t) + 4);
-      context.strokeRect(44, level(t), width - 52, 0);
+      context.strokeRect(44, level(t), width - 66, 0);
     }
     context.textAlign = "center";
-    for (const t of ticks(first, last, 5)) context.fillText(shown(t), 44 + ((width - 52) * (t - first)) / (last - first), height - 6);
+    // Between columns that are counted there is no number.
+    const least = at.every(Number.isInteger) ? 1 : 0;
+    for (const t of ticks(first, last, 5, least)) context.fillText(shown(t), across(t), height - 6);
     context.lineWidth = 1.5;
     if (x) {
       context.setLineDash([4, 3]);
-      context.strokeStyle = "#D55E00";
+      context.strokeStyle = ink.row;
       line(context, xs, Array.from(x, level));
       context.setLineDash([]);
     }
     context.lineWidth = 2;
-    context.strokeStyle = "#0072B2";
+    context.strokeStyle = ink.accent;
     if (y) line(context, xs, Array.from(y, level));
   };
   return { root, show };
@@ -132,5 +136,7 @@ const VIEWS = { bars: barsView, image: imageView, curve: curveView };
 function inkOf(node) {
   const style = getComputedStyle(node);
   const read = (name) => style.getPropertyValue(name).trim();
-  return { text: read("--pf-text"), soft: read("--pf-soft"), line: read("--pf-line"), dark: read("--pf-dark") === "1" };
+  const dark = read("--pf-dark") === "1";
+  const edge = dark ? "rgba(255,255,255,0.25)" : "rgba(20,24,30,0.3)";
+  return { back: read("--pf-back"), text: read("--pf-text"), soft: read("--pf-soft"), line: read("--pf-line"), accent: read("--pf-accent"), row: read("--pf-row"), edge, dark };
 }
