@@ -12,7 +12,7 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
-from prinfold.cli.console import as_options
+from prinfold.cli.translation import as_options
 from prinfold.cli.usage import Parser, WrongCallError
 from prinfold.exceptions import InvalidParameterError, PrinfoldError
 

@@ -12,10 +12,11 @@ import numpy as np
 from prinfold.cli.advice import CHOOSING, READING, given_again, typed
 from prinfold.cli.columns import comma_separated
 from prinfold.cli.command import Command, table_arguments, talk_arguments, whole_number
-from prinfold.cli.console import Console, as_options, counted
+from prinfold.cli.console import Console, counted
 from prinfold.cli.methods import changed_settings, choose_scaling, scaling_step
 from prinfold.cli.planning import choice_arguments, chosen_columns, read, scaling_arguments, with_names
 from prinfold.cli.rows import Cells, select_rows
+from prinfold.cli.translation import as_options
 from prinfold.cli.writing import MODEL, WRITERS, check_target, write_table
 
 if TYPE_CHECKING:

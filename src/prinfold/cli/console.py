@@ -15,16 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from prinfold.cli.translation import as_options
+
 _NAMELESS = "does not have valid feature names"
 """What scikit-learn warns of where it gets an array: names have been compared before that."""
-
-
-_OPTIONS = {
-    "give n_components": "give --dimensions",
-    "(wider or fewer basis functions, more regularization)": "(wider basis functions, such as --set width=2)",
-    "another init or fewer nodes": "another init or fewer nodes (--set nodes=10)",
-}
-"""Advice in words of Python → the same in options."""
 
 
 @dataclass
@@ -87,13 +81,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, str | int | bool) else str(value)
-
-
-def as_options(words: str) -> str:
-    """Advice that Python gives, with the options of the command line in it."""
-    for python, option in _OPTIONS.items():
-        words = words.replace(python, option)
-    return words
 
 
 def aligned(lines: Sequence[tuple[str, str]]) -> str:

@@ -23,10 +23,16 @@ Results = Callable[[Surface, Cells, IntArray], dict[str, Any]]
 """What is worked out for some rows, by the name of the column it goes into."""
 
 
-def _arguments(default: str) -> Callable[[argparse.ArgumentParser], None]:
+def _arguments(default: str, *, modes: bool = False) -> Callable[[argparse.ArgumentParser], None]:
     def add(parser: argparse.ArgumentParser) -> None:
         pair_arguments(parser)
         out_arguments(parser, f"{default}; - is standard output")
+        if modes:
+            parser.add_argument(
+                "--modes",
+                action="store_true",
+                help="also the likeliest place of each row, and how far from it it is put",
+            )
         parser.add_argument(
             "--keep",
             "-k",
@@ -61,11 +67,14 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
         console = Console.of(options, to_errors=out == STANDARD)
         check_target(out, [options.data, options.model], force=options.force, writers=WRITERS, standard=True)
         surface = load_surface(options.model)
+        wants_modes = getattr(options, "modes", False)
+        if wants_modes and not hasattr(surface.model, "mode_distance"):
+            raise WrongCallError(f"a {surface.kind} has no posterior, and so no modes; leave --modes out")
         table = read(options, console)
         cells = surface.cells(table)
         placed, written = _rows(surface, cells, options.missing, console, every_cell=name == "project")
         with console.listening():
-            found = _by_row(surface, cells, placed, results)
+            found = _by_row(surface, cells, placed, _with_modes(results) if wants_modes else results)
         columns = _assembled(table, cells, found, placed, written, options.keep or [])
         write_table(out, columns)
         console.note(*table.notes)
@@ -129,6 +138,17 @@ def _coordinates(surface: Surface, cells: Cells, index: IntArray) -> dict[str, A
     return found if likelihood is None else found | {"log_likelihood": likelihood}
 
 
+def _with_modes(results: Results) -> Results:
+    """The same, and the likeliest place of each row."""
+
+    def work(surface: Surface, cells: Cells, index: IntArray) -> dict[str, Any]:
+        modes, distance = surface.modes(cells, index)
+        found = {f"mode_{j + 1}": modes[:, j] for j in range(modes.shape[1])}
+        return results(surface, cells, index) | found | {"mode_distance": distance}
+
+    return work
+
+
 def _projections(surface: Surface, cells: Cells, index: IntArray) -> dict[str, Any]:
     points, distance = surface.projection(cells, index)
     return {name: points[:, j] for j, name in enumerate(cells.names)} | {"distance": distance}
@@ -136,7 +156,7 @@ def _projections(surface: Surface, cells: Cells, index: IntArray) -> dict[str, A
 
 TRANSFORM = Command(
     "write the latent coordinates of the rows of a table",
-    _arguments("the table's name with -latent.csv"),
+    _arguments("the table's name with -latent.csv", modes=True),
     _run("transform", "-latent.csv", _coordinates),
     """\
   prinfold transform data.prinfold data.csv

@@ -76,6 +76,11 @@ class Surface:
         """(m, Q) latent coordinates of some rows."""
         return self.fitted.coordinates(self._rows(cells, index))
 
+    def modes(self, cells: Cells, index: IntArray) -> tuple[FloatArray, FloatArray]:
+        """(m, Q) likeliest latent coordinates of some rows, (m,) how far from them the coordinates lie."""
+        rows = self._rows(cells, index)
+        return self.fitted.modes(rows), np.asarray(self.model.mode_distance(self.fitted.rows(rows)), dtype=float)
+
     def log_likelihood(self, cells: Cells, index: IntArray) -> FloatArray | None:
         """(m,) log-density of some rows in the units of the table; None where the model has none."""
         return self.fitted.log_likelihood(self._rows(cells, index))

@@ -1,0 +1,83 @@
+"""What estimators say, in options of the command line: no message speaks of Python to someone who typed a command.
+
+``PHRASES`` are whole pieces of advice; ``NAMES`` are arguments that have options of their own. Any other setting that a
+message gives a value, such as ``kernel='gaussian'``, is what ``--set`` takes.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+PHRASES = {
+    "Look at mode_distance before trusting their coordinates, use posterior_mode for them, or try another init or "
+    "fewer nodes": "Look at their modes (`prinfold transform --modes`) before trusting their coordinates, or try --set "
+    "init=isomap or fewer nodes, such as --set nodes=10",
+    "(wider or fewer basis functions, more regularization)": "(wider basis functions, such as --set width=2)",
+    "use fewer basis functions or nodes, more regularization, or a higher floor": "use fewer basis functions or nodes, "
+    "such as --set basis=4 or --set nodes=8, or --set regularization=1",
+    "use fewer basis functions or more nodes": "use fewer basis functions (--set basis=N) or more nodes (--set "
+    "nodes=N)",
+    "subtract what is common to all rows, or use float64": "subtract from each column what is common to all rows",
+    "reconstruct(X) gives what the model expects of rows, and score_samples(X) how likely they are": "`prinfold "
+    "transform` gives their coordinates, and how likely they are",
+    "ModeClustering finds the modes of one": "take more columns",
+    "Try another bandwidth or n_components": "Try another bandwidth (--set bandwidth=H) or another --dimensions",
+    "try another init or bandwidth": "try another start (--set init=isomap) or bandwidth (--set bandwidth=H)",
+    "; pass a number": "; give one with --set bandwidth=H",
+}
+"""Advice in words of Python → the same in options."""
+
+NAMES = {"n_components": "--dimensions", "random_state": "--seed", "max_rows": "--max-rows", "criterion": "--criterion"}
+"""Arguments of Python → options that are theirs alone."""
+
+_PLAIN = {
+    r"n_features = (\d+)": r"\1 column(s)",
+    r"n_samples = (\d+)": r"\1 row(s)",
+    r"(?<![\d.])1 (\w+)\(s\)": r"1 \1",
+    r"(\d) (\w+)\(s\)": r"\1 \2s",
+}
+"""Numbers of things, as one says them."""
+
+_VALUE = r"'[^']*'|\"[^\"]*\"|\{[^}]*\}|[-+]?[\w.]+"
+_GIVEN = re.compile(rf"[A-Z]\w*\([^)]*\)|--\S+ \S+|(set )?(?<![\w.(])([a-z]\w*)=({_VALUE})(?![\w(])")
+"""A setting with its value, or else what has settings in it and stays as it is: an object, an option."""
+
+_URGED = re.compile(r"(?<!-)\b([Rr]aise|lower|set|give) ([a-z]\w*_\w+|tol|bandwidth)\b(?! (?:is|must))")
+"""A setting that is to be changed somehow."""
+
+
+def as_options(words: str) -> str:
+    """Advice that Python gives, with the options of the command line in it."""
+    for python, option in PHRASES.items():
+        words = words.replace(python, option)
+    for pattern, plain in _PLAIN.items():
+        words = re.sub(pattern, plain, words)
+    words = _GIVEN.sub(_set, words)
+    words = _URGED.sub(lambda found: f"{found[1]} {_named(found[2])}".replace("set --set", "--set"), words)
+    return re.sub(rf"(?<![\w(.-])({'|'.join(NAMES)})\b", lambda found: NAMES[found[1]], words)
+
+
+def _set(found: re.Match[str]) -> str:
+    """``n_components=2`` → ``--dimensions 2``, ``kernel='gaussian'`` → ``--set kernel=gaussian``."""
+    verb, name, value = found[1] or "", found[2], found[3]
+    if name is None or name not in {*NAMES, *settings()}:
+        return found[0]
+    plain = value[1:-1] if value[0] in "'\"" else value
+    if name in NAMES:
+        return f"{verb}{NAMES[name]} {plain}"
+    return f'--set "{name}={plain}"' if plain.startswith("{") else f"--set {name}={plain}"
+
+
+def _named(name: str) -> str:
+    return NAMES.get(name) or (f"--set {name}" if name in settings() else name)
+
+
+@cache
+def settings() -> frozenset[str]:
+    """Settings that some method has."""
+    import inspect
+
+    from prinfold.cli.methods import methods
+
+    return frozenset(name for cls in methods().values() for name in inspect.signature(cls).parameters)
