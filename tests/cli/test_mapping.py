@@ -203,7 +203,7 @@ def test_blocks_are_the_whole(model: Path, call: Call, monkeypatch: pytest.Monke
         ),
         (["folder", "data.csv"], "folder is a folder, not a model file"),
         (["data.prinfold", "other.csv"], "other.csv has no column 'a', which the model was fitted to; it has x, y"),
-        (["data.prinfold", "words.csv"], "column 'b' of words.csv is text, but the model was fitted to numbers"),
+        (["data.prinfold", "words.csv"], "column 'b' of words.csv is text, such as 'u'; correct the file"),
         (["data.prinfold", "no.csv"], "there is no file no.csv"),
         (["data.prinfold", "data.csv", "--out", "data.csv", "-f"], ""),
         (["data.prinfold", "data.csv", "--out", "z.xyz"], "cannot tell how to write z.xyz; let its name end in one of"),

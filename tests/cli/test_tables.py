@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prinfold.cli.delimited import number_of, read_delimited
+from prinfold.cli.delimited import read_delimited
+from prinfold.cli.marks import number_of
 from prinfold.cli.tables import Reading, Table, read_table
 from prinfold.exceptions import DataNotFoundError, InvalidDataError, MissingExtraError
 from tests.cli.conftest import csv_text, numbers

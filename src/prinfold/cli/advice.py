@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from prinfold.cli.console import as_called
 
-READING = ("separator", "header", "na", "array", "missing")
+READING = ("separator", "decimal", "header", "na", "array", "missing")
 """How a table is read: whoever reads it again needs the same."""
 
 CHOOSING = ("columns", "drop", "label")

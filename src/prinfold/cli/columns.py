@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from prinfold.cli.console import listed
-from prinfold.cli.delimited import MISSING, number_of
+from prinfold.cli.marks import MISSING, has_unit, number_of
 from prinfold.cli.tables import Table
 from prinfold.exceptions import InvalidDataError
 
@@ -59,7 +59,7 @@ def choose_columns(
         names = [name for name in find_columns(table, wanted, "--columns") if name not in gone]
         for name in names:
             if not text and not table.is_number(name):
-                raise InvalidDataError(f"{_stray(table, name)}; leave it out with --drop, or correct the file")
+                raise InvalidDataError(no_number(table, name, leave_out=True))
         chosen = Chosen(tuple(names))
     else:
         reasons = {name: _reason(table, name, text) for name in table.measured if name not in gone}
@@ -141,12 +141,11 @@ def _reason(table: Table, name: str, text: bool) -> str | None:
     values = table.columns[name]
     if not table.is_number(name):
         share, row = _share_of_numbers(values)
-        if share >= _MOSTLY:
-            raise InvalidDataError(
-                f"{_stray(table, name)}; correct the file, call such cells missing with --na, or leave the column out "
-                f"with --drop {shlex.quote(name)}"
-            )
-        return None if text else "text" if share < 0.5 else f"text among numbers, such as {values[row]!r}"
+        if share >= _MOSTLY or name in table.unclear:
+            raise InvalidDataError(no_number(table, name, leave_out=True))
+        if text:
+            return None
+        return _why_text(values) if share < 0.5 else f"text among numbers, such as {values[row]!r}"
     if np.isnan(values).all():
         return "nothing in it"
     if _counts_rows(values):
@@ -176,9 +175,27 @@ def _is_missing(cell: str) -> bool:
     return cell.strip().lower() in MISSING
 
 
-def _stray(table: Table, name: str) -> str:
+def _why_text(values: Any) -> str:
+    """Why a column of text is no column of numbers; numbers with units beside them could easily become one."""
+    there = [cell for cell in values if cell is not None and not _is_missing(cell)]
+    with_unit = [cell for cell in there if has_unit(cell)]
+    if there and len(with_unit) >= _MOSTLY * len(there):
+        return f"numbers with something beside them, such as {with_unit[0]!r}; write numbers alone to use it"
+    return "text"
+
+
+def no_number(table: Table, name: str, *, leave_out: bool) -> str:
+    """Why a column that is needed as numbers is none, and what to do; not every command can leave columns out."""
+    drop = f", or leave the column out with --drop {shlex.quote(name)}" if leave_out else ""
+    if name in table.unclear:
+        return f"{table.unclear[name]}{drop}"
     values = table.columns[name]
     share, row = _share_of_numbers(values)
     if share < 0.5 or row < 0:
-        return f"column {name!r} of {table.path} is text, such as {next((each for each in values if each), '')!r}"
-    return f"column {name!r} of {table.path} holds numbers, but {values[row]!r} in {table.place(row)}"
+        example = next((each for each in values if each), "")
+        advice = "write the numbers alone" if has_unit(example) else "correct the file"
+        return f"column {name!r} of {table.path} is text, such as {example!r}; {advice}{drop}"
+    return (
+        f"column {name!r} of {table.path} holds numbers, but {values[row]!r} in {table.place(row)}; correct the file, "
+        f"call such cells missing with --na {shlex.quote(values[row].strip())}{drop}"
+    )

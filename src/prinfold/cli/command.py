@@ -148,6 +148,9 @@ def table_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--separator", metavar="CHAR", help="what separates cells of a text file: , ; tab space or another character"
     )
+    group.add_argument(
+        "--decimal", choices=("point", "comma"), help="what stands before decimals; the other one then marks thousands"
+    )
     header = group.add_mutually_exclusive_group()
     header.add_argument(
         "--header", action="store_true", default=None, help="the first line holds names, whatever they look like"

@@ -10,7 +10,6 @@ import codecs
 import csv
 import gzip
 import io
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,10 +20,17 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.cli.arrow_text import read_by_arrow
+from prinfold.cli.marks import (
+    COMMA,
+    POINT,
+    Seen,
+    all_missing,
+    doubtful,
+    number_of,
+    odd_numbers,
+    plain_numbers,
+)
 from prinfold.exceptions import InvalidDataError
-
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "#n/a", "?", "-", "."})
-"""Cells that stand for nothing, in small letters."""
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _BLANKS = " "
@@ -39,8 +45,6 @@ _SAMPLE_LINES = 60
 _PORTION = 20_000
 _LARGE = 2_000_000
 """Bytes from which on a file is worth reading by Arrow."""
-
-_DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+|\d+)([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -57,16 +61,25 @@ class Layout:
 
 @dataclass
 class Cells:
-    """What a text file holds: columns of numbers or of text, the line of each row, and what is to be said."""
+    """What a text file holds: columns of numbers or of text, the line of each row, and what is to be said.
+
+    ``doubtful`` columns of text are numbers with commas of which it is not clear what they are.
+    """
 
     names: list[str] | None
     columns: list[Any]
     lines: Any
     notes: list[str] = field(default_factory=list)
+    doubtful: frozenset[int] = frozenset()
 
 
 def read_delimited(
-    path: Path, *, separator: str | None = None, header: bool | None = None, missing: Sequence[str] = ()
+    path: Path,
+    *,
+    separator: str | None = None,
+    header: bool | None = None,
+    missing: Sequence[str] = (),
+    decimal: str | None = None,
 ) -> Cells:
     """Read a text file; what is not said is found out.
 
@@ -80,38 +93,25 @@ def read_delimited(
         Whether the first line holds names; None says so where anything in it is no number.
     missing : sequence of str
         Words for missing cells besides those of ``MISSING``.
+    decimal : {".", ","}, default=None
+        What stands before decimals; None finds out, and leaves columns as text where it cannot.
 
     Returns
     -------
     Cells
     """
-    words = MISSING | {each.strip().lower() for each in missing}
+    words = all_missing(missing)
     layout = _layout(path, _one_character(separator), header, words)
-    quick = _by_arrow(path, layout, words)
+    quick = _by_arrow(path, layout, words) if decimal is None else None
     if quick is not None:
         return quick
     try:
-        return _read(path, layout, words)
+        return _read(path, layout, words, decimal)
     except UnicodeDecodeError:
         # Neither marked nor UTF-8: what western spreadsheets wrote before, in which every byte is a letter.
-        found = _read(path, replace(layout, encoding="latin-1"), words)
+        found = _read(path, replace(layout, encoding="latin-1"), words, decimal)
         found.notes.append("the file is not in UTF-8; it was read as Latin-1, in which some letters may look odd")
         return found
-
-
-def number_of(cell: str, missing: frozenset[str] = MISSING) -> float | None:
-    """The number in a cell, NaN where there is nothing, None where there is something else."""
-    word = cell.strip()
-    if word.lower() in missing:
-        return np.nan
-    if "_" in word:  # Python reads 1_000 as a thousand; in a table it is a name
-        return None
-    if "," in word and _DECIMAL_COMMA.fullmatch(word):
-        word = word.replace(",", ".")
-    try:
-        return float(word)
-    except ValueError:
-        return None
 
 
 # --------------------------------------------------------------------------------------------------- how it is laid out
@@ -236,7 +236,10 @@ def _by_arrow(path: Path, layout: Layout, missing: frozenset[str]) -> Cells | No
     lines = list(io.StringIO(text, newline=""))[layout.skip + layout.header :]
     rows = [cells for cells in cells_of(lines, layout.separator) if len(cells) == layout.width]
     numeric = [all(number_of(row[j], missing) is not None for row in rows) for j in range(layout.width)]
-    comma = any("," in row[j] for row in rows for j in range(layout.width) if numeric[j])
+    seen = _seen([[row[j] for row in rows] if numeric[j] else [] for j in range(layout.width)])
+    if doubtful(seen):
+        return None
+    comma = any(each.comma for each in seen)
     columns = read_by_arrow(
         path,
         separator=layout.separator,
@@ -248,15 +251,24 @@ def _by_arrow(path: Path, layout: Layout, missing: frozenset[str]) -> Cells | No
     return None if columns is None or not len(columns[0]) else _told(Cells(_names(layout), columns, None), comma)
 
 
-def _read(path: Path, layout: Layout, missing: frozenset[str]) -> Cells:
-    columns, lines, commas = _columns(path, layout, missing, frozenset())
+def _seen(columns: Sequence[Sequence[str]]) -> list[Seen]:
+    found = [Seen() for _ in columns]
+    for each, cells in zip(found, columns, strict=True):
+        each.look(cells)
+    return found
+
+
+def _read(path: Path, layout: Layout, missing: frozenset[str], decimal: str | None) -> Cells:
+    columns, lines, seen = _columns(path, layout, missing, frozenset(), decimal)
     # A column that turned out to be text after some portions of numbers is read again, as it is written.
-    mixed = frozenset(j for j, parts in enumerate(columns) if len({part.dtype == object for part in parts}) > 1)
-    if mixed:
-        columns, lines, commas = _columns(path, layout, missing, mixed)
+    mixed = {j for j, parts in enumerate(columns) if len({part.dtype == object for part in parts}) > 1}
+    unclear = frozenset(doubtful(seen))
+    if mixed or unclear:
+        columns, lines, seen = _columns(path, layout, missing, frozenset(mixed | unclear), decimal)
     if not len(lines):
         raise InvalidDataError(f"{path} has names of columns, but no row below them")
-    return _told(Cells(_names(layout), [np.concatenate(parts) for parts in columns], lines), commas)
+    found = Cells(_names(layout), [np.concatenate(parts) for parts in columns], lines, doubtful=unclear)
+    return _told(found, any(each.comma for each in seen))
 
 
 def _names(layout: Layout) -> list[str] | None:
@@ -279,19 +291,28 @@ def _is_void(column: Any) -> bool:
     return column.dtype != object and bool(np.isnan(column).all())
 
 
-def _columns(path: Path, layout: Layout, missing: frozenset[str], text: frozenset[int]) -> Any:
-    """Portions of each column, the line of each row, and whether there were decimal commas."""
+def _columns(
+    path: Path, layout: Layout, missing: frozenset[str], text: frozenset[int], decimal: str | None
+) -> tuple[list[list[Any]], Any, list[Seen]]:
+    """Portions of each column, the line of each row, and what commas and points there were in numbers."""
     columns: list[list[Any]] = [[] for _ in range(layout.width)]
-    lines, commas = [], False
+    lines, seen = [], [Seen() for _ in columns]
     for numbers, rows in _portions(path, layout):
         lines.append(np.asarray(numbers, dtype=np.int64))
         for j, cells in enumerate(zip(*rows, strict=True)):
-            part = None if j in text else _plain_numbers(cells, missing)
-            if part is None and j not in text:
-                part = _odd_numbers(cells, missing)
-                commas = commas or part is not None
+            part = None if j in text else _numbers(cells, missing, decimal)
+            if part is not None:
+                seen[j].look(cells)
             columns[j].append(np.array([*cells, None], dtype=object)[:-1] if part is None else part)
-    return columns, np.concatenate(lines) if lines else np.empty(0, dtype=np.int64), commas
+    return columns, np.concatenate(lines) if lines else np.empty(0, dtype=np.int64), seen
+
+
+def _numbers(cells: Sequence[str], missing: frozenset[str], decimal: str | None) -> FloatArray | None:
+    """(n,) cells as numbers; what marks may mean of which it was said what they are is left to whoever knows."""
+    if decimal == COMMA and any(POINT in cell for cell in cells):
+        return None
+    found = plain_numbers(cells, missing)
+    return odd_numbers(cells, missing) if found is None and decimal is None else found
 
 
 def _portions(path: Path, layout: Layout) -> Iterator[tuple[list[int], list[list[str]]]]:
@@ -335,32 +356,3 @@ def _ragged(path: Path, number: int, found: int, layout: Layout) -> str:
         f"line {number} of {path} has {found} cells, but other lines have {layout.width} (cells being separated by "
         f"{separator}); correct the line, or say what separates cells with --separator"
     )
-
-
-def _plain_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray | None:
-    """(n,) cells as numbers where all are written as usual; None where any is not."""
-    if any("_" in cell for cell in cells):
-        return None
-    try:
-        return np.array([float(cell) if cell not in missing else np.nan for cell in cells])
-    except ValueError:
-        return _spelt_numbers(cells, missing)
-
-
-def _spelt_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray | None:
-    """(n,) the same where words for missing cells have capitals or blanks around them."""
-    try:
-        return np.array([np.nan if cell.strip().lower() in missing else float(cell) for cell in cells])
-    except ValueError:
-        return None
-
-
-def _odd_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray | None:
-    """(n,) numbers with decimal commas."""
-    found = []
-    for cell in cells:
-        number = number_of(cell, missing)
-        if number is None:
-            return None
-        found.append(number)
-    return np.array(found)

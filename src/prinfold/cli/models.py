@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.cli.columns import find_columns
+from prinfold.cli.columns import find_columns, no_number
 from prinfold.cli.console import listed
 from prinfold.cli.rows import Cells
 from prinfold.cli.tables import Table
@@ -161,9 +161,7 @@ def _own_columns(surface: Surface, table: Table) -> list[str]:
     levels = {each.name for each in getattr(surface.model, "columns_", ()) if each.kind != "gaussian"}
     for name in names:
         if name not in levels and not table.is_number(name):
-            raise InvalidDataError(
-                f"column {name!r} of {table.path} is text, but the model was fitted to numbers; correct the file"
-            )
+            raise InvalidDataError(f"{no_number(table, name, leave_out=False)} (the model was fitted to numbers)")
     return names
 
 

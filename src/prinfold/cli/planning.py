@@ -83,7 +83,8 @@ class Plan:
 
 def read(options: argparse.Namespace, console: Console) -> Table:
     """The table that the options name."""
-    reading = Reading(options.separator, options.header, tuple(options.na), options.array)
+    decimal = {"point": ".", "comma": ","}.get(options.decimal)
+    reading = Reading(options.separator, options.header, tuple(options.na), options.array, decimal)
     with console.listening():
         return read_table(options.data, reading)
 

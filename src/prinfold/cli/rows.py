@@ -12,7 +12,7 @@ import numpy as np
 from prinfold._arrays import NamedBlock
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.cli.console import counted
-from prinfold.cli.delimited import MISSING
+from prinfold.cli.marks import MISSING
 from prinfold.cli.tables import Table
 from prinfold.exceptions import InvalidDataError, MissingExtraError
 

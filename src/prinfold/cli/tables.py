@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.cli.console import listed
 from prinfold.cli.delimited import read_delimited
+from prinfold.cli.marks import AmbiguousError, all_missing, has_mark, marked_numbers
 from prinfold.exceptions import DataNotFoundError, InvalidDataError, MissingExtraError
 
 
@@ -30,6 +32,7 @@ class Reading:
     header: bool | None = None
     missing: tuple[str, ...] = ()
     array: str | None = None
+    decimal: str | None = None
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Table:
 
     ``measured`` are the columns that a surface may run through; others, as those of cells in a file of single cells,
     can only be labels or names. ``named`` tells whether the file has names of its own, ``lines`` where rows are in it.
+    ``unclear`` says of columns of text why they cannot be read as the numbers that they seem to be.
     """
 
     path: Path
@@ -46,6 +50,7 @@ class Table:
     named: bool
     notes: tuple[str, ...] = ()
     lines: Any = None
+    unclear: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -129,10 +134,48 @@ def _in_one_line(path: Path) -> Iterator[None]:
 
 
 def _from_text(path: Path, reading: Reading) -> Table:
-    found = read_delimited(path, separator=reading.separator, header=reading.header, missing=reading.missing)
+    found = read_delimited(
+        path,
+        separator=reading.separator,
+        header=reading.header,
+        missing=reading.missing,
+        decimal=reading.decimal,
+    )
     names, notes = _different(_named(found.names, len(found.columns)))
     columns = dict(zip(names, found.columns, strict=True))
-    return Table(path, columns, tuple(names), found.names is not None, (*found.notes, *notes), found.lines)
+    unclear: dict[str, str] = {}
+    for j, name in enumerate(names):
+        if columns[name].dtype == object:
+            notes += _read_marks(path, name, columns, unclear, reading, doubted=j in found.doubtful)
+    named = found.names is not None
+    return Table(path, columns, tuple(names), named, (*found.notes, *notes), found.lines, unclear)
+
+
+def _read_marks(
+    path: Path, name: str, columns: dict[str, Any], unclear: dict[str, str], reading: Reading, *, doubted: bool
+) -> list[str]:
+    """Numbers in place of a column of text whose marks can be read, with a note; else the reason why they cannot."""
+    cells = columns[name]
+    example = next((cell for cell in cells if cell and has_mark(cell)), "")
+    try:
+        found = marked_numbers(cells, all_missing(reading.missing), reading.decimal)
+    except AmbiguousError as error:
+        digits = re.sub(r"[^\d,]", "", str(error))
+        either = f"{digits.replace(',', '')} or {digits.replace(',', '.')}"
+        unclear[name] = (
+            f"column {name!r} of {path} holds {str(error)!r}, which may be {either}; say what stands before "
+            "decimals with --decimal point or --decimal comma"
+        )
+        return []
+    if found is not None:
+        columns[name] = found.numbers
+        return [f"{name} holds numbers such as {example!r}: {found.words}"] if found.words else []
+    if doubted:
+        unclear[name] = (
+            f"column {name!r} of {path} has commas in some numbers and points in others, such as {example!r}; write "
+            "all in one way"
+        )
+    return []
 
 
 def _from_npy(path: Path, reading: Reading) -> Table:

@@ -1,0 +1,210 @@
+"""Cells as numbers, with marks or without: percent, money, thousands, decimal commas.
+
+What can be read in one way is read, with a note. What could be read in two ways is not: ``1,234`` alone is a thousand
+and more in one country, and little more than one in another. ``--decimal`` tells which.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "#n/a", "?", "-", "."})
+"""Cells that stand for nothing, in small letters."""
+
+POINT, COMMA = ".", ","
+_DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+|\d+)([eE][+-]?\d+)?")
+_MONEY = "$€£¥₹"
+_FIRST = 50
+"""Cells that are looked at before all of them are: most columns of text are text from the start."""
+
+_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
+_GROUPS = {POINT: re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?"), COMMA: re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?")}
+_DECIMAL = {POINT: _PLAIN, COMMA: re.compile(r"[+-]?(\d+,?\d*|,\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)}
+_EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+_BESIDE = re.compile(r"[^\w\s]{0,3}\s?[+-]?\d[\d.,' ]*\s?[^\d\s][^\d]{0,5}|[^\w\s]{1,3}\s?\d[\d.,' ]*")
+"""A number with a unit or a mark beside it."""
+
+
+def all_missing(words: Sequence[str]) -> frozenset[str]:
+    """Words for missing cells, those of the user among them, in small letters."""
+    return MISSING | {each.strip().lower() for each in words}
+
+
+def number_of(cell: str, missing: frozenset[str] = MISSING) -> float | None:
+    """The number in a cell, NaN where there is nothing, None where there is something else."""
+    word = cell.strip()
+    if word.lower() in missing:
+        return np.nan
+    if "_" in word:  # Python reads 1_000 as a thousand; in a table it is a name
+        return None
+    if "," in word and _DECIMAL_COMMA.fullmatch(word):
+        word = word.replace(",", ".")
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def plain_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray | None:
+    """(n,) cells as numbers where all are written as usual; None where any is not."""
+    if any("_" in cell for cell in cells):
+        return None
+    try:
+        return np.array([float(cell) if cell not in missing else np.nan for cell in cells])
+    except ValueError:
+        return _spelt_numbers(cells, missing)
+
+
+def _spelt_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray | None:
+    """(n,) the same where words for missing cells have capitals or blanks around them."""
+    try:
+        return np.array([np.nan if cell.strip().lower() in missing else float(cell) for cell in cells])
+    except ValueError:
+        return None
+
+
+def odd_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray | None:
+    """(n,) numbers with decimal commas."""
+    found = []
+    for cell in cells:
+        number = number_of(cell, missing)
+        if number is None:
+            return None
+        found.append(number)
+    return np.array(found)
+
+
+# ---------------------------------------------------------------------------------------------- what marks stand for
+
+
+class Marked(NamedTuple):
+    """A column of text that holds numbers: (n,) them, and what was done to the cells, in words."""
+
+    numbers: FloatArray
+    words: str
+
+
+@dataclass
+class Seen:
+    """Commas and points that numbers of a column had: ``decimal`` a comma that can only be one before decimals."""
+
+    comma: str = ""
+    point: str = ""
+    decimal: bool = False
+
+    def look(self, cells: Sequence[str]) -> None:
+        """Look at some more cells, of which all are numbers."""
+        self.point = self.point or next((cell for cell in cells if POINT in cell), "")
+        commas = [cell for cell in cells if COMMA in cell]
+        self.comma = self.comma or next(iter(commas), "")
+        self.decimal = self.decimal or not all(map(is_ambiguous, commas))
+
+
+def doubtful(columns: Sequence[Seen]) -> set[int]:
+    """Columns whose commas may be no decimal points: they have points too, or nothing tells what commas are."""
+    known = any(each.decimal for each in columns)
+    return {j for j, each in enumerate(columns) if each.comma and (each.point or not known)}
+
+
+class AmbiguousError(ValueError):
+    """A cell that may be one number or another."""
+
+
+def is_ambiguous(word: str) -> bool:
+    """Whether a cell is a thousand and more, or a number with three decimals, as one likes."""
+    return _EITHER.fullmatch(word.strip()) is not None
+
+
+def has_mark(word: str) -> bool:
+    """Whether a cell has a sign or a comma in it."""
+    return any(sign in word for sign in f"{COMMA}%{_MONEY}")
+
+
+def has_unit(word: str) -> bool:
+    """Whether a cell looks like a number with something beside it, such as 1.2 kg."""
+    return _BESIDE.fullmatch(word.strip()) is not None
+
+
+def marked_numbers(cells: Sequence[Any], missing: frozenset[str], decimal: str | None = None) -> Marked | None:
+    """Numbers of a column of text; None where it is text, or where its cells are marked in several ways.
+
+    Parameters
+    ----------
+    cells : sequence of str or None
+        The column.
+    missing : frozenset of str
+        Words for missing cells, in small letters.
+    decimal : {".", ","}, default=None
+        What stands before decimals, where that was said.
+
+    Returns
+    -------
+    Marked or None
+
+    Raises
+    ------
+    AmbiguousError
+        Where all cells can be read in two ways.
+    """
+    words = ["" if cell is None else cell.strip() for cell in cells]
+    there = [word for word in words if word.lower() not in missing]
+    found = there and _way(there[:_FIRST], decimal, last=False) and _way(there, decimal, last=True)
+    if not found:
+        return None
+    mark, point, said = found
+    numbers = [np.nan if word.lower() in missing else _number(_unmarked(word, mark), point) for word in words]
+    return Marked(np.array(numbers), said)
+
+
+def _way(words: list[str], decimal: str | None, *, last: bool) -> tuple[str, str, str] | None:
+    """How all cells of a column are marked: the mark, the decimal point, and both in words."""
+    mark = _mark(words[0])
+    bare = [_unmarked(word, mark) for word in words]
+    if "" in bare:
+        return None
+    fitting = [
+        point for point in ([decimal] if decimal else [POINT, COMMA]) if all(_reads(word, point) for word in bare)
+    ]
+    if not fitting:
+        return None
+    commas = [word for word in words if COMMA in word]
+    if len(fitting) == 2 and commas and last:  # groups of three digits, or three decimals
+        raise AmbiguousError(commas[0])
+    grouped = any(_GROUPS[fitting[0]].fullmatch(word) for word in bare)
+    said = [f"the sign {mark} was left out"] if mark else []
+    said += [f"{'commas' if fitting[0] == POINT else 'points'} were taken as marks of thousands"] if grouped else []
+    said += ["commas were read as decimal points"] if fitting[0] == COMMA and not grouped else []
+    return mark, fitting[0], ", ".join(said)
+
+
+def _reads(word: str, point: str) -> bool:
+    return bool(_DECIMAL[point].fullmatch(word) or _GROUPS[point].fullmatch(word))
+
+
+def _mark(word: str) -> str:
+    """The sign of percent or money that a cell has."""
+    return next((sign for sign in f"%{_MONEY}" if sign in word), "")
+
+
+def _unmarked(word: str, mark: str) -> str:
+    """A cell without its sign, which stands before or behind; nothing where it is not there, or in the middle."""
+    if not mark:
+        return word
+    minus = "-" if word.startswith("-") else ""
+    rest = word.removeprefix("-").strip()
+    if rest.count(mark) != 1 or (mark == "%" and rest.startswith(mark)):
+        return ""
+    bare = rest.removeprefix(mark) if rest.startswith(mark) else rest.removesuffix(mark)
+    return minus + bare.strip()
+
+
+def _number(word: str, point: str) -> float:
+    other = COMMA if point == POINT else POINT
+    return float(word.replace(other, "").replace(COMMA, POINT))
