@@ -13,8 +13,9 @@ import pytest
 import prinfold
 from prinfold import cli
 from prinfold._arrays import NamedBlock
+from prinfold.cli.catalogue import methods
 from prinfold.cli.columns import choose_columns, find_columns
-from prinfold.cli.methods import choose_scaling, methods
+from prinfold.cli.methods import choose_scaling
 from prinfold.cli.tables import Table, read_table
 from prinfold.exceptions import FoldWarning, InvalidDataError
 from tests.cli.conftest import QUICK, Said, csv_text, numbers

@@ -105,7 +105,7 @@ def _compared(X: Any, options: argparse.Namespace, *, verbose: bool) -> Comparis
 
 def _methods(words: list[str]) -> Any:
     """Names as the comparison knows them, however they were written."""
-    from prinfold.cli.methods import ALIASES
+    from prinfold.cli.catalogue import ALIASES
     from prinfold.select.contestants import BASELINES, manifolds
 
     known = {name.lower(): name for name in (*manifolds(), *BASELINES)}

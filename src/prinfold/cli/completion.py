@@ -50,7 +50,7 @@ def _option(action: argparse.Action, parser: argparse.ArgumentParser) -> Option:
 
 
 def _methods() -> list[str]:
-    from prinfold.cli.methods import ALIASES, methods
+    from prinfold.cli.catalogue import ALIASES, methods
 
     return sorted({*methods(), *ALIASES})
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from prinfold.cli.catalogue import ALIASES, methods
 from prinfold.cli.columns import choose_columns
 from prinfold.cli.command import Command, table_arguments, talk_arguments
 from prinfold.cli.console import Console, aligned, counted, listed
-from prinfold.cli.methods import ALIASES, changed_settings, choose_scaling, methods
+from prinfold.cli.methods import changed_settings, choose_scaling
 from prinfold.cli.models import Surface, is_surface, load_model
 from prinfold.cli.planning import read
 from prinfold.cli.rows import Cells

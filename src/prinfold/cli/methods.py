@@ -11,23 +11,12 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.cli.catalogue import ALIASES, methods
 from prinfold.cli.console import listed
 from prinfold.cli.usage import WrongCallError
 
-ALIASES = {"ridge": "densityridge", "mixed": "mixedgtm"}
-"""Shorter names."""
-
 _UNLIKE = 10.0
 """How many times larger than most a column's spread may be before columns are put on one scale."""
-
-
-def methods() -> dict[str, Any]:
-    """Every estimator that fits one surface, by its name in small letters."""
-    from prinfold import estimators
-    from prinfold.estimators.base import PrincipalManifold
-
-    classes = [getattr(estimators, name) for name in estimators.__all__]
-    return {each.__name__.lower(): each for each in classes if issubclass(each, PrincipalManifold)}
 
 
 def method_class(word: str) -> Any:

@@ -7,7 +7,8 @@ message gives a value, such as ``kernel='gaussian'``, is what ``--set`` takes.
 from __future__ import annotations
 
 import re
-from functools import cache
+
+from prinfold.cli.catalogue import settings
 
 PHRASES = {
     "Look at mode_distance before trusting their coordinates, use posterior_mode for them, or try another init or "
@@ -71,13 +72,3 @@ def _set(found: re.Match[str]) -> str:
 
 def _named(name: str) -> str:
     return NAMES.get(name) or (f"--set {name}" if name in settings() else name)
-
-
-@cache
-def settings() -> frozenset[str]:
-    """Settings that some method has."""
-    import inspect
-
-    from prinfold.cli.methods import methods
-
-    return frozenset(name for cls in methods().values() for name in inspect.signature(cls).parameters)
