@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from prinfold import cli
+from prinfold.cli.tables import Table
 
 QUICK = ("--set", "nodes=6", "--set", "max_iter=8", "--set", "tol=0")
 
@@ -63,6 +64,14 @@ def numbers(n: int = 40, seed: int = 0) -> np.ndarray:
 def csv_text(X: np.ndarray, names: str = "a,b,c", separator: str = ",") -> str:
     rows = [separator.join(f"{cell:.6f}" for cell in row) for row in X]
     return "\n".join([names, *rows, ""])
+
+
+def made(**columns: list) -> Table:
+    """A table of those columns, as if it had been read from a file of text."""
+    found = {
+        name: np.array(each, dtype=object if isinstance(each[0], str) else float) for name, each in columns.items()
+    }
+    return Table(Path("t.csv"), found, tuple(found), True, lines=np.arange(2, 2 + len(next(iter(found.values())))))
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from prinfold._arrays import NamedBlock
 from prinfold.cli.catalogue import methods
 from prinfold.cli.columns import choose_columns, find_columns
 from prinfold.cli.methods import choose_scaling
-from prinfold.cli.tables import Table, read_table
+from prinfold.cli.tables import read_table
 from prinfold.exceptions import FoldWarning, InvalidDataError
-from tests.cli.conftest import QUICK, Said, csv_text, numbers
+from tests.cli.conftest import QUICK, Said, csv_text, made, numbers
 from tests.house import public_manifolds
 
 Call = Callable[..., Said]
@@ -217,13 +217,6 @@ def test_a_setting_that_cannot_work_is_one_line(table: Path, call: Call) -> None
 # -------------------------------------------------------------------------------------------------------------- columns
 
 
-def made(**columns: list) -> Table:
-    found = {
-        name: np.array(each, dtype=object if isinstance(each[0], str) else float) for name, each in columns.items()
-    }
-    return Table(Path("t.csv"), found, tuple(found), True, lines=np.arange(2, 2 + len(next(iter(found.values())))))
-
-
 WIDE = made(**{name: [1.0, 5.0, 2.0] for name in ("id", "gene_1", "gene_2", "gene_3", "age", "7")})
 
 
@@ -366,13 +359,13 @@ def gaps(folder: Path) -> Path:
 def test_gaps_are_kept_where_the_method_can(gaps: Path, call: Call) -> None:
     found = call("fit", "gaps.csv", "--json", *QUICK).json
     assert found["rows"] == 39
-    assert "1 row of 40 have missing cells and are used for what they have" in found["notes"]
+    assert "1 of 40 rows has missing cells and is used for what it has" in found["notes"]
     assert "1 row left out: no cell has a number" in found["notes"]
 
 
 def test_gaps_can_be_dropped(gaps: Path, call: Call) -> None:
     found = call("fit", "gaps.csv", "--missing", "drop", "--json", *QUICK).json
-    assert (found["rows"], found["notes"]) == (38, ["2 rows of 40 left out: cells are missing"])
+    assert (found["rows"], found["notes"]) == (38, ["2 of 40 rows left out: cells are missing"])
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_rows_without_names_go_by_number(model: Path, call: Call) -> None:
 def test_gaps_in_new_rows(model: Path, call: Call) -> None:
     Path("new.csv").write_text("a,b,c\n0.1,0.2,0.3\n0.1,,0.3\n,,\n")
     said = call("transform", "data.prinfold", "new.csv", "--json")
-    assert said.json["notes"] == ["1 row get no place, because nothing is there; their results are empty"]
+    assert said.json["notes"] == ["1 row gets no place, because nothing is there; its results are empty"]
     assert np.isnan(columns_of("new-latent.csv", "latent_1", "log_likelihood")).tolist() == [[False] * 2] * 2 + [
         [True] * 2
     ]

@@ -20,18 +20,26 @@ _MOSTLY = 0.9
 """Share of numbers among the cells of a column from which on the others are mistakes rather than the column text."""
 
 
+_CLASSES = 10
+"""Different whole numbers up to which a column may be a class."""
+
+_FEWEST = 20
+"""Rows from which on it can be told what a column looks like."""
+
+
 @dataclass(frozen=True)
 class Chosen:
     """Columns to use, and those left out with the reason."""
 
     names: tuple[str, ...]
     left_out: tuple[tuple[str, str], ...] = ()
+    cautions: tuple[str, ...] = ()
 
     def in_words(self) -> list[str]:
-        """What was left out, one line for each reason."""
+        """What was left out, one line for each reason, and what may better be."""
         reasons = dict.fromkeys(reason for _, reason in self.left_out)
         grouped = {reason: [name for name, other in self.left_out if other == reason] for reason in reasons}
-        return [f"left out {listed(names)}: {reason}" for reason, names in grouped.items()]
+        return [*(f"left out {listed(names)}: {reason}" for reason, names in grouped.items()), *self.cautions]
 
 
 def choose_columns(
@@ -67,7 +75,8 @@ def choose_columns(
         if len(same) < sum(reason is None for reason in reasons.values()):  # else there is nothing better to take
             reasons |= dict.fromkeys(same, "it is the same in every row")
         kept = tuple(name for name, reason in reasons.items() if reason is None)
-        chosen = Chosen(kept, tuple((name, reason) for name, reason in reasons.items() if reason is not None))
+        left_out = tuple((name, reason) for name, reason in reasons.items() if reason is not None)
+        chosen = Chosen(kept, left_out, tuple(_cautions(table, kept)))
     if not chosen.names:
         raise InvalidDataError(f"{table.path} has no column of numbers to use; {_what_there_is(table)}")
     return chosen
@@ -151,6 +160,37 @@ def _reason(table: Table, name: str, text: bool) -> str | None:
     if _counts_rows(values):
         return "it counts the rows"
     return None
+
+
+def _cautions(table: Table, names: Sequence[str]) -> list[str]:
+    """What columns of whole numbers may be instead of measurements; where most columns are such, that is the table."""
+    whole = {name: table.columns[name] for name in names if table.is_number(name) and _whole(table.columns[name])}
+    if len(table) < _FEWEST or len(whole) > len(names) / 2:
+        return []
+    found = []
+    for name, values in whole.items():
+        different, drop = np.unique(values[~np.isnan(values)]), f"--drop {shlex.quote(name)} leaves it out"
+        if 2 <= len(different) <= _CLASSES:
+            few = listed([f"{each:g}" for each in different], _CLASSES)
+            found.append(
+                f"{name} takes the values {few} only, and may be a class of each row: it is fitted like the others; "
+                f"--label {shlex.quote(name)} makes labels of it, {drop}"
+            )
+        elif len(different) == len(values) and (_contiguous(different) or (np.diff(values) > 0).all()):
+            found.append(
+                f"{name} is a different whole number in each row, and may be an id: it is fitted like the others; "
+                f"{drop}"
+            )
+    return found
+
+
+def _whole(values: Any) -> bool:
+    there = values[~np.isnan(values)]
+    return len(there) > 0 and bool((there == np.round(there)).all())
+
+
+def _contiguous(different: Any) -> bool:
+    return bool(different[-1] - different[0] == len(different) - 1)
 
 
 def _varies(table: Table, name: str) -> bool:

@@ -139,7 +139,7 @@ def talk_arguments(parser: argparse.ArgumentParser) -> None:
 def out_arguments(parser: argparse.ArgumentParser, default: str) -> None:
     """Where a command writes."""
     parser.add_argument("--out", "-o", type=Path, metavar="FILE", help=f"file to write (default: {default})")
-    parser.add_argument("--force", "-f", action="store_true", help="write over a file that is there already")
+    parser.add_argument("--force", "-f", action="store_true", help="write over what is there already")
 
 
 def table_arguments(parser: argparse.ArgumentParser) -> None:

@@ -102,8 +102,9 @@ def _fit(options: argparse.Namespace) -> int:
 
 
 def _named(plan: Plan) -> str:
-    dimension = plan.model.get_params().get("n_components", 2)
-    return f"a {type(plan.model).__name__} of {counted(dimension, 'dimension')}"
+    dimension = plan.model.get_params().get("n_components")
+    of = "" if dimension is None else f" of {counted(dimension, 'dimension')}"
+    return f"a {type(plan.model).__name__}{of}"
 
 
 def _shape(plan: Plan) -> str:
@@ -163,8 +164,9 @@ def _in_words(surface: Surface, plan: Plan, found: dict[str, Any]) -> list[tuple
 
 
 def _likely_label(table: Table, chosen: Chosen) -> str | None:
-    """The one column of text that may be a class of each row, to be proposed."""
+    """The one column, of text or beside the table, that may be a class of each row, to be proposed."""
     text = [name for name, reason in chosen.left_out if reason == "text"]
+    text += [name for name in table.columns if name not in table.measured]
     few = [name for name in text if 2 <= len({*table.columns[name]}) <= min(_CLASSES, len(table) // 3)]
     return few[0] if len(few) == 1 else None
 

@@ -108,7 +108,7 @@ def _model(path: Path, surface: Surface, console: Console) -> None:
         ("settings", ", ".join(f"{name}={value}" for name, value in changed.items()) or "the usual ones"),
         ("missing cells", "taken" if surface.takes_gaps else "not taken"),
         *([("noise", f"{found['noise']:.4g} (standard deviation, after scaling)")] if "noise" in found else []),
-        ("training", f"{found['iterations']} iterations. {found['stop_reason']}"),
+        ("training", f"{counted(found['iterations'], 'iteration')}. {found['stop_reason']}"),
         ("size", f"{found['bytes'] / 1e6:.2f} MB"),
     ]
     console.say(f"{path}\n{aligned(lines)}")
@@ -117,7 +117,7 @@ def _model(path: Path, surface: Surface, console: Console) -> None:
 
 def _table(table: Table, console: Console) -> None:
     summaries = {name: _summary(table, name) for name in table.columns}
-    console.say(f"{table.path}: {len(table)} rows × {len(table.columns)} columns")
+    console.say(f"{table.path}: {counted(len(table), 'row')} × {counted(len(table.columns), 'column')}")
     shown = list(summaries.items())[:_MOST_COLUMNS]
     console.say(aligned([(name, _said(each)) for name, each in shown]))
     if len(summaries) > len(shown):

@@ -31,7 +31,7 @@ def _arguments(default: str, *, modes: bool = False) -> Callable[[argparse.Argum
             parser.add_argument(
                 "--modes",
                 action="store_true",
-                help="also the likeliest place of each row, and how far from it it is put",
+                help="also the likeliest place of each row, and how far it is from the mean",
             )
         parser.add_argument(
             "--keep",
@@ -96,7 +96,9 @@ def _rows(
     if policy == "keep":
         if hopeless.any():
             why = "nothing is there" if takes_gaps else "cells are missing"
-            console.note(f"{counted(int(hopeless.sum()), 'row')} get no place, because {why}; their results are empty")
+            number = int(hopeless.sum())
+            verbs = ("gets", "its") if number == 1 else ("get", "their")
+            console.note(f"{counted(number, 'row')} {verbs[0]} no place, because {why}; {verbs[1]} results are empty")
         return np.flatnonzero(~hopeless), np.arange(len(hopeless))
     index, notes = select_rows(cells, policy, takes_gaps=takes_gaps, method=surface.kind)
     console.note(*notes)

@@ -52,9 +52,23 @@ def make_model(cls: Any, width: int, dimensions: int | None, seed: int, words: S
     """
     defaults = {name: each.default for name, each in inspect.signature(cls).parameters.items()}
     settings: dict[str, Any] = {"random_state": seed, "verbose": int(verbose)}
-    settings["n_components"] = dimensions or min(defaults.get("n_components", 2), max(width - 1, 1))
+    settings |= _of_dimensions(cls, defaults, dimensions, max(width - 1, 1))
     settings |= dict(_setting(word, defaults, cls.__name__) for word in words)
     return cls(**{name: value for name, value in settings.items() if name in defaults})
+
+
+def _of_dimensions(cls: Any, known: dict[str, Any], asked: int | None, most: int) -> dict[str, Any]:
+    """The setting that makes a surface have so many dimensions; some methods have no choice."""
+    if "n_components" in known:
+        return {"n_components": asked or min(known["n_components"], most)}
+    if "gtm" in known:  # maps of several GTMs, each of which has them
+        from prinfold import GTM
+
+        usual = GTM().n_components
+        return {} if (asked or min(usual, most)) == usual else {"gtm": GTM(n_components=asked or most)}
+    if asked is not None:
+        raise WrongCallError(f"{cls.__name__} has no choice of dimensions; leave --dimensions out")
+    return {}
 
 
 def _setting(word: str, known: dict[str, Any], method: str) -> tuple[str, Any]:

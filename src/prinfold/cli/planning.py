@@ -113,7 +113,7 @@ def make_plan(table: Table, chosen: Chosen, cls: Any, options: argparse.Namespac
             f"{table.path} has {counted(len(index), 'row')} to fit; a surface needs two at the least, and better dozens"
         )
     if len(index) < _FEW:
-        notes.append(f"{counted(len(index), 'row')} are few: expect a rough idea rather than a map")
+        notes.append(f"{len(index)} rows are few: expect a rough idea rather than a map")
     if options.dimensions is None and width <= 2 and model.get_params().get("n_components") == 1:
         few = "no column varies" if not width else f"{counted(width, 'column')} {'varies' if width == 1 else 'vary'}"
         notes.append(f"{few}: a surface of 1 dimension, since one of two would leave nothing out; see --dimensions")

@@ -93,13 +93,13 @@ def select_rows(cells: Cells, policy: str, *, takes_gaps: bool, method: str) -> 
         hint = "--missing keep keeps them, --missing drop leaves them out" if takes_gaps else "use --missing drop"
         raise InvalidDataError(f"{_where(cells)}{why}; {hint}{other}")
     if policy == "drop":
-        return np.flatnonzero(~gone), [f"{counted(int(gone.sum()), 'row')} of {len(gone)} left out: cells are missing"]
-    notes = [
-        f"{counted(int((gone & ~void).sum()), 'row')} of {len(gone)} have missing cells and are used for what they have"
-    ]
+        return np.flatnonzero(~gone), [f"{int(gone.sum())} of {counted(len(gone), 'row')} left out: cells are missing"]
+    some = int((gone & ~void).sum())
+    verbs = ("has", "is", "it has") if some == 1 else ("have", "are", "they have")
+    notes = [f"{some} of {counted(len(gone), 'row')} {verbs[0]} missing cells and {verbs[1]} used for what {verbs[2]}"]
     if void.any():
         notes.append(f"{counted(int(void.sum()), 'row')} left out: no cell has a number")
-    return np.flatnonzero(~void), notes if (gone & ~void).any() else notes[1:]
+    return np.flatnonzero(~void), notes if some else notes[1:]
 
 
 def _where(cells: Cells) -> str:

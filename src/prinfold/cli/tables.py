@@ -195,10 +195,22 @@ def _from_npz(path: Path, reading: Reading) -> Table:
     others = {name: each for name, each in arrays.items() if each.shape == (rows,) and name != chosen}
     names = arrays.get("columns", arrays.get("names", arrays.get("feature_names")))
     given = [str(each) for each in names] if names is not None and names.shape == arrays[chosen].shape[1:] else None
-    return _of_array(path, arrays[chosen], given, others)
+    notes = [] if reading.array or len(arrays) == 1 else [_which_array(chosen, arrays, others)]
+    return _of_array(path, arrays[chosen], given, others, notes)
 
 
-def _of_array(path: Path, array: Any, names: Sequence[str] | None, others: dict[str, Any]) -> Table:
+def _which_array(chosen: str, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> str:
+    """Which of several arrays was taken, and what may be made of the others."""
+    rest = (
+        f"; {listed(list(others))} {'has' if len(others) == 1 else 'have'} a value for each row, for --label or --keep"
+    )
+    known = f"of the arrays {listed(list(arrays))} the table is {chosen}, unless --array names another"
+    return f"{known}{rest}" if others else known
+
+
+def _of_array(
+    path: Path, array: Any, names: Sequence[str] | None, others: dict[str, Any], said: Sequence[str] = ()
+) -> Table:
     if array.ndim not in {1, 2} or array.dtype.kind not in "biuf":
         raise InvalidDataError(
             f"{path} holds an array of shape {array.shape} and type {array.dtype}; a table has two dimensions, rows "
@@ -210,7 +222,7 @@ def _of_array(path: Path, array: Any, names: Sequence[str] | None, others: dict[
     found, notes = _different(_named(names, matrix.shape[1]))
     columns: dict[str, Any] = {name: matrix[:, j] for j, name in enumerate(found)}
     columns |= {name: _plain(each) for name, each in others.items() if name not in columns}
-    return Table(path, columns, tuple(found), names is not None, tuple(notes))
+    return Table(path, columns, tuple(found), names is not None, (*said, *notes))
 
 
 def _plain(values: Any) -> Any:
@@ -307,7 +319,9 @@ def _from_h5ad(path: Path, reading: Reading) -> Table:
     others = {str(name): _plain(np.asarray(data.obs[name].astype(object))) for name in data.obs.columns}
     others = {name: _numbers_if_all(each) for name, each in others.items()}
     others["obs_names"] = np.array([str(each) for each in data.obs_names], dtype=object)
-    return _of_array(path, dense, names, others)
+    elsewhere = [*data.layers, *data.obsm]
+    notes = [f"the table is X; --array takes one of {listed(elsewhere)} instead"]
+    return _of_array(path, dense, names, others, notes if elsewhere and not reading.array else [])
 
 
 def _numbers_if_all(values: Any) -> Any:

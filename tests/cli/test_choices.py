@@ -1,0 +1,97 @@
+"""What ``fit`` thinks of columns that may be no measurements, of several arrays, and of dimensions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import prinfold
+from prinfold.cli.columns import choose_columns
+from prinfold.cli.methods import make_model
+from prinfold.cli.tables import Table
+from prinfold.cli.usage import WrongCallError
+from tests.cli.conftest import QUICK, Said, made, numbers
+
+Call = Callable[..., Said]
+
+
+def whole(**columns: list) -> Table:
+    n = 30
+    rng = np.random.default_rng(0)
+    return made(x=list(rng.normal(size=n)), y=list(rng.normal(size=n)), z=list(rng.normal(size=n)), **columns)
+
+
+@pytest.mark.parametrize(
+    ("values", "caution"),
+    [
+        ([i % 3 for i in range(30)], "k takes the values 0, 1, 2 only, and may be a class of each row"),
+        ([1000 + 3 * i for i in range(30)], "k is a different whole number in each row, and may be an id"),
+        (np.random.default_rng(1).permutation(30).tolist(), "k is a different whole number in each row"),
+        ([i % 3 + 0.5 for i in range(30)], None),
+        ([(7 * i) % 29 for i in range(30)], None),
+    ],
+)
+def test_whole_numbers_may_be_classes_or_ids(values: list[float], caution: str | None) -> None:
+    chosen = choose_columns(whole(k=values), [], [], [])
+    assert chosen.names == ("x", "y", "z", "k")
+    if caution is None:
+        assert chosen.cautions == ()
+        return
+    (said,) = chosen.cautions
+    assert said.startswith(caution)
+    assert said.endswith("--drop k leaves it out")
+    assert choose_columns(whole(k=values), ["x", "k"], [], []).cautions == ()
+
+
+def test_a_table_of_whole_numbers_is_one() -> None:
+    """Answers to questions, or pixels: nobody needs to be told of each."""
+    answers = {f"q{j}": [(i * j) % 5 for i in range(30)] for j in range(1, 5)}
+    assert choose_columns(whole(**answers), [], [], []).cautions == ()
+
+
+def test_a_caution_can_be_followed(folder: Path, call: Call) -> None:
+    X = numbers(30)
+    rows = [f"{i % 3},{row[0]:.4f},{row[1]:.4f},{row[2]:.4f}" for i, row in enumerate(X)]
+    (folder / "data.csv").write_text("\n".join(["kind of,a,b,c", *rows]))
+    (note,) = [note for note in call("fit", "data.csv", "--json", *QUICK).json["notes"] if "class" in note]
+    option = re.findall(r"(--label|--drop) ('[^']*')", note)
+    assert option == [("--label", "'kind of'"), ("--drop", "'kind of'")]
+    for name, value in option:
+        found = call("fit", "data.csv", name, value.strip("'"), "--force", "--json", *QUICK).json
+        assert found["columns"] == ["a", "b", "c"]
+        assert not [note for note in found["notes"] if "class" in note]
+
+
+def test_of_several_arrays_it_is_said_which(folder: Path, call: Call) -> None:
+    np.savez("xy.npz", X=numbers(30), y=np.arange(30) % 3)
+    said = call("fit", "xy.npz", *QUICK)
+    assert "note: of the arrays X, y the table is X, unless --array names another; y has a value for each" in said.out
+    assert "explore xy.prinfold xy.npz --label y" in said.out
+    assert not any("arrays" in note for note in call("info", "xy.npz", "--array", "X", "--json").json["notes"])
+
+
+# ------------------------------------------------------------------------------------- methods without a dimension
+
+
+class Bend:
+    """A method whose surface has the dimensions that it has."""
+
+    def __init__(self, max_iter: int = 3, verbose: int = 0) -> None:
+        self.max_iter, self.verbose = max_iter, verbose
+
+
+def test_dimensions_that_are_not_to_be_chosen_are_refused() -> None:
+    made_of = {"width": 3, "seed": 0, "words": ["max_iter=7"], "verbose": False}
+    assert make_model(Bend, dimensions=None, **made_of).max_iter == 7
+    with pytest.raises(WrongCallError, match="Bend has no choice of dimensions; leave --dimensions out"):
+        make_model(Bend, dimensions=2, **made_of)
+
+
+def test_a_mixture_has_maps_of_the_dimensions_asked_for(table: Path, call: Call) -> None:
+    words = ("--method", "gtmmixture", "--set", "max_iter=2", "--set", "n_init=1", "--json")
+    assert call("fit", "data.csv", "--dimensions", "1", *words).json["dimensions"] == 1
+    assert [each.latent_.dimension for each in prinfold.load("data.prinfold").maps_] == [1, 1]
