@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
-from prinfold.latent import Lattice, Points, Sphere, circle, cylinder, grid, line, torus
+from prinfold.latent import Hexagons, Lattice, Points, Sphere, circle, cylinder, grid, hexagons, line, torus
 
 SCATTER = np.random.default_rng(3)
 SPACES = {
@@ -25,12 +25,15 @@ SPACES = {
     "cylinder": cylinder(6, 4),
     "torus": torus(5, 4),
     "torus 3-D": torus(3, 4, 3),
+    "hexagons": hexagons(5, 4),
+    "hexagons round": Hexagons((5, 3), (True, False)),
+    "hexagons torus": Hexagons((5, 4), (True, True)),
     "sphere": Sphere(60),
     "points 1-D": Points(SCATTER.uniform(-3, 5, (12, 1))),
     "points": Points(SCATTER.uniform(-1, 1, (40, 2))),
     "points 3-D": Points(SCATTER.normal(size=(30, 3))),
 }
-LATTICES = [name for name in SPACES if isinstance(SPACES[name], Lattice)]
+LATTICES = [name for name in SPACES if type(SPACES[name]) is Lattice]
 CLOSED = ["circle", "torus", "sphere", "torus 3-D"]
 
 every = pytest.mark.parametrize("space", SPACES.values(), ids=SPACES.keys())

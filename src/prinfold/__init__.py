@@ -40,6 +40,8 @@ _PUBLIC = {
     "Online": "algorithms.online",
     "PPS": "estimators.pps",
     "RatioDensity": "algorithms.mixture_density",
+    "SOM": "estimators.som",
+    "Schedule": "algorithms.schedules",
     "SemiLinearGTM": "estimators.noise_models",
     "StudentNoise": "algorithms.noise_models",
     "SurfaceMonitor": "estimators.monitoring",
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from prinfold.algorithms.noise_models import AlignedNoise, DiagonalNoise, LowRankNoise, StudentNoise, VaryingNoise
     from prinfold.algorithms.online import Online
     from prinfold.algorithms.process import GaussianProcess
+    from prinfold.algorithms.schedules import Schedule
     from prinfold.algorithms.signals import DenoisedSignal, denoise_signal
     from prinfold.algorithms.thresholds import Contour
     from prinfold.citations import cite
@@ -83,6 +86,7 @@ if TYPE_CHECKING:
     from prinfold.estimators.nearest import NearestSurfaceClassifier
     from prinfold.estimators.noise_models import SemiLinearGTM
     from prinfold.estimators.pps import PPS
+    from prinfold.estimators.som import SOM
     from prinfold.estimators.ukr import UKR
     from prinfold.explorer import explore
     from prinfold.files import load, save
@@ -94,6 +98,7 @@ __all__ = [
     "GTM",
     "KMM",
     "PPS",
+    "SOM",
     "UKR",
     "AdaptiveDensity",
     "AlignedNoise",
@@ -124,6 +129,7 @@ __all__ = [
     "NearestSurfaceClassifier",
     "Online",
     "RatioDensity",
+    "Schedule",
     "SemiLinearGTM",
     "StudentNoise",
     "SurfaceMonitor",

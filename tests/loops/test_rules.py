@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prinfold.loops import Discrepancy, Highest, Last, StopReason, Validation, run_fixed_point
+from prinfold.loops import Discrepancy, Highest, Last, Scheduled, StopReason, Validation, run_fixed_point
 
 
 def walk(errors, rule, *, validation=None, tol=1e-12):
@@ -57,3 +57,21 @@ def test_what_validation_keeps_is_the_lowest_of_what_it_saw(seen, patience):
 @pytest.mark.parametrize(("rule", "kept"), [(Highest(), 1), (Last(), 3)])
 def test_the_highest_or_the_last(rule, kept):
     assert walk([5.0, 1.0, 4.0, 3.0], rule).state == kept
+
+
+def test_before_its_schedule_is_over_nothing_settles():
+    still = [5.0, 5.0, 5.0, 4.0, 4.0, 3.0]
+    outcome = walk(still, Scheduled(3))
+    assert (outcome.state, outcome.n_iter, outcome.reason) == (4, 4, StopReason.CONVERGED)
+    outcome = walk(still, Scheduled(3, settles=False))
+    assert (outcome.state, outcome.n_iter, outcome.reason) == (3, 3, StopReason.SCHEDULE)
+    assert walk(still, Scheduled(3, settles=False), tol=0).n_iter == 5
+
+
+def test_a_training_that_goes_round_after_its_schedule_ends():
+    round_ = [9.0, 8.0, *([3.0, 2.0] * 20)]
+    outcome = walk(round_, Scheduled(2, tol=1e-3))
+    assert (outcome.n_iter, outcome.reason) == (13, StopReason.STALLED)
+    assert outcome.converged
+    falling = [40.0 - i for i in range(30)]
+    assert walk(falling, Scheduled(2, tol=1e-3)).reason is StopReason.MAX_ITER

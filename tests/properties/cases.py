@@ -23,6 +23,7 @@ from prinfold import (
     GTM,
     KMM,
     PPS,
+    SOM,
     UKR,
     Contour,
     DensityRidge,
@@ -101,6 +102,13 @@ _RIDGE = frozenset({"euclidean", "mirror", "weights", "lengths"})
 
 def _ridge(**settings: Any) -> Callable[..., DensityRidge]:
     return lambda **more: DensityRidge(**{**_QUICK, **settings, **more})
+
+
+_SOM = frozenset({"euclidean", "mirror", "weights"})
+
+
+def _som(**settings: Any) -> Callable[..., SOM]:
+    return lambda **more: SOM(**{**_QUICK, **settings, **more})
 
 
 CASES = [
@@ -213,6 +221,12 @@ CASES = [
     Case("KMM-line", _kmm(n_components=1, n_neighbors=8), _KERNEL | {"monotone"}, 1, 1),
     Case("KMM-volume", _kmm(n_components=3, n_neighbors=6, stop="minimum"), _KERNEL | {"monotone"}, 3, 3),
     Case("KMM-paper", _kmm(stop="validation", solver="gradient", leave_one_out=False), _KERNEL | {"monotone"}, 2, 2),
+    Case("SOM", _som(), _SOM, 2, 2),
+    Case("SOM-hexagonal", _som(nodes=(6, 5), grid="hexagonal", neighbourhood="epanechnikov"), _SOM - {"mirror"}, 2, 2),
+    Case("SOM-circle", _som(nodes=16, latent="circle"), _SOM, 1, 1),
+    # What is drawn by chance from sorted rows is another when they are turned.
+    Case("SOM-bubble", _som(neighbourhood="bubble", init="random", random_state=0), _SOM - {"euclidean"}, 2, 2),
+    Case("SOM-online", _som(n_components=1, trainer="online", random_state=0), _SOM - {"euclidean"}, 1, 1),
     Case("DensityRidge", _ridge(), _RIDGE, 1, 1),
     Case("DensityRidge-wide", _ridge(bandwidth=0.8), _RIDGE | {"open"}, 1, 1, lambda s: {"bandwidth": 0.8 * s}),
     Case("DensityRidge-shift", _ridge(step="mean_shift", bandwidth="silverman", max_iter=12), _RIDGE, 1, 1),

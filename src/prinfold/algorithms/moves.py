@@ -62,7 +62,7 @@ def default_reach(latent: LatentSpace) -> int:
 
 def moves_on(latent: LatentSpace, reach: int) -> Moves:
     """All steps of at most ``reach`` nodes, as the crow flies on a lattice and along edges elsewhere."""
-    found = _on_lattice(latent, reach) if isinstance(latent, Lattice) else _along_edges(latent, reach)
+    found = _on_lattice(latent, reach) if type(latent) is Lattice else _along_edges(latent, reach)
     source, node, kind, kinds = found
     order = np.lexsort((node, source))
     used, kind = np.unique(kind[order], return_inverse=True)

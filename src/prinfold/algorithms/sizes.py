@@ -11,7 +11,7 @@ from scipy.stats import qmc
 
 from prinfold.algorithms.basis import Basis, GaussianBasis
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError
-from prinfold.latent import LatentSpace, Lattice, Points, Sphere, circle, cylinder, grid, line, torus
+from prinfold.latent import Hexagons, LatentSpace, Lattice, Points, Sphere, circle, cylinder, grid, line, torus
 
 LATENTS: dict[str, tuple[int | None, Callable[..., LatentSpace]]] = {
     "grid": (None, grid),
@@ -52,6 +52,37 @@ def make_latent(latent: Any, nodes: Any, n_components: int, n_rows: float) -> La
         return Points(2.0 * sample - 1.0)
     default = _cylinder_nodes(n_rows) if name == "cylinder" else _nodes_per_axis(n_components, n_rows)
     return build(*_per_axis(nodes, n_components, default, "nodes"))
+
+
+GRIDS = ("rectangular", "hexagonal")
+"""How the nodes of a self-organising map lie."""
+
+_MOST_MAP_NODES = 2000
+
+
+def make_map_latent(grid: str, latent: Any, nodes: Any, n_components: int, n_rows: float) -> LatentSpace:
+    """The latent space of a self-organising map: about 5√n nodes where their number is left open."""
+    if nodes is None and not isinstance(latent, LatentSpace):
+        nodes = _map_nodes(latent or "grid", n_components, n_rows)
+        if grid == "hexagonal" and latent == "torus":
+            nodes = (nodes[0], nodes[1] + nodes[1] % 2)
+    found = make_latent(latent, nodes, n_components, n_rows)
+    if grid == "rectangular":
+        return found
+    if not isinstance(found, Lattice) or len(found.shape) != 2:
+        raise InvalidParameterError(
+            "grid='hexagonal' needs a latent space with two axes: a grid, a cylinder or a torus; got "
+            f"{type(found).__name__} of dimension {found.dimension}; use grid='rectangular'"
+        )
+    return Hexagons(found.shape, found.periodic)
+
+
+def _map_nodes(name: str, n_components: int, n_rows: float) -> tuple[int, ...]:
+    """Nodes along each axis, after a rule of thumb for the number of all of them."""
+    total, axes = float(np.clip(5.0 * np.sqrt(n_rows), 4, _MOST_MAP_NODES)), LATENTS[name][0] or n_components
+    if name == "cylinder":
+        return int(np.rint(np.sqrt(2.0 * total))), int(np.rint(np.sqrt(0.5 * total)))
+    return (max(2, int(np.rint(total ** (1.0 / axes)))),) * axes
 
 
 def make_basis(basis: Any, width: float, penalise_bias: bool, latent: LatentSpace) -> Basis:

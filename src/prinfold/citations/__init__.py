@@ -156,6 +156,7 @@ METHODS: dict[str, tuple[str, ...]] = {
     "PPS": ("chang2001", "bishop1998gtm"),
     "UKR": ("meinicke2005",),
     "KMM": ("gerber2009",),
+    "SOM": ("kohonen1982", "mulier1995", "svensen1998"),
     "DensityRidge": ("ozertem2011",),
     "ModeClustering": ("fukunaga1975", "comaniciu2002"),
     "NearestSurfaceClassifier": ("chang2001",),

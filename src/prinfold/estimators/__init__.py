@@ -13,12 +13,14 @@ from prinfold.estimators.monitoring import SurfaceMonitor
 from prinfold.estimators.nearest import NearestSurfaceClassifier
 from prinfold.estimators.noise_models import SemiLinearGTM
 from prinfold.estimators.pps import PPS
+from prinfold.estimators.som import SOM
 from prinfold.estimators.ukr import UKR
 
 __all__ = [
     "GTM",
     "KMM",
     "PPS",
+    "SOM",
     "UKR",
     "DensityRidge",
     "GTMClassifier",

@@ -32,7 +32,7 @@ from prinfold.exceptions import (
 )
 from prinfold.files.steps import INNER, REVIVE, STEPS
 from prinfold.kernels.profiles import Gaussian, Power
-from prinfold.latent import Atlas, Branches, Cloud, Lattice, Points, Sphere
+from prinfold.latent import Atlas, Branches, Cloud, Hexagons, Lattice, Points, Sphere
 
 FORMAT = 1
 """Version of the layout; raised whenever an older reader could misread a file."""
@@ -48,7 +48,7 @@ _KINDS = frozenset("fiub")
 
 C = TypeVar("C", bound=type)
 _classes: dict[str, Any] = {
-    each.__name__: each for each in (Atlas, Branches, Cloud, Gaussian, Lattice, Points, Power, Sphere)
+    each.__name__: each for each in (Atlas, Branches, Cloud, Gaussian, Hexagons, Lattice, Points, Power, Sphere)
 }
 
 

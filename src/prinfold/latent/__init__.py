@@ -9,6 +9,7 @@ from prinfold.latent.atlas import Atlas
 from prinfold.latent.base import LatentSpace
 from prinfold.latent.branches import Branches
 from prinfold.latent.cloud import Cloud
+from prinfold.latent.hexagons import Hexagons, hexagons
 from prinfold.latent.lattice import Lattice, circle, cylinder, grid, line, torus
 from prinfold.latent.points import Points
 from prinfold.latent.sphere import Sphere
@@ -17,6 +18,7 @@ __all__ = [
     "Atlas",
     "Branches",
     "Cloud",
+    "Hexagons",
     "LatentSpace",
     "Lattice",
     "Points",
@@ -24,6 +26,7 @@ __all__ = [
     "circle",
     "cylinder",
     "grid",
+    "hexagons",
     "line",
     "torus",
 ]

@@ -41,6 +41,11 @@ class LatentSpace(ABC):
         """Shortest distance between neighbouring nodes, along the space."""
 
     @property
+    def node_units(self) -> FloatArray:
+        """(e,) node spacings in a unit of each embedded column: multiplied by it, neighbours are about 1 apart."""
+        return np.full(self._embedded_nodes.shape[1], 1.0 / self.spacing if self.n_nodes > 1 else 1.0)
+
+    @property
     @abstractmethod
     def edges(self) -> IntArray:
         """(E, 2) pairs of neighbouring nodes, each once, smaller index first."""

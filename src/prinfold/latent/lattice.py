@@ -52,6 +52,13 @@ class Lattice(LatentSpace):
         ]
         return float(min(steps))
 
+    @property
+    def node_units(self) -> FloatArray:
+        columns: list[float] = []
+        for n, closed in zip(self.shape, self.periodic, strict=True):
+            columns += [n / (2 * np.pi)] * 2 if closed else [max(n - 1, 1) / 2]
+        return np.array(columns)
+
     @cached_property
     def edges(self) -> IntArray:
         index = np.arange(np.prod(self.shape)).reshape(self.shape)

@@ -3,7 +3,7 @@
 from prinfold.loops.descent import DESCENTS, Descent
 from prinfold.loops.fixed_point import Iteration, Outcome, run_fixed_point
 from prinfold.loops.progress import progress_for
-from prinfold.loops.rules import Arrived, Discrepancy, Highest, Last, Rule, StopReason, Validation
+from prinfold.loops.rules import Arrived, Discrepancy, Highest, Last, Rule, Scheduled, StopReason, Validation
 
 __all__ = [
     "DESCENTS",
@@ -15,6 +15,7 @@ __all__ = [
     "Last",
     "Outcome",
     "Rule",
+    "Scheduled",
     "StopReason",
     "Validation",
     "progress_for",

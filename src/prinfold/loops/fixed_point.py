@@ -88,7 +88,9 @@ def _settled(records: Sequence[Mapping[str, float]], rule: Rule, tol: float) -> 
     if not tol > 0:
         return None
     ending = rule.stop(records)
-    if ending is None and len(records) > 1 and abs(records[-1]["objective"] - records[-2]["objective"]) < tol:
+    if len(records) < 2 + getattr(rule, "least", 0):  # two to compare, once a schedule is over
+        return ending
+    if ending is None and abs(records[-1]["objective"] - records[-2]["objective"]) < tol:
         ending = StopReason.CONVERGED
     return ending
 

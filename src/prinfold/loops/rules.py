@@ -24,6 +24,8 @@ class StopReason(Enum):
     CONVERGED = "The objective changed by less than tol."
     ARRIVED = "Every row has come to rest."
     NOISE = "The error has come down to the level of the noise."
+    SCHEDULE = "The schedule of the training has come to its end."
+    STALLED = "The objective has not risen by tol for ten iterations."
     VALIDATION = "The error of rows held out has stopped falling."
     MAX_ITER = "The iteration limit max_iter was reached before the objective settled."
     CALLBACK = "A callback asked to stop."
@@ -65,6 +67,30 @@ class Last:
 
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
         return None
+
+
+@dataclass(frozen=True)
+class Scheduled(Last):
+    """Keep what came last of a training whose steps change with a schedule of ``least`` iterations.
+
+    Before its end an objective that stands still has not settled. After it training ends, or where ``settles`` says
+    so goes on until the objective has settled. Steps among finitely many states may go round for ever instead, so
+    that ten of them in which it is not higher by ``tol`` than it was before are enough.
+    """
+
+    least: int
+    settles: bool = True
+    tol: float = 0.0
+    patience: int = 10
+
+    def stop(self, records: Sequence[Measures]) -> StopReason | None:
+        if not self.settles:
+            return StopReason.SCHEDULE if len(records) > self.least else None
+        since = [record["objective"] for record in records[self.least :]]
+        if len(since) <= self.patience:
+            return None
+        late, early = max(since[-self.patience :]), max(since[: -self.patience])
+        return StopReason.STALLED if late < early + self.tol else None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from prinfold.plot.maps import folds, latent_map, magnification, posterior
     from prinfold.plot.mixtures import hierarchy, mixture
     from prinfold.plot.monitoring import contributions, monitor
+    from prinfold.plot.nodes import u_matrix
     from prinfold.plot.ridges import ridge
     from prinfold.plot.scenes import learning_curve, model, residuals, selection, surface
 
@@ -46,6 +47,7 @@ __all__ = [
     "selection",
     "surface",
     "surface_band",
+    "u_matrix",
     "uncertainty",
 ]
 
@@ -65,6 +67,7 @@ _HOMES = {
     "mixture": "mixtures",
     "contributions": "monitoring",
     "monitor": "monitoring",
+    "u_matrix": "nodes",
     "ridge": "ridges",
     "learning_curve": "scenes",
     "model": "scenes",

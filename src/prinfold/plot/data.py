@@ -10,7 +10,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.geometry.folds import Folds, find_folds
-from prinfold.latent import Cloud, LatentSpace, Lattice, Points
+from prinfold.latent import Cloud, Hexagons, LatentSpace, Lattice, Points
 from prinfold.plot.layouts import Cells, Layout, Plane, Strip, layout_of, local_frame
 from prinfold.plot.subject import Fitted
 
@@ -63,7 +63,7 @@ def node_field(latent: LatentSpace, value: FloatArray) -> Field | None:
 
     A closed axis gets its first node again at the other end, so that half a cell shows on either side.
     """
-    if not isinstance(latent, Lattice) or len(latent.shape) != 2:
+    if not isinstance(latent, Lattice) or isinstance(latent, Hexagons) or len(latent.shape) != 2:
         return None
     image = np.asarray(value, dtype=float).reshape(latent.shape)
     edges = []

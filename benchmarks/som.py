@@ -1,0 +1,182 @@
+"""What an epoch of a self-organising map costs and leaves, beside somoclu and MiniSom where they are installed.
+
+    python benchmarks/som.py [--peers FOLDER] [--rows 10000] [--epochs 5] [--turns 3]
+
+All begin with the same vectors and go through the same widths, linear from 5 node spacings towards 1, as standard
+deviations of a Gaussian; somoclu has half its radius for one, and MiniSom's rate is held at 1 in batches. Seconds are
+those of a whole call, its checks and its start included, over its epochs, the least of several turns. The floor is the
+product K×D·D×N with the sums of rows by node, N×D additions. The quantisation error is the mean distance of rows to the
+nearest vector, computed alike for all. ``--peers`` names a folder with packages, which is looked into last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse
+from threadpoolctl import threadpool_limits
+from timing import print_table, take_turns
+
+from prinfold import SOM, Schedule
+
+SIDE, COLUMNS, FIRST = 20, 50, 5.0
+Run = Callable[[], float]
+
+
+def sheet(n: int) -> np.ndarray:
+    """A bent sheet in many columns, with noise."""
+    rng = np.random.default_rng(0)
+    u, v = rng.uniform(-1, 1, (2, n))
+    waves = np.stack([u, v, np.sin(3 * u), np.cos(3 * v), u * v], axis=1)
+    return waves @ rng.normal(size=(5, COLUMNS)) + 0.3 * rng.normal(size=(n, COLUMNS))
+
+
+def quantisation_error(X: np.ndarray, codebook: np.ndarray) -> float:
+    square = (X**2).sum(axis=1)[:, None] - 2 * X @ codebook.T + (codebook**2).sum(axis=1)
+    return float(np.sqrt(np.maximum(square.min(axis=1), 0.0)).mean())
+
+
+class Contest:
+    """One start and one schedule for all; each contestant leaves the vectors that it came to."""
+
+    def __init__(self, X: np.ndarray, epochs: int) -> None:
+        self.X, self.epochs = X, epochs
+        self.start = SOM(nodes=SIDE, max_iter=0, tol=0).fit(X).codebook_
+        self.last = FIRST + (epochs - 1) * (1.0 - FIRST) / epochs  # where MiniSom's line ends
+        self.found: dict[str, np.ndarray] = {}
+
+    def ours(self, name: str, dtype: type, **settings: object) -> Run:
+        X = self.X.astype(dtype)
+        width = Schedule(FIRST, self.last, epochs=self.epochs, shape="linear")
+
+        def run() -> float:
+            model = SOM(
+                nodes=SIDE, init=self.start, width=width, max_iter=self.epochs, tol=0, random_state=0, **settings
+            )
+            clock = time.perf_counter()
+            model.fit(X)
+            seconds = time.perf_counter() - clock
+            self.found[name] = model.codebook_
+            return seconds / self.epochs
+
+        return run
+
+    def somoclu(self) -> Run:
+        from somoclu import Somoclu
+
+        def run() -> float:
+            start = self.start.astype(np.float32).reshape(SIDE, SIDE, COLUMNS)
+            model = Somoclu(SIDE, SIDE, compactsupport=False, initialcodebook=start)
+            data = self.X.astype(np.float32)
+            clock = time.perf_counter()
+            model.train(data, epochs=self.epochs, radius0=2 * FIRST, radiusN=2 * self.last)
+            seconds = time.perf_counter() - clock
+            self.found["somoclu, batch"] = model.codebook.reshape(-1, COLUMNS).astype(float)
+            return seconds / self.epochs
+
+        return run
+
+    def minisom(self, name: str, rate: float, train: Callable[..., None]) -> Run:
+        from minisom import MiniSom
+
+        def run() -> float:
+            model = MiniSom(
+                SIDE,
+                SIDE,
+                COLUMNS,
+                sigma=FIRST,
+                learning_rate=rate,
+                decay_function=lambda rate, t, most: rate,
+                sigma_decay_function="linear_decay_to_one",
+                random_seed=0,
+            )
+            model._weights = self.start.reshape(SIDE, SIDE, COLUMNS).copy()
+            clock = time.perf_counter()
+            train(model, self.X, self.epochs)
+            seconds = time.perf_counter() - clock
+            self.found[name] = model.get_weights().reshape(-1, COLUMNS)
+            return seconds / self.epochs
+
+        return run
+
+    def runs(self) -> dict[str, Run]:
+        """All contestants that are installed."""
+        rate = 0.1
+        runs = {
+            "prinfold, batch": self.ours("prinfold, batch", np.float64),
+            "prinfold, batch, float32": self.ours("prinfold, batch, float32", np.float32),
+            "prinfold, online": self.ours("prinfold, online", np.float64, trainer="online", rate=rate),
+        }
+        peers = {
+            "somoclu, batch": self.somoclu,
+            "MiniSom, batch": lambda: self.minisom(
+                "MiniSom, batch", 1.0, lambda model, X, n: model.train_batch_offline(X, n)
+            ),
+            "MiniSom, online": lambda: self.minisom(
+                "MiniSom, online", rate, lambda model, X, n: model.train(X, n, random_order=True, use_epochs=True)
+            ),
+        }
+        for name, make in peers.items():
+            try:
+                runs[name] = make()
+            except ImportError as error:
+                print(f"left out: {name} ({error})")
+        return runs
+
+
+def floor(X: np.ndarray, codebook: np.ndarray) -> Run:
+    """Seconds of the product of rows and vectors, and of adding up rows by node."""
+    winner = np.random.default_rng(0).integers(0, len(codebook), len(X))
+    belongs = scipy.sparse.csr_matrix((np.ones(len(X)), winner, np.arange(len(X) + 1))).T.tocsr()
+    room = np.empty((len(X), len(codebook)))
+
+    def run() -> float:
+        clock = time.perf_counter()
+        np.dot(X, codebook.T, out=room)
+        belongs @ X
+        return time.perf_counter() - clock
+
+    run()
+    return run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", help="a folder with packages")
+    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--turns", type=int, default=3)
+    given = parser.parse_args()
+    if given.peers:
+        sys.path.append(given.peers)
+    X = sheet(given.rows)
+    contest = Contest(X, given.epochs)
+    runs = contest.runs() | {"floor": floor(X, contest.start)}
+    contest.ours("warm", np.float64, trainer="online", rate=0.1)()  # compiles what is to be compiled
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            seconds = take_turns(runs, given.turns, {name: 1 for name in runs if name.startswith("MiniSom")})
+        least = {name: times.least for name, times in seconds.items()}
+        lines = [
+            [
+                name,
+                1e3 * least[name],
+                least[name] / least["floor"],
+                least[name] / least["prinfold, online" if "online" in name else "prinfold, batch"],
+                quantisation_error(X, contest.found[name]) if name in contest.found else float("nan"),
+            ]
+            for name in runs
+        ]
+        print_table(
+            f"an epoch: {given.rows} rows, {COLUMNS} columns, {SIDE} × {SIDE} nodes, {threads} thread(s)",
+            ["", "ms", "over the floor", "over ours", "quantisation error"],
+            lines,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""How a number falls while training goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.files import storable
+from prinfold.latent.base import is_count
+
+Shape = Callable[[float, float, FloatArray], FloatArray]
+
+SHAPES: dict[str, Shape] = {
+    "exponential": lambda first, last, t: first * (last / first) ** t,
+    "linear": lambda first, last, t: first + (last - first) * t,
+    "inverse": lambda first, last, t: first / (1.0 + (first / last - 1.0) * t),
+}
+"""By name: the value at a share t of the way from ``first`` to ``last``."""
+
+
+@storable
+@dataclass(frozen=True)
+class Schedule:
+    """A number that goes from ``first`` to ``last`` over some epochs, and stays there.
+
+    Parameters
+    ----------
+    first : float, default=None
+        Where it begins; None leaves it to the method.
+    last : float, default=None
+        Where it ends; None leaves it to the method.
+    epochs : int, default=30
+        Epochs on the way; in the first of them it is ``first``, in the last ``last``.
+    shape : {"exponential", "linear", "inverse"}, default="exponential"
+        How it goes: by the same factor, or the same difference, in every epoch, or as one over a number that does.
+
+    Examples
+    --------
+    >>> from prinfold import SOM, Schedule, datasets
+    >>> data = datasets.make_ridge(196, rng=0)
+    >>> model = SOM(nodes=8, width=Schedule(3.0, 1.0, epochs=20, shape="linear")).fit(data.X)
+    >>> model.width_
+    1.0
+    """
+
+    first: float | None = None
+    last: float | None = None
+    epochs: int = 30
+    shape: str = "exponential"
+
+    def __post_init__(self) -> None:
+        for name, value in (("first", self.first), ("last", self.last)):
+            if value is not None and not 0 < value < np.inf:
+                raise InvalidParameterError(f"{name} of a schedule must be a finite number above 0, got {value!r}")
+        if not is_count(self.epochs):
+            raise InvalidParameterError(f"epochs of a schedule must be a whole number above 0, got {self.epochs!r}")
+        if self.shape not in SHAPES:
+            raise InvalidParameterError(f"shape of a schedule must be one of {', '.join(SHAPES)}, got {self.shape!r}")
+
+    def resolved(self, first: float, last: float) -> Schedule:
+        """The same with what was left open filled in."""
+        last = last if self.last is None else float(self.last)
+        return replace(self, first=max(first, last) if self.first is None else float(self.first), last=last)
+
+    def at(self, epoch: float | FloatArray) -> FloatArray:
+        """The number in an epoch, counted from 0; between epochs too."""
+        assert self.first is not None
+        assert self.last is not None
+        share = np.clip(np.asarray(epoch) / max(self.epochs - 1, 1), 0.0, 1.0)
+        return np.asarray(SHAPES[self.shape](self.first, self.last, share))
+
+
+def as_schedule(given: Schedule | float | None, epochs: int) -> Schedule:
+    """A schedule from what was given: a number stays what it is; None is open at both ends."""
+    if isinstance(given, Schedule):
+        return given
+    return Schedule(None if given is None else float(given), None if given is None else float(given), int(epochs))

@@ -1,0 +1,74 @@
+"""Pictures of the nodes of a self-organising map."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import Normalize
+
+from prinfold.exceptions import InvalidParameterError
+from prinfold.plot import ink
+from prinfold.plot.data import limits
+from prinfold.plot.node_data import majorities, rows_won, u_matrix_cells, winners_of
+from prinfold.plot.subject import Fitted, Groups, group
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def u_matrix(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None = None) -> Axes:
+    """Draw how far apart neighbouring nodes of a self-organising map lie in data space; dark lines part clusters.
+
+    Every node has a cell with its mean distance to its neighbours, and between neighbours is one with the distance of
+    the two. On closed axes the cells after the last node join it to the first.
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline
+        A :class:`~prinfold.SOM` on a grid of one or two axes, rectangular or hexagonal.
+    X : array-like of shape (n, D), default=None
+        Rows to show: on each node stands how many it wins.
+    labels : array-like of shape (n,), default=None
+        Class of each row; on each node then stands the mark of the class that most of its rows have.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    fitted = Fitted.of(model)
+    cells = u_matrix_cells(fitted)
+    if X is None and labels is not None:
+        raise InvalidParameterError("labels are those of rows; pass the rows too, as X")
+    corner = cells.corners.reshape(-1, 2)
+    low, high = corner.min(axis=0), corner.max(axis=0)
+    line = bool(np.ptp(cells.nodes[:, 1]) == 0)
+    ratio = float(np.clip((high[1] - low[1]) / (high[0] - low[0]), 0.3, 1.2))
+    on = ink.axes_for(ax, 2, (6.4, 2.2 if line else 5.2 * ratio + 0.6))
+    shade = PolyCollection(list(cells.corners), cmap=ink.PAPER, norm=Normalize(*limits(cells.value)), rasterized=True)
+    shade.set(array=cells.value, edgecolor="face", linewidth=0.3, zorder=0)
+    on.add_collection(shade, autolim=False)
+    on.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xticks=[], yticks=[])
+    on.set_aspect("auto" if line else "equal")
+    for spine in on.spines.values():
+        spine.set_visible(False)
+    if X is not None:
+        _draw_won(on, fitted, X, labels, cells.nodes)
+    ink.scale_bar(on, shade, "distance between neighbours")
+    return ink.done(on, settle=ax is None)
+
+
+def _draw_won(on: Any, fitted: Fitted, X: Any, labels: Any, place: Any) -> None:
+    """Mark nodes by what they win."""
+    winner = winners_of(fitted, X)
+    if labels is None:
+        for k, count in enumerate(rows_won(winner, fitted.latent).tolist()):
+            if count:
+                on.text(*place[k], f"{count}", ha="center", va="center", size=7.5, color=ink.INK, zorder=3)
+        return
+    groups = group(labels, len(winner))
+    most = majorities(winner, groups, fitted.latent.n_nodes)
+    ink.draw_rows(on, place[most >= 0], Groups(groups.names, most[most >= 0]), None)
