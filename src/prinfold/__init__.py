@@ -39,6 +39,7 @@ _PUBLIC = {
     "NearestSurfaceClassifier": "estimators.nearest",
     "Online": "algorithms.online",
     "PPS": "estimators.pps",
+    "PolygonalCurve": "estimators.polygonal_curve",
     "RatioDensity": "algorithms.mixture_density",
     "SOM": "estimators.som",
     "Schedule": "algorithms.schedules",
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from prinfold.estimators.monitoring import SurfaceMonitor
     from prinfold.estimators.nearest import NearestSurfaceClassifier
     from prinfold.estimators.noise_models import SemiLinearGTM
+    from prinfold.estimators.polygonal_curve import PolygonalCurve
     from prinfold.estimators.pps import PPS
     from prinfold.estimators.som import SOM
     from prinfold.estimators.ukr import UKR
@@ -128,6 +130,7 @@ __all__ = [
     "ModeClustering",
     "NearestSurfaceClassifier",
     "Online",
+    "PolygonalCurve",
     "RatioDensity",
     "Schedule",
     "SemiLinearGTM",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prinfold.loops import Discrepancy, Highest, Last, Scheduled, StopReason, Validation, run_fixed_point
+from prinfold.loops import Discrepancy, Done, Highest, Last, Scheduled, StopReason, Validation, run_fixed_point
 
 
 def walk(errors, rule, *, validation=None, tol=1e-12):
@@ -75,3 +75,12 @@ def test_a_training_that_goes_round_after_its_schedule_ends():
     assert outcome.converged
     falling = [40.0 - i for i in range(30)]
     assert walk(falling, Scheduled(2, tol=1e-3)).reason is StopReason.MAX_ITER
+
+
+def test_done_ends_when_all_is_done_and_not_when_nothing_changed():
+    def measure(i):
+        return {"objective": -1.0, "done": float(i == 3)}
+
+    outcome = run_fixed_point(lambda: 0, lambda i: i + 1, measure, max_iter=9, tol=1e-3, rule=Done())
+    assert (outcome.state, outcome.n_iter, outcome.reason) == (3, 3, StopReason.CONVERGED)
+    assert run_fixed_point(lambda: 0, lambda i: i + 1, measure, max_iter=9, tol=0.0, rule=Done()).n_iter == 9

@@ -33,6 +33,7 @@ from prinfold import (
     HarmonicBasis,
     LowRankNoise,
     MixedGTM,
+    PolygonalCurve,
     StudentNoise,
 )
 from prinfold.latent import Points
@@ -109,6 +110,13 @@ _SOM = frozenset({"euclidean", "mirror", "weights"})
 
 def _som(**settings: Any) -> Callable[..., SOM]:
     return lambda **more: SOM(**{**_QUICK, **settings, **more})
+
+
+_CURVE = frozenset({"euclidean", "mirror", "weights", "lengths"})
+
+
+def _polygonal(**settings: Any) -> Callable[..., PolygonalCurve]:
+    return lambda **more: PolygonalCurve(**{**_QUICK, **settings, **more})
 
 
 CASES = [
@@ -231,6 +239,9 @@ CASES = [
     Case("DensityRidge-wide", _ridge(bandwidth=0.8), _RIDGE | {"open"}, 1, 1, lambda s: {"bandwidth": 0.8 * s}),
     Case("DensityRidge-shift", _ridge(step="mean_shift", bandwidth="silverman", max_iter=12), _RIDGE, 1, 1),
     Case("DensityRidge-surface", _ridge(n_components=2, bandwidth=0.8), _RIDGE, 2, 2, lambda s: {"bandwidth": 0.8 * s}),
+    Case("PolygonalCurve", _polygonal(), _CURVE | {"open"}, 1, 1),
+    Case("PolygonalCurve-closed", _polygonal(closed=True), _CURVE, 1, 1),
+    Case("PolygonalCurve-length", _polygonal(length=5.0), _CURVE | {"monotone"}, 1, 1, lambda s: {"length": 5.0 * s}),
     Case("KMM-compact", _kmm(kernel="quartic", bandwidth_rule="kth"), _KERNEL, 2, 2),
 ]
 

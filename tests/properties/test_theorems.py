@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 from scipy.spatial import cKDTree
 
 from prinfold import GTM, datasets
+from prinfold.algorithms.arc_curve import Polyline
 from tests.properties.cases import Case, cases, cloud, random_rotation, small_rotation
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
@@ -24,8 +25,10 @@ def latent_distances(model, X):
 
 
 def boundary(model, Z):
-    """Which coordinates lie on the edge of the latent domain."""
-    return model.latent_.domain.boundary(Z)
+    """Which coordinates lie on the edge of the latent domain, or at a corner of a polyline."""
+    curve = getattr(model, "curve_", None)
+    knots = curve.knots if isinstance(curve, Polyline) else np.empty(0)
+    return model.latent_.domain.boundary(Z) | np.isclose(Z, knots, atol=1e-9).any(axis=1)
 
 
 @cases()

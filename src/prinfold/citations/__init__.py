@@ -158,6 +158,7 @@ METHODS: dict[str, tuple[str, ...]] = {
     "KMM": ("gerber2009",),
     "SOM": ("kohonen1982", "mulier1995", "svensen1998"),
     "DensityRidge": ("ozertem2011",),
+    "PolygonalCurve": ("kegl2000",),
     "ModeClustering": ("fukunaga1975", "comaniciu2002"),
     "NearestSurfaceClassifier": ("chang2001",),
     "KernelDensityClassifier": ("parzen1962",),

@@ -12,6 +12,7 @@ from prinfold.estimators.mode_clustering import ModeClustering
 from prinfold.estimators.monitoring import SurfaceMonitor
 from prinfold.estimators.nearest import NearestSurfaceClassifier
 from prinfold.estimators.noise_models import SemiLinearGTM
+from prinfold.estimators.polygonal_curve import PolygonalCurve
 from prinfold.estimators.pps import PPS
 from prinfold.estimators.som import SOM
 from prinfold.estimators.ukr import UKR
@@ -32,6 +33,7 @@ __all__ = [
     "MixedGTM",
     "ModeClustering",
     "NearestSurfaceClassifier",
+    "PolygonalCurve",
     "SemiLinearGTM",
     "SurfaceMonitor",
 ]

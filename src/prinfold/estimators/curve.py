@@ -51,8 +51,11 @@ class CurveManifold(PrincipalManifold):
     offset_: FloatArray
 
     @abstractmethod
-    def _training(self, rows: FloatArray, weight: FloatArray) -> Training:
-        """How to find the curve in rows (n, D) that all differ, at least two, about their mean, with weights (n,)."""
+    def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
+        """How to find the curve in rows (n, D) that all differ, at least two, with weights (n,).
+
+        The rows are about their mean, ``offset`` (D,), which is for what else is given in data space.
+        """
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -76,7 +79,10 @@ class CurveManifold(PrincipalManifold):
         rows = unique_rows(table.astype(np.float64, copy=False), check_weight(sample_weight, table))
         offset = np.average(rows.rows, axis=0, weights=rows.weight)
         centred = rows.rows - offset
-        training = self._training(centred, rows.weight) if len(centred) > 1 else _dot(centred, self._without_length())
+        if len(centred) > 1:
+            training = self._training(centred, rows.weight, offset)
+        else:
+            training = _dot(centred, self._without_length())
 
         def attributes(state: Any) -> dict[str, Any]:
             curve = directed(training.curve_of(state), centred, rows.weight)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from math import isnan
+from math import inf, isnan
 from typing import Protocol
 
 from prinfold.files import storable
@@ -99,6 +99,16 @@ class Arrived(Last):
 
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
         return StopReason.ARRIVED if records[-1]["moving"] == 0 else None
+
+
+@dataclass(frozen=True)
+class Done(Last):
+    """Keep what came last, and end when all is ``done``; that the objective has settled before then is no reason to."""
+
+    least: float = inf
+
+    def stop(self, records: Sequence[Measures]) -> StopReason | None:
+        return StopReason.CONVERGED if records[-1]["done"] else None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,299 @@
+"""The polygonal line algorithm (Kégl, Krzyżak, Linder & Zeger 2000): a chain that gains one vertex after another.
+
+With Δ_n the weighted mean squared distance of rows to the chain of k segments and P its penalty (see ``bending``),
+
+    G(v) = Δ_n(v) + λ P(v),    λ = λ' k n^(−1/3) √Δ_n / r,
+
+is brought down by two steps in turn. The projection step finds the foot (1 − t) v_s + t v_{s+1} of every row. The
+vertex step then lowers
+
+    Φ(v) = Σ_i w_i ‖x_i − (1 − t_i) v_{s_i} − t_i v_{s_i + 1}‖² / Σ w + λ P(v),
+
+with feet held where they are on their segments. Φ is G where the step begins, and nowhere below G, since the nearest
+point is no farther than the one held: whatever lowers Φ lowers G by at least as much, and G never rises while λ and k
+stay. The gradients of Φ and G agree there too, so that both come to rest at the same chains.
+
+When G falls by less than a share ``tol`` a vertex is put in the middle of the segment with most rows, the longest of
+these, and λ is renewed. This ends when
+
+    k > β n^(1/3) r / √Δ_n.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from prinfold._typing import FloatArray
+from prinfold.algorithms.bending import bending, bending_value
+from prinfold.kernels.polylines import Feet, nearest_on_polyline, segments_of
+from prinfold.loops import Done, Outcome, run_fixed_point
+
+PENALTY, STOPPING = 0.13, 0.3
+"""λ' and β as published."""
+
+TOL = 1e-3
+"""Share of G by which it has to fall for the same vertices to be moved on."""
+
+_HALVINGS = 30
+_ARMIJO = 1e-4
+_RIDGE = 1e-12
+"""Of the largest entry, added to the diagonal of a matrix that vertices without rows leave singular."""
+
+_EXACT = 1e-9
+"""Of the radius of the data: rows that are on average no farther away lie on the chain but for rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows X (n, D) about their mean with weights (n,), and whether the chain through them is to be closed."""
+
+    X: FloatArray
+    weight: FloatArray
+    closed: bool = False
+
+    @cached_property
+    def total(self) -> float:
+        """n: the weight of all rows."""
+        return float(self.weight.sum())
+
+    @cached_property
+    def radius(self) -> float:
+        """r: the largest distance of a row to the mean."""
+        return float(np.sqrt(np.square(self.X).sum(axis=1).max(initial=0.0)))
+
+    @property
+    def nothing(self) -> float:
+        """A mean squared distance that is none but for rounding."""
+        return (_EXACT * self.radius) ** 2
+
+
+class Feature(Protocol):
+    """What keeps a chain from running through every row."""
+
+    def begun(self, problem: Problem, start: FloatArray) -> FloatArray:
+        """(m, D) the vertices to begin with, made to fit."""
+
+    def coefficient(self, problem: Problem, k: int, error: float) -> float:
+        """λ of a chain with k segments and mean squared distance ``error``."""
+
+    def is_enough(self, problem: Problem, k: int, error: float) -> bool:
+        """Whether it needs no more segments."""
+
+    def moved(self, problem: Problem, state: State) -> FloatArray:
+        """(m, D) vertices with Φ no higher than at the state: the vertex step."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A chain of ``vertices`` (m, D), the feet of rows on it, λ, Δ_n and G; ``done`` when there is no more to do."""
+
+    vertices: FloatArray
+    feet: Feet
+    coefficient: float
+    error: float
+    objective: float
+    done: bool = False
+
+
+def count_segments(vertices: FloatArray, closed: bool) -> int:
+    """k."""
+    return len(vertices) if closed else len(vertices) - 1
+
+
+# ------------------------------------------------------------------------------------------------------ projection
+
+
+def projected(problem: Problem, vertices: FloatArray, coefficient: float) -> State:
+    """The projection step: feet of all rows on a chain, and what it is worth."""
+    feet = nearest_on_polyline(problem.X, vertices, problem.closed)
+    error = float(problem.weight @ feet.squared) / problem.total
+    cost = coefficient * bending_value(vertices, problem.radius, problem.closed) if coefficient else 0.0
+    return State(vertices, feet, coefficient, error, error + cost)
+
+
+# -------------------------------------------------------------------------------------------------- vertex step
+
+
+class Held(NamedTuple):
+    """The first part of Φ as ⟨v, A v⟩ − 2⟨v, B⟩ and a constant, with A (m, m) and B (m, D)."""
+
+    A: FloatArray
+    B: FloatArray
+
+    @classmethod
+    def of(cls, problem: Problem, feet: Feet, m: int) -> Held:
+        """From rows and their feet on a chain of m vertices."""
+        s, t, w = feet.segment, feet.share, problem.weight / problem.total
+        after, place = (s + 1) % m, np.arange(m)
+        A, B = np.zeros((m, m)), np.empty((m, problem.X.shape[1]))
+        A[place, place] = np.bincount(s, w * (1.0 - t) ** 2, m) + np.bincount(after, w * t**2, m)
+        cross = np.bincount(s, w * t * (1.0 - t), m)
+        A[place, (place + 1) % m] += cross
+        A[(place + 1) % m, place] += cross
+        for q, column in enumerate(problem.X.T):
+            B[:, q] = np.bincount(s, w * (1.0 - t) * column, m) + np.bincount(after, w * t * column, m)
+        return cls(A, B)
+
+    def slope(self, v: FloatArray) -> FloatArray:
+        """(m, D) gradient."""
+        return np.asarray(2.0 * (self.A @ v - self.B))
+
+    def change(self, slope: FloatArray, step: FloatArray) -> float:
+        """By how much a step changes it, from the slope before."""
+        return float(np.vdot(slope, step) + np.vdot(step, self.A @ step))
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """The published algorithm: corners are penalised by λ' = ``penalty``, and β = ``stopping`` says when to end."""
+
+    penalty: float = PENALTY
+    stopping: float = STOPPING
+    n_segments: int | None = None
+    """Where the end is to be in place of that."""
+
+    def begun(self, problem: Problem, start: FloatArray) -> FloatArray:
+        """The start as it is."""
+        return start
+
+    def coefficient(self, problem: Problem, k: int, error: float) -> float:
+        """λ = λ' k n^(−1/3) √Δ_n / r."""
+        if problem.radius == 0:
+            return 0.0
+        return float(self.penalty * k * problem.total ** (-1 / 3) * np.sqrt(error) / problem.radius)
+
+    def is_enough(self, problem: Problem, k: int, error: float) -> bool:
+        """Whether k > β n^(1/3) r / √Δ_n, or k is the number asked for; rows on the chain need no more either."""
+        if error <= problem.nothing:
+            return True
+        if self.n_segments is not None:
+            return k >= self.n_segments
+        return bool(k > self.stopping * problem.total ** (1 / 3) * problem.radius / np.sqrt(error))
+
+    def moved(self, problem: Problem, state: State) -> FloatArray:
+        """All vertices at once, by a step of Newton's method that is halved until Φ falls by Armijo's rule.
+
+        In place of the second derivative of P stands a matrix that is never indefinite.
+        """
+        held = Held.of(problem, state.feet, len(state.vertices))
+        v, c, form = state.vertices, state.coefficient, (problem.radius, problem.closed)
+        penalty, slope = bending(v, *form), held.slope(v)
+        gradient = slope + c * penalty.gradient
+        step = -solved(2.0 * held.A + c * penalty.hessian, gradient)
+        promised = float(np.vdot(gradient, step))
+        for _ in range(_HALVINGS):
+            change = held.change(slope, step) + c * (bending_value(v + step, *form) - penalty.value)
+            if change <= _ARMIJO * promised:
+                return np.asarray(v + step)
+            step, promised = 0.5 * step, 0.5 * promised
+        return v
+
+
+def solved(H: FloatArray, right: FloatArray) -> FloatArray:
+    """H⁻¹ right, for H (m, m) that is not indefinite."""
+    ridge = _RIDGE * float(np.diagonal(H).max(initial=0.0)) or 1.0
+    return np.asarray(cho_solve(cho_factor(H + ridge * np.eye(len(H))), right))
+
+
+# ------------------------------------------------------------------------------------------------------- the loop
+
+
+def step(problem: Problem, feature: Feature, state: State, tol: float) -> State:
+    """Vertices moved and rows projected; where that has come to rest, a vertex is added."""
+    vertices = feature.moved(problem, state)
+    found = projected(problem, vertices, state.coefficient)
+    if found.objective > state.objective:  # by rounding alone
+        found = state
+    if state.objective - found.objective > tol * state.objective:
+        return found
+    k = count_segments(vertices, problem.closed)
+    if feature.is_enough(problem, k, found.error):
+        return replace(found, done=True)
+    return grown(problem, feature, found)
+
+
+def grown(problem: Problem, feature: Feature, state: State) -> State:
+    """With a vertex more: in the middle of the segment on which most rows have their feet, the longest of those."""
+    inner = (state.feet.share > 0) & (state.feet.share < 1)
+    edge = segments_of(state.vertices, problem.closed)[1]
+    rows = np.bincount(state.feet.segment[inner], problem.weight[inner], len(edge))
+    length = np.linalg.norm(edge, axis=1)
+    widest = int(np.lexsort((length, rows))[-1])
+    if length[widest] == 0:
+        return replace(state, done=True)
+    middle = state.vertices[widest] + 0.5 * edge[widest]
+    vertices = np.insert(state.vertices, widest + 1, middle, axis=0)
+    return projected(problem, vertices, feature.coefficient(problem, len(edge) + 1, state.error))
+
+
+def train(
+    problem: Problem, feature: Feature, start: FloatArray, *, max_iter: int, tol: float, listeners: Any = ()
+) -> Outcome[State]:
+    """Grow a chain from the vertices ``start`` (m, D)."""
+    least = tol if tol > 0 else TOL
+    variance = float(problem.weight @ np.square(problem.X).sum(axis=1)) / problem.total or 1.0
+
+    def begin() -> State:
+        k = count_segments(start, problem.closed)
+        first = projected(problem, start, 0.0)
+        return projected(problem, start, feature.coefficient(problem, k, first.error))
+
+    def measure(state: State) -> dict[str, float]:
+        return {
+            "objective": -state.objective / variance,
+            "error": state.error,
+            "penalty": state.coefficient,
+            "segments": float(count_segments(state.vertices, problem.closed)),
+            "done": float(state.done),
+        }
+
+    return run_fixed_point(
+        begin,
+        lambda state: step(problem, feature, state, least),
+        measure,
+        max_iter=max_iter,
+        tol=tol,
+        listeners=listeners,
+        rule=Done(),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- starts
+
+
+def principal_plane(X: FloatArray, weight: FloatArray) -> FloatArray:
+    """(2, D) the first two principal directions of rows about their mean; nil where there is no second."""
+    root = np.sqrt(weight / weight.sum())[:, None] * X
+    if X.shape[1] <= len(X):
+        found = np.linalg.eigh(root.T @ root)[1].T[::-1]
+    else:
+        found = np.linalg.svd(root, full_matrices=False)[2]
+    found = found[:2]
+    return np.vstack([found, np.zeros((2 - len(found), X.shape[1]))])
+
+
+def segment(problem: Problem) -> FloatArray:
+    """(2, D) the shortest piece of the first principal component that holds the feet of all rows, as published."""
+    axis = principal_plane(problem.X, problem.weight)[0]
+    along = problem.X @ axis
+    return np.stack([along.min() * axis, along.max() * axis])
+
+
+def ring(problem: Problem) -> FloatArray:
+    """(4, D) corners in the first two principal directions, each as far away as rows are on average along it.
+
+    For closed chains, which the paper does not have.
+    """
+    axes = principal_plane(problem.X, problem.weight)
+    spread = np.sqrt(2.0 * np.average((problem.X @ axes.T) ** 2, axis=0, weights=problem.weight))
+    first, second = spread[:, None] * axes
+    return np.stack([first, second, -first, -second])
+
+
+STARTS = {False: segment, True: ring}
+"""Of open and of closed chains."""

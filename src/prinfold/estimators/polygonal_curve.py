@@ -1,0 +1,176 @@
+"""The polygonal line algorithm."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray
+from prinfold._validate import Constraint, flag, instance_of, integer, nothing, one_of, real
+from prinfold.algorithms import polygonal_curve
+from prinfold.algorithms.arc_curve import ArcCurve
+from prinfold.algorithms.limited_length import LimitedLength
+from prinfold.algorithms.polygonal_curve import STARTS, Curvature, Problem, State
+from prinfold.estimators.curve import CurveManifold, Training
+from prinfold.exceptions import InvalidDataError
+from prinfold.files import storable
+
+
+@storable
+class PolygonalCurve(CurveManifold):
+    """The polygonal line algorithm: a principal curve of straight segments that gains one vertex after another.
+
+    It begins with a piece of the first principal component. Rows are projected on the line, and its vertices moved to
+    lower the mean squared distance of the rows and a penalty on corners; when that has come to rest a vertex is put in
+    the middle of the segment with most rows, until a rule says that there are enough.
+
+    Parameters
+    ----------
+    penalty : float, default=0.13
+        λ' of the penalty on corners λ = λ' k n^(−1/3) √Δ / r, with k segments, n rows, mean squared distance Δ, and r
+        the largest distance of a row to the mean. Larger is smoother.
+    stopping : float, default=0.3
+        β of the rule that there are enough segments when k > β n^(1/3) r / √Δ.
+    n_segments : int, default=None
+        Segments to end with in place of that rule.
+    length : float, default=None
+        The longest that the curve may be, in units of the data. With it there is no penalty on corners, and k is
+        n^(1/3) unless ``n_segments`` is given.
+    closed : bool, default=False
+        Whether the curve returns to its beginning, which is not part of the published method.
+    init : "pca" or array of shape (m, D), default="pca"
+        Vertices to begin with, in their order: a piece of the first principal component, or for closed curves four
+        corners in the first two; or those that are given.
+    max_iter : int, default=10000
+        Most rounds of projecting rows and moving vertices, those with few vertices included.
+    tol : float, default=0.001
+        Rounds with the same vertices end when the objective falls by a smaller share; 0 goes on after that to
+        ``max_iter``, with as many vertices.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal, 2 a line for each round.
+
+    Attributes
+    ----------
+    curve_ : Polyline
+        The line about ``offset_``, with arc length as its coordinate.
+    vertices_ : ndarray of shape (m, D)
+        Its vertices in order; a closed line does not repeat the first.
+    length_ : float
+        Its length.
+    closed_ : bool
+        Whether it returns to its beginning.
+    n_segments_ : int
+        Segments that it has.
+    offset_ : ndarray of shape (D,)
+        Mean of the training rows.
+    latent_ : Branches
+        The coordinate: one branch, as long as the line.
+    n_iter_ : int
+        Rounds done.
+    converged_ : bool
+        Whether there was no more to do.
+    stop_reason_ : StopReason
+        Why training ended; its value is a sentence.
+    history_ : dict of list
+        ``objective`` (minus the penalised mean squared distance, as a share of the variance), ``error`` (that distance
+        alone), ``penalty`` (λ), ``segments``, ``done`` and ``seconds``, the first entry being the start. The objective
+        never gets worse while ``segments`` stay as many.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    Notes
+    -----
+    Penalty, rule and start are those of Kégl et al. with their defaults, as far as we can tell. These things are ours:
+    vertices move together rather than one by one; λ is renewed when a vertex is added and not in between, and lengths
+    of the first and the last segment enter the penalty once, so that there is one objective to hold all steps to; what
+    share of it ends the rounds, which we found no published number for.
+
+    The penalty counts the angle at a vertex, and the start is straight. A curve that winds more than two or three
+    times ends in a local minimum that cuts across its turns: give ``init`` vertices along it, such as those of a
+    :class:`~prinfold.PrincipalCurve`.
+
+    References
+    ----------
+    Kégl, Krzyżak, Linder & Zeger (2000), Learning and design of principal curves, IEEE Transactions on Pattern Analysis
+    and Machine Intelligence 22.
+
+    Examples
+    --------
+    >>> from prinfold import PolygonalCurve, datasets
+    >>> data = datasets.make_zigzag(400, rng=0)
+    >>> model = PolygonalCurve().fit(data.X)
+    >>> model.transform(data.X).shape
+    (400, 1)
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        **CurveManifold._constraints,
+        "penalty": real(0),
+        "stopping": real(0, above=True),
+        "n_segments": nothing | integer(1),
+        "length": nothing | real(0, above=True),
+        "closed": flag,
+        "init": one_of(("pca",)) | instance_of(np.ndarray, words="an array of vertices"),
+    }
+
+    def __init__(
+        self,
+        *,
+        penalty: float = polygonal_curve.PENALTY,
+        stopping: float = polygonal_curve.STOPPING,
+        n_segments: int | None = None,
+        length: float | None = None,
+        closed: bool = False,
+        init: Any = "pca",
+        max_iter: int = 10_000,
+        tol: float = polygonal_curve.TOL,
+        verbose: int = 0,
+    ) -> None:
+        self.penalty = penalty
+        self.stopping = stopping
+        self.n_segments = n_segments
+        self.length = length
+        self.closed = closed
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+
+    @property
+    def n_segments_(self) -> int:
+        """Segments of the line."""
+        check_is_fitted(self)
+        return len(self.curve_.vertices) - (not self.curve_.closed)
+
+    # ---------------------------------------------------------------------------------------- training
+
+    def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
+        problem, feature = Problem(rows, weight, bool(self.closed)), self._feature()
+        start = feature.begun(problem, self._start(problem, offset))
+
+        def curve_of(state: State) -> ArcCurve:
+            return ArcCurve.through(state.vertices, problem.closed, smooth=False)
+
+        return Training(partial(polygonal_curve.train, problem, feature, start), curve_of)
+
+    def _feature(self) -> polygonal_curve.Feature:
+        if self.length is not None:
+            return LimitedLength(float(self.length), self.n_segments)
+        return Curvature(self.penalty, self.stopping, self.n_segments)
+
+    def _start(self, problem: Problem, offset: FloatArray) -> FloatArray:
+        if isinstance(self.init, str):
+            return STARTS[problem.closed](problem)
+        vertices = np.asarray(self.init, dtype=np.float64)
+        fewest, D = (3 if problem.closed else 2), problem.X.shape[1]
+        if vertices.ndim != 2 or len(vertices) < fewest or vertices.shape[1] != D or not np.isfinite(vertices).all():
+            raise InvalidDataError(
+                f"init must hold at least {fewest} finite vertices in the {D} columns of the data, got shape "
+                f"{vertices.shape}"
+            )
+        return np.asarray(vertices - offset)
