@@ -131,6 +131,22 @@ def test_rows_stand_at_their_posterior_mean(models: Models, rows: Tables) -> Non
     np.testing.assert_allclose(the(PathCollection, ax).get_offsets(), models["grid"].transform(rows["grid"]))
 
 
+def test_words_of_the_data_are_no_formulas(models: Models, rows: Tables) -> None:
+    labels = np.resize(np.array(["$a_b$", "_c", "^{"], dtype=object), len(rows["grid"]))
+    ax = plot.latent_map(models["grid"], rows["grid"], labels=labels)
+    ax.figure.canvas.draw()  # an ill-formed formula would be refused here
+    assert legend_of(ax) == [r"\$a_b\$", "^{", " _c"]
+    box = ax.get_legend().get_texts()[0].get_window_extent()
+    ax.get_legend().get_texts()[0].set_text("aa_bb")
+    assert box.width == pytest.approx(ax.get_legend().get_texts()[0].get_window_extent().width, rel=0.3)
+    ax = plot.latent_map(models["grid"], rows["grid"], values=np.arange(len(rows["grid"])), value_name="price $ $x^$")
+    ax.figure.canvas.draw()
+    frame = pd.DataFrame(rows["line"], columns=[f"$x^{j}" + "_$" for j in range(rows["line"].shape[1])])
+    ax = plot.surface(GTM(1, nodes=5, basis=3, max_iter=2, tol=0).fit(frame), frame)
+    ax.figure.canvas.draw()
+    assert ax.get_xlabel() == r"\$x^0_\$"
+
+
 @pytest.mark.parametrize("draw", [plot.latent_map, plot.surface, plot.model])
 def test_classes_get_their_own_look_and_a_legend(models: Models, rows: Tables, draw: Any) -> None:
     labels = np.array(["b", "c", "a", None], dtype=object)[np.arange(len(rows["line"])) % 4]
@@ -405,8 +421,10 @@ def test_learning_curve_shows_the_history_and_the_reason(models: Models) -> None
     np.testing.assert_array_equal(objective, models["grid"].history_["objective"])
     np.testing.assert_array_equal(likelihood, models["grid"].history_["log_likelihood"])
     assert legend_of(ax) == ["objective", "log-likelihood", "noise"]
-    assert str(models["grid"].stop_reason_).rstrip(".") in ax.get_title(loc="left")
-    assert "8 iterations" in ax.get_title(loc="left")
+    assert str(models["grid"].stop_reason_).rstrip(".") in " ".join(ax.get_title(loc="left").split())
+    box = ax.get_legend().get_window_extent(ax.figure.canvas.get_renderer())
+    assert box.y1 < ax.bbox.y0, "below the axes, where no line passes"
+    assert "8 iterations" in " ".join(ax.get_title(loc="left").split())
     assert len(plot.learning_curve({"objective": [0.0, 1.0]}).lines) == 1
 
 

@@ -115,9 +115,19 @@ def plain_log(axis: Any) -> None:
     axis.set_major_formatter("{x:g}")
 
 
+def plain(words: str) -> str:
+    """Words of the data as they are: a dollar in them begins no formula."""
+    return words.replace("$", r"\$")
+
+
+def keyed(words: str) -> str:
+    """Words of the data for a legend, which leaves out those that begin with an underscore."""
+    return plain(f" {words}" if words.startswith("_") else words)
+
+
 def title(ax: Any, words: str) -> None:
     """A heading over the left edge."""
-    ax.set_title(words, loc="left", fontsize=10.5, color=INK, pad=8)
+    ax.set_title(plain(words), loc="left", fontsize=10.5, color=INK, pad=8)
 
 
 # ------------------------------------------------------------------------------------------------ the frame
@@ -201,7 +211,7 @@ def scale_bar(
         bar = ax.figure.colorbar(mappable, cax=inset)
     bar.outline.set(edgecolor=PALE, linewidth=0.6)
     bar.ax.tick_params(labelsize=8, color=PALE, labelcolor=SOFT, width=0.8, length=3)
-    bar.set_label(words, size=8.5 if top else 9, color=INK, labelpad=5)
+    bar.set_label(plain(words), size=8.5 if top else 9, color=INK, labelpad=5)
     if factors:
         low, high = mappable.norm.vmin, mappable.norm.vmax
         ticks = round_factors(low, high)
@@ -273,7 +283,13 @@ def _draw_groups(ax: Any, place: FloatArray, groups: Groups, area: float, common
     for i, name in enumerate(groups.names):
         rows, marker = place[groups.index == i], MARKERS[i % len(MARKERS)]
         dots(
-            ax, rows, s=area * _SIZES.get(marker, 1.0), marker=marker, c=PALETTE[i % len(PALETTE)], label=name, **common
+            ax,
+            rows,
+            s=area * _SIZES.get(marker, 1.0),
+            marker=marker,
+            c=PALETTE[i % len(PALETTE)],
+            label=keyed(name),
+            **common,
         )
     legend(ax)
 

@@ -113,7 +113,7 @@ def _draw_plane(ax: Any, layout: Layout, shown: Shown, found: NodeValues, fade: 
         colour = faded(table[np.where(known, found.value, 0).astype(int)], sure)
         _colour_nodes(ax, layout, shown.latent, colour, known)
         for i, each in enumerate(shown.names):
-            ax.scatter([], [], marker="s", c=[table[i]], s=34, label=each)
+            ax.scatter([], [], marker="s", c=[table[i]], s=34, label=ink.keyed(each))
         ink.legend(ax)
         return
     low, high = (0.0, 1.0) if found.words.startswith("probability") else limits(found.value[known], 1e-9)
@@ -162,8 +162,8 @@ def _draw_curve(ax: Any, layout: Layout, shown: Shown, show: Any, target: int, n
             p, error = found.probability[order, i], found.error[order, i]
             colour = ink.PALETTE[i % len(ink.PALETTE)]
             ax.fill_between(z, np.clip(p - error, 0, 1), np.clip(p + error, 0, 1), color=colour, alpha=0.2, lw=0)
-            ax.plot(z, p, "o-", ms=2.5, lw=1.4, color=colour, label=shown.names[i])
-        ax.set(ylim=(-0.02, 1.02), ylabel=name or "probability of the class")
+            ax.plot(z, p, "o-", ms=2.5, lw=1.4, color=colour, label=ink.keyed(shown.names[i]))
+        ax.set(ylim=(-0.02, 1.02), ylabel=ink.plain(name or "probability of the class"))
         ink.legend(ax)
         return
     values = node_values(shown, show, target)
@@ -173,5 +173,5 @@ def _draw_curve(ax: Any, layout: Layout, shown: Shown, show: Any, target: int, n
             half = node_values(shown, each, target).value[order]
             ax.fill_between(z, line - half, line + half, color=ink.ACCENT, alpha=alpha, lw=0, label=each)
     ax.plot(z, line, "o-", ms=2.5, lw=1.4, color=ink.ACCENT, label=values.words)
-    ax.set(ylabel=name or values.words)
+    ax.set(ylabel=ink.plain(name or values.words))
     ink.legend(ax)

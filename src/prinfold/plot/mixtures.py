@@ -214,7 +214,7 @@ def _finished(
 
     for i, name in enumerate(() if groups is None else groups.names):
         marker = ink.MARKERS[i % len(ink.MARKERS)]
-        on.scatter([], [], marker=marker, color=ink.PALETTE[i % len(ink.PALETTE)], label=name)
+        on.scatter([], [], marker=marker, color=ink.PALETTE[i % len(ink.PALETTE)], label=ink.keyed(name))
     ink.legend(on)
     ends = shading(panels)
     slim = 0.12 / on.figure.get_figwidth()

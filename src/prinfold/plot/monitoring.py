@@ -112,7 +112,9 @@ def _draw_bars(ax: Any, found: Bars) -> None:
     ax.set(ylabel=found.words, ylim=(0.0, None))
     if len(at) <= _MOST_NAMES:
         turn = max(map(len, found.names)) * len(at) > 90
-        ax.set_xticks(at, found.names, rotation=45 if turn else 0, ha="right" if turn else "center")
+        ax.set_xticks(
+            at, [ink.plain(each) for each in found.names], rotation=45 if turn else 0, ha="right" if turn else "center"
+        )
     else:
         ax.set_xlabel("column")
     ink.legend(ax)

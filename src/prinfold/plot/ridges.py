@@ -84,5 +84,11 @@ def ridge(
     for places, face in ((found.ends, "white"), (found.junctions, ink.INK)):
         ink.dots(on, places, s=22, c=face, edgecolors=ink.INK, linewidths=1.1, zorder=5)
     names = ("longitude", "latitude") if fitted.model.space_.round is not None else fitted.feature_names
-    on.set(xlabel=names[0], ylabel=names[1], xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
+    on.set(
+        xlabel=ink.plain(names[0]),
+        ylabel=ink.plain(names[1]),
+        xlim=(low[0], high[0]),
+        ylim=(low[1], high[1]),
+        aspect="equal",
+    )
     return ink.done(on, settle=ax is None)

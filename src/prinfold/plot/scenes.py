@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from prinfold.plot.subject import Fitted, check_values, group, numbers_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_TITLE = 70
+"""Characters of a heading that a figure has room for on one line."""
 
 
 def surface(
@@ -142,10 +146,12 @@ def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
         on.set_zorder(other.get_zorder() + 1)
         on.patch.set_visible(False)
         handles, names = [*handles, *line], [*names, "noise"]
-    ink.legend(on, handles=handles, labels=names, loc="center right", bbox_to_anchor=(1.0, 0.5), ncols=1)
+    # Below the axes, where no line passes.
+    below = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "ncols": len(handles)}
+    ink.legend(on, handles=handles, labels=names, **below)
     if curve.ending:
         unit = "iteration" if len(iteration) == 2 else "iterations"
-        ink.title(on, f"{curve.ending.rstrip('.')}; {len(iteration) - 1} {unit}")
+        ink.title(on, fill(f"{curve.ending.rstrip('.')}; {len(iteration) - 1} {unit}", _TITLE))
     return ink.done(on, settle=ax is None)
 
 
@@ -306,7 +312,7 @@ def _frame(ax: Any, view: View, shown: FloatArray) -> None:
     names = ("x", "y", "z")[: len(view.labels)]
     for i, name in enumerate(names):
         getattr(ax, f"set_{name}lim")(low[i] - 0.04 * span[i], high[i] + 0.04 * span[i])
-        getattr(ax, f"set_{name}label")(view.labels[i])
+        getattr(ax, f"set_{name}label")(ink.plain(view.labels[i]))
     # Like scales only where no axis would be squeezed out of sight by them.
     alike = bool(span.max() <= 5 * span.min())
     if len(names) == 3:
