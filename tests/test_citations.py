@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from prinfold import GTM, PPS, UKR, GTMClassifier, Incremental, NearestSurfaceClassifier, StudentNoise, cite
 from prinfold.citations import METHODS, REFERENCES, SETTINGS, Citations
+from prinfold.exceptions import InvalidParameterError
 from tests.house import ROOT, public_estimators
 
 
@@ -92,3 +93,10 @@ def test_it_prints_as_a_list_and_shows_as_one() -> None:
         "regression. IEEE Transactions on Pattern Analysis and Machine Intelligence 27(9), 1379–1391."
     )
     assert found._repr_html_().count("<li>") == 2
+
+
+def test_what_is_no_model_is_refused() -> None:
+    with pytest.raises(InvalidParameterError, match=r"got 'GTM'; pass prinfold\.GTM, without quotes"):
+        cite("GTM")
+    with pytest.raises(InvalidParameterError, match="got 3; pass the model itself"):
+        cite(3)

@@ -16,8 +16,8 @@ LAYERS = {
     noun: number
     for number, nouns in enumerate(
         (
-            ("_typing", "exceptions", "citations"),
-            ("_arrays",),
+            ("_typing", "exceptions"),
+            ("_arrays", "citations"),
             ("kernels",),
             ("geometry",),
             ("latent",),

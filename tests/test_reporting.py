@@ -16,13 +16,16 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from prinfold import GTM, KMM, PPS, UKR, DensityRidge, GTMClassifier, MixedGTM, datasets, report
+from prinfold import GTM, KMM, PPS, UKR, DensityRidge, GTMClassifier, GTMMixture, MixedGTM, choose, datasets, report
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
 from prinfold.notebook.settings import settings_of
+from prinfold.plot.subject import row_names
 from prinfold.reporting import scene as scenes
 from prinfold.reporting.remarks import remarks
 from prinfold.reporting.scene import scene_of
+from prinfold.reporting.sections import pieces
 from prinfold.reporting.study import study
+from prinfold.reporting.writing import histogram
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -40,6 +43,7 @@ MODELS: dict[str, tuple[Callable[[], Any], Any]] = {
     "KMM": (lambda: KMM(**_FEW), datasets.make_swiss_roll(60, rng=0).X),
     "ridge": (lambda: DensityRidge(bandwidth=0.3), datasets.make_half_circle(80, rng=0).X),
     "select": (lambda: PPS(1, nodes=4, basis=2, clamping="select", max_iter=2), datasets.make_half_circle(40, rng=0).X),
+    "mixture": (lambda: GTMMixture(2, GTM(nodes=6, basis=3, **_FEW), n_init=1, random_state=0), _PIPE),
     "mixed": (lambda: MixedGTM(nodes=6, basis=3, **_FEW), _MIXED),
     "gaps": (lambda: GTM(nodes=8, basis=4, **_FEW), _GAPS),
     "scaled": (lambda: make_pipeline(StandardScaler(), GTM(nodes=8, basis=4, **_FEW)), 10.0 + 5.0 * _PIPE),
@@ -84,8 +88,11 @@ def test_a_narrow_window_does_not_scroll_sideways(page: Any, scheme: str, open_p
 
 def test_the_button_changes_the_colours(page: Any, open_page: Callable[..., Any]) -> None:
     tab = open_page(page, color_scheme="light")
+    inverted = "getComputedStyle(document.querySelector('.pf-figures img')).filter.match(/invert\\(([\\d.]+)\\)/)[1]"
+    assert float(tab.evaluate(inverted)) == 0
     tab.click("#pf-theme")
     assert tab.evaluate("getComputedStyle(document.body).getPropertyValue('--pf-dark').trim()") == "1"
+    assert float(tab.evaluate(inverted)) > 0.8, "figures are dark on a dark page"
 
 
 def test_what_comes_from_data_is_text(open_page: Callable[..., Any]) -> None:
@@ -188,6 +195,61 @@ def test_names_come_from_the_index_or_are_given() -> None:
     model = GTM(nodes=6, basis=3, **_FEW).fit(frame)
     assert "<td>well " in report(model, frame, None).html
     assert "<td>sample " in report(model, frame, None, names=[f"sample {i}" for i in range(len(_PIPE))]).html
+    counted = frame.reset_index(drop=True)
+    assert row_names(None, counted, 120) is None
+    assert row_names(None, _PIPE.tolist(), 120) is None  # lists have an index too, which is a verb
+    assert row_names(None, counted[7:], 113) == [str(i) for i in range(7, 120)]
+
+
+def test_branches_and_maps_are_told_apart() -> None:
+    X = np.concatenate([datasets.make_half_circle(80, rng=0).X, datasets.make_half_circle(40, rng=1).X + [5.0, 0.0]])
+    ridge = DensityRidge(bandwidth=0.3).fit(X)
+    found = study(ridge, X)
+    text = " ".join(pieces(found))
+    cells = [re.findall(r"<td[^>]*>(.*?)</td>", line) for line in re.findall(r"<tr>(.*?)</tr>", text)[1:]]
+    assert sorted(int(each[3]) for each in cells) == [40, 80]
+    assert [float(each[1]) for each in cells] == [float(f"{length:.4g}") for length in ridge.latent_.lengths]
+    near = X[:, 0] < 2.5
+    wanted = np.sqrt(np.mean(found.distance[near] ** 2))  # type: ignore[index]
+    assert f"{wanted:.4g}" in {each[4] for each in cells}
+    page = report(ridge, X, None).html
+    assert "open circles are ends" in page
+    assert "magnification factor" not in page
+    mixed = GTMMixture(2, GTM(nodes=6, basis=3, **_FEW), n_init=1, random_state=0).fit(_PIPE)
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", " ".join(pieces(study(mixed, _PIPE))))
+    assert sum(int(each) for each in cells[2::4]) == 120
+    assert "2 surfaces fitted together" in report(mixed, _PIPE, None).html
+
+
+def test_columns_of_different_kinds_are_told_by_what_is_kept_of_each() -> None:
+    frame = _MIXED.assign(kind=np.where(_MIXED["a"] > _MIXED["a"].median(), "u", "v"))
+    model = MixedGTM(nodes=8, basis=4, max_iter=15, tol=0).fit(frame)
+    found = study(model, frame)
+    kept = {each.name: each for each in found.kept}
+    there = model.inverse_transform(model.transform(frame))
+    a = frame["a"].to_numpy()
+    assert kept["a"].share == pytest.approx(1 - np.sum((a - there[:, 0]) ** 2) / np.sum((a - a.mean()) ** 2))
+    right = np.mean((there[:, 2] > 0.5) == (frame["kind"] == "v"))
+    assert kept["kind"].words == f"level right in {100 * right:.0f} % of the rows; the commonest is that of 50 %"
+    page = report(model, frame, None).html
+    assert "kind=v: " in page
+    assert "The map by the column kind." in page
+    assert "2 gaussian, 1 bernoulli" in page
+
+
+def test_why_a_model_was_chosen_is_told(pipe: tuple[GTM, Any]) -> None:
+    model, data = pipe
+    assert "<p>The smoothest &lt;of&gt; ten.</p>" in report(model, data.X, None, reason="The smoothest <of> ten.").html
+    made = choose(data.X, {"width": [0.5, 1.0]}, model=GTM(nodes=5, basis=3, **_FEW), by="held-out", folds=2)
+    page = report(made.model, data.X, None, reason=made).html
+    assert "Why this one" in page
+    assert "width" in page[page.index("Why this one") :]
+
+
+def test_a_histogram_counts() -> None:
+    text = histogram(np.array([0.0, 1.0, 1.0, 1.0, 4.0]), "distance")
+    assert re.findall(r'text-anchor="end">(\d+)</text>', text)[:4] == ["0", "1", "2", "3"]
+    assert "3 rows from 1 to 1.1" in text
 
 
 # --------------------------------------------------------------------------------------------------- the view in space
@@ -279,6 +341,11 @@ def _outlier(X: np.ndarray) -> np.ndarray:
         (GTM(1, max_iter=1), lambda X: X, "had not settled: the iteration limit"),
         (GTM(1, nodes=20, basis=15, width=0.3, regularization=1e-6), lambda X: X[:25], "folded at [0-9]+ of its 20"),
         (GTM(1, nodes=20, basis=4, regularization=10.0), _outlier, "1 row lies more than 8 times"),
+        (
+            GTM(1, nodes=20, basis=4, regularization=10.0),
+            lambda X: np.concatenate([0.05 * X + [0.0, 0.0, 3.0], X[:40] * [1.0, 1.0, 0.0] + [0.0, 30.0, 0.0]]),
+            "% of the rows lie more than 8 times .* So many are no mistakes",
+        ),
         (GTM(1), lambda X: X * [1.0, 1.0, 100.0], "column 3 holds (99|100) % of the variance"),
         (GTM(1), lambda X: np.insert(X, 1, 2.0, axis=1), "1 column does not vary and say nothing: column 2"),
         (GTM(1, regularization=1e4, tol=1e-3), lambda X: X, "A flat surface of the same dimension"),
@@ -334,6 +401,9 @@ def test_settings_that_were_changed_come_first_with_what_became_of_them() -> Non
         ({"labels": [1, 2]}, InvalidDataError, "labels has shape"),
         ({"values": [1.0]}, InvalidDataError, "values has shape"),
         ({"names": ["a"]}, InvalidDataError, "names has 1 entries for 120 rows"),
+        ({"names": "well"}, InvalidDataError, "got the word 'well'; pass the column itself"),
+        ({"reason": 3}, InvalidParameterError, "reason must be words, .* got int"),
+        ({"figures": __file__}, InvalidParameterError, "is a file; name a folder"),
         ({"columns": ["nose"]}, InvalidParameterError, "columns names 'nose', which is no column"),
         ({"columns": [12]}, InvalidParameterError, "columns names 12"),
         ({"columns": [0, 0]}, InvalidParameterError, "up to three different columns"),
@@ -347,6 +417,8 @@ def test_wrong_calls_are_told(
     with pytest.raises(error, match=match):
         report(model, data.X, tmp_path / "report.html", **options)
     assert not (tmp_path / "report.html").exists()
+    with pytest.raises(InvalidParameterError, match="in a folder that does not exist"):
+        report(model, data.X, tmp_path / "nowhere" / "report.html")
 
 
 def test_a_model_that_is_no_surface_is_refused() -> None:

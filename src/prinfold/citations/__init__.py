@@ -10,6 +10,8 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
+from prinfold.exceptions import InvalidParameterError
+
 __all__ = ["Citations", "Reference", "cite"]
 
 
@@ -80,6 +82,9 @@ def cite(model: Any = None) -> Citations:
     Citations
         Prints as plain text; ``.bibtex`` holds the entries for a ``.bib`` file.
     """
+    if model is not None and not isinstance(model, type) and not hasattr(model, "get_params"):
+        remedy = f"prinfold.{model}, without quotes" if str(model) in METHODS else "the model itself, or nothing"
+        raise InvalidParameterError(f"cite needs an estimator, a pipeline or a class, got {model!r}; pass {remedy}")
     keys = [key for part in ([] if model is None else _parts(model)) for key in _keys(part)]
     found = (REFERENCES[key] for key in dict.fromkeys(keys))
     return Citations((_software(), *found))

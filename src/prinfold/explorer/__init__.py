@@ -76,7 +76,7 @@ def explore(
     values : mapping, frame or array-like of shape (n,), default=None
         More numbers to colour rows by; the columns of X are offered anyway.
     names : sequence of length n, default=None
-        Names of the rows.
+        Names of the rows; None takes the index of a pandas frame where it is more than a count.
     image_shape : tuple of int, default=None
         Rows and columns, where the columns of X are the pixels of an image; with a 3 behind for colours.
     series : bool or array-like of shape (D,), default=None

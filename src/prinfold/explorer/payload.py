@@ -11,12 +11,12 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold._validate import integer
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import InvalidParameterError
 from prinfold.explorer.decoders import decoder_of, latent_of, links_of, told_of
 from prinfold.latent import Atlas
 from prinfold.plot.data import log_factor
 from prinfold.plot.layouts import Plane, Ring, Strip, layout_of
-from prinfold.plot.subject import Fitted, check_values, group, lanes, numbers_of
+from prinfold.plot.subject import Fitted, check_values, group, lanes, numbers_of, row_names
 
 _FIELD = 120
 """Cells of the shading along each axis."""
@@ -102,7 +102,7 @@ def _rows(fitted: Fitted, X: Any, labels: Any, values: Any, names: Any, columns:
         "lanes": lanes(Z[:, -1:], groups).astype(np.float32) if fitted.latent.dimension == 1 else None,
         **_classes(groups, labels, table, columns),
         "values": _apart([*_given_values(values, n), *_model_values(fitted, X)], columns),
-        "rowNames": None if names is None else _row_names(names, n),
+        "rowNames": row_names(names, X, n),
         "table": _narrow(table) if whole else None,
         "distances": None,
         "low": low,
@@ -189,13 +189,6 @@ def _model_values(fitted: Fitted, X: Any) -> list[dict[str, Any]]:
     if likelihood is None:
         return []
     return [{"name": "log-likelihood", "values": likelihood}]
-
-
-def _row_names(names: Any, n: int) -> list[str]:
-    found = [str(each) for each in names]
-    if len(found) != n:
-        raise InvalidDataError(f"names has {len(found)} entries for {n} rows; give one name per row")
-    return found
 
 
 # ------------------------------------------------------------------------------------------------------- the surface

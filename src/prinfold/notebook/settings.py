@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -71,9 +72,17 @@ def _basis(model: Any) -> str:
     return f"{' × '.join(map(str, np.atleast_1d(shape)))} functions"
 
 
+def _kinds(model: Any) -> str:
+    """How many columns there are of each kind."""
+    if not hasattr(model, "columns_"):
+        return ""
+    return ", ".join(f"{n} {kind}" for kind, n in Counter(column.kind for column in model.columns_).items())
+
+
 _FOUND: dict[str, Callable[[Any], str]] = {
     "nodes": _nodes,
     "basis": _basis,
+    "columns": _kinds,
     "latent": lambda model: "",
     "noise": lambda model: "",
 }

@@ -134,6 +134,24 @@ def numbers_of(X: Any) -> FloatArray:
         raise InvalidDataError(f"the rows to draw cannot be used: {error}") from error
 
 
+def row_names(names: Any, X: Any, n: int) -> list[str] | None:
+    """Names of rows: those given, those of a pandas frame whose index is no mere count, or None for their numbers."""
+    index: Any = getattr(X, "index", None)
+    if names is None and (index is None or callable(index) or _counts_only(index)):
+        return None
+    if isinstance(names, str):
+        raise InvalidDataError(f"names must hold one name per row, got the word {names!r}; pass the column itself")
+    found = [str(each) for each in (index if names is None else names)]
+    if len(found) != n:
+        raise InvalidDataError(f"names has {len(found)} entries for {n} rows; give one name per row")
+    return found
+
+
+def _counts_only(index: Any) -> bool:
+    """Whether the index of a frame counts its rows from 0."""
+    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+
+
 @dataclass(frozen=True)
 class Groups:
     """Classes of rows: their names in order, and for each row the index of its own, −1 where it has none."""

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from prinfold._validate import integer
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import InvalidParameterError
 from prinfold.explorer import Page
 from prinfold.explorer.packing import asset, packed, target_of
-from prinfold.plot.subject import Groups, check_values, group
+from prinfold.plot.subject import Groups, check_values, group, row_names
 from prinfold.reporting import sections, writing
 from prinfold.reporting.pictures import Picture, Request, pictures
 from prinfold.reporting.remarks import remarks
@@ -47,6 +47,7 @@ def report(
     columns: Any = None,
     worst: int = 10,
     figures: str | os.PathLike[str] | None = None,
+    reason: Any = None,
     title: str | None = None,
 ) -> Page:
     """Write one page about a fitted model: map, stretch, errors, surface in data space, settings, warnings, citations.
@@ -66,13 +67,16 @@ def report(
     values : array-like of shape (n,), default=None
         A number for each row to colour the map by, where there are no labels.
     names : sequence of length n, default=None
-        Names of the rows; None takes the index of a pandas frame, or numbers from 0.
+        Names of the rows; None takes the index of a pandas frame where it is more than a count, or numbers from 0.
     columns : sequence of str or int, default=None
         Up to three columns in which the surface is shown at first; None takes those in which it extends farthest.
     worst : int, default=10
         How many of the rows farthest from the surface are named.
     figures : str or path, default=None
         A folder to write the figures to, as PNG and as SVG, beside the page.
+    reason : str, Comparison or Choice, default=None
+        Why this method, these settings or this scaling: your own words, or what :func:`~prinfold.compare` or
+        :func:`~prinfold.choose` returned.
     title : str, default=None
         Heading of the page.
 
@@ -85,14 +89,14 @@ def report(
         raise InvalidParameterError(f"worst must be {integer(1).words}, got {worst!r}")
     if labels is not None and values is not None:
         raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
-    target = target_of(path)
+    target, why = target_of(path), sections.why_this_one(reason)
     found = study(model, X)
     groups = None if labels is None else group(labels, found.n)
     numbers = None if values is None else check_values(values, found.n)
-    row_names, scene = _row_names(names, X, found.n), scene_of(found, groups, columns)
+    named, scene = row_names(names, X, found.n), scene_of(found, groups, columns)
     asked = Request(found, model, X, labels, numbers, str(getattr(values, "name", None) or "value"))
-    drawn = pictures(asked, None if figures is None else Path(figures))
-    body = _body(found, model, groups, row_names, worst, drawn, scene)
+    drawn = pictures(asked, _folder(figures))
+    body = _body(found, model, groups, named, worst, drawn, scene, why)
     html = _page(found, body, scene, title or f"{type(found.fitted.model).__name__} report")
     return Page(html, target).written()
 
@@ -105,18 +109,20 @@ def _body(
     worst: int,
     drawn: list[Picture],
     scene: dict[str, Any] | str,
+    why: list[str],
 ) -> str:
     """All sections, in the order in which they are read."""
     in_space = [writing.paragraph(scene)] if isinstance(scene, str) else [_SPACE]
+    in_space.append(sections.drawn(drawn, "space"))
     return "\n".join(
         (
             writing.remarks(remarks(found)),
             sections.facts(found),
-            writing.section("map", "The map", sections.drawn(drawn, "map")),
+            writing.section("map", "The map", sections.drawn(drawn, "map"), *sections.pieces(found)),
             writing.section("space", "The surface in data space", *in_space),
             sections.errors(found, groups, names, worst, sections.drawn(drawn, "errors")),
             sections.training(found, sections.drawn(drawn, "training")),
-            sections.settings(found, sections.drawn(drawn, "settings")),
+            sections.settings(found, sections.drawn(drawn, "settings"), why),
             sections.citations(model),
         )
     )
@@ -144,17 +150,16 @@ def _page(found: Study, body: str, scene: dict[str, Any] | str, title: str) -> s
     return _own("report.html").format(**parts)
 
 
+def _folder(figures: Any) -> Path | None:
+    """Where figures go; made where it is missing."""
+    if figures is None:
+        return None
+    folder = Path(figures)
+    if folder.exists() and not folder.is_dir():
+        raise InvalidParameterError(f"figures={str(folder)!r} is a file; name a folder to write the figures to")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def _own(name: str) -> str:
     return files("prinfold.reporting").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _row_names(names: Any, X: Any, n: int) -> list[str] | None:
-    """Names of the rows: those given, those of a pandas frame, or None for their numbers."""
-    index = getattr(X, "index", None)
-    given = index if names is None and index is not None and not callable(index) else names
-    if given is None:
-        return None
-    found = [str(each) for each in given]
-    if len(found) != n:
-        raise InvalidDataError(f"names has {len(found)} entries for {n} rows; give one name per row")
-    return found

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from prinfold import plot
 from prinfold.exceptions import PrinfoldError
-from prinfold.latent import Branches
+from prinfold.latent import Atlas, Branches
 from prinfold.plot.prints import printed
 from prinfold.reporting.study import Study
+from prinfold.select.samples import frame_of
+
+_MOST_BY_COLUMN = 4
 
 
 @dataclass(frozen=True)
@@ -60,20 +66,27 @@ class Picture:
 RECIPES: dict[str, Recipe] = {
     "map": Recipe(
         "map",
-        "Each row at its place on the map. The shading is the magnification: dark where the surface is stretched, so "
-        "that rows on either side of a dark seam are farther apart than they look.",
+        "Each row at its place on the map. The shading is the magnification: strong where the surface is stretched, so "
+        "that rows on either side of a strong seam are farther apart than they look.",
         lambda asked: True,
-        lambda asked: plot.latent_map(asked.model, asked.X, **asked.marks),
-        "Each row at its place along the curve; across it rows only keep apart. The shading is the magnification: dark "
-        "where the curve is stretched.",
+        lambda asked: _map(asked, **asked.marks),
+        "Each row at its place along the curve; across it rows only keep apart. Shading, where there is any, is the "
+        "magnification: strong where the curve is stretched.",
+    ),
+    "ridge": Recipe(
+        "map",
+        "The curves among the rows, over their density; open circles are ends, filled ones junctions.",
+        lambda asked: _in_the_plane(asked.study),
+        lambda asked: plot.ridge(asked.model, asked.X, **asked.marks),
     ),
     "magnification": Recipe(
         "map",
         "How the surface is stretched: shading for the area that a unit of the map stands for, ellipses for the "
         "direction.",
         lambda asked: (
-            not (hasattr(asked.study.fitted.model, "columns_") or isinstance(asked.study.fitted.latent, Branches))
-        ),  # which go by their length, and are stretched nowhere
+            not hasattr(asked.study.fitted.model, "columns_")
+            and not isinstance(asked.study.fitted.latent, Atlas | Branches)  # branches are stretched nowhere
+        ),
         lambda asked: plot.magnification(asked.model),
         "How the curve is stretched: the length in data space that a unit of its coordinate stands for.",
     ),
@@ -82,9 +95,7 @@ RECIPES: dict[str, Recipe] = {
         "The same map, coloured by how far each row lies from the surface: patches of one colour are places where the "
         "surface misses something, not noise.",
         lambda asked: asked.study.distance is not None,
-        lambda asked: plot.latent_map(
-            asked.model, asked.X, values=asked.study.distance, value_name="distance", background=None
-        ),
+        lambda asked: _map(asked, shaded=False, values=asked.study.distance, value_name="distance"),
     ),
     "learning_curve": Recipe(
         "training",
@@ -108,11 +119,46 @@ RECIPES: dict[str, Recipe] = {
 """Figures in the order of the page."""
 
 
+def _map(asked: Request, *, shaded: bool = True, **marks: Any) -> Any:
+    """Rows on their map, or on their maps; curves by arc length have no shading, which would be the same all over."""
+    latent = asked.study.fitted.latent
+    if isinstance(latent, Atlas):
+        return plot.mixture(asked.model, asked.X, background=shaded, **marks)
+    shaded = shaded and not isinstance(latent, Branches)
+    return plot.latent_map(asked.model, asked.X, background="magnification" if shaded else None, **marks)
+
+
+def _in_the_plane(study: Study) -> bool:
+    """Whether curves of a density lie in the two columns of a table."""
+    model = study.fitted.model
+    curves = hasattr(model, "flow_") and isinstance(study.fitted.latent, Branches)
+    return curves and study.table is not None and study.table.shape[1] == 2
+
+
+def _by_column(asked: Request) -> dict[str, Recipe]:
+    """Where columns are of different kinds: the map once more for each of those that it keeps best."""
+    if not hasattr(asked.study.fitted.model, "columns_"):
+        return {}
+    frame, found = frame_of(asked.X), {}
+    best = sorted(asked.study.kept, key=lambda each: -np.nan_to_num(each.share, nan=-1.0))
+    for i, kept in enumerate(best[:_MOST_BY_COLUMN]):
+        cells = np.asarray(asked.X)[:, kept.position] if frame is None else frame[kept.name].to_native()
+        how = {"values": cells, "value_name": kept.name} if not kept.levels else {"labels": cells}
+        found[f"column_{i + 1}"] = Recipe(
+            "space", f"The map by the column {kept.name}.", lambda asked: True, partial(_one, how=how)
+        )
+    return found
+
+
+def _one(asked: Request, how: dict[str, Any]) -> Any:
+    return _map(asked, shaded=False, **how)
+
+
 def pictures(asked: Request, folder: Path | None) -> list[Picture]:
     """Draw what is wanted; with a folder, each figure is also written there as PNG and as SVG."""
     formats = ("png",) if folder is None else ("png", "svg")
     found = []
-    for name, recipe in RECIPES.items():
+    for name, recipe in (RECIPES | _by_column(asked)).items():
         if not recipe.wanted(asked):
             continue
         try:
@@ -122,7 +168,6 @@ def pictures(asked: Request, folder: Path | None) -> list[Picture]:
                 raise
             continue
         if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
             for kind, content in drawn.items():
                 (folder / f"{name}.{kind}").write_bytes(content)
         found.append(Picture(name, recipe.section, recipe.words(asked), drawn["png"]))

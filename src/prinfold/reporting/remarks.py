@@ -15,6 +15,9 @@ _UNSETTLED = {StopReason.MAX_ITER, StopReason.CALLBACK, StopReason.INTERRUPTED}
 _FAR = 8.0
 """Rows this many times the median distance away are named; of normal scatter in one column one in ten million is."""
 
+_SEVERAL = 0.05
+"""Share of the rows from which on those far away are no longer single ones."""
+
 _HEAVY = 0.9
 """Share of the variance in one column from which on it alone decides what the surface is like."""
 
@@ -57,7 +60,14 @@ def _far(study: Study) -> Iterator[str]:
     distance = study.distance[study.complete]
     squared, typical = distance**2, float(np.median(distance))
     far = distance > _FAR * typical
-    if typical > 0 and far.any():
+    if typical > 0 and far.mean() > _SEVERAL:
+        yield (
+            f"{100 * far.mean():.0f} % of the rows lie more than {_FAR:g} times the usual distance from the surface. "
+            "So many are no mistakes: the surface follows one part of the rows closely and passes by another. More of "
+            "it may reach them: another start, a surface that bends more, or for ridges a smaller min_density or "
+            "min_length."
+        )
+    elif typical > 0 and far.any():
         share = 100.0 * squared[far].sum() / squared.sum()
         yield (
             f"{_count(int(far.sum()), 'row lies', 'rows lie')} more than {_FAR:g} times the usual distance from the "

@@ -24,8 +24,11 @@ _LINES, _ALONG = 14, 48
 
 def scene_of(study: Study, groups: Groups | None, columns: Any) -> dict[str, Any] | str:
     """Everything that the view in data space needs, or why there is none."""
-    if study.table is None:
-        return "Some columns are no numbers, so that the surface has no place among the rows."
+    if study.cells is not None or study.table is None:
+        return (
+            "Some columns are levels or counts, among which a surface has no place. The columns that it keeps best are "
+            "shown on the map instead; move over it with explore to see the shares of all levels."
+        )
     if study.table.shape[1] < 2:
         return "There is one column only, in which a surface has no picture."
     try:

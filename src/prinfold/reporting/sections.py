@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from prinfold.citations import cite
+from prinfold.exceptions import InvalidParameterError
+from prinfold.latent import Atlas, Branches
 from prinfold.notebook.settings import reasons, settings_of
 from prinfold.plot.subject import Groups
 from prinfold.reporting import writing
@@ -27,6 +29,8 @@ def about(study: Study) -> str:
     before = [] if study.fitted.before is None else [type(step).__name__ for _, step in study.fitted.before.steps]
     behind = f", behind {' and '.join(before)}" if before else ""
     size = f"{study.n} rows of {len(study.fitted.feature_names)} columns"
+    if isinstance(latent, Atlas):
+        return f"{len(latent.charts)} {kind}s fitted together by {type(model).__name__}{behind}: {size}."
     return f"A {kind} fitted by {type(model).__name__}{behind}: {size}."
 
 
@@ -89,7 +93,7 @@ def _worst_rows(study: Study, values: Any, groups: Groups | None, names: list[st
     order = np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")
     order = order[np.isfinite(values[order])][:worst]
     head = ["row", *(["class"] if groups else []), "error", "place on the map"]
-    off = None if study.feet is None or study.table is None else _off(study)
+    off = None if study.beside is None else _off(study)
     head += [] if off is None else ["columns farthest off"]
     lines = []
     for i in order:
@@ -103,46 +107,90 @@ def _worst_rows(study: Study, values: Any, groups: Groups | None, names: list[st
 
 def _off(study: Study) -> Any:
     """(n, D) how far rows are off the surface, in standard deviations of each column."""
-    assert study.table is not None
-    assert study.feet is not None
-    spread = np.nanstd(study.table, axis=0)
-    return np.abs(study.table - study.feet) / np.where(spread > 0, spread, np.inf)
+    assert study.beside is not None
+    rows, surface, _ = study.beside
+    spread = np.nanstd(rows, axis=0)
+    return np.abs(rows - surface) / np.where(spread > 0, spread, np.inf)
 
 
 def _farthest(study: Study, off: Any, row: int) -> str:
-    assert study.table is not None
-    assert study.feet is not None
-    columns = np.argsort(-off, kind="stable")[:_FEWEST_COLUMNS_OFF]
+    assert study.beside is not None
+    rows, surface, names = study.beside
+    columns = np.argsort(-np.nan_to_num(off, nan=-1.0), kind="stable")[:_FEWEST_COLUMNS_OFF]
     return "<br>".join(
-        f"{escape(study.fitted.feature_names[j])}: {writing.number(study.table[row, j])}, "
-        f"surface {writing.number(study.feet[row, j])}"
+        f"{escape(names[j])}: {writing.number(rows[row, j])}, surface {writing.number(surface[row, j])}"
         for j in columns
     )
 
 
 def _columns(study: Study) -> list[str]:
-    left = study.left
-    if left is None:
+    kept = sorted(study.kept, key=lambda each: np.nan_to_num(each.share, nan=2.0))
+    if not kept:
         return []
-    order = np.argsort(-np.nan_to_num(left, nan=-1.0), kind="stable")
+    noted = any(each.words for each in kept)
     lines = [
         [
-            escape(study.fitted.feature_names[j]),
-            "does not vary" if np.isnan(left[j]) else f"{100 * max(1 - left[j], 0.0):.1f} %",
-            "" if np.isnan(left[j]) else writing.meter(1 - left[j]),
+            escape(each.name),
+            "does not vary" if np.isnan(each.share) else f"{100 * max(each.share, 0.0):.1f} %",
+            "" if np.isnan(each.share) else writing.meter(each.share),
+            *([escape(each.words)] if noted else []),
         ]
-        for j in order[:_MOST_COLUMNS]
+        for each in kept[:_MOST_COLUMNS]
     ]
-    more = len(order) - len(lines)
+    more = len(kept) - len(lines)
     note = [writing.paragraph(f"{more} more columns are kept better than these.")] if more > 0 else []
     heading = "<h3>How much of each column the surface keeps</h3>"
-    return [heading, writing.table(["column", "variance explained", ""], lines, numbers=(1,)), *note]
+    head = ["column", "variance explained", "", *([""] if noted else [])]
+    return [heading, writing.table(head, lines, numbers=(1,)), *note]
+
+
+# ------------------------------------------------------------------------------------------------------------ pieces
+
+
+def pieces(study: Study) -> list[str]:
+    """Where there are several maps or branches: a table of them."""
+    latent, model = study.fitted.latent, study.fitted.model
+    if isinstance(latent, Atlas):
+        of = np.rint(study.Z[:, 0]).astype(int)
+        lines = [
+            [str(j), f"{100 * model.mixing_[j]:.1f} %", *_share_of(study, of == j)] for j in range(len(latent.charts))
+        ]
+        return [_PIECES, writing.table(["map", "share", "rows", "typical distance"], lines, numbers=(1, 2, 3))]
+    if not isinstance(latent, Branches):
+        return []
+    of = latent.domain.piece(study.Z)
+    lines = [
+        [
+            str(b),
+            writing.number(latent.lengths[b]),
+            "closed" if latent.closed[b] else "open",
+            *_share_of(study, of == b),
+        ]
+        for b in range(latent.n_branches)
+    ]
+    shown = writing.table(
+        ["branch", "length", "", "rows", "typical distance"], lines[:_MOST_COLUMNS], numbers=(1, 3, 4)
+    )
+    more = len(lines) - _MOST_COLUMNS
+    rest = [writing.paragraph(f"{more} more branches, all shorter, are left out.")] if more > 0 else []
+    return [_BRANCHES, shown, *rest]
+
+
+_PIECES = "<h3>The maps</h3><p>Each row counts for the map that it belongs to most.</p>"
+_BRANCHES = "<h3>The branches</h3><p>Each row counts for the branch that it is nearest to.</p>"
+
+
+def _share_of(study: Study, here: Any) -> list[str]:
+    """How many rows there are, and their root mean square distance from the surface."""
+    if study.distance is None or not (here & study.complete).any():
+        return [str(int(here.sum())), "–"]
+    return [str(int(here.sum())), writing.number(float(np.sqrt(np.mean(study.distance[here & study.complete] ** 2))))]
 
 
 # ---------------------------------------------------------------------------------------------------- model and words
 
 
-def settings(study: Study, pictures: str) -> str:
+def settings(study: Study, pictures: str, why_this: list[str]) -> str:
     """What was fitted, and why so."""
     model = study.fitted.model
     found = settings_of(model)
@@ -152,7 +200,22 @@ def settings(study: Study, pictures: str) -> str:
     chosen = [f"<pre>{escape(each)}</pre>" for each in reasons(model)]
     why = [writing.paragraph("What the fit compared to choose:"), *chosen] if chosen else []
     parts = [writing.paragraph(said), writing.table(["setting", "value", "became"], lines, changed=changed)]
-    return writing.section("settings", "What was fitted", *parts, *why, pictures)
+    return writing.section("settings", "What was fitted", *why_this, *parts, *why, pictures)
+
+
+def why_this_one(given: Any) -> list[str]:
+    """Why this model: words, or what a comparison of methods or settings has to say, with its table."""
+    if given is None:
+        return []
+    if isinstance(given, str):
+        return ["<h3>Why this one</h3>", writing.paragraph(given)]
+    words = getattr(given, "reason", None) or " ".join(getattr(given, "notes", ()))
+    if not words:
+        raise InvalidParameterError(
+            f"reason must be words, or what compare or choose returned, got {type(given).__name__}; say in a sentence "
+            "why this model was chosen"
+        )
+    return ["<h3>Why this one</h3>", writing.paragraph(str(words)), f"<pre>{escape(str(given))}</pre>"]
 
 
 def training(study: Study, pictures: str) -> str:
@@ -183,5 +246,6 @@ ALT = {
     "errors": "map of the rows, coloured by their distance from the surface",
     "learning_curve": "objective by iteration",
     "selection": "error of rows held out against roughness, by clamping",
+    "ridge": "curves among the rows, over their density",
     "residuals": "residual by latent dimension and number of neighbours",
 }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray
+from prinfold.algorithms.column_kinds import KINDS
 from prinfold.exceptions import PrinfoldError, UnsupportedInputError
 from prinfold.metrics import continuity, trustworthiness
 from prinfold.plot.subject import Fitted, numbers_of
@@ -20,6 +21,16 @@ _MOST_RANKED = 1500
 _NEIGHBOURS = 10
 
 
+class Kept(NamedTuple):
+    """How much of a column a surface keeps: a share of its variance, and in words; NaN where it does not vary."""
+
+    name: str
+    position: int
+    share: float
+    levels: bool = False
+    words: str = ""
+
+
 @dataclass(frozen=True)
 class Study:
     """A fitted model and rows, with what the one says of the others.
@@ -28,7 +39,9 @@ class Study:
     coordinates. ``complete`` (n,) tells the rows that have every cell. ``distance`` (n,) is that to the surface in the
     units that the model sees, NaN for the other rows; ``feet`` (n, D) the nearest points in the user's units.
     ``variance`` is the mean squared distance from the mean in the units of the model, ``flat`` what a flat surface of
-    the same dimension leaves of it. What cannot be had is None, and ``heard`` says what was warned of on the way.
+    the same dimension leaves of it. Where columns are levels or counts, ``cells`` (n, D') are the rows in the terms of
+    a point of the surface, a share for each level, and ``there`` (n, D') the surface at their coordinates. What cannot
+    be had is None, and ``heard`` says what was warned of on the way.
     """
 
     fitted: Fitted
@@ -42,6 +55,8 @@ class Study:
     flat: float | None = None
     likelihood: FloatArray | None = None
     neighbourhoods: tuple[float, float] | None = None
+    cells: FloatArray | None = None
+    there: FloatArray | None = None
     heard: tuple[str, ...] = field(default=())
 
     @property
@@ -55,6 +70,25 @@ class Study:
         if self.error is None or not self.variance:
             return None
         return 1.0 - self.error / self.variance
+
+    @property
+    def beside(self) -> tuple[FloatArray, FloatArray, list[str]] | None:
+        """Rows, the surface where they belong, and the names of what is told of both; None where there is no such."""
+        if self.cells is not None and self.there is not None:
+            return self.cells, self.there, [str(each) for each in self.fitted.model.value_names()]
+        if self.table is None or self.feet is None:
+            return None
+        return self.table, self.feet, list(self.fitted.feature_names)
+
+    @property
+    def kept(self) -> list[Kept]:
+        """How much of each column the surface keeps."""
+        if self.cells is not None and self.there is not None:
+            return _kept_of_kinds(self.fitted.model.columns_, self.cells, self.there)
+        left = self.left
+        if left is None:
+            return []
+        return [Kept(name, j, 1.0 - left[j]) for j, name in enumerate(self.fitted.feature_names)]
 
     @property
     def left(self) -> FloatArray | None:
@@ -85,6 +119,7 @@ def study(model: Any, X: Any) -> Study:
             **_distances(fitted, rows, seen, complete),
             "likelihood": fitted.log_likelihood(X),
             "neighbourhoods": _neighbourhoods(fitted, seen, Z, complete),
+            **_of_kinds(fitted, rows, Z),
         }
     heard = tuple(
         dict.fromkeys(str(each.message) for each in caught if each.category.__module__.startswith("prinfold"))
@@ -97,6 +132,40 @@ def _numbers(X: Any) -> FloatArray | None:
         return numbers_of(X)
     except PrinfoldError:  # levels and dates are not numbers
         return None
+
+
+def _of_kinds(fitted: Fitted, rows: Any, Z: FloatArray) -> dict[str, Any]:
+    """Rows and the surface where they belong, in shares of levels, where columns are of different kinds."""
+    if not hasattr(fitted.model, "columns_"):
+        return {}
+    there = fitted.model.inverse_transform(fitted.latent.domain.retract(Z))
+    return {"cells": np.asarray(fitted.model.indicators(rows), dtype=float), "there": np.asarray(there, dtype=float)}
+
+
+def _kept_of_kinds(columns: Any, cells: FloatArray, there: FloatArray) -> list[Kept]:
+    """Shares of numbers and counts, and of levels how often the likeliest is the right one."""
+    found, parts = [], columns.layout
+    for j, column in enumerate(columns):
+        if column.kind not in KINDS:  # which scales others, and is not modelled itself
+            continue
+        part = parts.part(j)
+        known = np.isfinite(cells[:, part]).all(axis=1)
+        rows, surface = cells[known, part], there[known, part]
+        spread = float(np.sum((rows - rows.mean(axis=0)) ** 2)) if known.any() else 0.0
+        share = 1.0 - float(np.sum((rows - surface) ** 2)) / spread if spread > 0 else np.nan
+        words = _hits(rows, surface) if column.levels and known.any() else ""
+        found.append(Kept(column.name, j, share, bool(column.levels), words))
+    return found
+
+
+def _hits(rows: FloatArray, surface: FloatArray) -> str:
+    """How often the likeliest level is that of the row, beside how common the commonest is."""
+    if rows.shape[1] == 1:  # two levels are told by the share of the second
+        rows, surface = (np.hstack([1.0 - each, each]) for each in (rows, surface))
+    hit = float(np.mean(rows.argmax(axis=1) == surface.argmax(axis=1)))
+    return (
+        f"level right in {100 * hit:.0f} % of the rows; the commonest is that of {100 * rows.mean(axis=0).max():.0f} %"
+    )
 
 
 def _distances(fitted: Fitted, rows: Any, seen: FloatArray | None, complete: BoolArray) -> dict[str, Any]:

@@ -68,7 +68,8 @@ def figures(pictures: Iterable[Picture], names: dict[str, str]) -> str:
         source = f"data:image/png;base64,{base64.b64encode(each.png).decode('ascii')}"
         caption = escape(each.caption)
         parts.append(
-            f'<figure><img src="{source}" alt="{escape(names.get(each.name, each.name))}">'
+            f'<figure><div class="pf-sheet"><img src="{source}" '
+            f'alt="{escape(names.get(each.name, each.caption))}"></div>'
             f"<figcaption>{caption}</figcaption></figure>"
         )
     return f'<div class="pf-figures">{"".join(parts)}</div>' if parts else ""
@@ -87,20 +88,33 @@ def histogram(values: FloatArray, words: str) -> str:
     if not high > low:
         return paragraph(f"Every row has the same {words}, {number(high)}.")
     counts, edges = np.histogram(values, bins=_BINS, range=(low, high))
-    width, height, step = 620.0, 150.0, 600.0 / _BINS
+    height, left, wide = 150.0, 44.0, 566.0
+    step, unit = wide / _BINS, 130.0 / counts.max()
     bars = "".join(
-        f'<rect x="{10 + i * step:.1f}" y="{height - 130 * c / counts.max():.1f}" width="{step - 1:.1f}" '
-        f'height="{130 * c / counts.max():.1f}"><title>{c} rows from {number(a)} to {number(b)}</title></rect>'
+        f'<rect x="{left + i * step:.1f}" y="{height - unit * c:.1f}" width="{step - 1:.1f}" '
+        f'height="{unit * c:.1f}"><title>{c} rows from {number(a)} to {number(b)}</title></rect>'
         for i, (c, a, b) in enumerate(zip(counts, edges[:-1], edges[1:], strict=True))
         if c
     )
+    levels = "".join(
+        f'<line x1="{left:g}" x2="{left + wide:g}" y1="{height - unit * c:.1f}" y2="{height - unit * c:.1f}"/>'
+        f'<text x="{left - 6:g}" y="{height - unit * c + 4:.1f}" text-anchor="end">{c}</text>'
+        for c in _round_counts(int(counts.max()))
+    )
     ends = (
-        f'<text x="10" y="{height + 16}">{number(low)}</text>'
-        f'<text x="610" y="{height + 16}" text-anchor="end">{number(high)}</text>'
-        f'<text x="310" y="{height + 16}" text-anchor="middle">{escape(words)}</text>'
+        f'<text x="{left:g}" y="{height + 16}">{number(low)}</text>'
+        f'<text x="{left + wide:g}" y="{height + 16}" text-anchor="end">{number(high)}</text>'
+        f'<text x="{left + wide / 2:g}" y="{height + 16}" text-anchor="middle">{escape(words)}</text>'
+        f'<text x="12" y="{height / 2:g}" text-anchor="middle" transform="rotate(-90 12 {height / 2:g})">rows</text>'
     )
     return (
-        f'<svg class="pf-histogram" viewBox="0 0 {width:g} {height + 24:g}" role="img" '
-        f'aria-label="{escape(f"histogram of the {words} of {len(values)} rows")}">{bars}'
-        f'<line x1="10" x2="610" y1="{height:g}" y2="{height:g}"/>{ends}</svg>'
+        f'<svg class="pf-histogram" viewBox="0 0 620 {height + 24:g}" role="img" '
+        f'aria-label="{escape(f"histogram of the {words} of {len(values)} rows")}">{levels}{bars}{ends}</svg>'
     )
+
+
+def _round_counts(most: int) -> list[int]:
+    """Nothing, and a few round counts up to the most."""
+    steps = (m * 10**p for p in range(9) for m in (1, 2, 5))
+    step = next(s for s in steps if most / s <= 4)
+    return list(range(0, most + 1, step))

@@ -153,8 +153,13 @@ function scene(root, page) {
   const legend = element("div", { class: "pf-legend" });
   bar.append(reset);
   root.append(bar, box, legend);
-  const styles = page.classes ? page.classes.names.map((name, i) => ({ name, colour: PALETTE[i % PALETTE.length], shape: SHAPES[i % SHAPES.length] })) : [{ colour: PALETTE[0], shape: "disc" }];
+  let styles = [];
+  const restyle = (palette) => {
+    styles = (page.classes ? page.classes.names : [""]).map((name, i) => ({ name, colour: palette[i % palette.length], shape: SHAPES[i % SHAPES.length] }));
+    legend.replaceChildren(...(page.classes ? styles.map((style) => element("span", { class: "pf-key" }, swatchOf(style), style.name)) : []));
+  };
   const styleOf = (i) => (page.classes ? styles[page.classes.index[i]] ?? { colour: NO_VALUE, shape: "disc" } : styles[0]);
+  let dark = null;
   let cube = cubeOf(page, chosen);
   let waiting = false;
   function repaint() {
@@ -172,6 +177,8 @@ function scene(root, page) {
     const size = (Math.min(Math.max(width - 110, 100) * 1.15, height) / (solid ? 3.4 : 2.6)) * state.near;
     const toPixel = ([x, y]) => [width / 2 + size * x, height / 2 - size * y];
     const ink = { ...inkOf(root), width, styleOf, curve: page.curve, radius: page.rows.shape[0] > 800 ? 2 : 3 };
+    if (ink.dark !== dark) restyle(ink.dark ? PALETTE_DARK : PALETTE);
+    dark = ink.dark;
     paintAxes(context, page, chosen, cube, state, toPixel, ink);
     for (const part of partsOf(page, cube, state, toPixel)) PENS[part[1]](context, part, ink);
   }
@@ -218,7 +225,6 @@ function scene(root, page) {
     KEYS[event.key]();
   });
   reset.addEventListener("click", again);
-  if (page.classes) for (const style of styles) legend.append(element("span", { class: "pf-key" }, swatchOf(style), style.name));
   for (const note of page.notes) root.append(element("p", { class: "pf-note" }, note));
   new ResizeObserver(repaint).observe(box);
   const D = page.columns.length;
