@@ -16,12 +16,21 @@ from sklearn.preprocessing import StandardScaler
 import prinfold.estimators
 from prinfold import GTM, PPS, Comparison, compare, datasets
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.select import comparisons, contestants, dimensions, samples, surfaces, trials, verdicts, yardsticks
+from prinfold.select import (
+    comparing,
+    comparisons,
+    contestants,
+    dimensions,
+    samples,
+    surfaces,
+    trials,
+    verdicts,
+    yardsticks,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
-DATA = datasets.make_half_circle(90, 0.1, rng=0)
-X = DATA.X
+X = comparing._sorted(datasets.make_half_circle(90, 0.1, rng=0).X)
 SMALL = GTM(1, nodes=12, basis=4)
 STIFF = GTM(1, nodes=12, basis=3, width=2.0, regularization=1.0)
 FEW = {"small": SMALL, "stiff": STIFF, "plane": PCA(1)}
@@ -66,7 +75,7 @@ def found() -> Comparison:
 
 def test_the_table_is_what_the_folds_come_to(found: Comparison) -> None:
     rng = np.random.default_rng(0)
-    fold = samples.split_rows(X, 3, rng)
+    fold = comparing._folds(X, 3, rng)
     rng.integers(2**31)  # the seed of the methods
     noise, tau = yardsticks.thinning_of(X, yardsticks.noise_of(X, 1), rng)
     errors, thinned, density = (np.empty(len(X)) for _ in range(3))
@@ -110,12 +119,49 @@ def test_the_recommended_model_is_fitted_to_all_rows(found: Comparison) -> None:
     np.testing.assert_allclose(found.recommended.model.project(X), again.project(X), rtol=1e-9)
 
 
-def test_processes_and_the_order_of_rows_change_nothing(found: Comparison) -> None:
-    order = np.random.default_rng(3).permutation(len(X))
-    for other in (compare(X, FEW, n_components=1, folds=3, n_jobs=2), compare(X[order], FEW, n_components=1, folds=3)):
-        assert other.chosen == found.chosen
-        for name in ("surface_likelihood", "thinned_error", "error", "roughness"):
-            np.testing.assert_allclose(other.table[name], found.table[name], rtol=1e-5, atol=1e-8)
+def test_processes_change_nothing(found: Comparison) -> None:
+    other = compare(X, FEW, n_components=1, folds=3, criterion="thinned", n_jobs=2)
+    assert other.chosen == found.chosen
+    for name in ("surface_likelihood", "thinned_error", "error", "roughness", "wins"):
+        np.testing.assert_array_equal(other.table[name], found.table[name])
+
+
+def test_the_order_of_rows_changes_nothing() -> None:
+    """To the last bit, and above the number of rows that distances and neighbourhoods are taken from."""
+    many = datasets.make_half_circle(900, 0.1, rng=4).X
+    many[:3] = many[3]
+    order = np.random.default_rng(3).permutation(len(many))
+    methods = ["KernelPCA", PCA(1)]
+    one, two = (compare(rows, methods, n_components=1, folds=2, max_rows=700) for rows in (many, many[order]))
+    assert two.reason == one.reason
+    for name in set(one.table) - {"seconds", "memory"}:
+        np.testing.assert_array_equal(two.table[name], one.table[name])
+
+
+@pytest.mark.parametrize("digits", [0, 12])
+def test_folds_go_by_the_rank_of_a_row(digits: int) -> None:
+    """Permuted, or in units that differ by a power of two, rows are held out with the same others."""
+    rows = np.vstack([X.round(digits), X[:7].round(digits), -X[:5].round(digits)])
+    order = np.random.default_rng(1).permutation(len(rows))
+    tables = [rows, rows[order], 2.0**9 * rows, 2.0**-40 * rows[order]]
+    there = [comparing._sorted(table) for table in tables]
+    folds = [comparing._folds(each, 2, np.random.default_rng(5)) for each in there]
+    for each, fold, scale in zip(there, folds, (1.0, 1.0, 2.0**9, 2.0**-40), strict=True):
+        np.testing.assert_array_equal(each, scale * there[0])
+        np.testing.assert_array_equal(fold, folds[0])
+    different = {}
+    for row, fold in zip(map(tuple, there[0]), folds[0], strict=True):
+        assert different.setdefault(row, fold) == fold  # equal rows share a fold
+    sizes = np.bincount(list(different.values()))
+    assert len(sizes) == 2
+    assert np.ptp(sizes) <= 1
+
+
+def test_of_many_rows_those_that_take_part_are_spread_evenly() -> None:
+    rows = np.column_stack([np.arange(101.0), np.zeros(101)])
+    np.testing.assert_array_equal(comparing._some(rows, 11), rows[::10])
+    assert comparing._some(rows, 101) is comparing._some(rows, None) is rows
+    np.testing.assert_array_equal(np.diff(comparing._some(rows, 60)[:, 0]) > 0, True)
 
 
 # -------------------------------------------------------------------------------------------- the yardsticks
@@ -290,7 +336,7 @@ def test_names_objects_and_pairs() -> None:
 
 
 def test_a_failure_is_a_row_and_not_the_end() -> None:
-    fold = samples.split_rows(X, 3, np.random.default_rng(0))
+    fold = comparing._folds(X, 3, np.random.default_rng(0))
     low = X[fold == 1].min()  # where this row is seen it fails, unless a lower one is held out with it
     n_failed = sum(X[fold != f].min() <= low for f in range(3))
     assert 0 < n_failed < 3 or low > X.min()

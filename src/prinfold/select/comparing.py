@@ -18,7 +18,6 @@ from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.select.comparisons import Comparison, reasons
 from prinfold.select.contestants import Contestant, contestants_of
 from prinfold.select.dimensions import suggest_dimension
-from prinfold.select.samples import split_rows
 from prinfold.select.trials import Job, Trial
 from prinfold.select.verdicts import CRITERIA, Measured, judge, measured, pareto, settled_noise
 from prinfold.select.yardsticks import noise_of, thinning_of
@@ -84,7 +83,7 @@ def compare(
     rng = as_generator(random_state)
     _check(criterion, folds, n_components, max_rows)
     table = np.asarray(check_table(BaseEstimator(), X, reset=True, min_rows=2), dtype=float)
-    rows = _thinned_out(table, max_rows)
+    rows = _some(_sorted(table), max_rows)
     fold = _folds(rows, folds, rng)
     dimension = suggest_dimension(rows, fold) if n_components is None else None
     Q = n_components if dimension is None else dimension.suggested
@@ -124,21 +123,31 @@ def _check(criterion: str, folds: int, n_components: int | None, max_rows: int |
             raise InvalidParameterError(f"{name} must be {integer(least).words}, got {value!r}")
 
 
-def _thinned_out(table: FloatArray, max_rows: int | None) -> FloatArray:
-    """Some rows if there are many, evenly spread over the sorted table, so that their order has no say."""
-    if max_rows is None or len(table) <= max_rows:
-        return table
-    order = np.lexsort(table.T[::-1])
-    return np.asarray(table[order[np.linspace(0, len(table) - 1, max_rows).round().astype(int)]])
+def _sorted(table: FloatArray) -> FloatArray:
+    """Rows by what is in them, first column first, so that the order in which they come has no say in anything."""
+    table = table + 0.0  # zero has no sign, or equal rows would not lie side by side
+    return np.asarray(table[np.lexsort(table.T[::-1])])
+
+
+def _some(rows: FloatArray, most: int | None) -> FloatArray:
+    """Of many rows some, evenly spread from the first to the last."""
+    if most is None or len(rows) <= most:
+        return rows
+    return np.asarray(rows[np.linspace(0, len(rows) - 1, most).round().astype(int)])
 
 
 def _folds(rows: FloatArray, folds: int, rng: np.random.Generator) -> IntArray:
-    different = len(np.unique(rows, axis=0))
+    """(n,) fold of each of the sorted rows; equal ones share one.
+
+    Which one hangs on the rank of a row alone, so that a table in other units has the same folds.
+    """
+    rank = np.concatenate([[0], np.cumsum((rows[1:] != rows[:-1]).any(axis=1))])
+    different = int(rank[-1]) + 1
     if different < 2 * folds:
         raise InvalidDataError(
             f"{folds} folds need at least {2 * folds} different rows, got {different}; use fewer folds or more rows"
         )
-    return split_rows(rows, folds, rng)
+    return np.asarray((rng.permutation(different) % folds)[rank])
 
 
 # -------------------------------------------------------------------------------------------- the conclusion
