@@ -40,7 +40,7 @@ from prinfold.select.dimensions import suggest_dimension
 from prinfold.select.samples import split_rows
 from prinfold.select.surfaces import Surface, surface_of
 from prinfold.select.verdicts import CRITERIA, Measured, elbow
-from prinfold.select.yardsticks import Thinning, noise_of, spread_likelihoods, thinned_errors
+from prinfold.select.yardsticks import Thinning, noise_of, spread_likelihoods, thinned_errors, widths_of
 
 FOLDS, FRESH = 5, 150
 
@@ -132,7 +132,7 @@ class Score(NamedTuple):
     consistency: float
 
 
-def score(model: Any, X: Any, fold: Any, fresh: Dataset, thinning: Thinning, sigma: float) -> Score:
+def score(model: Any, X: Any, fold: Any, fresh: Dataset, thinning: Thinning, widths: Any) -> Score:
     assert fresh.surface is not None
     assert fresh.clean is not None
     full = surface_of(clone(model).fit(X), X)
@@ -145,7 +145,7 @@ def score(model: Any, X: Any, fold: Any, fresh: Dataset, thinning: Thinning, sig
     near = np.asarray(cKDTree(feet).query(feet, k=11)[1])[:, 1:]
     spread, density = [], np.full(len(X), np.nan)
     for f, part in enumerate(parts):
-        spread.append(spread_likelihoods(part, X[fold == f], X[fold != f], sigma))
+        spread.append(spread_likelihoods(part, X[fold == f], X[fold != f], widths))
         own = part.log_likelihood(X[fold == f])
         density[fold == f] = np.nan if own is None else own
     ordered = np.empty((len(X), spread[0].shape[1]))
@@ -179,21 +179,21 @@ def one(shape: Shape, level: int, seed: int) -> Result:
     data, fresh = shape.draw(shape.n, level, seed), shape.draw(FRESH, level, 10_000 + seed)
     X, q = data.X, shape.dimension
     fold, sigma = split_rows(X, FOLDS, np.random.default_rng(0)), noise_of(X, q)
-    tau = 0.5 * sigma
+    tau, widths = 0.5 * sigma, widths_of(X, sigma)
     thinning = Thinning(np.random.default_rng(5).normal(size=X.shape) * tau, tau)
     scores: dict[str, Score] = {}
     for name, model in contestants(X, q).items():
         try:
-            scores[name] = score(model, X, fold, fresh, thinning, sigma)
+            scores[name] = score(model, X, fold, fresh, thinning, widths)
         except Exception as error:  # one of many
             print(f"  {name}: {type(error).__name__}: {error}")
-    return judged(scores, sigma, X.shape[1] - q)
+    return judged(scores, sigma, X.shape[1] - q, widths)
 
 
-def judged(scores: dict[str, Score], sigma: float, across: int) -> Result:
+def judged(scores: dict[str, Score], sigma: float, across: int, widths: Any) -> Result:
     names = list(scores)
     columns = [np.array([getattr(each, part) for each in scores.values()]) for part in Measured._fields[:5]]
-    found = Measured(*columns, sigma, across)
+    found = Measured(*columns, sigma, across, widths)
     truth, rough, stable, consistent = (
         np.array([getattr(each, part) for each in scores.values()])
         for part in ("truth", "roughness", "stability", "consistency")

@@ -202,7 +202,7 @@ def test_without_noise_thinned_errors_are_plain_ones() -> None:
 
 def test_the_noise_settles_at_what_the_best_surface_leaves() -> None:
     level, slope = np.array([[0.5], [1.0], [4.0]]), np.array([[2.0], [1.0], [0.5]])
-    given = {"spread": level, "log_likelihood": level, "sigma": 3.0, "across": 2}
+    given = {"spread": level, "log_likelihood": level, "sigma": 3.0, "across": 2, "widths": np.ones(1)}
     found = verdicts.Measured(level, level, slope, **given)
     # At 9 the last is best and leaves 2; then the second, 3 against 4.5 and 5; it leaves 0.5; the first leaves 0.25.
     assert verdicts.settled_noise(found) == 0.25
@@ -212,10 +212,27 @@ def test_the_noise_settles_at_what_the_best_surface_leaves() -> None:
 
 def test_spread_likelihoods_are_those_of_a_mixture() -> None:
     surface = surfaces.surface_of(PCA(1).fit(X[:60]), X[:60])
-    found = yardsticks.spread_likelihoods(surface, X[60:], X[:60], 0.1)
-    feet, h = surface.project(X[:60]), 0.1 * yardsticks._SPREADS[4]
-    density = np.exp(-np.square(X[60:, None] - feet[None]).sum(axis=2) / (2 * h**2)).mean(axis=1) / (2 * np.pi * h**2)
-    np.testing.assert_allclose(found[:, 4], np.log(density), rtol=1e-9)
+    widths = np.array([0.05, 0.2])
+    found = yardsticks.spread_likelihoods(surface, X[60:], X[:60], widths)
+    feet = surface.project(X[:60])
+    for j, h in enumerate(widths):
+        kernels = np.exp(-np.square(X[60:, None] - feet[None]).sum(axis=2) / (2 * h**2)) / (2 * np.pi * h**2)
+        np.testing.assert_allclose(found[:, j], np.log(kernels.mean(axis=1)), rtol=1e-9)
+
+
+def test_widths_reach_from_below_the_noise_to_above_the_gaps_between_rows() -> None:
+    grid = np.column_stack([np.arange(30.0), np.zeros(30)])  # neighbours are a unit apart
+    rows = np.repeat(grid, 4, axis=0)  # repeats are no neighbours
+    for sigma, low, high in ((5.0, 0.15, 15.0), (0.5, 0.075, 3.0), (0.0, 0.015, 3.0)):
+        widths = yardsticks.widths_of(rows, sigma)
+        assert widths[[0, -1]] == pytest.approx([low, high])
+        np.testing.assert_allclose(widths[1:] / widths[:-1], (high / low) ** (1 / 23))
+
+
+def test_repeated_rows_are_as_noisy_as_they_are_once() -> None:
+    for q in (1, 2):
+        rows = datasets.make_thesis_surface(120, 0.1, rng=0, sampling="parameter").X
+        assert yardsticks.noise_of(np.repeat(rows, 30, axis=0), q) == pytest.approx(yardsticks.noise_of(rows, q))
 
 
 def test_the_noise_is_found_and_has_an_answer_for_every_table() -> None:
@@ -358,7 +375,9 @@ def test_a_surface_that_is_not_finite_fails() -> None:
         def inverse_transform(self, Z: Any) -> Any:
             return np.full((len(Z), 2), np.nan)
 
-    trial = trials.Job(X, np.arange(len(X)) % 2, 0.1, yardsticks.Thinning(np.zeros_like(X), 0.1)).attempt(Nowhere(1), 0)
+    trial = trials.Job(X, np.arange(len(X)) % 2, np.ones(2), yardsticks.Thinning(np.zeros_like(X), 0.1)).attempt(
+        Nowhere(1), 0
+    )
     assert trial.failure
 
 
@@ -512,6 +531,39 @@ def test_degenerate_tables_have_an_answer(rows: Any) -> None:
     other = compare(rows, ["PCA", "GTM"], n_components=1, folds=2)
     assert np.isfinite(other.table["criterion"][other.chosen])
     assert other.recommended.model is not None
+
+
+FILLS = "surfaces of as many dimensions as there are columns leave nothing across them"
+
+
+@pytest.mark.parametrize(
+    ("rows", "q", "words"),
+    [
+        (X[:, :1], 1, FILLS),
+        (X, 2, FILLS),
+        (datasets.make_half_circle(60, 0.0, rng=0).X, 1, "rows show a noise of"),
+        (np.outer(np.linspace(0, 1, 40), [3.0, 4.0]), 1, "rows show a noise of"),
+    ],
+    ids=["one column", "Q = D", "exact curve", "exact line"],
+)
+def test_without_noise_the_error_stands_in_for_the_likelihood(rows: Any, q: int, words: str) -> None:
+    bent = GTM(q, nodes=30 if q == 1 else 6, basis=8 if q == 1 else 3, regularization=1e-6)
+    other = compare(rows, {"bent": bent, "plane": PCA(q)}, n_components=q, folds=2)
+    assert other.criterion == "error"
+    assert "stands in for their likelihood" in other.reason
+    assert words in other.reason
+    assert other.table["criterion"][1] == pytest.approx(other.table["error"][1])
+    best = "plane" if np.linalg.matrix_rank(rows - rows.mean(axis=0)) == q else "bent"  # planes through flats are exact
+    assert other.recommended.method == best
+
+
+def test_repeats_do_not_make_the_criterion_blind() -> None:
+    once, often = (compare(rows, FEW, n_components=1, folds=2) for rows in (X, np.repeat(X, 8, axis=0)))
+    for other in (once, often):
+        assert other.criterion == "likelihood"
+        assert other.recommended.method == "small"
+    plane = [other.table["surface_likelihood"][2] for other in (once, often)]  # which is the same for repeats
+    assert plane[0] == pytest.approx(plane[1])
 
 
 def test_scaling_carries_through() -> None:

@@ -19,8 +19,8 @@ from prinfold.select.comparisons import Comparison, reasons
 from prinfold.select.contestants import Contestant, contestants_of
 from prinfold.select.dimensions import suggest_dimension
 from prinfold.select.trials import Job, Trial
-from prinfold.select.verdicts import CRITERIA, Measured, judge, measured, pareto, settled_noise
-from prinfold.select.yardsticks import noise_of, thinning_of
+from prinfold.select.verdicts import CRITERIA, Measured, blind, judge, measured, pareto, settled_noise
+from prinfold.select.yardsticks import noise_of, thinning_of, widths_of
 
 
 def compare(
@@ -54,8 +54,9 @@ def compare(
         Parts that the rows are held out in, the same for everybody.
     criterion : {"likelihood", "thinned", "error", "elbow", "density"}, default="likelihood"
         What the recommendation rests on, always of rows held out: their likelihood if rows are spread about the surface
-        as widely in all directions; how well they are denoised, by thinning them; the projection error; the elbow of
-        that error against roughness; or the models' own likelihood, where they have one.
+        as widely in all directions, or the projection error in its stead where there is hardly any noise to see; how
+        well they are denoised, by thinning them; the projection error; the elbow of that error against roughness; or
+        the models' own likelihood, where they have one.
     max_rows : int, default=2000
         Rows that take part, spread evenly over the sorted table; the model that is recommended is fitted to all of
         them. None takes all.
@@ -90,12 +91,12 @@ def compare(
     assert Q is not None  # one of the two is known
     everyone = contestants_of(methods, Q, rows, int(rng.integers(2**31)))
     sigma = noise_of(rows, Q)
-    job = Job(rows, fold, sigma, thinning_of(rows, sigma, rng))
+    job = Job(rows, fold, widths_of(rows, sigma), thinning_of(rows, sigma, rng))
     tasks = [(each.model, f) for each in everyone for f in range(folds)]
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
     trials = parallel(joblib.delayed(job.attempt)(*task) for task in tasks)
     each = _gathered(trials, everyone, folds, verbose=bool(verbose))
-    numbers = measured(each, fold, sigma, max(rows.shape[1] - Q, 0))
+    numbers = measured(each, fold, sigma, max(rows.shape[1] - Q, 0), job.widths)
     found = _concluded(everyone, each, numbers, criterion, rng)
     model = clone(everyone[found.chosen].model).fit(X)
     noise = float(np.sqrt(settled_noise(numbers)))
@@ -156,11 +157,13 @@ def _folds(rows: FloatArray, folds: int, rng: np.random.Generator) -> IntArray:
 def _concluded(
     everyone: tuple[Contestant, ...], trials: list[list[Trial]], found: Measured, name: str, rng: np.random.Generator
 ) -> Comparison:
-    criterion = CRITERIA[name]
     table = _tabulated(everyone, trials, found)
     if np.isnan(found.errors).all():
         why = next(f"{one.name}: {words}" for one, words in zip(everyone, table["failure"], strict=True) if words)
         raise InvalidDataError(f"no method could be fitted to these rows; {why}")
+    why_not = blind(found) if name == "likelihood" else ""
+    name = "error" if why_not else name
+    criterion = CRITERIA[name]
     losses = criterion.losses(found)
     if np.isnan(losses).all():
         raise InvalidParameterError(f"criterion={name!r} says nothing of these methods; use criterion='likelihood'")
@@ -175,6 +178,8 @@ def _concluded(
         "thinned_error": CRITERIA["thinned"].losses(found).mean(axis=1),
     }
     said = reasons(everyone, table, verdict, name)
+    if why_not:
+        said.append(f"The error of rows held out stands in for their likelihood, which says little here: {why_not}.")
     return Comparison(everyone, table, name, verdict.chosen, tuple(said))
 
 

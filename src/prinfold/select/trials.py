@@ -48,11 +48,11 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """What every fit of a comparison shares: rows X (n, D), the fold of each, their noise and what thins them."""
+    """What every fit of a comparison shares: rows X (n, D), the fold of each, widths (H,) and what thins them."""
 
     X: FloatArray
     fold: IntArray
-    sigma: float
+    widths: FloatArray
     thinning: Thinning
 
     def attempt(self, model: Any, fold: int) -> Trial:
@@ -79,7 +79,7 @@ class Job:
         trial = Trial(
             errors(surface, X),
             *thinned_errors(surface, X, thinning),
-            spread_likelihoods(surface, X, seen, self.sigma),
+            spread_likelihoods(surface, X, seen, self.widths),
             np.full(len(X), np.nan) if density is None else density,
             surface.roughness(),
             *_neighborhoods(surface, seen),

@@ -11,6 +11,9 @@ from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.select.trials import Trial
 
 _RESAMPLES = 500
+_BLIND = 2.0
+"""How many times wider than the noise kernels may be that still see it."""
+
 _TIE = 1.5
 """Standard errors of the paired difference within which two contestants cannot be told apart."""
 
@@ -19,8 +22,8 @@ class Measured(NamedTuple):
     """What C contestants come to on n rows held out; NaN all along where one of them failed or has no such number.
 
     ``errors``, ``level``, ``slope`` and ``log_likelihood`` are (C, n), ``spread`` is (C, n, H); see
-    :class:`~prinfold.select.trials.Trial`. ``sigma`` is the noise of the rows as their neighbourhoods show it, and
-    ``across`` the number of directions across the surface.
+    :class:`~prinfold.select.trials.Trial`. ``sigma`` is the noise of the rows as their neighbourhoods show it,
+    ``across`` the number of directions across the surface, and ``widths`` (H,) are those of ``spread``.
     """
 
     errors: FloatArray
@@ -30,9 +33,12 @@ class Measured(NamedTuple):
     log_likelihood: FloatArray
     sigma: float
     across: int
+    widths: FloatArray
 
 
-def measured(trials: Sequence[Sequence[Trial]], fold: IntArray, sigma: float, across: int) -> Measured:
+def measured(
+    trials: Sequence[Sequence[Trial]], fold: IntArray, sigma: float, across: int, widths: FloatArray
+) -> Measured:
     """Trials, one for each contestant and fold, put together in the order of the rows."""
     shapes = [part.shape[1:] for part in next((one[0][:5] for one in trials if not _failed(one)), trials[0][0][:5])]
     columns = [np.full((len(trials), len(fold), *shape), np.nan) for shape in shapes]
@@ -42,7 +48,7 @@ def measured(trials: Sequence[Sequence[Trial]], fold: IntArray, sigma: float, ac
                 for column, part in zip(columns, trial[:5], strict=True):
                     column[c, fold == f] = part
     errors, level, slope, spread, log_likelihood = columns
-    return Measured(errors, level, slope, spread, log_likelihood, sigma, across)
+    return Measured(errors, level, slope, spread, log_likelihood, sigma, across, widths)
 
 
 def _failed(trials: Sequence[Trial]) -> bool:
@@ -82,10 +88,32 @@ def _thinned(found: Measured) -> FloatArray:
     return np.asarray(found.level + settled_noise(found) * found.slope)
 
 
+def _spread_choice(found: Measured) -> IntArray:
+    """(C,) which width is best for all rows together."""
+    return np.asarray(np.nan_to_num(found.spread.mean(axis=1), nan=-np.inf).argmax(axis=1))
+
+
 def _best_spread(found: Measured) -> FloatArray:
     """Minus the log-likelihood, for each contestant with the width that is best for all rows together."""
-    mean = np.nan_to_num(found.spread.mean(axis=1), nan=-np.inf)
-    return np.asarray(-np.take_along_axis(found.spread, mean.argmax(axis=1)[:, None, None], axis=2)[:, :, 0])
+    return np.asarray(-np.take_along_axis(found.spread, _spread_choice(found)[:, None, None], axis=2)[:, :, 0])
+
+
+def blind(found: Measured) -> str:
+    """Why the likelihood about the surface cannot tell surfaces apart, or nothing where it can.
+
+    Kernels have to be as wide as feet are apart, and as rows are off the surface. Where the likeliest surface needs
+    them much wider than the noise is, what is seen is how its feet lie, or its misfit, and not what waves cost.
+    """
+    if not found.across:
+        return "surfaces of as many dimensions as there are columns leave nothing across them; give fewer n_components"
+    best = int(np.nanargmin(_best_spread(found).mean(axis=1)))
+    width = float(found.widths[_spread_choice(found)[best]])
+    if width <= _BLIND * found.sigma:
+        return ""
+    return (
+        f"it wants kernels of {width:.2g} where neighbouring rows show a noise of {found.sigma:.2g} in each direction, "
+        "so that rows are too far apart, or all surfaces too stiff, for the noise to be seen"
+    )
 
 
 def elbow(roughness: FloatArray, loss: FloatArray) -> int:

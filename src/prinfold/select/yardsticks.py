@@ -9,7 +9,7 @@ rows held out goes down as a surface goes wild. The ways to measure here differ 
   one and judged with the other: E‖x″ − P(x′)‖² = E‖s − P(x′)‖² + const, with s the place on the true surface that the
   row came from. What is left is the error of denoising rows, and waves cost what they are worth.
 - **likelihood**: rows are spread about the feet of the *training* rows on the surface,
-  p(x) = 1/n Σ_j N(x; P(x_j), h²I), with h the best of a few common ones. The row has no part in picking any point.
+  p(x) = 1/n Σ_j N(x; P(x_j), h²I), with h the best of a few. The row has no part in picking any point.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.spatial import cKDTree
 from scipy.special import logsumexp
 
 from prinfold._typing import FloatArray
@@ -27,8 +28,15 @@ from prinfold.select.surfaces import Surface
 _SHARE = 0.5
 """Noise τ that rows are split with, relative to their own."""
 
-_SPREADS = np.geomspace(0.15, 3.0, 14)
-"""Widths h of the likelihood that are tried, in units of the noise."""
+_N_WIDTHS = 24
+"""Widths h of the likelihood that are tried."""
+
+_NARROW, _WIDE = 0.15, 3.0
+"""The narrowest in units of the smaller of two lengths, and the widest in units of the larger: the noise, and the
+distance between neighbouring rows."""
+
+_LEAST_NOISE = 0.1
+"""Noise that there is at least for that purpose, in units of the distance between neighbouring rows."""
 
 _BLOCK_NUMBERS = 2**21
 
@@ -37,16 +45,31 @@ def noise_of(X: FloatArray, n_components: int) -> float:
     """Standard deviation σ of the rows across a surface of so many dimensions, in each direction.
 
     It is taken from planes through neighbouring rows; where neighbourhoods are as wide as they are long, from the
-    principal plane of all rows.
+    principal plane of all rows. A row that comes several times is one neighbour with so much weight: of neighbours
+    that are all the same row one would learn that there is no noise.
     """
-    n, D = X.shape
+    D = X.shape[1]
     if n_components >= D:
         return 0.0
-    squared = neighborhood_noise(X, np.ones(n), n_components)
+    rows, count = np.unique(X, axis=0, return_counts=True)
+    squared = neighborhood_noise(rows, count.astype(float), n_components)
     if not np.isfinite(squared):
         values = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
-        squared = float(np.square(values[n_components:]).sum() / n)
+        squared = float(np.square(values[n_components:]).sum() / len(X))
     return float(np.sqrt(squared / (D - n_components)))
+
+
+def widths_of(X: FloatArray, sigma: float) -> FloatArray:
+    """(H,) widths h that are tried for the likelihood about a surface.
+
+    However little noise there is, feet that lie apart need kernels as wide as that to pass for a surface, so that the
+    distance between neighbouring rows has a say beside the noise. Much wider than both they must not be: a surface too
+    stiff for the rows would pass its misfit off as noise. At least two rows must be different.
+    """
+    rows = np.unique(X, axis=0)
+    apart = float(np.median(np.asarray(cKDTree(rows).query(rows, k=2)[0])[:, 1]))
+    noise = max(sigma, _LEAST_NOISE * apart)
+    return np.geomspace(_NARROW * min(noise, apart), _WIDE * max(noise, apart), _N_WIDTHS)
 
 
 class Thinning(NamedTuple):
@@ -94,14 +117,9 @@ def thinned_errors(surface: Surface, X: FloatArray, thinning: Thinning) -> Thinn
     return Thinned(level, slope / thinning.tau**2 if thinning.tau > 0 else slope)
 
 
-def spread_likelihoods(surface: Surface, X: FloatArray, seen: FloatArray, sigma: float) -> FloatArray:
-    """(n, H) log-likelihoods of rows X about the feet of the rows ``seen``, for each of H widths.
-
-    A noise of nothing has no widths; one that is small against the rows' extent stands for it.
-    """
+def spread_likelihoods(surface: Surface, X: FloatArray, seen: FloatArray, widths: FloatArray) -> FloatArray:
+    """(n, H) log-likelihoods of rows X about the feet of the rows ``seen``, for each of H widths."""
     feet, D = surface.project(seen), X.shape[1]
-    floor = 1e-6 * float(np.sqrt(np.square(seen - seen.mean(axis=0)).sum(axis=1).mean()))
-    widths = max(sigma, floor, np.finfo(float).tiny ** 0.25) * _SPREADS
     found = np.empty((len(X), len(widths)))
     size = max(1, _BLOCK_NUMBERS // len(feet))
     for i in range(0, len(X), size):
