@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.spatial import cKDTree
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA, KernelPCA
@@ -15,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import prinfold.estimators
 from prinfold import GTM, PPS, Comparison, compare, datasets
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
 from prinfold.select import (
     comparing,
     comparisons,
@@ -60,9 +61,10 @@ class Waves:
     def __init__(self, height: float) -> None:
         t = np.linspace(-4.0, 4.0, 4001)
         self.points = np.column_stack([t, height * np.sin(12.0 * t)])
+        self.tree = cKDTree(self.points)
 
     def project(self, X: Any) -> Any:
-        return self.points[np.array([np.square(self.points - x).sum(axis=1).argmin() for x in X])]
+        return self.points[self.tree.query(X)[1]]
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +204,7 @@ def test_without_noise_thinned_errors_are_plain_ones() -> None:
 
 def test_the_noise_settles_at_what_the_best_surface_leaves() -> None:
     level, slope = np.array([[0.5], [1.0], [4.0]]), np.array([[2.0], [1.0], [0.5]])
-    given = {"spread": level, "log_likelihood": level, "sigma": 3.0, "across": 2, "widths": np.ones(1)}
+    given = {"spread": level, "log_likelihood": level, "sigma": 3.0, "across": 2, "widths": np.ones(1), "variance": 1.0}
     found = verdicts.Measured(level, level, slope, **given)
     # At 9 the last is best and leaves 2; then the second, 3 against 4.5 and 5; it leaves 0.5; the first leaves 0.25.
     assert verdicts.settled_noise(found) == 0.25
@@ -275,15 +277,73 @@ def test_the_elbow_is_where_the_front_bends() -> None:
     assert verdicts.elbow(np.full(2, np.nan), np.array([2.0, 1.0])) == 1
 
 
-def test_a_verdict_knows_ties_and_how_often_each_comes_first() -> None:
+def test_a_verdict_knows_ties_and_the_smoothest_of_them_is_chosen() -> None:
     rng = np.random.default_rng(0)
     base = rng.normal(5.0, 1.0, 200)
-    losses = np.stack([base, base + rng.normal(0.0, 0.01, 200), base + 1.0, np.full(200, np.nan)])
-    verdict = verdicts.judge(verdicts.CRITERIA["error"], losses, np.zeros(4), np.random.default_rng(0))
-    assert verdict.chosen in (0, 1)
-    assert verdict.tied.tolist() == [True, True, False, False]
-    assert verdict.wins[2] == verdict.wins[3] == 0.0
-    np.testing.assert_allclose(verdict.standard_error[:3], losses[:3].std(axis=1, ddof=1) / np.sqrt(200))
+    near = rng.normal(0.0, 0.01, 200)
+    near -= near.mean()
+    losses = np.stack([base, base + near + 0.0005, base + near + 0.001, base + 1.0, np.full(200, np.nan)])
+    gap = near.std(ddof=1) / np.sqrt(200)
+    assert 0.0005 < gap < 0.001
+    rough = np.array([3.0, 2.0, 1.0, 0.0, 0.0])
+    verdict = verdicts.judge(verdicts.CRITERIA["error"], losses, rough, np.random.default_rng(0))
+    assert verdict.chosen == 1  # the next is smoother still, but more than one standard error away
+    assert verdict.tied.tolist() == [True, True, False, False, False]
+    assert verdict.wins[3] == verdict.wins[4] == 0.0
+    assert verdict.wins.sum() == 1.0
+    np.testing.assert_allclose(verdict.standard_error[:4], losses[:4].std(axis=1, ddof=1) / np.sqrt(200))
+    counts = np.random.default_rng(0).multinomial(200, np.full(200, 1 / 200), size=500)
+    picked = []
+    for count in counts:  # each draw by hand, with the gaps of all rows
+        loss = [np.repeat(each, count).mean() for each in losses[:4]]
+        low = int(np.argmin(loss))
+        gaps = [(losses[low] - each).std(ddof=1) / np.sqrt(200) for each in losses[:4]]
+        picked.append(min((i for i in range(4) if loss[i] - loss[low] <= gaps[i]), key=lambda i: rough[i]))
+    np.testing.assert_allclose(verdict.wins[:4], np.bincount(picked, minlength=4) / 500)
+
+
+def test_who_is_smoothest() -> None:
+    rough, loss, gaps = np.array([2.0, 1.0, np.nan, 1.0]), np.array([1.0, 1.2, 0.9, 1.1]), np.full((4, 4), 0.5)
+    assert verdicts.smoothest(rough, loss, gaps) == 2  # nobody knows how rough the lowest is
+    assert verdicts.smoothest(rough, np.array([1.0, 1.2, np.nan, 1.1]), gaps) == 3  # of two as smooth the better
+    assert verdicts.smoothest(rough, np.array([1.0, 1.2, 1.1, 1.3]), gaps) == 1
+    assert verdicts.smoothest(rough, loss + np.array([0, 0, 0.4, 0]), 0.0 * gaps) == 0
+
+
+def test_what_rounding_makes_is_no_difference() -> None:
+    losses = 1e-14 * np.arange(40.0).reshape(2, 20)
+    rough = np.array([1.0, 0.0])
+    for variance, chosen in ((1.0, 1), (1e-6, 0)):
+        grain = verdicts.CRITERIA["error"].grain(variance)
+        found = verdicts.judge(verdicts.CRITERIA["error"], losses, rough, np.random.default_rng(0), grain)
+        assert found.chosen == chosen
+    assert verdicts.CRITERIA["likelihood"].grain(1e9) == 1e-12
+
+
+def test_ties_are_said_in_words() -> None:
+    everyone = contestants.contestants_of({"a": PCA(1), "b": PCA(1), "c": PCA(1)}, 1, X, 0)
+    tied, wins = np.array([True, True, False]), np.array([0.2, 0.8, 0.0])
+    verdict = verdicts.Verdict(np.array([1.0, 1.1, 2.0]), np.ones(3), 1, tied, wins)
+    first, second, *_ = comparisons.reasons(everyone, {"failure": [""] * 3}, verdict, "error")
+    assert first == (
+        "b is recommended: of 2 surfaces that are not told from the lowest loss, 1 of a, it is the smoothest "
+        "(held-out error 1.1)."
+    )
+    assert second.startswith("That is likely: it would be chosen in 80% of resamples")
+    balanced = comparisons.reasons(everyone, {"failure": [""] * 3}, verdict, "elbow")[0]
+    assert balanced.startswith("b is recommended: of 3 surfaces it has the best balance of error and roughness")
+
+
+def test_a_column_that_holds_all_variance_is_named() -> None:
+    frame = pd.DataFrame({"weight": 12.0 * X[:, 0], "height": X[:, 1], "same": 1.0})
+    words = r"'weight' holds 99\.\d% of the variance of all columns.*standardise them first"
+    with pytest.warns(DegenerateWarning, match=words):
+        other = compare(frame, {"plane": PCA(1)}, n_components=1, folds=2)
+    assert "'weight' holds" in other.reason
+    for fair in (X, np.column_stack([X[:, 0], np.ones(len(X))])):  # the only one that varies has nobody beside it
+        assert "of the variance" not in compare(fair, {"plane": PCA(1)}, n_components=1, folds=2).reason
+    with pytest.warns(DegenerateWarning, match="'column 2' holds"):
+        compare(X * [1.0, 60.0], {"plane": PCA(1)}, n_components=1, folds=2)
 
 
 @pytest.mark.parametrize("criterion", verdicts.CRITERIA)
@@ -294,7 +354,7 @@ def test_every_criterion_has_a_verdict(criterion: str) -> None:
         assert other.table["front"][other.chosen]
     else:
         assert other.recommended.method == "small"
-        assert other.table["criterion"][other.chosen] == np.min(other.table["criterion"])
+        assert other.table["tied"][other.chosen]
 
 
 def test_a_method_without_a_density_is_not_judged_by_it() -> None:
@@ -461,7 +521,8 @@ def test_it_prints_itself(found: Comparison) -> None:
     assert lines[0] == "3 surfaces of dimension 1, by their thinned criterion"
     assert lines[2].endswith("← recommended")
     assert sum("recommended" in line for line in lines[1:5]) == 1
-    assert f"{found.recommended.name} is recommended: it has the lowest loss on rows held out of 3" in found.reason
+    words = f"{found.recommended.name} is recommended: of 3 surfaces it has the lowest loss on rows held out"
+    assert words in found.reason
     assert "of resamples of the rows" in found.reason
     alone = compare(X, {"plane": PCA(1)}, n_components=1, folds=2)
     assert "is the only one that could be judged" in alone.reason
@@ -476,7 +537,7 @@ def test_how_sure_it_is(share: float, words: str) -> None:
     assert said[2].startswith("On the simulated shapes on which criteria were compared")
     assert "1.2 times as far from the truth as the best contestant on average" in said[2]
     assert words in said[1]
-    assert ("within 1.5 standard errors of it: b" in said[1]) == (share < 0.9)
+    assert ("not told apart by one standard error: b" in said[1]) == (share < 0.9)
 
 
 def test_nothing_is_sure_while_another_is_tied() -> None:
@@ -484,7 +545,7 @@ def test_nothing_is_sure_while_another_is_tied() -> None:
     verdict = verdicts.Verdict(np.array([1.0, 1.1]), np.ones(2), 0, np.array([True, True]), np.array([0.95, 0.05]))
     words = comparisons.reasons(everyone, {"failure": ["", ""]}, verdict, "likelihood")[1]
     assert words == (
-        "That is likely: it comes first in 95% of resamples of the rows; within 1.5 standard errors of it: b."
+        "That is likely: it would be chosen in 95% of resamples of the rows; not told apart by one standard error: b."
     )
 
 
@@ -528,7 +589,7 @@ def test_of_many_rows_some_take_part_and_all_are_fitted_to() -> None:
     ids=["one column", "a constant column", "repeats", "far off", "few rows"],
 )
 def test_degenerate_tables_have_an_answer(rows: Any) -> None:
-    other = compare(rows, ["PCA", "GTM"], n_components=1, folds=2)
+    other = compare(rows, {"plane": PCA(1), "small": SMALL}, n_components=1, folds=2)
     assert np.isfinite(other.table["criterion"][other.chosen])
     assert other.recommended.model is not None
 

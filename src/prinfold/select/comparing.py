@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -14,13 +15,16 @@ from sklearn.base import BaseEstimator, clone
 
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold._validate import as_generator, check_table, integer
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
 from prinfold.select.comparisons import Comparison, reasons
 from prinfold.select.contestants import Contestant, contestants_of
 from prinfold.select.dimensions import suggest_dimension
 from prinfold.select.trials import Job, Trial
 from prinfold.select.verdicts import CRITERIA, Measured, blind, judge, measured, pareto, settled_noise
 from prinfold.select.yardsticks import noise_of, thinning_of, widths_of
+
+_NEARLY_ALL = 0.99
+"""Share of the variance in one column from which the others are said to hardly count."""
 
 
 def compare(
@@ -83,7 +87,9 @@ def compare(
     """
     rng = as_generator(random_state)
     _check(criterion, folds, n_components, max_rows)
-    table = np.asarray(check_table(BaseEstimator(), X, reset=True, min_rows=2), dtype=float)
+    reader = BaseEstimator()
+    table = np.asarray(check_table(reader, X, reset=True, min_rows=2), dtype=float)
+    names = getattr(reader, "feature_names_in_", [f"column {j + 1}" for j in range(table.shape[1])])
     rows = _some(_sorted(table), max_rows)
     fold = _folds(rows, folds, rng)
     dimension = suggest_dimension(rows, fold) if n_components is None else None
@@ -96,11 +102,12 @@ def compare(
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
     trials = parallel(joblib.delayed(job.attempt)(*task) for task in tasks)
     each = _gathered(trials, everyone, folds, verbose=bool(verbose))
-    numbers = measured(each, fold, sigma, max(rows.shape[1] - Q, 0), job.widths)
+    numbers = measured(each, job, sigma, max(rows.shape[1] - Q, 0))
     found = _concluded(everyone, each, numbers, criterion, rng)
     model = clone(everyone[found.chosen].model).fit(X)
     noise = float(np.sqrt(settled_noise(numbers)))
-    return replace(found, n_components=Q, sigma=noise, dimension=dimension, model=model)
+    notes = (*found.notes, *_one_sided(rows, names))
+    return replace(found, n_components=Q, sigma=noise, dimension=dimension, model=model, notes=notes)
 
 
 def _gathered(
@@ -151,6 +158,21 @@ def _folds(rows: FloatArray, folds: int, rng: np.random.Generator) -> IntArray:
     return np.asarray((rng.permutation(different) % folds)[rank])
 
 
+def _one_sided(rows: FloatArray, names: Sequence[str]) -> list[str]:
+    """A warning, which is also returned, where one column holds nearly all variance, so that others hardly count."""
+    variance = rows.var(axis=0)
+    most = int(variance.argmax())
+    share = float(variance[most] / max(variance.sum(), np.finfo(float).tiny))
+    if np.count_nonzero(variance) < 2 or share < _NEARLY_ALL:
+        return []
+    words = (
+        f"{names[most]!r} holds {share:.1%} of the variance of all columns, so that surfaces go by it alone; unless "
+        "its units are those of the others, standardise them first: X = StandardScaler().fit_transform(X)."
+    )
+    warnings.warn(words, DegenerateWarning, stacklevel=3)
+    return [words]
+
+
 # -------------------------------------------------------------------------------------------- the conclusion
 
 
@@ -167,7 +189,7 @@ def _concluded(
     losses = criterion.losses(found)
     if np.isnan(losses).all():
         raise InvalidParameterError(f"criterion={name!r} says nothing of these methods; use criterion='likelihood'")
-    verdict = judge(criterion, losses, table["roughness"], rng)
+    verdict = judge(criterion, losses, table["roughness"], rng, criterion.grain(found.variance))
     table |= {
         "criterion": verdict.loss,
         "criterion_standard_error": verdict.standard_error,

@@ -11,13 +11,13 @@ import numpy as np
 from prinfold._typing import IntArray
 from prinfold.select.contestants import Contestant
 from prinfold.select.dimensions import Dimension
-from prinfold.select.verdicts import CRITERIA, Verdict
+from prinfold.select.verdicts import CRITERIA, Criterion, Verdict
 
 _LONGEST = 70
 """Characters of a reason that a printed table has room for; the table itself holds all of them."""
 
 _SURE, _FAIRLY = 0.9, 0.6
-"""Shares of resamples in which the recommended one comes first, from which it is called sure (while
+"""Shares of resamples in which the recommended one would be chosen, from which it is called sure (while
 none is tied) and likely."""
 
 _MOST_NAMED = 4
@@ -34,7 +34,7 @@ _COLUMNS = {
     "continuity": ("contin", ".3f"),
     "seconds": ("seconds", ".2f"),
     "memory": ("MB", ".3g"),
-    "wins": ("first", ".0%"),
+    "wins": ("chosen", ".0%"),
 }
 """Columns that are printed besides name, errors and criterion: their headings and forms."""
 
@@ -66,9 +66,10 @@ class Comparison:
         ``log_likelihood`` of rows held out, per row, by models that have one; ``trustworthiness`` and
         ``continuity`` on the rows fitted to; ``seconds`` for one fit; ``memory``, the most megabytes that Python and
         NumPy asked for in a fit, by tracemalloc (what compiled code takes for itself is not in it); ``wins``, the
-        share of resamples of the rows in which it comes first; ``tied``, whether it cannot be told from the one
-        recommended; ``surface_likelihood`` and ``thinned_error``, what two of the criteria say; ``front``, whether
-        none is at once smoother and nearer to rows held out; ``failure``, the reason why it has no numbers, or nothing.
+        share of resamples of the rows in which it would be chosen; ``tied``, whether one standard error does not set
+        it apart from the lowest criterion (the smoothest of these is chosen); ``surface_likelihood`` and
+        ``thinned_error``, what two of the criteria say; ``front``, whether none is at once smoother and nearer to rows
+        held out; ``failure``, the reason why it has no numbers, or nothing.
     criterion : str
         What the recommendation rests on.
     chosen : int
@@ -181,8 +182,8 @@ def reasons(everyone: tuple[Contestant, ...], table: dict[str, Any], verdict: Ve
     """The recommendation in words: what, why, how sure, and what to keep in mind."""
     i, criterion = verdict.chosen, CRITERIA[name]
     known = int(np.isfinite(verdict.loss).sum())
-    what = "is the only one that could be judged" if known == 1 else f"has {_place(verdict)} of {known}"
-    said = [f"{everyone[i].name} is recommended: it {what} ({criterion.words} {verdict.loss[i]:.4g})."]
+    what = "it is the only one that could be judged" if known == 1 else _place(everyone, verdict, criterion, known)
+    said = [f"{everyone[i].name} is recommended: {what} ({criterion.words} {verdict.loss[i]:.4g})."]
     if known > 1:
         said.append(_how_sure(everyone, verdict))
     said.append(f"{_RECORD} {criterion.record}.")
@@ -192,9 +193,15 @@ def reasons(everyone: tuple[Contestant, ...], table: dict[str, Any], verdict: Ve
     return said
 
 
-def _place(verdict: Verdict) -> str:
-    lowest = verdict.chosen == int(np.nanargmin(verdict.loss))
-    return "the lowest loss on rows held out" if lowest else "the best balance of error and roughness"
+def _place(everyone: tuple[Contestant, ...], verdict: Verdict, criterion: Criterion, known: int) -> str:
+    lowest = int(np.nanargmin(verdict.loss))
+    if verdict.chosen == lowest:
+        return f"of {known} surfaces it has the lowest loss on rows held out"
+    if criterion.choose is not None:
+        return f"of {known} surfaces it has the best balance of error and roughness"
+    n_tied = int(verdict.tied.sum())
+    name, loss = everyone[lowest].name, verdict.loss[lowest]
+    return f"of {n_tied} surfaces that are not told from the lowest loss, {loss:.4g} of {name}, it is the smoothest"
 
 
 def _how_sure(everyone: tuple[Contestant, ...], verdict: Verdict) -> str:
@@ -207,9 +214,9 @@ def _how_sure(everyone: tuple[Contestant, ...], verdict: Verdict) -> str:
         if share >= _FAIRLY
         else "That is a close call"
     )
-    words = f"{sure}: it comes first in {share:.0%} of resamples of the rows"
+    words = f"{sure}: it would be chosen in {share:.0%} of resamples of the rows"
     if not others:
-        return f"{words}, and every other one is more than 1.5 standard errors away."
+        return f"{words}, and every other one is more than one standard error away."
     named = ", ".join(everyone[j].name for j in others[:_MOST_NAMED])
     more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-    return f"{words}; within 1.5 standard errors of it: {named}{more}."
+    return f"{words}; not told apart by one standard error: {named}{more}."

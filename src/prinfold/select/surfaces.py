@@ -113,7 +113,10 @@ class TransformerSurface:
 
     def log_likelihood(self, X: FloatArray) -> FloatArray | None:
         score = getattr(self.model, "score_samples", None)
-        return None if score is None else np.asarray(score(X), dtype=float)
+        try:
+            return None if score is None else np.asarray(score(X), dtype=float)
+        except np.linalg.LinAlgError:  # rows in a flat have no density
+            return None
 
     def roughness(self) -> float:
         q = self.latent.shape[1]

@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.select.trials import Trial
+from prinfold.select.trials import Job, Trial
 
 _RESAMPLES = 500
 _BLIND = 2.0
 """How many times wider than the noise kernels may be that still see it."""
 
-_TIE = 1.5
-"""Standard errors of the paired difference within which two contestants cannot be told apart."""
+_ROUNDING = 1e-12
+"""Differences that rounding makes, in units of the variance of the rows, or in nats."""
 
 
 class Measured(NamedTuple):
@@ -23,7 +23,8 @@ class Measured(NamedTuple):
 
     ``errors``, ``level``, ``slope`` and ``log_likelihood`` are (C, n), ``spread`` is (C, n, H); see
     :class:`~prinfold.select.trials.Trial`. ``sigma`` is the noise of the rows as their neighbourhoods show it,
-    ``across`` the number of directions across the surface, and ``widths`` (H,) are those of ``spread``.
+    ``across`` the number of directions across the surface, ``widths`` (H,) are those of ``spread``, and ``variance`` is
+    that of the rows, all columns together.
     """
 
     errors: FloatArray
@@ -34,12 +35,12 @@ class Measured(NamedTuple):
     sigma: float
     across: int
     widths: FloatArray
+    variance: float
 
 
-def measured(
-    trials: Sequence[Sequence[Trial]], fold: IntArray, sigma: float, across: int, widths: FloatArray
-) -> Measured:
+def measured(trials: Sequence[Sequence[Trial]], job: Job, sigma: float, across: int) -> Measured:
     """Trials, one for each contestant and fold, put together in the order of the rows."""
+    fold = job.fold
     shapes = [part.shape[1:] for part in next((one[0][:5] for one in trials if not _failed(one)), trials[0][0][:5])]
     columns = [np.full((len(trials), len(fold), *shape), np.nan) for shape in shapes]
     for c, one in enumerate(trials):
@@ -48,7 +49,9 @@ def measured(
                 for column, part in zip(columns, trial[:5], strict=True):
                     column[c, fold == f] = part
     errors, level, slope, spread, log_likelihood = columns
-    return Measured(errors, level, slope, spread, log_likelihood, sigma, across, widths)
+    return Measured(
+        errors, level, slope, spread, log_likelihood, sigma, across, job.widths, float(job.X.var(axis=0).sum())
+    )
 
 
 def _failed(trials: Sequence[Trial]) -> bool:
@@ -59,13 +62,19 @@ class Criterion(NamedTuple):
     """A way to judge: ``losses`` takes what was measured to losses (C, n), lowest at best.
 
     ``words`` name the loss; ``record`` says how its choices fared on simulators that it was not designed on;
-    ``choose`` takes (roughness, mean losses) to the best where that is not the lowest loss.
+    ``choose`` takes (roughness, mean losses) to the best where it does not go by the lowest loss. Losses are squared
+    lengths, or ``nats``.
     """
 
     words: str
     losses: Callable[[Measured], FloatArray]
     record: str
     choose: Callable[[FloatArray, FloatArray], int] | None = None
+    nats: bool = False
+
+    def grain(self, variance: float) -> float:
+        """Losses of rows with such a variance that differ by less are the same."""
+        return _ROUNDING if self.nats else _ROUNDING * variance
 
 
 def settled_noise(found: Measured) -> float:
@@ -136,12 +145,14 @@ def _record(regret: str, worst: str, near: int) -> str:
 
 
 CRITERIA: dict[str, Criterion] = {
-    "likelihood": Criterion("minus log-likelihood about the surface", _best_spread, _record("1.2", "2.4", 11)),
+    "likelihood": Criterion(
+        "minus log-likelihood about the surface", _best_spread, _record("1.2", "2.4", 11), nats=True
+    ),
     "thinned": Criterion("thinned error", _thinned, _record("2.1", "13", 6)),
     "error": Criterion("held-out error", lambda found: found.errors, _record("1.2", "2.4", 10)),
     "elbow": Criterion("held-out error", lambda found: found.errors, _record("2.7", "13", 4), elbow),
     "density": Criterion(
-        "minus the model's own log-likelihood", lambda found: -found.log_likelihood, _record("1.4", "3.2", 7)
+        "minus the model's own log-likelihood", lambda found: -found.log_likelihood, _record("1.4", "3.2", 7), nats=True
     ),
 }
 """Name → how contestants are judged."""
@@ -156,7 +167,11 @@ def pareto(roughness: FloatArray, loss: FloatArray) -> BoolArray:
 
 
 class Verdict(NamedTuple):
-    """Mean losses (C,) with standard errors, who was chosen, who is as good, and how often each would come first."""
+    """Mean losses (C,) with standard errors, who was chosen, who is as good, and how often each would be chosen.
+
+    ``tied`` are those that one standard error of the paired difference does not set apart from the lowest loss, or from
+    the chosen one where the criterion does not go by the lowest.
+    """
 
     loss: FloatArray
     standard_error: FloatArray
@@ -165,21 +180,44 @@ class Verdict(NamedTuple):
     wins: FloatArray
 
 
-def judge(criterion: Criterion, losses: FloatArray, roughness: FloatArray, rng: np.random.Generator) -> Verdict:
+def judge(
+    criterion: Criterion, losses: FloatArray, roughness: FloatArray, rng: np.random.Generator, grain: float = _ROUNDING
+) -> Verdict:
     """A verdict from losses (C, n), rows of NaN where a contestant has none; at least one must have some.
 
-    Rows are drawn again and again with repeats, and the share of draws in which a contestant has the lowest mean
-    loss (or is chosen otherwise) says how much hangs on the rows at hand. Surfaces are not fitted again for it, so
-    that it is sure of more than it knows.
+    Of those that cannot be told from the lowest loss the smoothest is chosen. Rows are drawn again and again with
+    repeats, and the share of draws in which a contestant would be chosen says how much hangs on the rows at hand.
+    Surfaces are not fitted again for it, so that it is sure of more than it knows. Losses that differ by less than
+    ``grain`` are the same.
     """
     n = losses.shape[1]
     mean, error = losses.mean(axis=1), losses.std(axis=1, ddof=1) / np.sqrt(n)
-    pick = criterion.choose or (lambda _, loss: int(np.nanargmin(loss)))
-    chosen = pick(roughness, mean)
-    apart = losses - losses[chosen]
-    near = np.abs(apart.mean(axis=1)) <= _TIE * apart.std(axis=1, ddof=1) / np.sqrt(n)
+    gaps = np.maximum(_paired_errors(losses), grain)
+
+    def pick(loss: FloatArray) -> int:
+        return smoothest(roughness, loss, gaps) if criterion.choose is None else criterion.choose(roughness, loss)
+
+    chosen = pick(mean)
+    beside = chosen if criterion.choose else int(np.nanargmin(mean))
+    tied = np.abs(mean - mean[beside]) <= gaps[beside]
     counts = np.asarray(rng.multinomial(n, np.full(n, 1.0 / n), size=_RESAMPLES), dtype=float)
-    draws = counts @ losses.T / n
-    first: IntArray = np.array([pick(roughness, draw) for draw in draws])
-    wins = np.bincount(first, minlength=len(mean)) / _RESAMPLES
-    return Verdict(mean, error, chosen, near, wins)
+    first: IntArray = np.array([pick(draw) for draw in counts @ losses.T / n])
+    return Verdict(mean, error, chosen, tied, np.bincount(first, minlength=len(mean)) / _RESAMPLES)
+
+
+def _paired_errors(losses: FloatArray) -> FloatArray:
+    """(C, C) standard errors of the differences between mean losses, row by row."""
+    n = losses.shape[1]
+    return np.asarray(np.stack([(losses - each).std(axis=1, ddof=1) for each in losses]) / np.sqrt(n))
+
+
+def smoothest(roughness: FloatArray, loss: FloatArray, gaps: FloatArray) -> int:
+    """The least rough of those whose loss exceeds the lowest by no more than their gap (C, C); of equals the better.
+
+    Where nobody knows how rough the one with the lowest loss is, it stays.
+    """
+    lowest = int(np.nanargmin(loss))
+    if not np.isfinite(roughness[lowest]):
+        return lowest
+    tied = np.flatnonzero(np.isfinite(roughness) & (loss - loss[lowest] <= gaps[lowest]))
+    return int(tied[np.lexsort((loss[tied], roughness[tied]))[0]])
