@@ -12,7 +12,8 @@ from scipy.spatial import cKDTree
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA, KernelPCA
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, PowerTransformer, StandardScaler
 
 import prinfold.estimators
 from prinfold import GTM, PPS, Comparison, compare, datasets
@@ -659,3 +660,64 @@ def test_wrong_tables_are_refused() -> None:
     holes[3, 1] = np.nan
     with pytest.raises(InvalidDataError, match="NaN"):
         compare(holes, "PCA")
+
+
+# --------------------------------------------------------------------------------------------------- pipelines
+
+
+UNEQUAL = X * [1.0, 20.0]
+
+
+@pytest.mark.parametrize("steps", [StandardScaler(), PowerTransformer()], ids=["straight", "bent"])
+def test_a_surface_at_the_end_of_a_pipeline_is_measured_among_the_rows(steps: Any) -> None:
+    model = make_pipeline(steps, SMALL).fit(UNEQUAL)
+    surface = surfaces.surface_of(model, UNEQUAL)
+    fine = steps.inverse_transform(model[-1].mesh(20001).vertices)
+    there = surface.project(UNEQUAL)
+    off, gap = np.square(UNEQUAL - there).sum(axis=1), np.square(np.diff(fine, axis=0)).sum(axis=1).max()
+    nearest = np.square(cKDTree(fine).query(UNEQUAL)[0])  # in the rows' own units
+    np.testing.assert_allclose(off, nearest, atol=gap, rtol=1e-9)
+    assert np.square(cKDTree(fine).query(there)[0]).max() < gap  # and on the surface
+    own = np.square(UNEQUAL - steps.inverse_transform(model[-1].project(steps.transform(UNEQUAL)))).sum(axis=1)
+    assert (off <= own).all()
+    assert off.mean() < 0.8 * own.mean()  # which is another thing
+    turns = np.diff(fine[::20], axis=0)
+    angle = np.arctan2(turns[:, 1], turns[:, 0])
+    assert surface.roughness() == pytest.approx(np.abs(np.angle(np.exp(1j * np.diff(angle)))).sum(), rel=0.02)
+    np.testing.assert_array_equal(surface.coordinates(UNEQUAL), model.transform(UNEQUAL))
+
+
+def test_the_density_of_a_pipeline_is_that_of_the_rows() -> None:
+    model = make_pipeline(StandardScaler(), SMALL).fit(UNEQUAL)
+    density = surfaces.surface_of(model, UNEQUAL).log_likelihood(UNEQUAL)
+    assert density is not None
+    scale = model[0].scale_
+    np.testing.assert_allclose(density, model[-1].score_samples(model[0].transform(UNEQUAL)) - np.log(scale).sum())
+    for steps in (PowerTransformer(), PCA(1)):  # bent, and with a column less
+        other = make_pipeline(steps, GTM(1, nodes=5, basis=3)).fit(UNEQUAL)
+        assert surfaces.surface_of(other, UNEQUAL).log_likelihood(UNEQUAL) is None
+
+
+def test_pipelines_stand_in_the_table() -> None:
+    given = {
+        "scaled": make_pipeline(StandardScaler(), SMALL),
+        "same": make_pipeline("passthrough", SMALL),
+        "small": SMALL,
+        "lost": make_pipeline(Normalizer(), SMALL),
+        "plane": make_pipeline(StandardScaler(), PCA(1)),
+    }
+    other = compare(UNEQUAL, given, n_components=1, folds=2)
+    assert "the step normalizer cannot be undone" in other.table["failure"][3]
+    assert [bool(words) for words in other.table["failure"]] == [False, False, False, True, False]
+    for name in ("error", "roughness", "log_likelihood", "surface_likelihood"):
+        assert other.table[name][1] == pytest.approx(other.table[name][2], rel=1e-6)
+        assert np.isfinite(other.table[name][0])
+
+
+def test_parts_of_a_model_begin_alike_too() -> None:
+    ours = make_pipeline(PCA(2), GTM(1, random_state=None))
+    (one,) = contestants.contestants_of({"mine": ours}, 1, X, 7)
+    assert one.model.get_params()["gtm__random_state"] == one.model.get_params()["pca__random_state"] == 7
+    assert ours.get_params()["gtm__random_state"] is None
+    (two,) = contestants.contestants_of({"mine": make_pipeline(GTM(1, random_state=3))}, 1, X, 7)
+    assert two.model.get_params()["gtm__random_state"] == 3

@@ -13,13 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._arrays import dense
 from prinfold._typing import FloatArray, IntArray
 from prinfold._validate import refuse_containers, refuse_dates, refuse_text
+from prinfold.estimators.steps import straight, undo
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, PrinfoldError
 from prinfold.latent import LatentSpace
 
 _MOST_CLASSES = 60
-_STRAIGHT = 1e-8
-"""How far, relative to their size, steps before a model may be from straight."""
-
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -73,26 +71,12 @@ class Fitted:
 
     def back(self, Y: FloatArray) -> FloatArray:
         """Points of the surface in the user's own units."""
-        for name, step in reversed([] if self.before is None else self.before.steps):
-            if step in {None, "passthrough"} or type(step).__name__ == "SimpleImputer":  # which changes no units
-                continue
-            if not hasattr(step, "inverse_transform"):
-                raise InvalidParameterError(
-                    f"the step {name} cannot be undone, so the surface has no place among the rows; draw "
-                    "pipeline[-1] with the rows pipeline[:-1].transform(X) instead"
-                )
-            Y = step.inverse_transform(Y)
-        return np.asarray(Y, dtype=float)
+        steps = [] if self.before is None else self.before.steps
+        return undo(steps, Y, "draw pipeline[-1] with the rows pipeline[:-1].transform(X) instead")
 
     def straight(self) -> tuple[FloatArray, FloatArray] | None:
         """How the steps before the model are undone, y·matrix (D, D') + shift (D',); None where they bend columns."""
-        D = self.model.n_features_in_
-        shift = self.back(np.zeros((1, D)))[0]
-        matrix = self.back(np.eye(D)) - shift
-        trial = np.random.default_rng(0).normal(size=(8, D))
-        undone = self.back(trial)
-        same = np.allclose(undone, trial @ matrix + shift, rtol=_STRAIGHT, atol=_STRAIGHT * np.abs(undone).max())
-        return (matrix, shift) if same else None
+        return straight(self.back, self.model.n_features_in_)
 
     def log_likelihood(self, X: Any) -> FloatArray | None:
         """(n,) log-density of rows in the user's own units; None where there is none, or steps before it bend."""

@@ -51,7 +51,8 @@ def compare(
     methods : "all", str, estimator, or list or mapping of these, default="all"
         Who takes part: names of prinfold's manifolds (each with a few settings), ``"PCA"``, ``"KernelPCA"``,
         ``"Isomap"``, any estimator of your own with ``transform`` and ``inverse_transform``, or pairs of a name and
-        an estimator. Estimators given as objects keep their settings.
+        an estimator. Estimators given as objects keep their settings; pipelines that end in one of prinfold's
+        manifolds are measured in the units of the rows that go into them.
     n_components : int, default=None
         Dimension of the surfaces; None takes the one that rows held out suggest, see ``dimension`` of the result.
     folds : int, default=5

@@ -145,7 +145,10 @@ def _as_contestant(given: Any) -> Contestant:
 
 
 def _seeded(model: Any, seed: int) -> Any:
-    """Models that begin by chance all begin alike, so that folds differ by their rows only."""
-    if model.get_params(deep=False).get("random_state", 0) is None:
-        return clone(model).set_params(random_state=seed)
-    return model
+    """Models that begin by chance all begin alike, so that folds differ by their rows only; parts of a model too."""
+    by_chance = [
+        name
+        for name, value in model.get_params().items()
+        if value is None and name.rpartition("__")[2] == "random_state"
+    ]
+    return clone(model).set_params(**dict.fromkeys(by_chance, seed)) if by_chance else model

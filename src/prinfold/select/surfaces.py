@@ -21,6 +21,7 @@ from prinfold.geometry.domain import Box
 from prinfold.geometry.projection import project_to_surface
 from prinfold.latent import grid
 from prinfold.metrics import roughness
+from prinfold.select.pipelines import PipelineSurface, last_step
 
 _STARTS = 4
 """Training rows whose images on a transformer's surface are nearest, from which its nearest point is sought."""
@@ -132,6 +133,8 @@ def surface_of(model: Any, X: FloatArray) -> Surface:
     """The face of a fitted model; X are the rows it was fitted to."""
     if isinstance(model, PrincipalManifold):
         return ManifoldSurface(model)
+    if isinstance(last_step(model), PrincipalManifold):
+        return PipelineSurface(model)
     if hasattr(model, "transform") and hasattr(model, "inverse_transform"):
         return TransformerSurface(model, X)
     raise InvalidParameterError(

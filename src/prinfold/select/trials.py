@@ -16,6 +16,7 @@ from sklearn.base import clone
 from prinfold._typing import FloatArray, IntArray
 from prinfold.loops import StopReason
 from prinfold.metrics import continuity, trustworthiness
+from prinfold.select.pipelines import last_step
 from prinfold.select.surfaces import Surface, surface_of
 from prinfold.select.yardsticks import Thinning, errors, spread_likelihoods, thinned_errors
 
@@ -72,7 +73,7 @@ class Job:
         with peak_memory(watched) as peak:
             model.fit(seen)
         seconds = time.perf_counter() - clock
-        if getattr(model, "stop_reason_", None) is StopReason.INTERRUPTED:
+        if getattr(last_step(model), "stop_reason_", None) is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         surface = surface_of(model, seen)
         density = surface.log_likelihood(X)
