@@ -396,6 +396,26 @@ def test_a_manifold_that_is_new_stands_in_the_table_with_its_defaults(monkeypatc
     assert one.model.n_components == 1
 
 
+@pytest.mark.parametrize("fixed", [1, 2])
+def test_a_manifold_of_one_dimension_only_takes_part_where_it_is_asked_for(
+    fixed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A method without ``n_components``, which knows its dimension itself."""
+
+    def start(self: Any, max_iter: int = 50) -> None:
+        self.max_iter = max_iter
+
+    attributes = {"__module__": "prinfold.estimators.rigid", "__init__": start, "_dimension": fixed}
+    rigid = type(f"Rigid{fixed}", (GTM,), attributes)
+    monkeypatch.setattr(prinfold.estimators, "__all__", [*prinfold.estimators.__all__, rigid.__name__])
+    for q in (1, 2, 3):
+        listed = [one for one in contestants.contestants_of("all", q, X, 0) if one.method == rigid.__name__]
+        assert len(listed) == (q == fixed)
+        (named,) = contestants.contestants_of(rigid.__name__, q, X, 0)
+        assert type(named.model) is rigid
+        assert contestants.contestants_of(rigid(9), q, X, 0)[0].model.max_iter == 9
+
+
 def test_names_objects_and_pairs() -> None:
     everyone = contestants.contestants_of(["PPS", PCA(2), ("mine", SMALL)], 1, X, 0)
     assert [one.name for one in everyone] == ["PPS", "PPS(init=isomap)", "PCA(n_components=2)", "mine"]

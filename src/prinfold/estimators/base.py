@@ -44,6 +44,8 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     _stored: ClassVar[tuple[str, ...]] = ("latent_", "n_iter_", "converged_", "stop_reason_", "history_")
     _accept_sparse: ClassVar[bool] = False
     _accept_missing: ClassVar[bool] = False
+    _dimension: ClassVar[int | None] = None
+    """Dimension of the surface where the method has but one, such as 1 for curves; None where ``n_components`` says."""
     latent_: LatentSpace
     max_iter: int
     tol: float

@@ -54,7 +54,8 @@ def compare(
         an estimator. Estimators given as objects keep their settings; pipelines that end in one of prinfold's
         manifolds are measured in the units of the rows that go into them.
     n_components : int, default=None
-        Dimension of the surfaces; None takes the one that rows held out suggest, see ``dimension`` of the result.
+        Dimension of the surfaces; methods that have but one, such as curves, stand among ``"all"`` where it is theirs,
+        and elsewhere by name. None takes the one that rows held out suggest, see ``dimension`` of the result.
     folds : int, default=5
         Parts that the rows are held out in, the same for everybody.
     criterion : {"likelihood", "thinned", "error", "elbow", "density"}, default="likelihood"

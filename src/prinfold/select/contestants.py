@@ -91,7 +91,7 @@ def _is_public(cls: type) -> bool:
 def contestants_of(methods: Any, n_components: int, X: FloatArray, seed: int) -> tuple[Contestant, ...]:
     """Everyone who takes part, by names, objects, or pairs of a name and an object."""
     listed: list[Contestant] = []
-    for given in _listed(methods):
+    for given in _listed(methods, n_components):
         if isinstance(given, str):
             listed += _named(given, n_components, X)
         else:
@@ -101,10 +101,11 @@ def contestants_of(methods: Any, n_components: int, X: FloatArray, seed: int) ->
     return tuple(each._replace(model=_seeded(each.model, seed)) for each in listed)
 
 
-def _listed(methods: Any) -> list[Any]:
+def _listed(methods: Any, n_components: int) -> list[Any]:
     if isinstance(methods, str):
         if methods == "all":
-            return [*(name for name in manifolds() if name not in _BY_NAME_ONLY), *BASELINES]
+            fitting = [name for name, cls in manifolds().items() if cls._dimension in {None, n_components}]
+            return [*(name for name in fitting if name not in _BY_NAME_ONLY), *BASELINES]
         return [methods]
     if isinstance(methods, Mapping):
         return list(methods.items())
