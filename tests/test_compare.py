@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from scipy.spatial import cKDTree
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA, KernelPCA
 from sklearn.pipeline import make_pipeline
@@ -70,33 +70,108 @@ class Waves:
 
 @pytest.fixture(scope="module")
 def found() -> Comparison:
-    return compare(X, FEW, n_components=1, folds=3, criterion="thinned")
+    return compare(X, FEW, n_components=1, folds=3)
 
 
 # ------------------------------------------------------------------------------------------------ the numbers
 
 
-def test_the_table_is_what_the_folds_come_to(found: Comparison) -> None:
-    rng = np.random.default_rng(0)
-    fold = comparing._folds(X, 3, rng)
-    rng.integers(2**31)  # the seed of the methods
-    noise, tau = yardsticks.thinning_of(X, yardsticks.noise_of(X, 1), rng)
-    errors, thinned, density = (np.empty(len(X)) for _ in range(3))
-    ratio = found.sigma**2 / tau**2
+class Brute(NamedTuple):
+    """One contestant over all folds, by plain NumPy."""
+
+    errors: Any
+    level: Any
+    slope: Any
+    spread: Any
+    density: Any
+    turning: float
+    ranks: Any
+
+
+def _turning(points: Any) -> float:
+    steps = np.diff(points, axis=0)
+    angle = np.arctan2(steps[:, 1], steps[:, 0])
+    return float(np.abs(np.angle(np.exp(1j * np.diff(angle)))).sum())
+
+
+def _intrusion(A: Any, B: Any, k: int = 5) -> float:
+    """1 − 2/(n k (2n − 3k − 1)) Σ (r − k) over the k nearest in B that are not among the k nearest in A."""
+    n, total = len(A), 0
+    for i in range(n):
+        order = [np.argsort(np.square(Y - Y[i]).sum(axis=1), kind="stable") for Y in (A, B)]
+        order = [each[each != i] for each in order]
+        for j in set(order[1][:k]) - set(order[0][:k]):
+            total += int(np.flatnonzero(order[0] == j)[0]) + 1 - k
+    return 1.0 - 2.0 * total / (n * k * (2 * n - 3 * k - 1))
+
+
+def _by_hand(model: Any, fold: Any, noise: Any, widths: Any) -> Brute:
+    n, is_plane = len(X), isinstance(model, PCA)
+    errors, level, slope, density, spread = *np.zeros((4, n)), np.empty((n, len(widths)))
+    turning, ranks = [], []
     for f in range(3):
         held = fold == f
-        model = GTM(**SMALL.get_params()).fit(X[~held])
-        errors[held] = np.square(X[held] - model.project(X[held])).sum(axis=1)
-        density[held] = model.score_samples(X[held])
-        thinned[held] = 0.0
+        one = clone(model).set_params(random_state=0).fit(X[~held])
+        project = (lambda Y, one=one: one.inverse_transform(one.transform(Y))) if is_plane else one.project
+        errors[held] = np.square(X[held] - project(X[held])).sum(axis=1)
+        density[held] = one.score_samples(X[held])
         for e in (noise[held], -noise[held]):
-            thinned[held] += 0.5 * np.square(X[held] - ratio * e - model.project(X[held] + e)).sum(axis=1)
-        thinned[held] -= ratio**2 * np.square(noise[held]).sum(axis=1)
-    assert found.table["error"][0] == pytest.approx(errors.mean())
-    assert found.table["standard_error"][0] == pytest.approx(errors.std(ddof=1) / np.sqrt(len(X)))
-    assert found.table["criterion"][0] == pytest.approx(thinned.mean())
-    assert found.table["criterion_standard_error"][0] == pytest.approx(thinned.std(ddof=1) / np.sqrt(len(X)))
-    assert found.table["log_likelihood"][0] == pytest.approx(density.mean())
+            off = X[held] - project(X[held] + e)
+            level[held] += 0.5 * np.square(off).sum(axis=1)
+            slope[held] -= (off * e).sum(axis=1)
+        feet = project(X[~held])
+        d2 = np.square(X[held][:, None] - feet[None]).sum(axis=2)
+        for j, h in enumerate(widths):
+            spread[held, j] = np.log((np.exp(-d2 / (2 * h**2)) / (2 * np.pi * h**2)).mean(axis=1) + 1e-300)
+        turning.append(0.0 if is_plane else _turning(one.mesh(4000).vertices))
+        Z = one.transform(X[~held])
+        ranks.append([_intrusion(X[~held], Z), _intrusion(Z, X[~held])])
+    return Brute(errors, level, slope, spread, density, np.mean(turning), np.mean(ranks, axis=0))
+
+
+def test_the_table_is_what_the_folds_come_to(found: Comparison) -> None:
+    """Every column of every contestant, from the folds, the noise and the draws that the seed makes."""
+    rng = np.random.default_rng(0)
+    fold = rng.permutation(len(X)) % 3  # no two rows are equal
+    rng.integers(2**31)  # the seed of the methods
+    sigma = yardsticks.noise_of(X, 1)
+    noise = rng.normal(scale=0.5 * sigma, size=X.shape)  # rows are sorted
+    apart = np.median(np.sort(np.linalg.norm(X[:, None] - X[None], axis=2), axis=1)[:, 1])
+    widths = np.geomspace(0.15 * min(sigma, apart), 3.0 * max(sigma, apart), 24)
+    each = [_by_hand(model, fold, noise, widths) for model in FEW.values()]
+
+    table, root = found.table, np.sqrt(len(X))
+    np.testing.assert_allclose(table["error"], [b.errors.mean() for b in each], rtol=1e-6)
+    np.testing.assert_allclose(table["standard_error"], [b.errors.std(ddof=1) / root for b in each], rtol=1e-6)
+    np.testing.assert_allclose(table["log_likelihood"], [b.density.mean() for b in each], rtol=1e-6)
+    np.testing.assert_allclose(table["roughness"], [b.turning for b in each], rtol=2e-3, atol=1e-6)
+    ranks = np.array([b.ranks for b in each])
+    np.testing.assert_allclose(np.column_stack([table["trustworthiness"], table["continuity"]]), ranks, rtol=1e-9)
+
+    losses = np.stack([-b.spread[:, b.spread.mean(axis=0).argmax()] for b in each])  # the width that is best for all
+    np.testing.assert_allclose(table["surface_likelihood"], -losses.mean(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(table["criterion"], losses.mean(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(table["criterion_standard_error"], losses.std(axis=1, ddof=1) / root, rtol=1e-6)
+    per_tau = (0.5 * sigma) ** 2
+    thinned = [(b.level + found.sigma**2 * b.slope / per_tau).mean() for b in each]
+    np.testing.assert_allclose(table["thinned_error"], thinned, rtol=1e-6)
+    best = int(np.argmin(thinned))
+    assert found.sigma**2 == pytest.approx(min(sigma**2, each[best].errors.mean()))  # one direction is across
+
+    gaps = np.array([[(a - b).std(ddof=1) / root for b in losses] for a in losses])
+    rough = np.array([b.turning for b in each])
+    chosen = [_chosen(losses.mean(axis=1), gaps, rough)]
+    draws = rng.multinomial(len(X), np.full(len(X), 1 / len(X)), size=500)
+    chosen += [_chosen(losses @ count / len(X), gaps, rough) for count in draws]
+    assert found.chosen == chosen[0]
+    np.testing.assert_allclose(table["wins"], np.bincount(chosen[1:], minlength=3) / 500)
+    low = int(losses.mean(axis=1).argmin())
+    np.testing.assert_array_equal(table["tied"], losses.mean(axis=1) - losses.mean(axis=1)[low] <= gaps[low])
+
+
+def _chosen(loss: Any, gaps: Any, rough: Any) -> int:
+    low = int(np.argmin(loss))
+    return min((i for i in range(len(loss)) if loss[i] - loss[low] <= gaps[low, i]), key=lambda i: rough[i])
 
 
 def test_what_else_the_table_holds(found: Comparison) -> None:
@@ -112,7 +187,6 @@ def test_what_else_the_table_holds(found: Comparison) -> None:
     assert table["wins"].sum() == pytest.approx(1.0)
     assert table["tied"][found.chosen]
     assert table["failure"] == ["", "", ""]
-    assert found.chosen == np.argmin(table["criterion"])
     np.testing.assert_array_equal(found.ranking(), np.argsort(table["criterion"]))
 
 
@@ -123,7 +197,7 @@ def test_the_recommended_model_is_fitted_to_all_rows(found: Comparison) -> None:
 
 
 def test_processes_change_nothing(found: Comparison) -> None:
-    other = compare(X, FEW, n_components=1, folds=3, criterion="thinned", n_jobs=2)
+    other = compare(X, FEW, n_components=1, folds=3, n_jobs=2)
     assert other.chosen == found.chosen
     for name in ("surface_likelihood", "thinned_error", "error", "roughness", "wins"):
         np.testing.assert_array_equal(other.table[name], found.table[name])
@@ -351,6 +425,14 @@ def test_a_column_that_holds_all_variance_is_named() -> None:
 def test_every_criterion_has_a_verdict(criterion: str) -> None:
     other = compare(X, FEW, n_components=1, folds=3, criterion=criterion)
     assert other.criterion == criterion
+    sign, column = {
+        "likelihood": (-1.0, "surface_likelihood"),
+        "thinned": (1.0, "thinned_error"),
+        "error": (1.0, "error"),
+        "elbow": (1.0, "error"),
+        "density": (-1.0, "log_likelihood"),
+    }[criterion]
+    np.testing.assert_allclose(other.table["criterion"], sign * other.table[column])
     if criterion == "elbow":
         assert other.table["front"][other.chosen]
     else:
@@ -523,6 +605,21 @@ def test_the_dimension_of_a_curve_and_of_a_sheet() -> None:
         assert f"{q} dimension" in str(found)
 
 
+@pytest.mark.parametrize(("short", "suggested"), [(0.9, 1), (1.1, 2)])
+def test_the_fewest_dimensions_within_one_standard_error_are_suggested(short: float, suggested: int) -> None:
+    rng = np.random.default_rng(2)
+    best, apart = rng.normal(size=80), rng.normal(scale=0.3, size=80)
+    apart -= apart.mean()
+    error = apart.std(ddof=1) / np.sqrt(80)  # of the paired difference, which is less than that of either
+    rows = np.stack([best + apart - short * error, best, best - 5.0, np.full(80, -np.inf)])
+    found = dimensions.fewest(np.arange(1, 5), rows)
+    assert found.suggested == suggested
+    np.testing.assert_allclose(found.standard_error[[0, 1, 3]], [error, 0.0, np.inf], atol=1e-12)
+    np.testing.assert_allclose(found.log_likelihood, rows.mean(axis=1))
+    worse = dimensions.fewest(np.arange(1, 3), np.stack([best - 5.0, best]))  # a constant difference is no tie
+    assert worse.suggested == 2
+
+
 def test_a_dimension_is_suggested_where_none_is_given() -> None:
     other = compare(X, "PCA", folds=2)
     assert other.dimension is not None
@@ -539,7 +636,7 @@ def test_it_prints_itself(found: Comparison) -> None:
     words = str(found)
     assert repr(found) == words
     lines = words.splitlines()
-    assert lines[0] == "3 surfaces of dimension 1, by their thinned criterion"
+    assert lines[0] == "3 surfaces of dimension 1, by their likelihood criterion"
     assert lines[2].endswith("← recommended")
     assert sum("recommended" in line for line in lines[1:5]) == 1
     words = f"{found.recommended.name} is recommended: of 3 surfaces it has the lowest loss on rows held out"

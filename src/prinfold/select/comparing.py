@@ -67,7 +67,8 @@ def compare(
         Rows that take part, spread evenly over the sorted table; the model that is recommended is fitted to all of
         them. None takes all.
     n_jobs : int, default=None
-        Fits that run at the same time, in processes of their own by joblib; None is one, here.
+        Fits that run at the same time, those that suggest a dimension too, in processes of their own by joblib; None
+        is one, here.
     random_state : int, numpy.random.Generator or None, default=0
         Decides which rows are held out together, and where methods begin.
     verbose : int, default=0
@@ -94,7 +95,7 @@ def compare(
     names = getattr(reader, "feature_names_in_", [f"column {j + 1}" for j in range(table.shape[1])])
     rows = _some(_sorted(table), max_rows)
     fold = _folds(rows, folds, rng)
-    dimension = suggest_dimension(rows, fold) if n_components is None else None
+    dimension = suggest_dimension(rows, fold, n_jobs=n_jobs) if n_components is None else None
     Q = n_components if dimension is None else dimension.suggested
     assert Q is not None  # one of the two is known
     everyone = contestants_of(methods, Q, rows, int(rng.integers(2**31)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import NamedTuple
 
+import joblib
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
@@ -41,30 +42,39 @@ class Dimension(NamedTuple):
         return f"{self.suggested} {noun}, by the likelihood of rows held out ({parts} nats per row)"
 
 
-def suggest_dimension(X: FloatArray, fold: IntArray, most: int = _MOST) -> Dimension:
+def suggest_dimension(X: FloatArray, fold: IntArray, most: int = _MOST, n_jobs: int | None = None) -> Dimension:
     """Compare GTMs of 1, 2, … dimensions, always fewer than columns, on rows held out."""
     tried = np.arange(1, max(1, min(most, X.shape[1] - 1)) + 1)
-    rows = np.stack([_held_out(X, fold, int(q)) for q in tried])
+    parts = np.unique(fold)
+    tasks = [(X[fold != f], X[fold == f], int(q)) for q in tried for f in parts]
+    found = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(_held_out)(*task) for task in tasks)
+    rows = np.empty((len(tried), len(X)))
+    for i in range(len(tried)):
+        for f, part in zip(parts, found[i * len(parts) : (i + 1) * len(parts)], strict=True):
+            rows[i, fold == f] = part
+    rows[np.isneginf(rows).any(axis=1)] = -np.inf  # what cannot be fitted to some rows is no candidate
+    return fewest(tried, rows)
+
+
+def fewest(tried: IntArray, rows: FloatArray) -> Dimension:
+    """The verdict on dimensions (K,) with log-likelihoods (K, n) of rows held out, −inf where there is none."""
     if not np.isfinite(rows).any():
         raise InvalidDataError("no GTM could be fitted to suggest a dimension; give n_components")
     mean = rows.mean(axis=1)
     best = int(mean.argmax())
     with np.errstate(invalid="ignore"):
         short = rows[best] - rows
-        error = np.where(np.isfinite(mean), short.std(axis=1, ddof=1) / np.sqrt(len(X)), np.inf)
+        error = np.where(np.isfinite(mean), short.std(axis=1, ddof=1) / np.sqrt(rows.shape[1]), np.inf)
     near = np.isfinite(mean) & (mean[best] - mean <= error)
     return Dimension(tried, mean, error, int(tried[near].min()))
 
 
-def _held_out(X: FloatArray, fold: IntArray, q: int) -> FloatArray:
-    """(n,) log-likelihood of each row by a model that has not seen it; −inf if one cannot be fitted."""
-    found = np.full(len(X), -np.inf)
+def _held_out(seen: FloatArray, X: FloatArray, q: int) -> FloatArray:
+    """(n,) log-likelihoods of rows by a model that has not seen them; −inf if it cannot be fitted."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of fits that only serve to compare
         try:
-            for f in np.unique(fold):
-                model = GTM(q, prior_precision="evidence", random_state=0).fit(X[fold != f])
-                found[fold == f] = model.score_samples(X[fold == f])
+            model = GTM(q, prior_precision="evidence", random_state=0).fit(seen)
+            return np.asarray(model.score_samples(X), dtype=float)
         except Exception:  # a dimension that cannot be fitted is no candidate
             return np.full(len(X), -np.inf)
-    return found
