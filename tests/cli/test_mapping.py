@@ -1,11 +1,10 @@
-"""``transform``, ``project``, ``explore``, ``info`` and ``completion``: what a model says of a table."""
+"""``transform``, ``project``, ``explore``, ``report`` and ``info``: what a model says of a table."""
 
 from __future__ import annotations
 
 import csv
 import json
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -407,46 +406,6 @@ def test_what_is_installed(call: Call) -> None:
     assert found["methods"]["gtm"].startswith("Generative topographic mapping")
     assert found["installed"]["matplotlib"] is True
     assert "densityridge, ridge" in call("info").out
-
-
-# ----------------------------------------------------------------------------------------------------------- completion
-
-
-def complete(script: str, folder: Path, *words: str) -> list[str]:
-    """What bash proposes for the last of some words."""
-    (folder / "script").write_text(script)
-    quoted = " ".join(f"'{word}'" for word in words)
-    place = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}"
-    ask = f'source ./script; {place}; _prinfold; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    done = subprocess.run(["bash", "-c", ask], cwd=folder, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    return done.stdout.split()
-
-
-def test_bash_completes(folder: Path, call: Call) -> None:
-    if shutil.which("bash") is None:
-        pytest.skip("no bash")
-    script = call("completion", "bash").out
-    (folder / "data.csv").write_text("")
-    assert complete(script, folder, "prinfold", "tr") == ["transform"]
-    assert set(cli.COMMANDS) <= set(complete(script, folder, "prinfold", ""))
-    assert complete(script, folder, "prinfold", "fit", "--stand") == ["--standardise", "--standardize"]
-    assert complete(script, folder, "prinfold", "fit", "--missing", "") == ["keep", "drop", "error"]
-    assert "kmm" in complete(script, folder, "prinfold", "fit", "--method", "k")
-    assert complete(script, folder, "prinfold", "fit", "da") == ["data.csv"]
-    assert complete(script, folder, "prinfold", "completion", "") == ["bash", "zsh", "fish"]
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_every_command_and_option_is_in_every_script(shell: str, call: Call) -> None:
-    script = call("completion", shell).out
-    for name in cli.COMMANDS:
-        assert name in script
-    for option in ("columns", "standardise", "missing", "label", "json", "image"):
-        assert option in script
-    if shell != "bash" and (program := shutil.which(shell)) is not None:
-        done = subprocess.run([program, "-n"], input=script, text=True, capture_output=True, check=False)
-        assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

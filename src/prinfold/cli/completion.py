@@ -86,6 +86,7 @@ _prinfold() {{
     elif [[ "$word" == -* ]]; then
         COMPREPLY=($(compgen -W "$options" -- "$word"))
     else
+        local IFS=$'\\n'  # names of files may have blanks in them
         COMPREPLY=($(compgen -f -- "$word"))
     fi
 }}
