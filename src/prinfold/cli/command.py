@@ -100,7 +100,7 @@ def _in_words(error: BaseException) -> tuple[str, int]:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted", 130
     if isinstance(error, MemoryError):
-        return "there is not enough memory for this table; take fewer rows or columns", 1
+        return "there is not enough memory for this table; take fewer columns, or some rows (prinfold fit --sample)", 1
     if isinstance(error, WrongCallError | InvalidParameterError):
         return one_line(error), 2
     if isinstance(error, PrinfoldError | OSError):

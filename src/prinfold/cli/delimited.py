@@ -11,7 +11,7 @@ import csv
 import gzip
 import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from prinfold.cli.marks import (
     odd_numbers,
     plain_numbers,
 )
+from prinfold.cli.sampling import Draw
 from prinfold.exceptions import InvalidDataError
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -60,6 +61,32 @@ class Layout:
 
 
 @dataclass
+class Source:
+    """The rows of a file, all of them or some that are drawn; ``whole`` is then how many were passed by."""
+
+    path: Path
+    layout: Layout
+    draw: Draw | None = None
+    whole: int | None = None
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Numbers of lines, and their cells."""
+        if self.draw is None:
+            yield from _rows(self.path, self.layout)
+            return
+        count = 0
+
+        def counted() -> Iterator[tuple[int, list[str]]]:
+            nonlocal count
+            for row in _rows(self.path, self.layout):
+                count += 1
+                yield row
+
+        yield from (row for _, row in self.draw.pick(counted()))
+        self.whole = count if count > self.draw.rows else None
+
+
+@dataclass
 class Cells:
     """What a text file holds: columns of numbers or of text, the line of each row, and what is to be said.
 
@@ -71,6 +98,7 @@ class Cells:
     lines: Any
     notes: list[str] = field(default_factory=list)
     doubtful: frozenset[int] = frozenset()
+    whole: int | None = None
 
 
 def read_delimited(
@@ -80,6 +108,7 @@ def read_delimited(
     header: bool | None = None,
     missing: Sequence[str] = (),
     decimal: str | None = None,
+    draw: Draw | None = None,
 ) -> Cells:
     """Read a text file; what is not said is found out.
 
@@ -95,6 +124,8 @@ def read_delimited(
         Words for missing cells besides those of ``MISSING``.
     decimal : {".", ","}, default=None
         What stands before decimals; None finds out, and leaves columns as text where it cannot.
+    draw : Draw, default=None
+        Rows to draw and keep, by one pass over the others; None keeps all.
 
     Returns
     -------
@@ -102,14 +133,14 @@ def read_delimited(
     """
     words = all_missing(missing)
     layout = _layout(path, _one_character(separator), header, words)
-    quick = _by_arrow(path, layout, words) if decimal is None else None
+    quick = _by_arrow(path, layout, words) if decimal is None and draw is None else None
     if quick is not None:
         return quick
     try:
-        return _read(path, layout, words, decimal)
+        return _read(path, layout, words, decimal, draw)
     except UnicodeDecodeError:
         # Neither marked nor UTF-8: what western spreadsheets wrote before, in which every byte is a letter.
-        found = _read(path, replace(layout, encoding="latin-1"), words, decimal)
+        found = _read(path, replace(layout, encoding="latin-1"), words, decimal, draw)
         found.notes.append("the file is not in UTF-8; it was read as Latin-1, in which some letters may look odd")
         return found
 
@@ -258,16 +289,19 @@ def _seen(columns: Sequence[Sequence[str]]) -> list[Seen]:
     return found
 
 
-def _read(path: Path, layout: Layout, missing: frozenset[str], decimal: str | None) -> Cells:
-    columns, lines, seen = _columns(path, layout, missing, frozenset(), decimal)
+def _read(path: Path, layout: Layout, missing: frozenset[str], decimal: str | None, draw: Draw | None) -> Cells:
+    source = Source(path, layout, draw)
+    columns, lines, seen = _columns(source, missing, frozenset(), decimal)
     # A column that turned out to be text after some portions of numbers is read again, as it is written.
     mixed = {j for j, parts in enumerate(columns) if len({part.dtype == object for part in parts}) > 1}
     unclear = frozenset(doubtful(seen))
     if mixed or unclear:
-        columns, lines, seen = _columns(path, layout, missing, frozenset(mixed | unclear), decimal)
+        columns, lines, seen = _columns(source, missing, frozenset(mixed | unclear), decimal)
     if not len(lines):
         raise InvalidDataError(f"{path} has names of columns, but no row below them")
-    found = Cells(_names(layout), [np.concatenate(parts) for parts in columns], lines, doubtful=unclear)
+    found = Cells(
+        _names(layout), [np.concatenate(parts) for parts in columns], lines, doubtful=unclear, whole=source.whole
+    )
     return _told(found, any(each.comma for each in seen))
 
 
@@ -292,12 +326,12 @@ def _is_void(column: Any) -> bool:
 
 
 def _columns(
-    path: Path, layout: Layout, missing: frozenset[str], text: frozenset[int], decimal: str | None
+    source: Source, missing: frozenset[str], text: frozenset[int], decimal: str | None
 ) -> tuple[list[list[Any]], Any, list[Seen]]:
     """Portions of each column, the line of each row, and what commas and points there were in numbers."""
-    columns: list[list[Any]] = [[] for _ in range(layout.width)]
+    columns: list[list[Any]] = [[] for _ in range(source.layout.width)]
     lines, seen = [], [Seen() for _ in columns]
-    for numbers, rows in _portions(path, layout):
+    for numbers, rows in _portions(source.rows()):
         lines.append(np.asarray(numbers, dtype=np.int64))
         for j, cells in enumerate(zip(*rows, strict=True)):
             part = None if j in text else _numbers(cells, missing, decimal)
@@ -315,10 +349,10 @@ def _numbers(cells: Sequence[str], missing: frozenset[str], decimal: str | None)
     return odd_numbers(cells, missing) if found is None and decimal is None else found
 
 
-def _portions(path: Path, layout: Layout) -> Iterator[tuple[list[int], list[list[str]]]]:
+def _portions(lines: Iterable[tuple[int, list[str]]]) -> Iterator[tuple[list[int], list[list[str]]]]:
     numbers: list[int] = []
     rows: list[list[str]] = []
-    for number, cells in _rows(path, layout):
+    for number, cells in lines:
         numbers.append(number)
         rows.append(cells)
         if len(rows) == _PORTION:

@@ -25,6 +25,7 @@ from prinfold.cli.planning import (
     run_plan,
     scaling_arguments,
 )
+from prinfold.cli.sampling import LOOKED_AT, Draw, is_large
 from prinfold.cli.tables import Table
 from prinfold.cli.writing import MODEL, check_target, named_after
 
@@ -64,6 +65,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         dest="settings",
         help="a setting of the method; may be repeated",
     )
+    model.add_argument(
+        "--sample", type=whole_number(2), metavar="N", help="fit to N rows drawn at random, of tables with very many"
+    )
     model.add_argument("--seed", type=whole_number(0), default=0, help="seed of what is random (%(default)s)")
     choice_arguments(parser)
     scaling_arguments(parser)
@@ -75,7 +79,7 @@ def _fit(options: argparse.Namespace) -> int:
     console = Console.of(options)
     out = options.out or named_after(options.data, ".prinfold")
     check_target(out, [options.data], force=options.force, writers=MODEL)
-    table = read(options, console)  # before the methods, which take longer to load
+    table = read(options, console, _draw(options))  # before the methods, which take longer to load
     cls = method_class(options.method)
     chosen = chosen_columns(table, options, text=cls.__name__ == "MixedGTM")
     plan = make_plan(table, chosen, cls, options, verbose=console.talks)
@@ -101,6 +105,13 @@ def _fit(options: argparse.Namespace) -> int:
     return 130 if found["interrupted"] else 0
 
 
+def _draw(options: argparse.Namespace) -> Draw | None:
+    """Rows to look at: those asked for, or some of a table that is too large to be read as a whole."""
+    if options.sample is None and not is_large(options.data):
+        return None
+    return Draw(options.sample or LOOKED_AT, options.seed)
+
+
 def _named(plan: Plan) -> str:
     dimension = plan.model.get_params().get("n_components")
     of = "" if dimension is None else f" of {counted(dimension, 'dimension')}"
@@ -108,7 +119,7 @@ def _named(plan: Plan) -> str:
 
 
 def _shape(plan: Plan) -> str:
-    return f"{counted(len(plan.index), 'row')} × {counted(len(plan.cells.names), 'column')}"
+    return f"{counted(plan.n_rows, 'row')} × {counted(len(plan.cells.names), 'column')}"
 
 
 # ------------------------------------------------------------------------------------------------------ what came of it
@@ -123,7 +134,7 @@ def _findings(surface: Surface, plan: Plan, seconds: float) -> dict[str, Any]:
         "method": surface.kind,
         "dimensions": int(model.latent_.dimension),
         "settings": {name: str(value) for name, value in changed_settings(model).items()},
-        "rows": len(plan.index),
+        "rows": plan.n_rows,
         "scaling": plan.scaling,
         "why_scaling": plan.why_scaling,
         "iterations": int(model.n_iter_),

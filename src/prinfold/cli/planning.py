@@ -13,6 +13,7 @@ from prinfold.cli.columns import Chosen, choose_columns, one_column
 from prinfold.cli.console import Console, counted
 from prinfold.cli.methods import choose_scaling, make_model, scaling_step
 from prinfold.cli.rows import Cells, select_rows
+from prinfold.cli.sampling import Draw
 from prinfold.cli.tables import Reading, Table, read_table
 from prinfold.exceptions import InvalidDataError
 
@@ -66,7 +67,10 @@ def scaling_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is fitted to what: an estimator that is not fitted yet, behind a step that scales columns or not."""
+    """What is fitted to what: an estimator that is not fitted yet, behind a step that scales columns or not.
+
+    ``blocks`` are all rows of a table of which only some were read.
+    """
 
     cells: Cells
     index: IntArray
@@ -74,6 +78,12 @@ class Plan:
     scaling: str
     why_scaling: str
     notes: tuple[str, ...] = ()
+    blocks: Any = None
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows are fitted."""
+        return len(self.index) if self.blocks is None else int(self.cells.table.whole or 0)
 
     @property
     def rows(self) -> Any:
@@ -81,10 +91,10 @@ class Plan:
         return self.cells.rows(self.index)
 
 
-def read(options: argparse.Namespace, console: Console) -> Table:
-    """The table that the options name."""
+def read(options: argparse.Namespace, console: Console, draw: Draw | None = None) -> Table:
+    """The table that the options name, or some rows that are drawn of it."""
     decimal = {"point": ".", "comma": ","}.get(options.decimal)
-    reading = Reading(options.separator, options.header, tuple(options.na), options.array, decimal)
+    reading = Reading(options.separator, options.header, tuple(options.na), options.array, decimal, draw)
     with console.listening():
         return read_table(options.data, reading)
 
@@ -117,7 +127,28 @@ def make_plan(table: Table, chosen: Chosen, cls: Any, options: argparse.Namespac
     if options.dimensions is None and width <= 2 and model.get_params().get("n_components") == 1:
         few = "no column varies" if not width else f"{counted(width, 'column')} {'varies' if width == 1 else 'vary'}"
         notes.append(f"{few}: a surface of 1 dimension, since one of two would leave nothing out; see --dimensions")
-    return Plan(cells, index, model, scaling, why, tuple(notes))
+    blocks = _blocks(cells, model, scaling, options)
+    return Plan(cells, index, model, scaling, why, (*_of_rows(table, blocks), *notes), blocks)
+
+
+def _blocks(cells: Cells, model: Any, scaling: str, options: argparse.Namespace) -> Any:
+    """All rows of a table of which some were looked at, where the method reads them so; else None."""
+    whole = cells.table.whole is not None and options.sample is None and options.missing == "keep"
+    if not whole or scaling == "whiten" or not getattr(model, "_takes_blocks", False):
+        return None
+    from prinfold import Blocks
+
+    return Blocks(str(cells.table.path), columns=cells.names)
+
+
+def _of_rows(table: Table, blocks: Any) -> list[str]:
+    """What is to be said where not all rows were read at once."""
+    if table.whole is None:
+        return []
+    some = f"{len(table)} of {table.whole} rows, drawn by --seed"
+    if blocks is None:
+        return [f"the fit is to {some}; --sample N takes another number"]
+    return [f"the table is read block by block, once for each iteration; columns and scaling go by {some}"]
 
 
 def _varying(cells: Cells) -> int:
@@ -131,7 +162,9 @@ def _varying(cells: Cells) -> int:
 def run_plan(plan: Plan) -> Any:
     """Fit; the result knows the names of its columns and shows no progress later on."""
     step, rows = scaling_step(plan.scaling), plan.rows
-    if step is None:
+    if plan.blocks is not None:
+        fitted = with_names(_fit_blocks(plan, step), step, plan.cells)
+    elif step is None:
         fitted = plan.model.fit(rows)
     else:
         plan.model.fit(step.fit_transform(np.asarray(rows)))
@@ -139,6 +172,17 @@ def run_plan(plan: Plan) -> Any:
     if "verbose" in plan.model.get_params():
         plan.model.set_params(verbose=0)
     return fitted
+
+
+def _fit_blocks(plan: Plan, step: Any) -> Any:
+    """Fit to all rows, which the step that scales them has seen first."""
+    if step is None:
+        return plan.model.fit(plan.blocks)
+    from prinfold import Blocks
+
+    for block in plan.blocks:
+        step.partial_fit(np.asarray(block))
+    return plan.model.fit(Blocks(lambda: (step.transform(np.asarray(block)) for block in plan.blocks)))
 
 
 def with_names(model: Any, step: Any, cells: Cells) -> Any:

@@ -9,7 +9,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from prinfold._typing import FloatArray
 from prinfold.cli.console import listed
 from prinfold.cli.delimited import read_delimited
 from prinfold.cli.marks import AmbiguousError, all_missing, has_mark, marked_numbers
+from prinfold.cli.sampling import Draw, drawn_parquet
 from prinfold.exceptions import DataNotFoundError, InvalidDataError, MissingExtraError
 
 
@@ -33,6 +34,7 @@ class Reading:
     missing: tuple[str, ...] = ()
     array: str | None = None
     decimal: str | None = None
+    draw: Draw | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Table:
     ``measured`` are the columns that a surface may run through; others, as those of cells in a file of single cells,
     can only be labels or names. ``named`` tells whether the file has names of its own, ``lines`` where rows are in it.
     ``unclear`` says of columns of text why they cannot be read as the numbers that they seem to be.
+    Where only some rows were drawn, ``whole`` is how many there are.
     """
 
     path: Path
@@ -51,6 +54,7 @@ class Table:
     notes: tuple[str, ...] = ()
     lines: Any = None
     unclear: Mapping[str, str] = field(default_factory=dict)
+    whole: int | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -61,7 +65,9 @@ class Table:
 
     def place(self, row: int) -> str:
         """Where a row is, in words."""
-        return f"line {self.lines[row]}" if self.lines is not None else f"row {row}"
+        if self.lines is not None:
+            return f"line {self.lines[row]}"
+        return f"row {row}" if self.whole is None else "one of the rows that were drawn"
 
 
 def read_table(path: Path, reading: Reading | None = None) -> Table:
@@ -81,10 +87,19 @@ def read_table(path: Path, reading: Reading | None = None) -> Table:
     reading = reading or Reading()
     _refuse_absent(path)
     with _in_one_line(path):
-        table = _reader_of(path)(path, reading)
+        table = _drawn(_reader_of(path)(path, reading), reading.draw)
     if len(table) == 0:
         raise InvalidDataError(f"{path} has columns, but no row")
     return table
+
+
+def _drawn(table: Table, draw: Draw | None) -> Table:
+    """Some rows of a table that was read as a whole."""
+    if draw is None or table.whole is not None or len(table) <= draw.rows:
+        return table
+    places = draw.places(len(table))
+    columns = {name: each[places] for name, each in table.columns.items()}
+    return replace(table, columns=columns, lines=None if table.lines is None else table.lines[places], whole=len(table))
 
 
 def _reader_of(path: Path) -> Callable[[Path, Reading], Table]:
@@ -140,6 +155,7 @@ def _from_text(path: Path, reading: Reading) -> Table:
         header=reading.header,
         missing=reading.missing,
         decimal=reading.decimal,
+        draw=reading.draw,
     )
     names, notes = _different(_named(found.names, len(found.columns)))
     columns = dict(zip(names, found.columns, strict=True))
@@ -148,7 +164,7 @@ def _from_text(path: Path, reading: Reading) -> Table:
         if columns[name].dtype == object:
             notes += _read_marks(path, name, columns, unclear, reading, doubted=j in found.doubtful)
     named = found.names is not None
-    return Table(path, columns, tuple(names), named, (*found.notes, *notes), found.lines, unclear)
+    return Table(path, columns, tuple(names), named, (*found.notes, *notes), found.lines, unclear, found.whole)
 
 
 def _read_marks(
@@ -266,7 +282,11 @@ def _different(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _from_parquet(path: Path, reading: Reading) -> Table:
-    return _of_arrow(path, _extra("pyarrow.parquet", path).read_table(path))
+    parquet = _extra("pyarrow.parquet", path)
+    if reading.draw is None:
+        return _of_arrow(path, parquet.read_table(path))
+    some, whole = drawn_parquet(path, reading.draw)
+    return replace(_of_arrow(path, some), whole=whole if whole > some.num_rows else None)
 
 
 def _from_arrow(path: Path, reading: Reading) -> Table:

@@ -1,0 +1,70 @@
+"""Some rows of a table that is too large to look at as a whole: drawn at random by a seed, in the order they came."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from prinfold._typing import IntArray
+
+T = TypeVar("T")
+
+LARGE = 100_000_000
+"""Cells of a Parquet file from which on it is read block by block where the method can, and else in part."""
+
+LOOKED_AT = 100_000
+"""Rows of such a file by which columns and scaling are chosen."""
+
+_BATCH = 65_536
+
+
+class Draw(NamedTuple):
+    """How many rows to draw, and by which seed."""
+
+    rows: int
+    seed: int
+
+    def places(self, n: int) -> IntArray:
+        """(m,) which of n rows are drawn, in order; all where there are no more."""
+        if n <= self.rows:
+            return np.arange(n)
+        return np.sort(np.random.default_rng(self.seed).choice(n, self.rows, replace=False))
+
+    def pick(self, items: Iterable[T]) -> Iterator[tuple[int, T]]:
+        """As many of some items, however many there are, with their places: each is as likely as any other."""
+        rng = random.Random(self.seed)
+        kept: list[tuple[int, T]] = []
+        for place, item in enumerate(items):
+            if place < self.rows:
+                kept.append((place, item))
+            elif (other := rng.randrange(place + 1)) < self.rows:
+                kept[other] = (place, item)
+        return iter(sorted(kept, key=lambda each: each[0]))
+
+
+def is_large(path: Path) -> bool:
+    """Whether a table is better read in blocks; only Parquet tells without being read."""
+    if path.suffix.lower() not in {".parquet", ".pq"} or not path.is_file():
+        return False
+    try:
+        meta = import_module("pyarrow.parquet").read_metadata(path)
+    except Exception:  # a file that cannot be read is complained of by whoever reads it
+        return False
+    return bool(meta.num_rows * meta.num_columns > LARGE)
+
+
+def drawn_parquet(path: Path, draw: Draw) -> tuple[Any, int]:
+    """Some rows of a Parquet file as an Arrow table, never holding all of them, and how many there are."""
+    arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    file = parquet.ParquetFile(path)
+    places, start, parts = draw.places(file.metadata.num_rows), 0, []
+    for batch in file.iter_batches(_BATCH):
+        within = places[(places >= start) & (places < start + batch.num_rows)] - start
+        parts.append(batch.take(arrow.array(within)))
+        start += batch.num_rows
+    return arrow.Table.from_batches(parts, schema=file.schema_arrow), start
