@@ -36,11 +36,11 @@ zmodload zsh/zpty
 zpty z zsh -f -i
 zpty -w z 'PROMPT=; autoload -Uz compinit && compinit -u -D; source ./script'
 zpty -w z 'compadd() { if [[ ${@[1,(i)(-|--)]} != *-(O|A|D)\\ * ]] { typeset -a h; builtin compadd -A h "$@"; \
-print -l -- "HIT:"$^h }; builtin compadd "$@" }; bindkey "^I" complete-word; echo REA""DY'
+print -l -- "HIT:"$^h }; builtin compadd "$@" }; \
+ask() { zle complete-word; zle kill-whole-line; print DO""NE }; zle -N ask; bindkey "^I" ask; echo REA""DY'
 zpty -r z said '*READY*'
 for line in "$@"; do
     zpty -w -n z "$line"$'\\t'
-    zpty -w -n z $'\\x15echo DO""NE\\n'
     zpty -r z said '*DONE*'
     print -r -- "$said"
     print -r -- END
