@@ -31,7 +31,9 @@ _PUBLIC = {
     "Incremental": "algorithms.incremental",
     "KernelDensity": "algorithms.densities",
     "KernelDensityClassifier": "estimators.kernel_density",
+    "KernelSmoother": "algorithms.smoothers",
     "KMM": "estimators.kmm",
+    "LocalLinear": "algorithms.smoothers",
     "LowRankNoise": "algorithms.noise_models",
     "MixedGTM": "estimators.mixed_gtm",
     "MixtureDensity": "algorithms.mixture_density",
@@ -40,10 +42,12 @@ _PUBLIC = {
     "Online": "algorithms.online",
     "PPS": "estimators.pps",
     "PolygonalCurve": "estimators.polygonal_curve",
+    "PrincipalCurve": "estimators.principal_curve",
     "RatioDensity": "algorithms.mixture_density",
     "SOM": "estimators.som",
     "Schedule": "algorithms.schedules",
     "SemiLinearGTM": "estimators.noise_models",
+    "SmoothingSpline": "algorithms.smoothers",
     "StudentNoise": "algorithms.noise_models",
     "SurfaceMonitor": "estimators.monitoring",
     "UKR": "estimators.ukr",
@@ -72,6 +76,7 @@ if TYPE_CHECKING:
     from prinfold.algorithms.process import GaussianProcess
     from prinfold.algorithms.schedules import Schedule
     from prinfold.algorithms.signals import DenoisedSignal, denoise_signal
+    from prinfold.algorithms.smoothers import KernelSmoother, LocalLinear, SmoothingSpline
     from prinfold.algorithms.thresholds import Contour
     from prinfold.citations import cite
     from prinfold.estimators.density_ridge import DensityRidge
@@ -88,6 +93,7 @@ if TYPE_CHECKING:
     from prinfold.estimators.noise_models import SemiLinearGTM
     from prinfold.estimators.polygonal_curve import PolygonalCurve
     from prinfold.estimators.pps import PPS
+    from prinfold.estimators.principal_curve import PrincipalCurve
     from prinfold.estimators.som import SOM
     from prinfold.estimators.ukr import UKR
     from prinfold.explorer import explore
@@ -124,6 +130,8 @@ __all__ = [
     "Incremental",
     "KernelDensity",
     "KernelDensityClassifier",
+    "KernelSmoother",
+    "LocalLinear",
     "LowRankNoise",
     "MixedGTM",
     "MixtureDensity",
@@ -131,9 +139,11 @@ __all__ = [
     "NearestSurfaceClassifier",
     "Online",
     "PolygonalCurve",
+    "PrincipalCurve",
     "RatioDensity",
     "Schedule",
     "SemiLinearGTM",
+    "SmoothingSpline",
     "StudentNoise",
     "SurfaceMonitor",
     "VaryingNoise",

@@ -34,6 +34,7 @@ from prinfold import (
     GTMSequence,
     HarmonicBasis,
     MixedGTM,
+    PrincipalCurve,
     datasets,
     explore,
 )
@@ -67,6 +68,7 @@ MAPS: dict[str, tuple[Callable[[], Any], np.ndarray]] = {
     "curve": (lambda: UKR(1, init="pca", **_FEW), _CURVE),
     "KMM": (lambda: KMM(**_FEW), _SOME),
     "ridge": (lambda: DensityRidge(bandwidth=0.2), _CURVE),
+    "closed curve": (lambda: PrincipalCurve(closed=True, **_FEW), _RING),
     "sheet": (lambda: DensityRidge(2, bandwidth=2.0), _ROLL),
     "mixture": (lambda: GTMMixture(2, GTM(nodes=6, basis=3, **_FEW), n_init=1, random_state=0), _PIPE),
     "mixture of curves": (lambda: GTMMixture(2, GTM(1, nodes=9, basis=3, **_FEW), n_init=1, random_state=0), _CURVE),

@@ -31,9 +31,12 @@ from prinfold import (
     GTMMixture,
     GTMSequence,
     HarmonicBasis,
+    LocalLinear,
     LowRankNoise,
     MixedGTM,
     PolygonalCurve,
+    PrincipalCurve,
+    SmoothingSpline,
     StudentNoise,
 )
 from prinfold.latent import Points
@@ -117,6 +120,10 @@ _CURVE = frozenset({"euclidean", "mirror", "weights", "lengths"})
 
 def _polygonal(**settings: Any) -> Callable[..., PolygonalCurve]:
     return lambda **more: PolygonalCurve(**{**_QUICK, **settings, **more})
+
+
+def _curve(smoother: Any = "spline", **settings: Any) -> Callable[..., PrincipalCurve]:
+    return lambda **more: PrincipalCurve(smoother, **{**_QUICK, **settings, **more})
 
 
 CASES = [
@@ -242,6 +249,10 @@ CASES = [
     Case("PolygonalCurve", _polygonal(), _CURVE | {"open"}, 1, 1),
     Case("PolygonalCurve-closed", _polygonal(closed=True), _CURVE, 1, 1),
     Case("PolygonalCurve-length", _polygonal(length=5.0), _CURVE | {"monotone"}, 1, 1, lambda s: {"length": 5.0 * s}),
+    Case("PrincipalCurve", _curve(), _RIDGE | {"open"}, 1, 1),
+    Case("PrincipalCurve-closed", _curve(SmoothingSpline(df=8), closed=True, bias_correction=True), _RIDGE, 1, 1),
+    Case("PrincipalCurve-lines", _curve(LocalLinear(0.3), init="tree"), _RIDGE | {"open"}, 1, 1),
+    Case("PrincipalCurve-kernel", _curve("kernel", init="pca"), _RIDGE, 1, 1),
     Case("KMM-compact", _kmm(kernel="quartic", bandwidth_rule="kth"), _KERNEL, 2, 2),
 ]
 

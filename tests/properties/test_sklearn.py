@@ -22,6 +22,7 @@ from prinfold import (
     MixedGTM,
     ModeClustering,
     NearestSurfaceClassifier,
+    PrincipalCurve,
     SemiLinearGTM,
     SurfaceMonitor,
 )
@@ -57,6 +58,7 @@ pytestmark = [
         SOM(1, trainer="online", latent="circle", neighbourhood="epanechnikov", random_state=0),
         DensityRidge(),
         DensityRidge(bandwidth="silverman", normal="hessian"),
+        PrincipalCurve(),
         ModeClustering(),
         NearestSurfaceClassifier(),
         KernelDensityClassifier(),
@@ -88,6 +90,7 @@ def test_scikit_learn_checks(estimator, check):
         UKR(),
         SOM(),
         DensityRidge(),
+        PrincipalCurve(),
         ModeClustering(),
         NearestSurfaceClassifier(),
         KernelDensityClassifier(),

@@ -14,6 +14,7 @@ from prinfold.files import storable
 from prinfold.geometry.curves import Cells, by_arc_length
 from prinfold.geometry.projection import Projection
 from prinfold.geometry.simplices import Soup
+from prinfold.kernels.polylines import nearest_on_polyline
 from prinfold.latent import Branches
 
 _SAME = 1e-12
@@ -176,7 +177,8 @@ def directed(curve: ArcCurve, X: FloatArray, weight: FloatArray) -> ArcCurve:
     An open curve begins at the half that more of the rows are nearest to. A closed one begins opposite of the middle
     of the rows along it, so that few of them lie about the seam, towards the half that more of them are in.
     """
-    z = curve.nearest(X).latent[:, 0]
+    feet = nearest_on_polyline(X, curve.vertices, curve.closed)  # near enough to tell a direction
+    z = curve.knots[feet.segment] + feet.share * np.diff(curve.knots, append=curve.length)[feet.segment]
     share = weight / weight.sum()
     if not curve.closed:
         tilt = float(share @ z) / curve.length - 0.5 if curve.length > 0 else 0.0

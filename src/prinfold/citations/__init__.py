@@ -121,7 +121,7 @@ def _keys(part: Any) -> Iterator[str]:
             break
     if hasattr(part, "get_params") and not isinstance(part, type):
         for name, value in part.get_params(deep=False).items():
-            said = value if isinstance(value, str) else type(value).__name__
+            said = str(value) if isinstance(value, str | bool) else type(value).__name__
             yield from SETTINGS.get((name, said), ())
 
 
@@ -164,6 +164,7 @@ METHODS: dict[str, tuple[str, ...]] = {
     "SOM": ("kohonen1982", "mulier1995", "svensen1998"),
     "DensityRidge": ("ozertem2011",),
     "PolygonalCurve": ("kegl2000",),
+    "PrincipalCurve": ("hastie1989",),
     "ModeClustering": ("fukunaga1975", "comaniciu2002"),
     "NearestSurfaceClassifier": ("chang2001",),
     "KernelDensityClassifier": ("parzen1962",),
@@ -183,5 +184,6 @@ SETTINGS: dict[tuple[str, str], tuple[str, ...]] = {
     ("noise", "student"): ("vellido2006",),
     ("noise", "StudentNoise"): ("vellido2006",),
     ("prior_precision", "evidence"): ("mackay1992",),
+    ("bias_correction", "True"): ("banfield1992", "chang1998"),
 }
 """What settings add, by parameter and by the word or the class of its value."""

@@ -14,6 +14,7 @@ from prinfold.estimators.nearest import NearestSurfaceClassifier
 from prinfold.estimators.noise_models import SemiLinearGTM
 from prinfold.estimators.polygonal_curve import PolygonalCurve
 from prinfold.estimators.pps import PPS
+from prinfold.estimators.principal_curve import PrincipalCurve
 from prinfold.estimators.som import SOM
 from prinfold.estimators.ukr import UKR
 
@@ -34,6 +35,7 @@ __all__ = [
     "ModeClustering",
     "NearestSurfaceClassifier",
     "PolygonalCurve",
+    "PrincipalCurve",
     "SemiLinearGTM",
     "SurfaceMonitor",
 ]

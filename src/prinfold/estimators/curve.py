@@ -47,6 +47,7 @@ class CurveManifold(PrincipalManifold):
         "tol": real(0),
         "verbose": integer(0) | flag,
     }
+    _dimension: ClassVar[int | None] = 1
     curve_: ArcCurve
     offset_: FloatArray
 

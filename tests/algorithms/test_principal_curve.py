@@ -1,0 +1,112 @@
+"""Starts and steps of principal curves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
+from scipy.spatial.distance import cdist
+
+from prinfold import SmoothingSpline, datasets
+from prinfold.algorithms import curve_starts
+from prinfold.algorithms import principal_curve as curves
+from prinfold.exceptions import InvalidDataError
+
+
+def rows_of(X):
+    return curves.Rows.of(X - X.mean(axis=0), np.ones(len(X)))
+
+
+def test_the_longest_path_is_the_longest_of_all():
+    points = np.random.default_rng(0).normal(size=(30, 3))
+    tree = minimum_spanning_tree(cdist(points, points))
+    every = shortest_path(tree, directed=False)
+    path = curve_starts.longest_path(points)
+    length = np.linalg.norm(np.diff(points[path], axis=0), axis=1).sum()
+    assert_allclose(length, every.max())
+    assert len(set(path.tolist())) == len(path)
+
+
+def test_a_tree_follows_a_spiral_where_a_line_cannot():
+    data = datasets.make_spiral(600, noise=0.03, rng=0)
+    offset = data.X.mean(axis=0)
+    made = {each.name: each for each in curve_starts.trees(data.X - offset, np.ones(600))}
+    path = made["tree of 50"].vertices + offset
+    assert data.surface.distance(path).max() < 0.1
+    assert np.linalg.norm(np.diff(path, axis=0), axis=1).sum() > 7.0
+
+
+@pytest.mark.parametrize("make", [curve_starts.ellipse, curve_starts.circle])
+def test_round_starts_lie_in_the_principal_plane(make):
+    X = np.random.default_rng(1).normal(size=(50, 4)) * [3.0, 2.0, 0.1, 0.1]
+    X -= X.mean(axis=0)
+    axes, deviations = curve_starts.principal_axes(X, np.ones(50))
+    ring = make(X, np.ones(50))
+    assert_allclose(ring, ring @ axes.T @ axes, atol=1e-12)
+    if make is curve_starts.ellipse:
+        assert_allclose(np.abs(ring @ axes.T).max(axis=0), np.sqrt(2) * deviations, rtol=1e-9)
+
+
+def test_starts_that_do_not_fit_are_refused():
+    X, weight, offset = np.random.default_rng(0).normal(size=(20, 2)), np.ones(20), np.zeros(2)
+    with pytest.raises(InvalidDataError, match="for closed curves; set closed=True"):
+        curve_starts.starts(X, weight, "circle", False, offset)
+    with pytest.raises(InvalidDataError, match="at least two finite vertices"):
+        curve_starts.starts(X, weight, np.zeros((1, 2)), False, offset)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_places_are_arc_length(closed):
+    data = datasets.make_circle(40, noise=0.1, rng=0)
+    rows = rows_of(data.X)
+    angle = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    curve = curves.placed(rows, ring, closed)
+    assert_allclose(curve.at(curve.place), rows.X - curve.residual, atol=1e-9)
+    if closed:
+        expected = np.mod(np.arctan2(rows.X[:, 1], rows.X[:, 0]) / (2 * np.pi), 1.0)
+        assert_allclose(curve.place, expected, atol=2e-3)
+    else:
+        assert (curve.place.min(), curve.place.max()) == (0.0, 1.0)
+
+
+def test_an_open_curve_may_grow():
+    X = np.stack([np.linspace(-1, 1, 50), 0.1 * (-1.0) ** np.arange(50)], axis=1)
+    rows = rows_of(X)
+    short = np.array([[-0.5, 0.0], [0.5, 0.0]])
+    bounded, free = curves.placed(rows, short, False), curves.placed(rows, short, False, beyond=10.0)
+    assert (bounded.place == 0.0).sum() > 10
+    assert (free.place == 0.0).sum() == 1
+
+
+def test_the_noise_says_how_finely_a_curve_may_bend():
+    """On a straight curve of length 2 with noise 0.1 across it, in one direction and in four."""
+    rng = np.random.default_rng(0)
+    for D, across in ((2, 1.0), (5, 3.0)):
+        X = np.column_stack([np.linspace(-1, 1, 4000), 0.1 * rng.normal(size=(4000, D - 1))])
+        line = np.zeros((2, D))
+        line[:, 0] = -1.0, 1.0
+        sample = curves.sample_of(rows_of(X), curves.placed(rows_of(X), line, False))
+        assert_allclose(sample.finest, 1.85 * 0.1 * np.sqrt((D - 1) / across) / 2, rtol=0.05)
+        assert_allclose(sample.caution, (across + 1) / across, rtol=0.05)
+
+
+def test_rows_on_a_ring_leave_gaps_no_wider_than_chance():
+    place = np.random.default_rng(0).uniform(size=200)
+    assert curves.widest_gap(place) < 1.0
+    assert curves.widest_gap(0.7 * place) > 1.0
+
+
+def test_a_correction_takes_away_most_of_the_bias():
+    """On a circle without noise the smoother draws a stiff curve inwards; smoothing residuals brings it back."""
+    angle = 2 * np.pi * np.arange(200) / 200
+    rows = rows_of(np.stack([np.cos(angle), np.sin(angle)], axis=1))
+    start = curve_starts.Start("given", rows.X[::4])
+    smoother = SmoothingSpline(penalty=2e-4)
+    curve = curves.step(rows, smoother, curves.begin(rows, start, True))
+    flat = 1 - np.linalg.norm(curve.vertices, axis=1).mean()
+    mended = curves.corrected(rows, smoother, curve)
+    assert flat > 0.1
+    assert abs(1 - np.linalg.norm(mended.vertices, axis=1).mean()) < 0.1 * flat
+    assert curves.corrected(rows, smoother, curves.begin(rows, start, True)).step == 0

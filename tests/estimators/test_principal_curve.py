@@ -1,0 +1,148 @@
+"""Principal curves: against the truth of simulators, principal components and themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import spearmanr
+
+from prinfold import KernelSmoother, LocalLinear, PrincipalCurve, SmoothingSpline, cite, datasets, load
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
+
+
+def distances(model, data, n=800):
+    """Root mean squared distance of the curve from the true one, and of the true one from the curve."""
+    there = model.inverse_transform(np.linspace(0, model.length_, n)[:, None])
+    U = np.linspace(data.latent.min(), data.latent.max(), n)[:, None]
+    back = np.linalg.norm(data.surface.point(U) - model.project(data.surface.point(U)), axis=1)
+    return np.sqrt(np.mean(data.surface.distance(there) ** 2)), np.sqrt(np.mean(back**2))
+
+
+@pytest.fixture(scope="module")
+def spiral():
+    data = datasets.make_spiral(1000, noise=0.05, rng=0)
+    return data, PrincipalCurve().fit(data.X)
+
+
+def test_a_spiral_is_followed_through_all_its_turns(spiral):
+    data, model = spiral
+    assert max(distances(model, data)) < 0.02
+    along = spearmanr(model.transform(data.X)[:, 0], data.latent[:, 0]).statistic
+    assert abs(along) > 0.995
+    assert_allclose(model.length_, 9.0, rtol=0.03)
+    assert model.converged_
+
+
+@pytest.mark.parametrize("smoother", ["local_linear", "kernel"])
+def test_other_smoothers_follow_it_too(spiral, smoother):
+    data, _ = spiral
+    assert max(distances(PrincipalCurve(smoother, init="tree").fit(data.X[::2]), data)) < 0.03
+
+
+def test_along_the_principal_component_it_takes_short_cuts(spiral):
+    """Which is why starts are compared."""
+    data, model = spiral
+    line = PrincipalCurve(init="pca").fit(data.X)
+    assert max(distances(line, data)) > 0.1
+    assert line.history_["score"][-1] > model.history_["score"][-1]
+    assert model.start_.startswith("tree")
+
+
+def test_arc_length_is_the_same_for_new_rows(spiral):
+    _, model = spiral
+    z = np.linspace(0, model.length_, 60)[:, None]
+    assert_allclose(model.transform(model.inverse_transform(z)), z, atol=1e-6)
+    fine = model.inverse_transform(np.linspace(0, model.length_, 4001)[:, None])
+    assert_allclose(np.linalg.norm(np.diff(fine, axis=0), axis=1).sum(), model.length_, rtol=1e-4)
+
+
+def test_a_stiff_curve_is_the_principal_component():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 4)) * [5.0, 1.0, 0.5, 0.2] + 1e3
+    axis = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][0]
+    model = PrincipalCurve(SmoothingSpline(penalty=1e4), tol=0, max_iter=80).fit(X)
+    found = model.vertices_ - X.mean(axis=0)
+    assert_allclose(found, np.outer(found @ axis, axis), atol=1e-3)
+    assert_allclose(model.length_, np.ptp(X @ axis), rtol=1e-3)
+
+
+def test_a_closed_curve_goes_round():
+    data = datasets.make_circle(150, noise=0.05, rng=1)
+    model = PrincipalCurve(closed=True).fit(data.X)
+    assert model.closed_
+    assert max(distances(model, data)) < 0.02
+    assert_allclose(model.length_, 2 * np.pi, rtol=0.02)
+    seam = np.array([[0.0], [model.length_]])
+    assert_allclose(np.diff(model.inverse_transform(seam), axis=0), 0.0, atol=1e-12)
+    turn = np.angle(np.exp(1j * (2 * np.pi * model.transform(data.X)[:, 0] / model.length_ + data.latent[:, 0])))
+    other = np.angle(np.exp(1j * (2 * np.pi * model.transform(data.X)[:, 0] / model.length_ - data.latent[:, 0])))
+    spread = [1 - abs(np.exp(1j * each).mean()) for each in (turn, other)]
+    assert min(spread) < 0.01  # the angle, from another beginning and maybe the other way
+
+
+@pytest.mark.parametrize(
+    ("make", "closed"),
+    [(datasets.make_circle, True), (datasets.make_half_circle, False), (datasets.make_zigzag, False)],
+)
+def test_rows_tell_whether_a_curve_closes(make, closed):
+    assert PrincipalCurve(closed="auto").fit(make(150, noise=0.05, rng=0).X).closed_ == closed
+
+
+def test_a_given_curve_is_where_it_begins(spiral):
+    data, _ = spiral
+    truth = data.surface.point(np.linspace(0, 4 * np.pi, 60)[:, None])
+    model = PrincipalCurve(init=truth).fit(data.X)
+    assert model.start_ == "given"
+    assert max(distances(model, data)) < 0.02
+    assert_allclose(PrincipalCurve(init=truth, max_iter=0, tol=0).fit(data.X).projection_error(truth), 0.0, atol=1e-6)
+
+
+def test_a_correction_mends_what_a_stiff_smoother_flattens():
+    data = datasets.make_half_circle(300, noise=0.05, rng=0)
+    stiff = SmoothingSpline(df=3.5)
+    plain, mended = (PrincipalCurve(stiff, bias_correction=on).fit(data.X) for on in (False, True))
+    assert max(distances(plain, data)) > 0.03
+    assert max(distances(mended, data)) < 0.5 * max(distances(plain, data))
+
+
+def test_degenerate_tables_have_an_answer():
+    with pytest.warns(DegenerateWarning, match="no length"):
+        dot = PrincipalCurve().fit(np.ones((4, 3)))
+    assert_allclose(dot.project(np.zeros((2, 3))), 1.0)
+    column = PrincipalCurve().fit(np.array([[0.0], [3.0], [1.0]]))
+    assert_allclose(sorted(column.transform([[0.0], [3.0], [1.5]])[:, 0]), [0.0, 1.5, 3.0], atol=1e-9)
+    two = PrincipalCurve(closed="auto").fit(np.array([[0.0, 0.0], [1.0, 1.0]]))
+    assert_allclose(two.length_, np.sqrt(2), rtol=1e-6)
+    flat = PrincipalCurve(closed=True).fit(np.outer(np.arange(12.0), [1.0, 2.0, 0.0]))
+    assert np.isfinite(flat.vertices_).all()  # a ring on a line may shrink to a dot, and no further
+    far = datasets.make_half_circle(80, noise=0.05, rng=0).X
+    shifted = PrincipalCurve().fit(far + 1e6)
+    assert_allclose(shifted.project(far + 1e6) - 1e6, PrincipalCurve().fit(far).project(far), atol=1e-5)
+    outlier = np.vstack([far, [[40.0, 40.0]]])
+    assert np.isfinite(PrincipalCurve().fit(outlier).transform(outlier)).all()
+
+
+def test_what_cannot_be_is_refused():
+    X = datasets.make_circle(30, rng=0).X
+    with pytest.raises(InvalidDataError, match="a closed curve needs two columns"):
+        PrincipalCurve(closed=True).fit(X[:, :1])
+    with pytest.raises(InvalidDataError, match="is for closed curves"):
+        PrincipalCurve(init="circle").fit(X)
+    with pytest.raises(InvalidDataError, match="at least two finite vertices"):
+        PrincipalCurve(init=np.zeros((3, 3))).fit(X)
+    with pytest.raises(InvalidParameterError, match="smoother"):
+        PrincipalCurve(smoother="loess").fit(X)
+
+
+def test_smoothers_survive_files(tmp_path):
+    X = datasets.make_half_circle(60, rng=0).X
+    for smoother in (SmoothingSpline(df=5), LocalLinear(0.4, widest=0.6), KernelSmoother(0.1)):
+        PrincipalCurve(smoother, max_iter=3, tol=0).fit(X).save(tmp_path / "curve.prinfold")
+        assert load(tmp_path / "curve.prinfold").smoother == smoother
+
+
+def test_what_to_cite():
+    X = datasets.make_half_circle(60, rng=0).X
+    assert "Hastie" in str(cite(PrincipalCurve(max_iter=2)))
+    assert "Banfield" in str(PrincipalCurve(bias_correction=True, max_iter=2, tol=0).fit(X).cite())
