@@ -26,6 +26,7 @@ _PUBLIC = {
     "GTMRegressor": "estimators.landscapes",
     "GTMSequence": "estimators.gtm_sequence",
     "GaussianBasis": "algorithms.basis",
+    "ElasticNetBasis": "algorithms.elastic_net",
     "GaussianProcess": "algorithms.process",
     "HarmonicBasis": "algorithms.basis",
     "Incremental": "algorithms.incremental",
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from prinfold.algorithms.adaptive_density import AdaptiveDensity
     from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
     from prinfold.algorithms.densities import Density, Derivatives, KernelDensity
+    from prinfold.algorithms.elastic_net import ElasticNetBasis
     from prinfold.algorithms.incremental import Incremental
     from prinfold.algorithms.mixture_density import MixtureDensity, RatioDensity
     from prinfold.algorithms.noise_models import AlignedNoise, DiagonalNoise, LowRankNoise, StudentNoise, VaryingNoise
@@ -119,6 +121,7 @@ __all__ = [
     "DensityRidge",
     "Derivatives",
     "DiagonalNoise",
+    "ElasticNetBasis",
     "GTMClassifier",
     "GTMHierarchy",
     "GTMMixture",
