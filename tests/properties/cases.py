@@ -27,6 +27,7 @@ from prinfold import (
     UKR,
     Contour,
     DensityRidge,
+    ElasticNetBasis,
     GaussianProcess,
     GTMMixture,
     GTMSequence,
@@ -168,6 +169,7 @@ CASES = [
         2,
         lambda scale: {"basis": GaussianProcess(0.6, 0.5 * scale**2)},
     ),
+    Case("GTM-net", _gtm(nodes=8, basis=ElasticNetBasis()), _GTM | {"open"}, 2, 2),
     # Where its numbers change, so does the objective.
     Case("GTM-process-evidence", _gtm(nodes=8, basis=GaussianProcess()), (_GTM - {"monotone"}) | {"open"}, 2, 2),
     Case(

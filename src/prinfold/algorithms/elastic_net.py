@@ -147,18 +147,25 @@ class BoundElasticNet:
 
     def cardinals(self, Z: FloatArray, along: int | None = None) -> sparse.csr_matrix:
         """(n, K) c(z): what the image of each node weighs at z; or its derivative along an axis."""
-        low, step = self._lattice
-        weights = cell_weights((Z - low) / step, self.latent.shape, self.latent.periodic, along)
-        return sparse.csr_matrix(weights @ self._slopes / (1.0 if along is None else step[along]))
+        weights = cell_weights((Z - self.first) / self.step, self.latent.shape, self.latent.periodic, along)
+        return sparse.csr_matrix(weights @ self._slopes / (1.0 if along is None else self.step[along]))
 
-    # --------------------------------------------------------------------------------------- how it is made
+    def fields(self, weights: FloatArray) -> FloatArray:
+        """(2^Q K, D) images of the nodes, their slopes and mixed slopes per step, in the order of ``cell_weights``."""
+        return np.asarray(self._slopes @ (self.node_features @ weights))
+
+    @property
+    def first(self) -> FloatArray:
+        """(Q,) the first node."""
+        return np.asarray(self.latent.nodes[0])
 
     @cached_property
-    def _lattice(self) -> tuple[FloatArray, FloatArray]:
-        """First node and distance to the next, along each axis."""
+    def step(self) -> FloatArray:
+        """(Q,) distance to the next node along each axis."""
         sizes = zip(self.latent.shape, self.latent.periodic, strict=True)
-        step = [2.0 * np.pi / n if closed else 2.0 / max(n - 1, 1) for n, closed in sizes]
-        return self.latent.nodes[0], np.array(step)
+        return np.array([2.0 * np.pi / n if closed else 2.0 / max(n - 1, 1) for n, closed in sizes])
+
+    # --------------------------------------------------------------------------------------- how it is made
 
     @cached_property
     def _steps(self) -> list[Steps]:
@@ -168,7 +175,7 @@ class BoundElasticNet:
     @cached_property
     def _strength(self) -> list[FloatArray]:
         """For each axis (m,) what is left of each step: 1, or the ``tear`` where a cut runs across it."""
-        nodes, (_, step) = self.latent.nodes, self._lattice
+        nodes, step = self.latent.nodes, self.step
         found = []
         for axis, steps in enumerate(self._steps):
             start = nodes[steps.first]

@@ -175,6 +175,7 @@ METHODS: dict[str, tuple[str, ...]] = {
 
 SETTINGS: dict[tuple[str, str], tuple[str, ...]] = {
     ("basis", "GaussianProcess"): ("bishop1998developments",),
+    ("basis", "ElasticNetBasis"): ("utsugi1997", "durbin1989"),
     ("trainer", "Incremental"): ("bishop1998developments",),
     ("trainer", "incremental"): ("bishop1998developments",),
     ("noise", "LowRankNoise"): ("bishop1998developments",),

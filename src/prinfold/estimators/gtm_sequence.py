@@ -83,9 +83,9 @@ class GTMSequence(ProcessVerbs):
     nodes : int, tuple of int, array of shape (K, Q) or latent space, default=None
         Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows.
     basis : int, tuple of int, or basis object, default=None
-        Basis functions along each axis, or a :class:`~prinfold.GaussianBasis`,
-        :class:`~prinfold.HarmonicBasis` or :class:`~prinfold.GaussianProcess`; None takes a third as many as
-        nodes, at most 9.
+        Basis functions along each axis, or a :class:`~prinfold.GaussianBasis`, :class:`~prinfold.HarmonicBasis`,
+        :class:`~prinfold.GaussianProcess` or :class:`~prinfold.ElasticNetBasis`; None takes a third as many as nodes,
+        at most 9.
     width : float, default=1.0
         Standard deviation of a basis function in units of their spacing; larger is stiffer. Not used
         with a basis object.

@@ -17,6 +17,7 @@ from prinfold._typing import FloatArray
 from prinfold.algorithms.arc_curve import ArcCurve, Polyline
 from prinfold.algorithms.basis import BoundGaussianBasis, BoundHarmonicBasis
 from prinfold.algorithms.column_kinds import KINDS
+from prinfold.algorithms.elastic_net import BoundElasticNet
 from prinfold.algorithms.process import BoundProcess
 from prinfold.algorithms.ridge_chart import RidgeChart
 from prinfold.algorithms.ridge_graph import RidgeGraph
@@ -88,6 +89,18 @@ def _harmonic_basis(basis: BoundHarmonicBasis, model: Any) -> Spec:
     return {"kind": "harmonic", "weights": weights[:-1], "bias": weights[-1] + _offset(model)}
 
 
+def _net(basis: BoundElasticNet, model: Any) -> Spec:
+    fields = basis.fields(_weights(model))
+    return {
+        "kind": "net",
+        "counts": list(basis.latent.shape),
+        "low": basis.first,
+        "step": basis.step,
+        "fields": fields,
+        "offset": _offset(model),
+    }
+
+
 def _kernel_regression(latent: Cloud, model: Any) -> Spec:
     if getattr(model, "feature_kernel", None) is not None:
         raise UnsupportedInputError(
@@ -156,6 +169,7 @@ DECODERS: dict[type, Callable[[Any, Any], Spec]] = {
     BoundGaussianBasis: _gaussian_basis,
     BoundHarmonicBasis: _harmonic_basis,
     BoundProcess: _process,
+    BoundElasticNet: _net,
     Cloud: _kernel_regression,
     RidgeGraph: _graph,
     Polyline: _polyline,

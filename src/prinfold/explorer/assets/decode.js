@@ -100,6 +100,7 @@ const DECODERS = {
     };
   },
 
+<<<<<<< HEAD
   // Straight pieces between the nodes of branches that are laid end to end.
   polyline(d) {
     return (z) => {
@@ -131,6 +132,27 @@ const DECODERS = {
           row = row * (d.cells[a] + 1) + cell[a] + ahead;
         }
         if (weight > 0) addRow(y, weight, d.points, row);
+=======
+  // Hermite's cubics in the cells of a lattice, from values, slopes and mixed slopes at its nodes.
+  net(d, latent) {
+    const Q = d.counts.length;
+    const K = d.counts.reduce((product, n) => product * n, 1);
+    return (z) => {
+      const axes = z.map((x, a) => cellOf((x - d.low[a]) / d.step[a], d.counts[a], latent.periodic[a]));
+      const y = Float64Array.from(d.offset);
+      for (let kinds = 0; kinds < 1 << Q; kinds++) {
+        for (let ends = 0; ends < 1 << Q; ends++) {
+          let weight = 1;
+          let node = 0;
+          for (let a = 0; a < Q; a++) {
+            const bit = Q - 1 - a; // the last axis counts fastest
+            const end = (ends >> bit) & 1;
+            weight *= axes[a].cubics[end][(kinds >> bit) & 1];
+            node = node * d.counts[a] + ((axes[a].corner + end) % d.counts[a]);
+          }
+          if (weight !== 0) addRow(y, weight, d.fields, kinds * K + node);
+        }
+>>>>>>> 5f2f980 (Elastic nets in pages, the guide, the gallery and a benchmark)
       }
       return y;
     };
@@ -166,6 +188,16 @@ const DECODERS = {
     return (z) => parts[Math.min(Math.max(Math.round(z[0]), 0), parts.length - 1)](z.slice(1));
   },
 };
+
+// The cell of a lattice axis that holds a place, counted in steps, and its cubics by end and by value or slope.
+function cellOf(place, count, closed) {
+  const where = Math.floor(place);
+  const first = closed ? where : Math.min(Math.max(where, 0), Math.max(count - 2, 0));
+  if (count === 1) return { corner: 0, cubics: [[1, 0], [0, 0]] };
+  const t = Math.min(Math.max(place - first, 0), 1);
+  const rise = t * t * (3 - 2 * t);
+  return { corner: ((first % count) + count) % count, cubics: [[1 - rise, t * (t - 1) ** 2], [rise, t * t * (t - 1)]] };
+}
 
 function kernelShares(d) {
   const [n, Q] = d.centres.shape;
