@@ -55,7 +55,7 @@ def worth(seeds: int) -> None:
     header = ["shape", "GTM, nats a row"]
     for each in list(CONTESTANTS)[1:]:
         header += [each, "distance"]
-    print_table(header, rows)
+    print_table("what it is worth", header, rows)
 
 
 # ------------------------------------------------------------------------------------------------------------- tours
@@ -115,21 +115,25 @@ def tours(seeds: int) -> None:
         for name, length in zip(found, lengths, strict=True):
             found[name].append(length / min(lengths))
     rows = [[name, f"{np.mean(each):.3f}", f"{np.max(each):.3f}"] for name, each in found.items()]
-    print_table(["tour", "length", "worst"], rows)
+    print_table("tours of 40 cities, relative to the shortest", ["tour", "length", "worst"], rows)
 
 
 def cost() -> None:
+    """Seconds of the processor, so that other work on the machine does not count."""
     data, rows = datasets.make_pipe_flow(1000, rng=0), []
-    for n in (10, 20, 30, 50):
-        seconds = []
+    for n in (10, 20, 30):
+        line = [f"{n * n}"]
         for basis in (9, ElasticNetBasis()):
-            model = GTM(nodes=n, basis=basis, max_iter=12, tol=0).fit(data.X)
-            per_step = np.diff(model.history_["seconds"])
-            seconds.append(float(np.median(per_step)))
-        begin = time.perf_counter()
+            spent = []
+            for steps in (2, 32):
+                begin = time.process_time()
+                model = GTM(nodes=n, basis=basis, max_iter=steps, tol=0, relaxation=1.0).fit(data.X)
+                spent.append(time.process_time() - begin)
+            line.append(f"{1e3 * (spent[1] - spent[0]) / 30:.1f}")
+        begin = time.process_time()
         ElasticNetBasis().bind(model.latent_).node_features  # noqa: B018
-        rows.append([f"{n * n}", *(f"{1e3 * s:.1f}" for s in seconds), f"{time.perf_counter() - begin:.2f}"])
-    print_table(["nodes", "81 functions, ms a step", "net, ms a step", "factors of the net, s, once"], rows)
+        rows.append([*line, f"{time.process_time() - begin:.2f}"])
+    print_table("cost", ["nodes", "81 functions, ms a step", "net, ms a step", "factors of the net, s, once"], rows)
 
 
 def main() -> None:
