@@ -108,8 +108,16 @@ def test_training_never_lowers_the_objective(table, errors, noise, penalty, rela
     assert objective[-1] > objective[0] + 0.1
 
 
-@pytest.mark.parametrize("columns", ["shared", "own"])
-@pytest.mark.parametrize("with_errors", [False, True])
+@pytest.mark.parametrize(
+    ("columns", "with_errors"),
+    [
+        ("own", True),
+        # Thousands of steps each: the others are left to ``make test-slow``.
+        pytest.param("own", False, marks=pytest.mark.slow),
+        pytest.param("shared", False, marks=pytest.mark.slow),
+        pytest.param("shared", True, marks=pytest.mark.slow),
+    ],
+)
 def test_training_ends_where_the_objective_is_flat(columns, with_errors):
     table = gappy(wild(X[:60, :4], 0.2, size=3.0)[0])
     errors = 0.2 * ERRORS[:60, :4] if with_errors else None

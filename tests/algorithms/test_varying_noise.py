@@ -76,8 +76,17 @@ def test_the_objective_holds_the_ridge():
     assert model.history_["objective"][-1] == pytest.approx(model.score(X) - cost / total, rel=1e-9)
 
 
-@pytest.mark.parametrize("penalty", [{"regularization": 0.5}, {"prior_precision": 0.3}], ids=str)
-@pytest.mark.parametrize("with_errors", [False, True])
+@pytest.mark.parametrize(
+    ("with_errors", "penalty"),
+    [
+        (True, {"regularization": 0.5}),
+        # Thousands of steps each: the others are left to ``make test-slow``.
+        pytest.param(False, {"regularization": 0.5}, marks=pytest.mark.slow),
+        pytest.param(False, {"prior_precision": 0.3}, marks=pytest.mark.slow),
+        pytest.param(True, {"prior_precision": 0.3}, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_training_ends_where_the_objective_is_flat(with_errors, penalty):
     table, errors = gappy(X[:60, :4]), 0.2 * ERRORS[:60, :4] if with_errors else None
     noise = VaryingNoise(basis=2, ridge=1.0)

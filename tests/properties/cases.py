@@ -54,6 +54,8 @@ class Case:
     """Dimension of the surface."""
     rescale: Callable[[float], dict[str, Any]] = lambda scale: {}
     """Parameters that have units, as the data are multiplied by ``scale``."""
+    slow: bool = False
+    """Whether it is left to ``make test-slow``: another case in the quick run goes through the same code."""
 
 
 def _points() -> Any:
@@ -232,11 +234,19 @@ CASES = [
     Case("UKR-held", _ukr(threshold=0.08, init="pca"), _KERNEL, 2, 2),
     Case("UKR-contour", _ukr(threshold=Contour(0.9), n_components=1, init="isomap"), _KERNEL, 1, 1),
     Case("UKR-landmarks", _ukr(init="pca", landmarks=40), _KERNEL - {"weights"}, 2, 2),
-    Case("UKR-3d", _ukr(n_components=3, init="pca"), _KERNEL, 3, 3),
+    # Projection on kernel surfaces of three dimensions takes seconds a test.
+    Case("UKR-3d", _ukr(n_components=3, init="pca"), _KERNEL, 3, 3, slow=True),
     Case("KMM", _kmm(), _KERNEL | {"monotone"}, 2, 2),
     Case("KMM-wide", _kmm(n_neighbors=20, init="lle"), _KERNEL | {"monotone"}, 2, 2),
     Case("KMM-line", _kmm(n_components=1, n_neighbors=8), _KERNEL | {"monotone"}, 1, 1),
-    Case("KMM-volume", _kmm(n_components=3, n_neighbors=6, stop="minimum"), _KERNEL | {"monotone"}, 3, 3),
+    Case(
+        "KMM-volume",
+        _kmm(n_components=3, n_neighbors=6, stop="minimum"),
+        _KERNEL | {"monotone"},
+        3,
+        3,
+        slow=True,
+    ),
     Case("KMM-paper", _kmm(stop="validation", solver="gradient", leave_one_out=False), _KERNEL | {"monotone"}, 2, 2),
     Case("SOM", _som(), _SOM, 2, 2),
     Case("SOM-hexagonal", _som(nodes=(6, 5), grid="hexagonal", neighbourhood="epanechnikov"), _SOM - {"mirror"}, 2, 2),
@@ -262,7 +272,8 @@ CASES = [
 def cases(*tags: str) -> pytest.MarkDecorator:
     """Run a test on every case that carries all of the tags."""
     chosen = [case for case in CASES if case.tags.issuperset(tags)]
-    return pytest.mark.parametrize("case", chosen, ids=lambda case: case.name)
+    marked = [pytest.param(case, marks=pytest.mark.slow if case.slow else (), id=case.name) for case in chosen]
+    return pytest.mark.parametrize("case", marked)
 
 
 def cloud(n: int = 90, n_columns: int = 5, seed: int = 3) -> Any:

@@ -230,7 +230,7 @@ def likeliest_penalty(model: CurveModel, state: State) -> float:
     held = solve_symmetric(np.diag(state.sums.mass) + stiff, stiff)
     free = 1 if state.knots.closed else 2  # a point or a line, which bend nothing
     determined = max(K - free - float(np.trace(held)), _FEWEST_BENDS)
-    return determined * D / max(bent(state), _TINY)
+    return float(determined * D / max(bent(state), _TINY))
 
 
 def found_penalty(model: CurveModel, sample: Sample, curve: ArcCurve, n_nodes: int) -> tuple[CurveModel, ArcCurve]:
