@@ -1,13 +1,14 @@
 """Probabilistic principal curves: a mixture of Gaussians whose centres are smoothed by a cubic spline.
 
-Tibshirani's curve (thesis 2.2.4, PPS 2.3) is a mixture of K Gaussians with centres f(x_k), shares π_k and one variance σ²,
-of the largest
+Tibshirani's curve (thesis 2.2.4, PPS 2.3) is a mixture of K Gaussians with centres f(x_k), shares π_k and one variance
+σ², of the largest
 
     ℓ = Σₙ ln Σ_k π_k N(tₙ; f(x_k), σ²I) − ½ μ ∫ ‖f″(x)‖² dx.
 
-A step takes responsibilities R and then, in this order, none of which lowers ℓ: slides places x_k along the curve towards
-the mean of the rows that they answer for (Gauss and Newton's step, kept where it brings them nearer); solves for the
-values of the spline with knots at the new places, (G/σ² + μP) Y = RT/σ², P being what splines bend; and sets π and σ².
+A step takes responsibilities R and then, in this order, none of which lowers ℓ: slides places x_k along the curve
+towards the mean of the rows that they answer for (Gauss and Newton's step, kept where it brings them nearer); solves
+for the values of the spline with knots at the new places, (G/σ² + μP) Y = RT/σ², P being what splines bend; and sets π
+and σ².
 The sliding keeps the curve as it is, and the spline through its values at the new knots bends no more than it does.
 
 With a ``clamping`` α other than 1 the Gaussians are oriented, as PPS (17): the variance is α/β along the curve and
@@ -234,7 +235,7 @@ def likeliest_penalty(model: CurveModel, state: State) -> float:
 
 
 def found_penalty(model: CurveModel, sample: Sample, curve: ArcCurve, n_nodes: int) -> tuple[CurveModel, ArcCurve]:
-    """The model with the likeliest penalty, and the curve that it comes to; places are by arc length again each time."""
+    """The model with the likeliest penalty, and the curve that it comes to; in each round places are by arc length."""
     for _ in range(_ROUNDS):
         state = model.begin(sample, *placed_on(curve, n_nodes))
         for _ in range(_STEPS):
