@@ -343,7 +343,7 @@ def test_a_report_on_the_rows(model: Path, call: Call) -> None:
         "f",
     ]
     said = call("report", "data.csv", "data.prinfold", *words)
-    assert said.out == "40 rows reported on in data-report.html; open it in a browser\n"
+    assert said.out == "40 rows reported on in data-report.html, with figures in f; open it in a browser\n"
     text = Path("data-report.html").read_text(encoding="utf-8")
     assert "<h1>A report" in text
     assert {path.suffix for path in Path("f").iterdir()} == {".png", ".svg"}

@@ -30,6 +30,7 @@ PYTHON = re.compile(r"n_components|random_state|mode_distance|posterior_mode|\w\
         ("Raise max_iter (now 5) or tol (now 0.1).", "Raise --set max_iter (now 5) or tol (now 0.1)."),
         ("say columns={'a': 'gaussian'}", "say --set \"columns={'a': 'gaussian'}\""),
         ("the table has n_features = 1; 2 row(s)", "the table has 1 column; 2 rows"),
+        ("the criterion is low; use criterion='likelihood'", "the criterion is low; use --criterion likelihood"),
         ("such as --set max_iter=200", "such as --set max_iter=200"),
         ("GTM(prior_precision=evidence, width=2) is best", "GTM(prior_precision=evidence, width=2) is best"),
         ("there is no file a=b.csv", "there is no file a=b.csv"),

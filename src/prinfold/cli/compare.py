@@ -159,10 +159,11 @@ def _behind(found: Comparison, own: int) -> str:
     """A contestant, and how far it comes behind the one recommended."""
     loss, best = (float(found.table["criterion"][i]) for i in (own, found.chosen))
     error, least = (float(found.table["error"][i]) for i in (own, found.chosen))
-    verdict = "too little to tell them apart" if found.table["tied"][own] else "more than 1.5 standard errors"
+    side = "behind" if loss >= best else "ahead of"
+    verdict = ", too little to tell them apart" if found.table["tied"][own] else ""
     return (
-        f"{found.names[own]}, whose criterion is {loss - best:.3g} above that of {found.recommended.name}, {verdict} "
-        f"(held-out error {error:.4g} against {least:.4g})"
+        f"{found.names[own]}, {abs(loss - best):.3g} {side} {found.recommended.name} by the {found.criterion} "
+        f"criterion{verdict} (held-out error {error:.4g} against {least:.4g})"
     )
 
 

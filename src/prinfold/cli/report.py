@@ -47,7 +47,8 @@ def _report(options: argparse.Namespace) -> int:
     with console.listening():
         page = report(surface.thing, rows, None, **about, **shown, figures=options.figures)
     write_text(out, page.html)
-    console.say(f"{counted(len(rows), 'row')} reported on in {out}; open it in a browser")
+    beside = "" if options.figures is None else f", with figures in {options.figures}"
+    console.say(f"{counted(len(rows), 'row')} reported on in {out}{beside}; open it in a browser")
     console.result |= {"command": "report", "model": options.model, "data": options.data, "out": out}
     console.result |= {"rows": len(rows), "figures": options.figures}
     console.close()

@@ -25,12 +25,17 @@ PHRASES = {
     "ModeClustering finds the modes of one": "take more columns",
     "Try another bandwidth or n_components": "Try another bandwidth (--set bandwidth=H) or another --dimensions",
     "try another init or bandwidth": "try another start (--set init=isomap) or bandwidth (--set bandwidth=H)",
+    "criterion must be one of": "--criterion must be one of",
+    "methods names": "--methods names",
     "; pass a number": "; give one with --set bandwidth=H",
 }
 """Advice in words of Python → the same in options."""
 
-NAMES = {"n_components": "--dimensions", "random_state": "--seed", "max_rows": "--max-rows", "criterion": "--criterion"}
+NAMES = {"n_components": "--dimensions", "random_state": "--seed", "max_rows": "--max-rows"}
 """Arguments of Python → options that are theirs alone."""
+
+_WITH_VALUE = NAMES | {"criterion": "--criterion", "folds": "--folds", "methods": "--methods"}
+"""The same of words that mean something by themselves, and are arguments only with a value."""
 
 _PLAIN = {
     r"n_features = (\d+)": r"\1 column(s)",
@@ -62,11 +67,11 @@ def as_options(words: str) -> str:
 def _set(found: re.Match[str]) -> str:
     """``n_components=2`` → ``--dimensions 2``, ``kernel='gaussian'`` → ``--set kernel=gaussian``."""
     verb, name, value = found[1] or "", found[2], found[3]
-    if name is None or name not in {*NAMES, *settings()}:
+    if name is None or name not in {*_WITH_VALUE, *settings()}:
         return found[0]
     plain = value[1:-1] if value[0] in "'\"" else value
-    if name in NAMES:
-        return f"{verb}{NAMES[name]} {plain}"
+    if name in _WITH_VALUE:
+        return f"{verb}{_WITH_VALUE[name]} {plain}"
     return f'--set "{name}={plain}"' if plain.startswith("{") else f"--set {name}={plain}"
 
 
