@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pandas as pd
@@ -469,6 +471,11 @@ def test_every_manifold_takes_part_by_itself() -> None:
     assert len({one.name for one in everyone}) == len(everyone)
 
 
+def test_curves_are_no_sheets() -> None:
+    for q in (1, 2):
+        assert ("PolygonalCurve" in {one.method for one in contestants.contestants_of("all", q, X, 0)}) == (q == 1)
+
+
 def test_a_manifold_that_is_new_stands_in_the_table_with_its_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     new = type("Novelty", (GTM,), {"__module__": "prinfold.estimators.novelty", "__init__": GTM.__init__})
     monkeypatch.setattr(prinfold.estimators, "__all__", [*prinfold.estimators.__all__, "Novelty"])
@@ -644,6 +651,23 @@ def test_it_prints_itself(found: Comparison) -> None:
     assert "of resamples of the rows" in found.reason
     alone = compare(X, {"plane": PCA(1)}, n_components=1, folds=2)
     assert "is the only one that could be judged" in alone.reason
+
+
+def test_notebooks_show_it_as_a_table(found: Comparison) -> None:
+    everyone = (*found.contestants[:2], found.contestants[2]._replace(method="<b>&"))
+    long = "ValueError: " + "x < y " * 40
+    other = replace(found, contestants=everyone, table={**found.table, "failure": ["", long, ""]})
+    page = ET.fromstring(other._repr_html_())  # well formed, whatever methods are called
+    lines = [["".join(cell.itertext()) for cell in row] for row in page.iter("tr")]
+    printed = str(other).splitlines()
+    assert [line[0] for line in lines[1:]] == [other.names[i] for i in other.ranking()]
+    for line, text in zip(lines, printed[1:], strict=False):
+        assert " ".join(" ".join(line[:-1]).split()) in " ".join(text.split())  # the cells are those that are printed
+    assert [line[-1] for line in lines].count("← recommended") == 1
+    assert [row.get("style") for row in page.iter("tr")].count("font-weight: bold") == 1
+    assert long in [line[-1] for line in lines]  # in full
+    assert [paragraph.text for paragraph in page.iter("p")] == list(other.notes)
+    assert page.findtext("table/caption") == printed[0]
 
 
 @pytest.mark.parametrize(("share", "words"), [(0.95, "sure as far as"), (0.7, "likely"), (0.3, "close call")])

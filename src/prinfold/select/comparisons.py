@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import Any, NamedTuple
 
 import narwhals.stable.v1 as nw
@@ -133,16 +134,46 @@ class Comparison:
         return nw.from_dict({**columns, "recommended": picked}, backend=backend).to_native()
 
     def __str__(self) -> str:
-        how = f"{len(self.contestants)} surfaces of dimension {self.n_components}, by their {self.criterion} criterion"
-        found = [] if self.dimension is None else [f"Dimension: {self.dimension}. {_GUESS}"]
-        return "\n".join([how, *self._rows(), *self.notes, *found])
+        return "\n".join([self._caption(), *self._rows(), *self._words()])
 
     def __repr__(self) -> str:
         return str(self)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the table, best first, and the words below it."""
+        head = "".join(f"<th>{escape(title)}</th>" for title in (*self._heads(), ""))
+        body = "".join(self._html_row(i) for i in self.ranking())
+        words = "".join(f"<p>{escape(line)}</p>" for line in self._words())
+        return (
+            f"<div><table><caption>{escape(self._caption())}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>{words}</div>"
+        )
+
+    def _html_row(self, i: int) -> str:
+        name, *numbers = map(escape, self._cells(i))
+        cells = "".join(f'<td style="text-align: right">{cell}</td>' for cell in numbers)
+        weight = "bold" if i == self.chosen else "normal"
+        end = escape(self.table["failure"][i] or self._end(i).strip())  # there is room for all of a reason
+        return (
+            f'<tr style="font-weight: {weight}"><th style="text-align: left; font-weight: inherit">{name}</th>{cells}'
+            f'<td style="text-align: left">{end}</td></tr>'
+        )
+
+    def _caption(self) -> str:
+        return f"{len(self.contestants)} surfaces of dimension {self.n_components}, by their {self.criterion} criterion"
+
+    def _words(self) -> list[str]:
+        """What is said below the table."""
+        found = [] if self.dimension is None else [f"Dimension: {self.dimension}. {_GUESS}"]
+        return [*self.notes, *found]
+
+    @staticmethod
+    def _heads() -> list[str]:
+        return ["", "criterion", "held-out error", *(title for title, _ in _COLUMNS.values())]
+
     def _rows(self) -> list[str]:
         """The table in words, best first, with a mark at the one recommended."""
-        head = ["", "criterion", "held-out error", *(title for title, _ in _COLUMNS.values())]
+        head = self._heads()
         body = [(self._cells(i), self._end(i)) for i in self.ranking()]
         widths = [max(len(cells[j]) for cells in (head, *(cells for cells, _ in body))) for j in range(len(head))]
         lines = []
