@@ -676,8 +676,8 @@ def test_how_sure_it_is(share: float, words: str) -> None:
     wins = np.array([share, 1 - share])
     verdict = verdicts.Verdict(np.array([1.0, 2.0]), np.ones(2), 0, np.array([True, share < 0.9]), wins)
     said = comparisons.reasons(everyone, {"failure": ["", ""]}, verdict, "likelihood")
-    assert said[2].startswith("On the simulated shapes on which criteria were compared")
-    assert "1.2 times as far from the truth as the best contestant on average" in said[2]
+    assert said[2].startswith("On simulated shapes that had no part in its design")
+    assert "1.14 times as far from the truth as the best contestant on average" in said[2]
     assert words in said[1]
     assert ("not told apart by one standard error: b" in said[1]) == (share < 0.9)
 

@@ -25,7 +25,7 @@ _MOST_NAMED = 4
 
 _GUESS = "That is a guess, right in 9 of 16 simulated tables; give n_components if you know it."
 
-_RECORD = "On the simulated shapes on which criteria were compared, what this one recommended was"
+_RECORD = "On simulated shapes that had no part in its design, what this criterion recommended was"
 """How the record of a criterion begins (benchmarks/comparing.py)."""
 
 _COLUMNS = {

@@ -146,13 +146,16 @@ def _record(regret: str, worst: str, near: int) -> str:
 
 CRITERIA: dict[str, Criterion] = {
     "likelihood": Criterion(
-        "minus log-likelihood about the surface", _best_spread, _record("1.2", "2.4", 11), nats=True
+        "minus log-likelihood about the surface", _best_spread, _record("1.14", "2.1", 14), nats=True
     ),
-    "thinned": Criterion("thinned error", _thinned, _record("2.1", "13", 6)),
-    "error": Criterion("held-out error", lambda found: found.errors, _record("1.2", "2.4", 10)),
-    "elbow": Criterion("held-out error", lambda found: found.errors, _record("2.7", "13", 4), elbow),
+    "thinned": Criterion("thinned error", _thinned, _record("1.20", "2.5", 12)),
+    "error": Criterion("held-out error", lambda found: found.errors, _record("1.23", "1.9", 10)),
+    "elbow": Criterion("held-out error", lambda found: found.errors, _record("2.5", "30", 8), elbow),
     "density": Criterion(
-        "minus the model's own log-likelihood", lambda found: -found.log_likelihood, _record("1.4", "3.2", 7), nats=True
+        "minus the model's own log-likelihood",
+        lambda found: -found.log_likelihood,
+        _record("1.30", "3.1", 12),
+        nats=True,
     ),
 }
 """Name → how contestants are judged."""
