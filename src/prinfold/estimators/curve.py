@@ -41,7 +41,6 @@ class CurveManifold(PrincipalManifold):
     computed. ``curve_`` is about that mean, ``offset_``.
     """
 
-    _dimension: ClassVar[int | None] = 1
     _stored: ClassVar[tuple[str, ...]] = ("curve_", "offset_", "n_iter_", "converged_", "stop_reason_", "history_")
     _constraints: ClassVar[dict[str, Constraint]] = {
         "max_iter": integer(0),
