@@ -49,6 +49,15 @@ def test_along_the_principal_component_it_takes_short_cuts(spiral):
     assert model.start_.startswith("tree")
 
 
+def test_a_ridge_is_a_start_too(spiral):
+    data, _ = spiral
+    model = PrincipalCurve(init="ridge").fit(data.X[::3])
+    assert model.start_ == "ridge"
+    assert max(distances(model, data)) < 0.03
+    with pytest.raises(InvalidDataError, match="a ridge to begin with needs two columns"):
+        PrincipalCurve(init="ridge").fit(data.X[:20, :1])
+
+
 def test_arc_length_is_the_same_for_new_rows(spiral):
     _, model = spiral
     z = np.linspace(0, model.length_, 60)[:, None]

@@ -16,6 +16,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist, squareform
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.algorithms.ridge_path import ridge_path
 from prinfold.exceptions import InvalidDataError
 
 CENTRES = (12, 25, 50, 100)
@@ -130,15 +131,23 @@ def _round(axes: FloatArray) -> FloatArray:
 
 Make = Callable[[FloatArray, FloatArray], list[Start]]
 
-_OPEN: dict[str, Make] = {"pca": lambda X, weight: [Start("pca", line(X, weight))], "tree": trees}
+_OPEN: dict[str, Make] = {
+    "pca": lambda X, weight: [Start("pca", line(X, weight))],
+    "tree": trees,
+    "ridge": lambda X, weight: [Start("ridge", ridge_path(X, weight))],
+}
 _CLOSED: dict[str, Make] = {
     "pca": lambda X, weight: [Start("pca", ellipse(X, weight))],
     "circle": lambda X, weight: [Start("circle", circle(X, weight))],
     "tree": trees,
+    "ridge": _OPEN["ridge"],
 }
 
 TABLES: dict[bool, dict[str, Make]] = {False: _OPEN, True: _CLOSED}
-"""Starts of open and of closed curves by name; ``"auto"`` is all of them."""
+"""Starts of open and of closed curves by name."""
+
+_LONG = {"ridge"}
+"""Starts that take longer than all others together, and so are taken where they are asked for."""
 
 NAMES = ("auto", *_CLOSED)
 
@@ -150,9 +159,13 @@ def starts(X: FloatArray, weight: FloatArray, init: Any, closed: bool, offset: F
         return [Start("given", _given(init, X.shape[1]) - offset)]
     if init != "auto" and init not in table:
         raise InvalidDataError(f"init={init!r} is for closed curves; set closed=True, or init to one of {list(table)}")
-    made = [start for name, make in table.items() if init in ("auto", name) for start in make(X, weight)]
+    made = [start for name, make in table.items() if _is_asked(name, init) for start in make(X, weight)]
     # Rows in a few heaps may have a single centre, which is no way.
     return [each if len(each.vertices) > 1 else Start(each.name, line(X, weight)) for each in made]
+
+
+def _is_asked(name: str, init: str) -> bool:
+    return init == name or (init == "auto" and name not in _LONG)
 
 
 def _given(init: Any, n_columns: int) -> FloatArray:

@@ -32,11 +32,11 @@ class PrincipalCurve(CurveManifold):
         What smooths the rows: a :class:`~prinfold.SmoothingSpline`, a :class:`~prinfold.LocalLinear` or a
         :class:`~prinfold.KernelSmoother`; by name with how much it smooths chosen by cross-validation, under which no
         curve may bend more finely than its noise is wide.
-    init : {"auto", "pca", "tree", "circle"} or array of shape (m, D), default="auto"
+    init : {"auto", "pca", "tree", "circle", "ridge"} or array of shape (m, D), default="auto"
         Curve to begin with: along the first principal component, the longest way through a minimum spanning tree of
-        centres, or vertices of one that is given; for closed curves an ellipse along the first two components
-        (``"pca"``) or a ``"circle"``. ``"auto"`` takes a few steps from all of them and goes on with the one whose
-        curve has the lowest cross-validation score.
+        centres, the longest branch of the ridge of the density, or vertices of one that is given; for closed curves an
+        ellipse along the first two components (``"pca"``) or a ``"circle"``. ``"auto"`` takes a few steps from all of
+        them but the ridge, and goes on with the one whose curve has the lowest cross-validation score.
     closed : bool or "auto", default=False
         Whether the curve returns to its beginning; ``"auto"`` compares open and closed ones as it does starts.
     bias_correction : bool, default=False
