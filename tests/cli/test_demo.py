@@ -103,12 +103,16 @@ def test_what_to_try_next_works(demo: tuple[Path, str, str], tmp_path: Path, mon
         assert plt.imread(picture).std() > 0.01
 
 
-def test_the_command_to_try_next_can_be_typed(demo: tuple[Path, str, str]) -> None:
+def test_the_command_to_try_next_can_be_typed(demo: tuple[Path, str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first words are those that called the demonstration itself, as a process; the others are typed here."""
     folder, said, _ = demo
-    (line,) = [line.strip() for line in said.splitlines() if "--rows 5000" in line]
-    words = line.replace("--rows 5000", "--rows 30").replace("larger", "smaller")
     here = folder.parents[1]
-    assert subprocess.run(shlex.split(words), cwd=here, capture_output=True, check=False).returncode == 0
+    monkeypatch.chdir(here)
+    (line,) = [line.strip() for line in said.splitlines() if "--rows 5000" in line]
+    called, _, words = line.replace("--rows 5000", "--rows 30").replace("larger", "smaller").partition(" demo ")
+    assert Path(shlex.split(called)[0]).resolve() == Path(sys.executable).resolve()
+    assert shlex.split(called)[1:] == ["-m", "prinfold"]
+    assert cli.main(["demo", *shlex.split(words)]) == 0
     assert {path.name for path in (here / "smaller").iterdir()} == FILES
 
 
@@ -146,6 +150,7 @@ def test_the_reason_for_stopping_is_said_once(
     terminal: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setattr(demo_module, "save_picture", lambda *_: None)  # which others look at
     assert cli.main(["demo", "--rows", "60", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr()
     reason = str(prinfold.load(tmp_path / "model.prinfold").stop_reason_)
@@ -194,6 +199,7 @@ def test_warnings_become_notes_of_one_line(
         return fit(self, X)
 
     monkeypatch.setattr(prinfold.GTM, "fit", complaining)
+    monkeypatch.setattr(demo_module, "save_picture", lambda *_: None)
     assert cli.main(["demo", "--rows", "40", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr()
     assert said.out.splitlines().count("note: the surface is folded") == 1
