@@ -199,7 +199,10 @@ def test_the_recommended_model_is_fitted_to_all_rows(found: Comparison) -> None:
 
 
 def test_processes_change_nothing(found: Comparison) -> None:
-    other = compare(X, FEW, n_components=1, folds=3, n_jobs=2)
+    other = compare(X, FEW, folds=3, n_jobs=2)
+    alone = dimensions.suggest_dimension(X, comparing._folds(X, 3, np.random.default_rng(0)))
+    assert other.dimension is not None
+    np.testing.assert_array_equal(other.dimension.log_likelihood, alone.log_likelihood)
     assert other.chosen == found.chosen
     for name in ("surface_likelihood", "thinned_error", "error", "roughness", "wins"):
         np.testing.assert_array_equal(other.table[name], found.table[name])
@@ -425,7 +428,7 @@ def test_a_column_that_holds_all_variance_is_named() -> None:
 
 @pytest.mark.parametrize("criterion", verdicts.CRITERIA)
 def test_every_criterion_has_a_verdict(criterion: str) -> None:
-    other = compare(X, FEW, n_components=1, folds=3, criterion=criterion)
+    other = compare(X, {"small": SMALL, "plane": PCA(1)}, n_components=1, folds=2, criterion=criterion)
     assert other.criterion == criterion
     sign, column = {
         "likelihood": (-1.0, "surface_likelihood"),
