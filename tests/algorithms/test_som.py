@@ -78,6 +78,7 @@ def batch_by_hand(X, weight, codebook, places, name):
 
 
 def online_by_hand(X, order, codebook, places, name, rate):
+    """Steps as they are written, node by node and cell by cell."""
     codebook = codebook.copy()
     for n in order:
         c = winner_of(X[n], codebook)
@@ -115,7 +116,9 @@ def test_an_online_epoch_is_the_formula(latent, name, gaps):
     order = som.draw(weight, np.random.default_rng(5))
     expected = online_by_hand(distinct, order, codebook, places_of(latent), name, rate)
     assert_allclose(state.codebook, expected, atol=1e-12)
-    assert_array_equal(state.won.mass, som.assign(problem.rows, expected)[0].mass)
+    made, won = som.wins_of(problem, state)
+    assert_array_equal(won.mass, som.assign(problem.rows, expected)[0].mass)
+    assert made is won
 
 
 @every_neighbourhood
@@ -124,8 +127,8 @@ def test_compiled_steps_are_the_plain_ones(name):
     order = np.random.default_rng(3).permutation(60)
     width, rate, places = np.linspace(3, 0.4, 60), np.linspace(0.5, 0.1, 60), np.ascontiguousarray(places_of(latent).T)
     fast, slow = start(latent).T.copy(), start(latent).T.copy()
-    sweep(X, order, places, fast, width, rate, KINDS[name])
-    sweep_reference(X, order, places, slow, width, rate, NEIGHBOURHOODS[name])
+    error = sweep(X, order, places, fast, width, rate, KINDS[name])
+    assert_allclose(error, sweep_reference(X, order, places, slow, width, rate, NEIGHBOURHOODS[name]))
     assert_allclose(fast, slow, atol=1e-12)
 
 
@@ -138,8 +141,9 @@ def test_a_neighbourhood_that_nobody_compiled_trains_online_too():
 
     latent, X = grid(4, 4), sheet(30)
     problem = replace(problem_of(X, latent, "bubble"), neighbourhood=Cone())
-    state = som.OneByOne().epoch(problem, np.random.default_rng(0))(som.begin(problem, start(latent)))
-    assert state.error < som.begin(problem, start(latent)).error
+    begun = som.begin(problem, start(latent))
+    state = som.OneByOne().epoch(problem, np.random.default_rng(0))(begun)
+    assert som.assign(problem.rows, state.codebook)[1] < begun.error
 
 
 # ------------------------------------------------------------------------------------------------- what follows

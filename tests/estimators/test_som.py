@@ -174,6 +174,7 @@ def test_missing_cells_cost_little(ridge, fitted):
     model = SOM(nodes=10).fit(X)
     assert model.cell_mass_.shape == (100, 3)
     assert model.projection_error(ridge) < 1.5 * fitted.projection_error(ridge)
+    X = X[:60]
     Z = model.transform(X)
     assert np.isfinite(Z).all()
     whole = ~np.isnan(X).any(axis=1)

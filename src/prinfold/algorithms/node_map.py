@@ -15,8 +15,9 @@ Where cells are missing every column has an N_k of its own. All distances are in
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -86,6 +87,8 @@ class NodeMap:
     latent: LatentSpace
     won: Won
     width: float
+    remembered: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What takes long to derive from the map and is asked for again."""
 
     def point(self, Z: FloatArray) -> FloatArray:
         """(n, D) the surface at latent coordinates."""
@@ -102,7 +105,7 @@ class NodeMap:
 
     def _sums(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
         """Points (n, D), kernels (n, k), their totals (n, 1) or (n, D), and where those are nil."""
-        _, centres, held = self._seen
+        centres, held = self._seen
         places = self.latent.embed(Z) * self.latent.node_units
         h = _GAUSSIAN.relative(squared_gaps(places, centres) / self.width**2)
         total = h @ held.mass
@@ -116,7 +119,7 @@ class NodeMap:
 
     def _derivative(self, Z: FloatArray) -> FloatArray:
         points, h, total, lost = self._sums(Z)
-        _, centres, held = self._seen
+        centres, held = self._seen
         by_place = np.empty((*points.shape, centres.shape[1]))
         for axis, centre in enumerate(centres.T):
             moved = h * centre
@@ -127,12 +130,12 @@ class NodeMap:
             found[rows, column] = self._column(int(column)).jacobian(Z[rows])[:, 0]
         return found
 
-    @property
-    def _seen(self) -> tuple[BoolArray, FloatArray, Won]:
-        """Nodes that have won something, their places and what they have won."""
+    @cached_property
+    def _seen(self) -> tuple[FloatArray, Won]:
+        """Places of the nodes that have won something, and what they have won."""
         occupied = self.won.occupied
-        return occupied, places_of(self.latent)[occupied], self.won.only(occupied)
+        return places_of(self.latent)[occupied], self.won.only(occupied)
 
     def _column(self, column: int) -> NodeMap:
         """The same of one column alone, on the nodes that saw it."""
-        return replace(self, won=Won(self.won.mass[:, [column]], self.won.sums[:, [column]]))
+        return NodeMap(self.latent, Won(self.won.mass[:, [column]], self.won.sums[:, [column]]), self.width)

@@ -48,14 +48,15 @@ class Problem:
 class State(NamedTuple):
     """A map in training.
 
-    ``codebook`` (K, D) has come from what nodes ``made`` it of had won, with a neighbourhood of ``width``; ``won`` is
-    what they win with it, and ``error`` the mean squared distance of the rows from their winners.
+    ``codebook`` (K, D) has come from what nodes had won, ``made``, with a neighbourhood of ``width``; ``won`` is what
+    they win with it. Online steps keep neither. ``error`` is the mean squared distance of the rows from their winners,
+    in online steps when they were visited.
     """
 
     codebook: FloatArray
-    made: Won
+    made: Won | None
     width: float
-    won: Won
+    won: Won | None
     error: float
     epoch: int
 
@@ -164,6 +165,15 @@ def measure(problem: Problem, state: State) -> dict[str, float]:
     return {"objective": -share, "error": state.error, "width": state.width}
 
 
+def wins_of(problem: Problem, state: State) -> tuple[Won, Won]:
+    """What the surface is made of, and what nodes win in the end.
+
+    After online steps the surface is what a batch step makes of the rows that the vectors win.
+    """
+    won = assign(problem.rows, state.codebook)[0] if state.won is None else state.won
+    return won if state.made is None else state.made, won
+
+
 class Trainer(Protocol):
     """What is asked of a way to train."""
 
@@ -184,6 +194,7 @@ class Batch:
     def epoch(self, problem: Problem, rng: np.random.Generator) -> Callable[[State], State]:
         def step(state: State) -> State:
             width = float(problem.width.at(state.epoch))
+            assert state.won is not None
             codebook = update(problem.places, state.won, problem.neighbourhood, width, state.codebook)
             won, error = assign(problem.rows, codebook)
             return State(codebook, state.won, width, won, error, state.epoch + 1)
@@ -206,11 +217,8 @@ class OneByOne:
             order = draw(weight, rng)
             now = state.epoch + np.arange(len(order)) / len(order)
             columns, width = np.ascontiguousarray(state.codebook.T), problem.width.at(now)
-            sweep(X, order, places, columns, width, problem.rate.at(now))
-            codebook = np.ascontiguousarray(columns.T)
-            won, error = assign(problem.rows, codebook)
-            # The surface is what a batch step makes of the rows that these vectors win.
-            return State(codebook, won, float(width[-1]), won, error, state.epoch + 1)
+            error = sweep(X, order, places, columns, width, problem.rate.at(now)) / len(order)
+            return State(np.ascontiguousarray(columns.T), None, float(width[-1]), None, error, state.epoch + 1)
 
         return step
 
@@ -219,12 +227,12 @@ TRAINERS: dict[str, Trainer] = {"batch": Batch(), "online": OneByOne()}
 """By name."""
 
 
-def _sweep_of(neighbourhood: Neighbourhood) -> Callable[..., None]:
+def _sweep_of(neighbourhood: Neighbourhood) -> Callable[..., float]:
     """The compiled sweep, or the plain one for a neighbourhood that was not compiled."""
     from prinfold.kernels.online_maps import KINDS, sweep, sweep_reference  # imports numba
 
     kind = KINDS.get(neighbourhood.name)
-    fast, plain = cast(Callable[..., None], sweep), cast(Callable[..., None], sweep_reference)
+    fast, plain = cast(Callable[..., float], sweep), cast(Callable[..., float], sweep_reference)
     return (lambda *given: plain(*given, neighbourhood)) if kind is None else (lambda *given: fast(*given, kind))
 
 

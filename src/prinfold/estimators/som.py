@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -43,6 +43,7 @@ from prinfold.exceptions import (
     UnsupportedInputError,
 )
 from prinfold.files import storable
+from prinfold.geometry.footholds import Footholds
 from prinfold.geometry.projection import project_to_surface
 from prinfold.initialise import column_variances, observed_mean, weighted_mean
 from prinfold.kernels.neighbourhoods import NEIGHBOURHOODS, Neighbourhood
@@ -57,6 +58,9 @@ _EPOCHS = 30
 
 _RATES = 0.5, 0.01
 """Rates of online steps, the first and the last."""
+
+_DETAIL = {1: 1.0, 2: 2.0}
+"""Kernel widths within which the surface hardly folds, by latent dimension; 4 beyond, where meshes soon grow large."""
 
 _SCHEDULE = instance_of(Schedule, words="a Schedule")
 
@@ -125,7 +129,8 @@ class SOM(PrincipalManifold):
         Why training ended; its value is a sentence.
     history_ : dict of list
         ``objective`` (minus the share of the variance that winners leave), ``error`` (mean squared distance of rows
-        from their winners), ``width`` and ``seconds``, the first entry being the start.
+        from their winners; of online training when they were visited), ``width`` and ``seconds``, the first entry being
+        the start.
     n_features_in_ : int
         Columns of the training table.
     feature_names_in_ : ndarray of str
@@ -320,14 +325,14 @@ class SOM(PrincipalManifold):
 
     def _attributes(self, problem: som.Problem, state: som.State) -> dict[str, Any]:
         """What a fitted map consists of."""
-        offset, made = problem.rows.offset, state.made
+        offset, (made, won) = problem.rows.offset, som.wins_of(problem, state)
         found = {
             "latent_": problem.latent,
             "codebook_": state.codebook + offset,
             "width_": state.width,
             "cell_means_": made.means + offset,
             "cell_mass_": made.mass,
-            "node_mass_": state.won.mass.mean(axis=1),
+            "node_mass_": won.mass.mean(axis=1),
             "offset_": offset,
             "n_features_in_": problem.rows.n_columns,
         }
@@ -449,7 +454,14 @@ class SOM(PrincipalManifold):
         return found.latent
 
     def _detail(self) -> float:
-        return float(self._model.width / self.latent_.node_units.max())
+        widths = _DETAIL.get(self.latent_.dimension, 4.0)
+        return float(widths * self._model.width / self.latent_.node_units.max())
+
+    def _footholds(self) -> Footholds | None:
+        remembered = self._model.remembered
+        if "footholds" not in remembered:
+            remembered["footholds"] = super()._footholds()
+        return cast("Footholds | None", remembered["footholds"])
 
     def _point(self, Z: FloatArray) -> FloatArray:
         return self._model.point(Z) + self.offset_

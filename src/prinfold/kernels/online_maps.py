@@ -68,12 +68,13 @@ def sweep(
     width: FloatArray,
     rate: FloatArray,
     kind: int,
-) -> None:
+) -> float:
     """Take rows X (n, D) in ``order`` (m,), and move ``columns`` (D, K), in place.
 
-    ``places`` (e, K) are nodes in node spacings, ``width`` and ``rate`` (m,) σ and η of each step.
+    ``places`` (e, K) are nodes in node spacings, ``width`` and ``rate`` (m,) σ and η of each step. Returns the sum of
+    squared distances of the rows from their winners, each before it was learned from.
     """
-    D, K = columns.shape
+    (D, K), total = columns.shape, 0.0
     gap, pull = np.empty(K), np.empty(K)
     for step in range(len(order)):
         x = X[order[step]]
@@ -87,6 +88,7 @@ def sweep(
         for k in range(K):
             if gap[k] < gap[best]:
                 best = k
+        total += gap[best]
         pull[:] = 0.0
         for e in range(len(places)):
             here, place, scale = places[e, best], places[e], 1.0 / (width[step] * width[step])
@@ -103,6 +105,7 @@ def sweep(
             if not math.isnan(value):
                 for k in range(K):
                     column[k] += pull[k] * (value - column[k])
+    return total
 
 
 def sweep_reference(
@@ -113,11 +116,15 @@ def sweep_reference(
     width: FloatArray,
     rate: FloatArray,
     neighbourhood: Neighbourhood,
-) -> None:
+) -> float:
     """The same, node by node as the formula has it, for any neighbourhood."""
+    total = 0.0
     for step, row in enumerate(order):
         seen = ~np.isnan(X[row])
         gap = X[row][seen, None] - columns[seen]
-        best = np.argmin(np.square(gap).sum(axis=0))
+        apart = np.square(gap).sum(axis=0)
+        best = int(np.argmin(apart))
+        total += float(apart[best])
         s = np.square(places - places[:, [best]]).sum(axis=0) / width[step] ** 2
         columns[seen] += rate[step] * neighbourhood.value(s) * gap
+    return total
