@@ -87,6 +87,9 @@ class Bend:
 def test_dimensions_that_are_not_to_be_chosen_are_refused() -> None:
     made_of = {"width": 3, "seed": 0, "words": ["max_iter=7"], "verbose": False}
     assert make_model(Bend, dimensions=None, **made_of).max_iter == 7
+    assert make_model(prinfold.PrincipalCurve, dimensions=1, **made_of).max_iter == 7
+    with pytest.raises(WrongCallError, match="PrincipalCurve has 1 dimension, whatever the table; leave --dimensions"):
+        make_model(prinfold.PrincipalCurve, dimensions=2, **made_of)
     with pytest.raises(WrongCallError, match="Bend has no choice of dimensions; leave --dimensions out"):
         make_model(Bend, dimensions=2, **made_of)
 

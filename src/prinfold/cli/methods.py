@@ -66,8 +66,10 @@ def _of_dimensions(cls: Any, known: dict[str, Any], asked: int | None, most: int
 
         usual = GTM().n_components
         return {} if (asked or min(usual, most)) == usual else {"gtm": GTM(n_components=asked or most)}
-    if asked is not None:
-        raise WrongCallError(f"{cls.__name__} has no choice of dimensions; leave --dimensions out")
+    only = getattr(cls, "_dimension", None)
+    if asked not in {None, only}:
+        has = "no choice of dimensions" if only is None else f"{only} dimension{'s' * (only > 1)}, whatever the table"
+        raise WrongCallError(f"{cls.__name__} has {has}; leave --dimensions out")
     return {}
 
 
