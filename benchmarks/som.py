@@ -173,9 +173,9 @@ def main() -> None:
         lines = []
         for name in runs:
             ours = "prinfold, online" if "online" in name else "prinfold, batch"
-            error = quantisation_error(X, contest.found[name]) if name in contest.found else float("nan")
+            error = f"{quantisation_error(X, contest.found[name]):.5f}" if name in contest.found else "–"
             ratios = [least[name] / least["floor"], least[name] / least[ours], busy[name] / busy[ours]]
-            lines.append([name, 1e3 * least[name], 1e3 * busy[name], *ratios, f"{error:.5f}"])
+            lines.append([name, 1e3 * least[name], 1e3 * busy[name], *ratios, error])
         print_table(
             f"an epoch: {given.rows} rows, {COLUMNS} columns, {SIDE} × {SIDE} nodes, {threads} thread(s)",
             ["", "ms", "ms busy", "over the floor", "over ours", "busy over ours", "quantisation error"],

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from prinfold import SOM, Schedule, datasets, load
+from prinfold import GTM, SOM, Schedule, datasets, load
 from prinfold.exceptions import (
     CorruptModelFileError,
     DegenerateWarning,
@@ -271,6 +273,21 @@ def test_a_map_comes_back_from_a_file(ridge, tmp_path):
     again.save(tmp_path / "bad.prinfold")
     with pytest.raises(CorruptModelFileError, match="a mass of at least zero"):
         load(tmp_path / "bad.prinfold")
+
+
+def test_a_pickle_holds_nothing_that_can_be_derived_again(ridge):
+    model = SOM(nodes=5, max_iter=2, tol=0).fit(ridge)
+    before = pickle.dumps(model)
+    Z = model.transform(ridge[:5])
+    after = pickle.dumps(model)
+    assert len(after) == len(before)
+    assert_array_equal(pickle.loads(after).transform(ridge[:5]), Z)
+
+
+def test_a_gtm_takes_hexagons_too(ridge):
+    model = GTM(nodes=Hexagons((6, 6), (False, False)), basis=3, max_iter=10, tol=0).fit(ridge)
+    assert model.responsibilities(ridge[:4]).shape == (4, 36)
+    assert model.projection_error(ridge) < 0.05
 
 
 def test_a_latent_space_may_be_given(ridge):

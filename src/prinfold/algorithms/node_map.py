@@ -90,6 +90,10 @@ class NodeMap:
     remembered: dict[str, Any] = field(default_factory=dict, repr=False)
     """What takes long to derive from the map and is asked for again."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle holds: nothing that can be derived again."""
+        return {"latent": self.latent, "won": self.won, "width": self.width, "remembered": {}}
+
     def point(self, Z: FloatArray) -> FloatArray:
         """(n, D) the surface at latent coordinates."""
         return self._in_blocks(Z, lambda part: self._sums(part)[0])
