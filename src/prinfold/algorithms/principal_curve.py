@@ -70,7 +70,8 @@ class Curve:
 
     ``place`` (n,) is where rows are on it, by arc length and as shares of what they cover: the ``covered`` part of the
     ``chain`` (k, D), which reaches beyond open ends and round to the beginning of closed ones. ``residual`` (n, D) is
-    what takes them there. ``smooth`` is what the smoother said of the curve, None at the start, which had a ``name``.
+    what takes them there, and ``noise`` the least deviation of theirs that was seen so far. ``smooth`` is what the
+    smoother said of the curve, None at the start, which had a ``name``.
     """
 
     vertices: FloatArray
@@ -80,6 +81,7 @@ class Curve:
     place: FloatArray
     residual: FloatArray
     step: int = 0
+    noise: float = np.inf
     smooth: Smooth | None = None
     name: str = "given"
 
@@ -119,21 +121,29 @@ def step(rows: Rows, smoother: Smoother, curve: Curve) -> Curve:
     """Smooth rows along the curve, and project them on what comes out."""
     smooth = smoother.smooth(sample_of(rows, curve), curve.step)
     after = placed(rows, smooth.vertices, curve.closed, _BEYOND * np.sqrt(rows.mean(curve.squared)))
-    return replace(after, step=curve.step + 1, smooth=smooth, name=curve.name)
+    noise = min(curve.noise, noise_of(rows, after)[0])
+    return replace(after, step=curve.step + 1, noise=noise, smooth=smooth, name=curve.name)
 
 
 def sample_of(rows: Rows, curve: Curve) -> Sample:
-    """Rows along a curve, with what their noise says about how finely it may bend.
+    """Rows along a curve, with what their noise says about how finely it may bend."""
+    noise, across = noise_of(rows, curve)
+    length = float(_knots(curve.chain)[-1]) if curve.closed else curve.covered[1] - curve.covered[0]
+    # A curve that flattens must not take its own bias for noise, and flatten further.
+    finest = _FINEST * min(noise, curve.noise) / length if length > 0 else 0.0
+    return Sample(curve.place, rows.X, rows.weight, curve.closed, finest, (across + 1.0) / across)
 
-    The noise has q = max(1, p − 1) directions across the curve, p = (tr C)² / tr C² being those of the residuals'
-    second moments C, which a curve that turns has one more of, and the deviation √(tr C / q) in each.
+
+def noise_of(rows: Rows, curve: Curve) -> tuple[float, float]:
+    """The deviation of the noise across a curve in each direction, √(tr C / q), and q, the number of directions.
+
+    q = max(1, p − 1) with p = (tr C)² / tr C², the number of directions that the residuals have, C being their second
+    moments; a curve that turns has one more of them than there are across it.
     """
     moments = curve.residual.T @ (curve.residual * (rows.weight / rows.weight.sum())[:, None])
     total, square = float(np.trace(moments)), float(np.square(moments).sum())
     across = max(1.0, total**2 / square - 1.0) if square > 0 else 1.0
-    length = float(_knots(curve.chain)[-1]) if curve.closed else curve.covered[1] - curve.covered[0]
-    finest = _FINEST * np.sqrt(total / across) / length if length > 0 else 0.0
-    return Sample(curve.place, rows.X, rows.weight, curve.closed, float(finest), (across + 1.0) / across)
+    return float(np.sqrt(total / across)), across
 
 
 def measures(rows: Rows, curve: Curve) -> dict[str, float]:
