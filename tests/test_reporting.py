@@ -215,6 +215,8 @@ def test_branches_and_maps_are_told_apart() -> None:
     page = report(ridge, X, None).html
     assert "open circles are ends" in page
     assert "magnification factor" not in page
+    one = study(DensityRidge(bandwidth=0.3).fit(X[:80]), X[:80])
+    assert pieces(one) == [f"<p>The curve is open and {one.fitted.latent.lengths[0]:.4g} long.</p>"]  # type: ignore[attr-defined]
     mixed = GTMMixture(2, GTM(nodes=6, basis=3, **_FEW), n_init=1, random_state=0).fit(_PIPE)
     cells = re.findall(r"<td[^>]*>(.*?)</td>", " ".join(pieces(study(mixed, _PIPE))))
     assert sum(int(each) for each in cells[2::4]) == 120

@@ -18,6 +18,7 @@ from prinfold.algorithms.arc_curve import ArcCurve, Polyline
 from prinfold.algorithms.basis import BoundGaussianBasis, BoundHarmonicBasis
 from prinfold.algorithms.column_kinds import KINDS
 from prinfold.algorithms.elastic_net import BoundElasticNet
+from prinfold.algorithms.node_map import NodeMap
 from prinfold.algorithms.process import BoundProcess
 from prinfold.algorithms.ridge_chart import RidgeChart
 from prinfold.algorithms.ridge_graph import RidgeGraph
@@ -55,6 +56,8 @@ def surface_of(model: Any) -> Any:
         return model.graph_ if model.flow_.dimension == 1 else model.chart_
     if hasattr(model, "curve_"):
         return model.curve_
+    if hasattr(model, "codebook_"):
+        return model._model
     return model.latent_
 
 
@@ -108,6 +111,24 @@ def _kernel_regression(latent: Cloud, model: Any) -> Spec:
             "feature_kernel, or draw the map with model.plot(X)"
         )
     return {"kind": "kernel", **_density(latent), "values": model.values_, "offset": model.offset_}
+
+
+def _node_map(surface: NodeMap, model: Any) -> Spec:
+    """Kernel regression on nodes, whose distances are those of the embedding in units of the width."""
+    won = surface.won.only(surface.won.occupied)
+    if won.mass.shape[1] > 1:  # where cells are missing every column has weights of its own
+        return sampled(model)
+    units = surface.latent.node_units / surface.width
+    return {
+        "kind": "kernel",
+        "centres": surface.latent.embed(surface.latent.nodes[surface.won.occupied]) * units,
+        "weight": won.mass[:, 0],
+        "power": 0,
+        "reach": 1e300,
+        "units": units,
+        "values": won.means,
+        "offset": model.offset_,
+    }
 
 
 def _graph(graph: RidgeGraph, model: Any) -> Spec:
@@ -171,6 +192,7 @@ DECODERS: dict[type, Callable[[Any, Any], Spec]] = {
     BoundProcess: _process,
     BoundElasticNet: _net,
     Cloud: _kernel_regression,
+    NodeMap: _node_map,
     RidgeGraph: _graph,
     Polyline: _polyline,
     ArcCurve: _curve,

@@ -40,16 +40,19 @@ class Request:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A figure that may be drawn: in which section, what to see in it (for curves too), whether wanted, and how."""
+    """A figure that may be drawn: its section, what to see in it, of curves and branches too, if wanted, and how."""
 
     section: str
     caption: str
     wanted: Callable[[Request], bool]
     draw: Callable[[Request], Any]
     of_curves: str = ""
+    of_branches: str = ""
 
     def words(self, asked: Request) -> str:
         """What to see in the figure."""
+        if self.of_branches and isinstance(asked.study.fitted.latent, Branches):
+            return self.of_branches
         return self.of_curves if self.of_curves and asked.study.fitted.latent.dimension == 1 else self.caption
 
 
@@ -70,8 +73,9 @@ RECIPES: dict[str, Recipe] = {
         "that rows on either side of a strong seam are farther apart than they look.",
         lambda asked: True,
         lambda asked: _map(asked, **asked.marks),
-        "Each row at its place along the curve; across it rows only keep apart. Shading, where there is any, is the "
-        "magnification: strong where the curve is stretched.",
+        "Each row at its place along the curve; across it rows only keep apart. The shading is the magnification: "
+        "strong where the curve is stretched.",
+        "Each row at its place along the curve, by the length travelled; across it rows only keep apart.",
     ),
     "ridge": Recipe(
         "map",

@@ -158,6 +158,9 @@ def pieces(study: Study) -> list[str]:
         return [_PIECES, writing.table(["map", "share", "rows", "typical distance"], lines, numbers=(1, 2, 3))]
     if not isinstance(latent, Branches):
         return []
+    if latent.n_branches == 1:
+        kind = "closed" if latent.closed[0] else "open"
+        return [writing.paragraph(f"The curve is {kind} and {writing.number(latent.lengths[0])} long.")]
     of = latent.domain.piece(study.Z)
     lines = [
         [

@@ -74,10 +74,11 @@ const DECODERS = {
   },
 
   // Kernel regression on latent points: y = Σ w k v / Σ w k; where no kernel reaches, the value of the nearest point.
-  kernel(d) {
+  kernel(d, latent) {
     const [n, Q] = d.centres.shape;
     const share = kernelShares(d);
-    return (z) => {
+    return (at) => {
+      const z = d.units ? embed(latent, at).map((x, a) => x * d.units[a]) : at;
       const y = Float64Array.from(d.offset);
       const found = share(z);
       if (found.total > 0) for (let j = 0; j < n; j++) if (found.weight[j] > 0) addRow(y, found.weight[j] / found.total, d.values, j);
