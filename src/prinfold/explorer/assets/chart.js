@@ -106,6 +106,8 @@ function makeView(chart) {
     (view.width + view.margin.left - view.margin.right) / 2,
     (view.height + view.margin.top - view.margin.bottom) / 2,
   ];
+  // What a chart needs whose axes have one unit, if it is to fill the width.
+  view.idealHeight = (width) => view.margin.top + view.margin.bottom + ((width - view.margin.left - view.margin.right) * span[1]) / span[0];
   // Pixels are a + b·x and c + d·y.
   view.straight = () => {
     const [sx, sy] = units().map((each) => each * view.zoom);

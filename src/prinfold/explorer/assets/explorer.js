@@ -92,7 +92,8 @@ function mount(root, packed, told = () => {}) {
       context.clearRect(0, 0, view.width, view.height);
       context.save();
       context.beginPath();
-      context.rect(view.margin.left, 0, view.width - view.margin.left, view.height - view.margin.bottom);
+      // A little beyond the frame, over which rows at its edge hang.
+      context.rect(view.margin.left - 5, 0, view.width - view.margin.left + 5, view.height - view.margin.bottom + 5);
       context.clip();
       if (state.shade && (shade ??= makeShade(ink.dark))) paintShade(context, view, chart, shade);
       const [a, b, c, d] = view.straight();
@@ -360,7 +361,10 @@ function mount(root, packed, told = () => {}) {
     dom.profile.replaceChildren(profile.view.root);
     if (state.place) probe(chart.locate(state.place));
   }
-  new ResizeObserver(() => repaint("base")).observe(dom.map);
+  new ResizeObserver(() => {
+    dom.map.style.maxHeight = chart.even ? `${Math.max(view.idealHeight(dom.map.clientWidth), 300)}px` : "";
+    repaint("base");
+  }).observe(dom.map);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", relit);
   looked(state.view);
   tool("move");

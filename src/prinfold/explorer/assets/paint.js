@@ -151,8 +151,9 @@ function paintRows(context, pixels, colouring, mask, ink) {
       context.beginPath();
       for (const row of rows) if (!mask || (mask[row] === 0) === faint) shape(context, kind, pixels[2 * row], pixels[2 * row + 1], 3.2);
       context.fill();
-      // A thin line round each keeps pale colours apart from the page.
-      context.strokeStyle = ink.edge;
+      // A thin line round each keeps the pale end of a scale apart from a white page.
+      if (ink.dark || !colouring.range) continue;
+      context.strokeStyle = "#7a7f88";
       context.lineWidth = 0.6;
       context.stroke();
     }

@@ -137,6 +137,5 @@ function inkOf(node) {
   const style = getComputedStyle(node);
   const read = (name) => style.getPropertyValue(name).trim();
   const dark = read("--pf-dark") === "1";
-  const edge = dark ? "rgba(255,255,255,0.25)" : "rgba(20,24,30,0.3)";
-  return { back: read("--pf-back"), text: read("--pf-text"), soft: read("--pf-soft"), line: read("--pf-line"), accent: read("--pf-accent"), row: read("--pf-row"), edge, dark };
+  return { back: read("--pf-back"), text: read("--pf-text"), soft: read("--pf-soft"), line: read("--pf-line"), accent: read("--pf-accent"), row: read("--pf-row"), dark };
 }
