@@ -101,7 +101,6 @@ const DECODERS = {
     };
   },
 
-<<<<<<< HEAD
   // Straight pieces between the nodes of branches that are laid end to end.
   polyline(d) {
     return (z) => {
@@ -133,7 +132,11 @@ const DECODERS = {
           row = row * (d.cells[a] + 1) + cell[a] + ahead;
         }
         if (weight > 0) addRow(y, weight, d.points, row);
-=======
+      }
+      return y;
+    };
+  },
+
   // Hermite's cubics in the cells of a lattice, from values, slopes and mixed slopes at its nodes.
   net(d, latent) {
     const Q = d.counts.length;
@@ -153,7 +156,6 @@ const DECODERS = {
           }
           if (weight !== 0) addRow(y, weight, d.fields, kinds * K + node);
         }
->>>>>>> 5f2f980 (Elastic nets in pages, the guide, the gallery and a benchmark)
       }
       return y;
     };
