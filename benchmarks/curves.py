@@ -27,7 +27,15 @@ import numpy as np
 from scipy.spatial import cKDTree
 from timing import print_table
 
-from prinfold import DensityRidge, LocalLinear, PrincipalCurve, SmoothingSpline, datasets
+from prinfold import (
+    DensityRidge,
+    LocalLinear,
+    OrientedPointsCurve,
+    PolygonalCurve,
+    PrincipalCurve,
+    SmoothingSpline,
+    datasets,
+)
 from prinfold.algorithms import principal_curve as curves
 from prinfold.datasets import Dataset
 
@@ -57,6 +65,15 @@ def ridge(X: np.ndarray, closed: bool) -> np.ndarray:
     return np.asarray(DensityRidge().fit(X).mesh(_FINE).vertices)
 
 
+def polygonal(X: np.ndarray, closed: bool) -> np.ndarray:
+    return finely(PolygonalCurve(closed=closed).fit(X).vertices_, closed)
+
+
+def oriented_points(X: np.ndarray, closed: bool) -> np.ndarray:
+    model = OrientedPointsCurve().fit(X)  # it finds out by itself whether it closes
+    return np.asarray(model.inverse_transform(np.linspace(0, model.length_, _FINE)[:, None]))
+
+
 def pcurvepy2(X: np.ndarray, closed: bool) -> np.ndarray:
     from pcurvepy2 import PrincipalCurve as Theirs
 
@@ -83,6 +100,8 @@ CONTESTANTS: dict[str, Callable[[np.ndarray, bool], np.ndarray]] = {
     "spline, from the line": ours(init="pca"),
     "local lines": ours(smoother="local_linear"),
     "kernel": ours(smoother="kernel"),
+    "polygonal line": polygonal,
+    "oriented points": oriented_points,
     "density ridge": ridge,
     "pcurvepy2": pcurvepy2,
     "elpigraph": elpigraph,

@@ -81,7 +81,7 @@ def test_there_are_estimators() -> None:
     assert "GTM" in public_estimators()
 
 
-TOGETHER = {"principal_curve": "curves"}
+TOGETHER = {"principal_curve": "curves", "oriented_points": "curves"}
 """Methods that are told and measured together, beside each other, under another noun."""
 
 

@@ -41,6 +41,7 @@ _PUBLIC = {
     "ModeClustering": "estimators.mode_clustering",
     "NearestSurfaceClassifier": "estimators.nearest",
     "Online": "algorithms.online",
+    "OrientedPointsCurve": "estimators.oriented_points",
     "PPS": "estimators.pps",
     "PolygonalCurve": "estimators.polygonal_curve",
     "PrincipalCurve": "estimators.principal_curve",
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
     from prinfold.estimators.monitoring import SurfaceMonitor
     from prinfold.estimators.nearest import NearestSurfaceClassifier
     from prinfold.estimators.noise_models import SemiLinearGTM
+    from prinfold.estimators.oriented_points import OrientedPointsCurve
     from prinfold.estimators.polygonal_curve import PolygonalCurve
     from prinfold.estimators.pps import PPS
     from prinfold.estimators.principal_curve import PrincipalCurve
@@ -141,6 +143,7 @@ __all__ = [
     "ModeClustering",
     "NearestSurfaceClassifier",
     "Online",
+    "OrientedPointsCurve",
     "PolygonalCurve",
     "PrincipalCurve",
     "RatioDensity",

@@ -164,6 +164,7 @@ METHODS: dict[str, tuple[str, ...]] = {
     "SOM": ("kohonen1982", "mulier1995", "svensen1998"),
     "DensityRidge": ("ozertem2011",),
     "PolygonalCurve": ("kegl2000",),
+    "OrientedPointsCurve": ("delicado2001", "delicado2003"),
     "PrincipalCurve": ("hastie1989",),
     "ModeClustering": ("fukunaga1975", "comaniciu2002"),
     "NearestSurfaceClassifier": ("chang2001",),

@@ -12,6 +12,7 @@ from prinfold.estimators.mode_clustering import ModeClustering
 from prinfold.estimators.monitoring import SurfaceMonitor
 from prinfold.estimators.nearest import NearestSurfaceClassifier
 from prinfold.estimators.noise_models import SemiLinearGTM
+from prinfold.estimators.oriented_points import OrientedPointsCurve
 from prinfold.estimators.polygonal_curve import PolygonalCurve
 from prinfold.estimators.pps import PPS
 from prinfold.estimators.principal_curve import PrincipalCurve
@@ -34,6 +35,7 @@ __all__ = [
     "MixedGTM",
     "ModeClustering",
     "NearestSurfaceClassifier",
+    "OrientedPointsCurve",
     "PolygonalCurve",
     "PrincipalCurve",
     "SemiLinearGTM",

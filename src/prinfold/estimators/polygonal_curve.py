@@ -90,9 +90,8 @@ class PolygonalCurve(CurveManifold):
     of the first and the last segment enter the penalty once, so that there is one objective to hold all steps to; what
     share of it ends the rounds, which we found no published number for.
 
-    The penalty counts the angle at a vertex, and the start is straight. A curve that winds more than two or three
-    times ends in a local minimum that cuts across its turns: give ``init`` vertices along it, such as those of a
-    :class:`~prinfold.PrincipalCurve`.
+    The start is straight, so that a curve that winds ends in a local minimum which cuts across its turns: give ``init``
+    vertices along it, such as those of a :class:`~prinfold.PrincipalCurve`.
 
     References
     ----------
