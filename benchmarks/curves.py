@@ -10,6 +10,7 @@
 4. Rules for how much to smooth: cross-validation alone, with degrees of freedom counted for places too, and with
    bends no finer than the noise.
 5. Hastie and Stuetzle's curves of McQueen's figures 1 and 3, zig-zag and spiral.
+6. How often rows are taken to lie on a closed curve, that do and that do not.
 """
 
 from __future__ import annotations
@@ -279,10 +280,29 @@ def mcqueen(folder: Path) -> None:
     plt.close(figure)
 
 
+def closing(full: bool) -> None:
+    """6. How often ``closed="auto"`` closes a curve."""
+    made: dict[str, Callable[[int], Dataset]] = {
+        "circle, 200 rows, σ = 0.1": lambda seed: datasets.make_circle(200, noise=0.1, rng=seed),
+        "circle, 200 rows, σ = 0.2": lambda seed: datasets.make_circle(200, noise=0.2, rng=seed),
+        "circle, 400 rows, σ = 0.3": lambda seed: datasets.make_circle(400, noise=0.3, rng=seed),
+        "uneven circle": lambda seed: datasets.make_circle(200, concentration=1.0, rng=seed),
+        "closed curve": lambda seed: datasets.make_closed_curve(300, rng=seed),
+        "knot": lambda seed: datasets.make_knot(300, rng=seed),
+        "half circle, σ = 0.1": lambda seed: datasets.make_half_circle(150, rng=seed),
+        "half circle, σ = 0.2": lambda seed: datasets.make_half_circle(150, noise=0.2, rng=seed),
+        "spiral": lambda seed: datasets.make_spiral(300, rng=seed),
+        "zig-zag": lambda seed: datasets.make_zigzag(300, rng=seed),
+    }
+    seeds, model = range(50 if full else 10), PrincipalCurve(closed="auto", max_iter=0, tol=0)
+    table = [[name, sum(model.fit(make(seed).X).closed_ for seed in seeds)] for name, make in made.items()]
+    print_table(f"Closed, of {len(seeds)} samples", ["shape", "closed"], table)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="more seeds, more rows")
-    parser.add_argument("--only", default="1,2,3,4,5", help="numbers of the tables, such as 1,3")
+    parser.add_argument("--only", default="1,2,3,4,5,6", help="numbers of the tables, such as 1,3")
     parser.add_argument("--figures", default="benchmarks/results", help="where figures go")
     given = parser.parse_args()
     for name in ("spline", "local lines"):  # compilation is paid once, before the clocks run
@@ -293,6 +313,7 @@ def main() -> None:
         "3": lambda: bias(given.full),
         "4": lambda: rules(given.full),
         "5": lambda: mcqueen(Path(given.figures)),
+        "6": lambda: closing(given.full),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

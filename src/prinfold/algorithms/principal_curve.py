@@ -27,11 +27,14 @@ _TRIAL_ROWS = 20_000
 """Rows by which they are compared, at most."""
 
 _FINEST = 1.85
-"""Scale of the finest bends, in deviations of the noise across the curve. On half circles, zig-zags and spirals curves
-fill the noise at 1.5 and cut corners at 3; in between the distance to the true curve hardly depends on it."""
+"""Scale of the finest bends, in deviations of the noise across the curve. Of half circles, zig-zags and spirals, the
+noise of some is filled at 1.5 and corners are cut at 3; in between the distance to the truth hardly depends on it."""
 
 _HARDLY = 1.05
 """How many times the V of the best open curve that of a closed one may be."""
+
+_WINDING = 1.3
+"""How many times the degrees of freedom of a closed curve an open one may have before that is looked into."""
 
 _GAPS = 2.0
 """How many times the widest gap to be expected one may be on a closed curve."""
@@ -41,6 +44,10 @@ _CORRECTED = 0.01
 
 _CORRECTIONS = 10
 """Most of them: beyond, the curve begins to follow the noise."""
+
+
+Candidate = tuple[Start, bool]
+"""A start, and whether its curve is closed."""
 
 
 class Rows(NamedTuple):
@@ -117,9 +124,9 @@ def begin(rows: Rows, start: Start, closed: bool) -> Curve:
     return replace(placed(rows, start.vertices, closed), name=start.name)
 
 
-def step(rows: Rows, smoother: Smoother, curve: Curve) -> Curve:
-    """Smooth rows along the curve, and project them on what comes out."""
-    smooth = smoother.smooth(sample_of(rows, curve), curve.step)
+def step(rows: Rows, smoother: Smoother, curve: Curve, setting: float | None = None) -> Curve:
+    """Smooth rows along the curve, with the ``setting`` if one is given, and project them on what comes out."""
+    smooth = smoother.smooth(sample_of(rows, curve), curve.step, setting)
     after = placed(rows, smooth.vertices, curve.closed, _BEYOND * np.sqrt(rows.mean(curve.squared)))
     noise = min(curve.noise, noise_of(rows, after)[0])
     return replace(after, step=curve.step + 1, noise=noise, smooth=smooth, name=curve.name)
@@ -157,23 +164,27 @@ def measures(rows: Rows, curve: Curve) -> dict[str, float]:
     }
 
 
-def best_start(rows: Rows, smoother: Smoother, candidates: Sequence[tuple[Start, bool]]) -> tuple[Start, bool]:
+def best_start(rows: Rows, smoother: Smoother, candidates: Sequence[Candidate]) -> Candidate:
     """Of starts, each open or closed, the one whose curve has the lowest V after a few steps.
 
-    Open and closed curves are no equals: an open one may overlap at its ends, and a closed one return where no rows
-    are. The best of the closed ones is taken if V is hardly higher, and no part of it is without rows.
+    Open and closed curves are no equals. A closed one may return where no rows are: it is taken if its V is hardly
+    higher than that of the best open one, and no part of it is without rows. An open one may wind more than once
+    through the noise of a ring: one that has many more degrees of freedom is tried again, smoothed as the ring is.
     """
     if len(candidates) == 1:
         return candidates[0]
-    ends = [_tried(rows, smoother, begin(rows, *each)) for each in candidates]
-    best = {shape: _best([i for i, end in enumerate(ends) if end.closed == shape], ends) for shape in (False, True)}
-    found = [i for i in best.values() if i is not None]
+    best = {shape: _best(rows, smoother, [each for each in candidates if each[1] == shape]) for shape in (False, True)}
+    found = [each for each in best.values() if each is not None]
     if len(found) == 1:
-        return candidates[found[0]]
-    is_open, is_closed = (ends[i] for i in found)
-    known = np.isfinite(is_closed.score)  # too few rows say nothing
-    close = known and is_closed.score <= _HARDLY * is_open.score and widest_gap(is_closed.place) <= 1.0
-    return candidates[found[int(close)]]
+        return found[0][0]
+    (is_open, line), (is_closed, ring) = found
+    if not np.isfinite(ring.score) or widest_gap(ring.place) > 1.0:  # the former where rows are too few to say
+        return is_open
+    rival = line.score
+    if _df(line) > _WINDING * _df(ring):
+        again = [_tried(rows, smoother, begin(rows, *each), _setting(ring)) for each in candidates if not each[1]]
+        rival = min(each.score for each in again)
+    return is_closed if ring.score <= _HARDLY * rival else is_open
 
 
 def widest_gap(place: FloatArray) -> float:
@@ -183,8 +194,10 @@ def widest_gap(place: FloatArray) -> float:
     return float(gaps.max() * n / (_GAPS * (np.log(n) + 3.0)))
 
 
-def _best(chosen: list[int], ends: list[Curve]) -> int | None:
-    return min(chosen, key=lambda i: ends[i].score) if chosen else None
+def _best(rows: Rows, smoother: Smoother, candidates: list[Candidate]) -> tuple[Candidate, Curve] | None:
+    """The start that leads to the lowest V, and where it leads; None where there are none."""
+    ends = [_tried(rows, smoother, begin(rows, *each)) for each in candidates]
+    return min(zip(candidates, ends, strict=True), key=lambda pair: pair[1].score) if ends else None
 
 
 def corrected(rows: Rows, smoother: Smoother, curve: Curve) -> Curve:
@@ -207,9 +220,17 @@ def corrected(rows: Rows, smoother: Smoother, curve: Curve) -> Curve:
     return curve
 
 
-def _tried(rows: Rows, smoother: Smoother, curve: Curve) -> Curve:
+def _setting(curve: Curve) -> float | None:
+    return None if curve.smooth is None else curve.smooth.setting
+
+
+def _df(curve: Curve) -> float:
+    return 0.0 if curve.smooth is None else curve.smooth.df
+
+
+def _tried(rows: Rows, smoother: Smoother, curve: Curve, setting: float | None = None) -> Curve:
     for _ in range(_TRIAL):
-        curve = step(rows, smoother, curve)
+        curve = step(rows, smoother, curve, setting)
     return curve
 
 
