@@ -104,6 +104,16 @@ def test_a_curve_does_not_take_its_bias_for_noise():
     assert max(distances(PrincipalCurve(closed=True).fit(data.X), data)) < 0.15
 
 
+def test_neither_empty_columns_nor_the_unit_of_weights_change_anything():
+    X = datasets.make_half_circle(120, rng=0).X
+    plain = PrincipalCurve().fit(X)
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(9, 9)))[0]
+    wide = PrincipalCurve().fit(np.hstack([X, np.zeros((120, 7))]) @ turn)
+    assert_allclose([wide.length_, wide.df_], [plain.length_, plain.df_], rtol=1e-6)
+    light = PrincipalCurve().fit(X, sample_weight=np.full(120, 1e-3))
+    assert_allclose(light.project(X), plain.project(X), atol=1e-8)
+
+
 def test_a_given_curve_is_where_it_begins(spiral):
     data, _ = spiral
     truth = data.surface.point(np.linspace(0, 4 * np.pi, 60)[:, None])
