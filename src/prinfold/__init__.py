@@ -19,6 +19,7 @@ _PUBLIC = {
     "Derivatives": "algorithms.densities",
     "DensityRidge": "estimators.density_ridge",
     "DiagonalNoise": "algorithms.noise_models",
+    "ElasticNetBasis": "algorithms.elastic_net",
     "GTM": "estimators.gtm",
     "GTMClassifier": "estimators.landscapes",
     "GTMHierarchy": "estimators.gtm_mixture",
@@ -26,7 +27,6 @@ _PUBLIC = {
     "GTMRegressor": "estimators.landscapes",
     "GTMSequence": "estimators.gtm_sequence",
     "GaussianBasis": "algorithms.basis",
-    "ElasticNetBasis": "algorithms.elastic_net",
     "GaussianProcess": "algorithms.process",
     "HarmonicBasis": "algorithms.basis",
     "Incremental": "algorithms.incremental",
@@ -45,6 +45,7 @@ _PUBLIC = {
     "PPS": "estimators.pps",
     "PolygonalCurve": "estimators.polygonal_curve",
     "PrincipalCurve": "estimators.principal_curve",
+    "ProbabilisticCurve": "estimators.probabilistic_curve",
     "RatioDensity": "algorithms.mixture_density",
     "SOM": "estimators.som",
     "Schedule": "algorithms.schedules",
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from prinfold.estimators.polygonal_curve import PolygonalCurve
     from prinfold.estimators.pps import PPS
     from prinfold.estimators.principal_curve import PrincipalCurve
+    from prinfold.estimators.probabilistic_curve import ProbabilisticCurve
     from prinfold.estimators.som import SOM
     from prinfold.estimators.ukr import UKR
     from prinfold.explorer import explore
@@ -146,6 +148,7 @@ __all__ = [
     "OrientedPointsCurve",
     "PolygonalCurve",
     "PrincipalCurve",
+    "ProbabilisticCurve",
     "RatioDensity",
     "Schedule",
     "SemiLinearGTM",

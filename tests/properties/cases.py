@@ -38,6 +38,7 @@ from prinfold import (
     OrientedPointsCurve,
     PolygonalCurve,
     PrincipalCurve,
+    ProbabilisticCurve,
     SmoothingSpline,
     StudentNoise,
 )
@@ -128,6 +129,17 @@ def _polygonal(**settings: Any) -> Callable[..., PolygonalCurve]:
 
 def _curve(smoother: Any = "spline", **settings: Any) -> Callable[..., PrincipalCurve]:
     return lambda **more: PrincipalCurve(smoother, **{**_QUICK, **settings, **more})
+
+
+_PROBABLE = _RIDGE | {"density"}
+
+
+def _probable(**settings: Any) -> Callable[..., ProbabilisticCurve]:
+    return lambda **more: ProbabilisticCurve(**{**_QUICK, **settings, **more})
+
+
+def _stiffer(scale: float) -> dict[str, Any]:
+    return {"penalty": 0.5 * scale}
 
 
 CASES = [
@@ -263,6 +275,17 @@ CASES = [
     Case("PolygonalCurve-closed", _polygonal(closed=True), _CURVE, 1, 1),
     Case("PolygonalCurve-length", _polygonal(length=5.0), _CURVE | {"monotone"}, 1, 1, lambda s: {"length": 5.0 * s}),
     Case("OrientedPointsCurve", lambda **more: OrientedPointsCurve(**{**_QUICK, **more}), _CURVE, 1, 1),
+    Case("ProbabilisticCurve", _probable(), _PROBABLE | {"monotone", "open"}, 1, 1),
+    Case(
+        "ProbabilisticCurve-given",
+        _probable(penalty=0.5, nodes=15, init="pca"),
+        _PROBABLE | {"monotone"},
+        1,
+        1,
+        _stiffer,
+    ),
+    Case("ProbabilisticCurve-oriented", _probable(clamping=0.5), _PROBABLE | {"open"}, 1, 1),
+    Case("ProbabilisticCurve-closed", _probable(closed=True, nodes=20), _PROBABLE | {"monotone"}, 1, 1),
     Case("PrincipalCurve", _curve(), _RIDGE | {"open"}, 1, 1),
     Case("PrincipalCurve-closed", _curve(SmoothingSpline(df=8), closed=True, bias_correction=True), _RIDGE, 1, 1),
     Case("PrincipalCurve-lines", _curve(LocalLinear(0.3), init="tree"), _RIDGE | {"open"}, 1, 1),

@@ -210,10 +210,10 @@ def test_pipelines_and_grid_search(case: Case):
 def test_what_the_posterior_gives(case: Case):
     model, X = fitted(case)
     R = model.responsibilities(X)
-    K, Q = model.latent_.n_nodes, case.n_columns
-    assert R.shape == (len(X), K)
+    nodes, Q = getattr(model, "node_places_", model.latent_.nodes), case.n_columns
+    assert R.shape == (len(X), len(nodes))
     assert_allclose(R.sum(axis=1), 1.0, rtol=1e-12)
-    assert_allclose(model.posterior_mode(X), model.latent_.nodes[R.argmax(axis=1)], atol=0)
+    assert_allclose(model.posterior_mode(X), nodes[R.argmax(axis=1)], atol=0)
     covariance = model.posterior_covariance(X)
     assert covariance.shape == (len(X), Q, Q)
     assert (np.linalg.eigvalsh(covariance) >= -1e-12).all()

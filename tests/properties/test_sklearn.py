@@ -25,6 +25,7 @@ from prinfold import (
     OrientedPointsCurve,
     PolygonalCurve,
     PrincipalCurve,
+    ProbabilisticCurve,
     SemiLinearGTM,
     SurfaceMonitor,
 )
@@ -63,6 +64,7 @@ pytestmark = [
         PrincipalCurve(),
         PolygonalCurve(),
         OrientedPointsCurve(),
+        ProbabilisticCurve(max_iter=20),
         ModeClustering(),
         NearestSurfaceClassifier(),
         KernelDensityClassifier(),

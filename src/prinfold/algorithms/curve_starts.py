@@ -166,6 +166,19 @@ def starts(X: FloatArray, weight: FloatArray, init: Any, closed: bool, offset: F
 
 def _is_asked(name: str, init: str) -> bool:
     return init == name or (init == "auto" and name not in _LONG)
+def candidates_of(
+    init: Any, closed: Any, X: FloatArray, weight: FloatArray, offset: FloatArray
+) -> list[tuple[Start, bool]]:
+    """Starts, and whether each is closed: all that ``init`` names for curves that are, are not or may be (``"auto"``)."""
+    shapes = [False, True] if closed == "auto" else [bool(closed)]
+    if closed is True and X.shape[1] == 1:
+        raise InvalidDataError(
+            "a closed curve needs two columns or more, but the table has n_features = 1; set closed=False"
+        )
+    if closed == "auto":  # of which some starts are for one shape only, and a line is never closed
+        named = [shape for shape in shapes if not isinstance(init, str) or init in ("auto", *TABLES[shape])]
+        shapes = named if X.shape[1] > 1 else [False]
+    return [(start, shape) for shape in shapes for start in starts(X, weight, init, shape, offset)]
 
 
 def _given(init: Any, n_columns: int) -> FloatArray:

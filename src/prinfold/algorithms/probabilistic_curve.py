@@ -44,6 +44,12 @@ _FEWEST_BENDS = 1e-3
 _ROUNDS, _STEPS, _LEAP, _SETTLED = 20, 10, 30.0, 0.02
 """How the penalty is found: rounds of so many steps, how far it may leap in one, and how little change is none."""
 
+COLLAPSED = 0.2
+"""Share of its first length below which a curve has collapsed."""
+
+_STIFFEST = 1e4
+"""Largest penalty, in units of the length of the curve: it is as good as straight."""
+
 _TINY = np.finfo(float).tiny
 
 
@@ -235,15 +241,23 @@ def likeliest_penalty(model: CurveModel, state: State) -> float:
 
 
 def found_penalty(model: CurveModel, sample: Sample, curve: ArcCurve, n_nodes: int) -> tuple[CurveModel, ArcCurve]:
-    """The model with the likeliest penalty, and the curve that it comes to; in each round places are by arc length."""
+    """The model with the likeliest penalty, and the curve that it comes to; in each round places are by arc length.
+
+    Rows about no curve in particular call for one that is ever stiffer: an open one is straight then, and a closed one
+    a point. The search ends before numbers do.
+    """
+    first = curve.length
     for _ in range(_ROUNDS):
         state = model.begin(sample, *placed_on(curve, n_nodes))
         for _ in range(_STEPS):
             state = model.step(sample, state)
-        curve, likeliest = curve_of(state), likeliest_penalty(model, state)
-        settled = abs(np.log(likeliest / model.penalty)) < _SETTLED
-        model = replace(model, penalty=float(np.clip(likeliest, model.penalty / _LEAP, model.penalty * _LEAP)))
-        if settled or curve.length == 0:
+        after, likeliest = curve_of(state), likeliest_penalty(model, state)
+        if after.length < COLLAPSED * first:
+            break
+        curve, before = after, model.penalty
+        penalty = float(np.clip(likeliest, before / _LEAP, min(before * _LEAP, _STIFFEST * first)))
+        model = replace(model, penalty=penalty)
+        if abs(np.log(penalty / before)) < _SETTLED:
             break
     return model, curve
 

@@ -166,6 +166,7 @@ METHODS: dict[str, tuple[str, ...]] = {
     "PolygonalCurve": ("kegl2000",),
     "OrientedPointsCurve": ("delicado2001", "delicado2003"),
     "PrincipalCurve": ("hastie1989",),
+    "ProbabilisticCurve": ("tibshirani1992",),
     "ModeClustering": ("fukunaga1975", "comaniciu2002"),
     "NearestSurfaceClassifier": ("chang2001",),
     "KernelDensityClassifier": ("parzen1962",),

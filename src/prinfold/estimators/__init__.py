@@ -16,6 +16,7 @@ from prinfold.estimators.oriented_points import OrientedPointsCurve
 from prinfold.estimators.polygonal_curve import PolygonalCurve
 from prinfold.estimators.pps import PPS
 from prinfold.estimators.principal_curve import PrincipalCurve
+from prinfold.estimators.probabilistic_curve import ProbabilisticCurve
 from prinfold.estimators.som import SOM
 from prinfold.estimators.ukr import UKR
 
@@ -38,6 +39,7 @@ __all__ = [
     "OrientedPointsCurve",
     "PolygonalCurve",
     "PrincipalCurve",
+    "ProbabilisticCurve",
     "SemiLinearGTM",
     "SurfaceMonitor",
 ]

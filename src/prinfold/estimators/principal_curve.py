@@ -11,10 +11,9 @@ from prinfold._typing import FloatArray
 from prinfold._validate import Constraint, flag, instance_of, one_of
 from prinfold.algorithms import principal_curve as curves
 from prinfold.algorithms.arc_curve import ArcCurve
-from prinfold.algorithms.curve_starts import NAMES, TABLES, Start, starts
+from prinfold.algorithms.curve_starts import NAMES, candidates_of
 from prinfold.algorithms.smoothers import SMOOTHERS, KernelSmoother, LocalLinear, SmoothingSpline, smoother_of
 from prinfold.estimators.curve import CurveManifold, Training
-from prinfold.exceptions import InvalidDataError
 from prinfold.files import storable
 from prinfold.loops import Last, run_fixed_point
 
@@ -133,7 +132,7 @@ class PrincipalCurve(CurveManifold):
     def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
         data, smoother = curves.Rows.of(rows, weight), smoother_of(self.smoother)
         some = data.thinned()
-        candidates = self._candidates(some.X, some.weight, offset)
+        candidates = candidates_of(self.init, self.closed, some.X, some.weight, offset)
 
         def begin() -> curves.Curve:
             return curves.begin(data, *curves.best_start(some, smoother, candidates))
@@ -151,17 +150,6 @@ class PrincipalCurve(CurveManifold):
             return ArcCurve.through(final.vertices, final.closed)
 
         return Training(loop, curve_of, _besides)
-
-    def _candidates(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> list[tuple[Start, bool]]:
-        shapes = [False, True] if self.closed == "auto" else [bool(self.closed)]
-        if self.closed is True and rows.shape[1] == 1:
-            raise InvalidDataError(
-                "a closed curve needs two columns or more, but the table has n_features = 1; set closed=False"
-            )
-        if self.closed == "auto":  # of which some starts are for one shape only, and a line is never closed
-            named = [c for c in shapes if not isinstance(self.init, str) or self.init in ("auto", *TABLES[c])]
-            shapes = named if rows.shape[1] > 1 else [False]
-        return [(start, closed) for closed in shapes for start in starts(rows, weight, self.init, closed, offset)]
 
     def _without_length(self) -> dict[str, Any]:
         return {"start_": "none", "df_": 0.0, "smoothing_": 0.0}
