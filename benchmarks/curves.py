@@ -37,6 +37,7 @@ from prinfold import (
     SmoothingSpline,
     datasets,
 )
+from prinfold import DensityRidge, LocalLinear, PrincipalCurve, ProbabilisticCurve, SmoothingSpline, datasets
 from prinfold.algorithms import principal_curve as curves
 from prinfold.datasets import Dataset
 
@@ -57,6 +58,14 @@ _FINE = 4000
 def ours(**settings: Any) -> Callable[[np.ndarray, bool], np.ndarray]:
     def fit(X: np.ndarray, closed: bool) -> np.ndarray:
         model = PrincipalCurve(**settings, closed=closed).fit(X)
+        return model.inverse_transform(np.linspace(0, model.length_, _FINE)[:, None])
+
+    return fit
+
+
+def probable(**settings: Any) -> Callable[[np.ndarray, bool], np.ndarray]:
+    def fit(X: np.ndarray, closed: bool) -> np.ndarray:
+        model = ProbabilisticCurve(**settings, closed=closed).fit(X)
         return model.inverse_transform(np.linspace(0, model.length_, _FINE)[:, None])
 
     return fit
@@ -103,6 +112,9 @@ CONTESTANTS: dict[str, Callable[[np.ndarray, bool], np.ndarray]] = {
     "kernel": ours(smoother="kernel"),
     "polygonal line": polygonal,
     "oriented points": oriented_points,
+    "probabilistic": probable(),
+    "probabilistic, clamping 0.5": probable(clamping=0.5),
+    "probabilistic, clamping 0.1": probable(clamping=0.1),
     "density ridge": ridge,
     "pcurvepy2": pcurvepy2,
     "elpigraph": elpigraph,

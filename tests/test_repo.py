@@ -82,6 +82,7 @@ def test_there_are_estimators() -> None:
 
 
 TOGETHER = {"principal_curve": "curves", "oriented_points": "curves"}
+TOGETHER = {"principal_curve": "curves", "probabilistic_curve": "curves"}
 """Methods that are told and measured together, beside each other, under another noun."""
 
 

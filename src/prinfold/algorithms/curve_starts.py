@@ -166,10 +166,12 @@ def starts(X: FloatArray, weight: FloatArray, init: Any, closed: bool, offset: F
 
 def _is_asked(name: str, init: str) -> bool:
     return init == name or (init == "auto" and name not in _LONG)
+
+
 def candidates_of(
     init: Any, closed: Any, X: FloatArray, weight: FloatArray, offset: FloatArray
 ) -> list[tuple[Start, bool]]:
-    """Starts, and whether each is closed: all that ``init`` names for curves that are, are not or may be (``"auto"``)."""
+    """All starts that ``init`` names, and whether each is closed: as told, or both (``"auto"``)."""
     shapes = [False, True] if closed == "auto" else [bool(closed)]
     if closed is True and X.shape[1] == 1:
         raise InvalidDataError(

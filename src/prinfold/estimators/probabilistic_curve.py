@@ -68,7 +68,7 @@ class ProbabilisticCurve(CurveManifold):
         Curve to begin with, as of :class:`~prinfold.PrincipalCurve`, which takes ten steps from there.
     noise_floor : float, default=1e-6
         Smallest noise variance, relative to the mean variance of a column.
-    max_iter : int, default=200
+    max_iter : int, default=500
         Most steps.
     tol : float, default=1e-5
         Training stops when the objective per row changes by less; 0 never stops early.
@@ -150,7 +150,7 @@ class ProbabilisticCurve(CurveManifold):
         closed: Any = False,
         init: Any = "auto",
         noise_floor: float = 1e-6,
-        max_iter: int = 200,
+        max_iter: int = 500,
         tol: float = 1e-5,
         verbose: int = 0,
     ) -> None:
