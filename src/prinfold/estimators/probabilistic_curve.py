@@ -81,12 +81,18 @@ class ProbabilisticCurve(CurveManifold):
         The curve, about ``offset_``.
     offset_ : ndarray of shape (D,)
         Mean of the rows.
-    vertices_, length_, closed_
-        Points along the curve in order, its length, and whether it returns to its beginning.
+    vertices_ : ndarray of shape (m, D)
+        Points along the curve, in order.
+    length_ : float
+        Its length.
+    closed_ : bool
+        Whether it returns to its beginning.
     nodes_ : ndarray of shape (K, D)
         Centres of the Gaussians, about ``offset_``.
-    node_places_, node_tangents_ : ndarray of shape (K, 1) and (K, D)
-        Arc lengths of the nodes, and unit tangents of the curve there.
+    node_places_ : ndarray of shape (K, 1)
+        Arc lengths of the nodes.
+    node_tangents_ : ndarray of shape (K, D)
+        Unit tangents of the curve there.
     shares_ : ndarray of shape (K,)
         Their shares of the rows.
     noise_variance_ : float
@@ -95,8 +101,12 @@ class ProbabilisticCurve(CurveManifold):
         μ, given or found.
     latent_ : Branches
         The coordinate: one branch, by arc length.
-    n_iter_, converged_, stop_reason_
-        Steps done, whether the objective settled, and why training ended.
+    n_iter_ : int
+        Steps done.
+    converged_ : bool
+        Whether the objective settled.
+    stop_reason_ : StopReason
+        Why training ended; its value is a sentence.
     history_ : dict of list
         ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise`` and ``seconds``, the
         first entry being the start.
