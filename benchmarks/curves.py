@@ -34,10 +34,10 @@ from prinfold import (
     OrientedPointsCurve,
     PolygonalCurve,
     PrincipalCurve,
+    ProbabilisticCurve,
     SmoothingSpline,
     datasets,
 )
-from prinfold import DensityRidge, LocalLinear, PrincipalCurve, ProbabilisticCurve, SmoothingSpline, datasets
 from prinfold.algorithms import principal_curve as curves
 from prinfold.datasets import Dataset
 

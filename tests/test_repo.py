@@ -81,8 +81,7 @@ def test_there_are_estimators() -> None:
     assert "GTM" in public_estimators()
 
 
-TOGETHER = {"principal_curve": "curves", "oriented_points": "curves"}
-TOGETHER = {"principal_curve": "curves", "probabilistic_curve": "curves"}
+TOGETHER = dict.fromkeys(("principal_curve", "probabilistic_curve", "oriented_points"), "curves")
 """Methods that are told and measured together, beside each other, under another noun."""
 
 
