@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from prinfold._arrays import Rows, as_rows, filled
+from prinfold._arrays import as_rows, filled
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold._validate import (
     Constraint,
@@ -33,8 +32,8 @@ from prinfold.algorithms import som
 from prinfold.algorithms.node_map import NodeMap, Won
 from prinfold.algorithms.schedules import Schedule, as_schedule
 from prinfold.algorithms.sizes import GRIDS, LATENTS, make_map_latent
-from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.callbacks import with_callbacks
+from prinfold.estimators.som_verbs import SOMVerbs
 from prinfold.exceptions import (
     CorruptModelFileError,
     DegenerateWarning,
@@ -43,30 +42,23 @@ from prinfold.exceptions import (
     UnsupportedInputError,
 )
 from prinfold.files import storable
-from prinfold.geometry.footholds import Footholds
-from prinfold.geometry.projection import project_to_surface
 from prinfold.initialise import column_variances, observed_mean, weighted_mean
 from prinfold.kernels.neighbourhoods import NEIGHBOURHOODS, Neighbourhood
 from prinfold.latent import LatentSpace
 from prinfold.loops import Scheduled, StopReason, run_fixed_point
 
 _FEWEST_ROWS = 2
-_N_STARTS = 6
-
 _EPOCHS = 30
 """Epochs in which the neighbourhood shrinks."""
 
 _RATES = 0.5, 0.01
 """Rates of online steps, the first and the last."""
 
-_DETAIL = {1: 1.0, 2: 2.0}
-"""Kernel widths within which the surface hardly folds, by latent dimension; 4 beyond, where meshes soon grow large."""
-
 _SCHEDULE = instance_of(Schedule, words="a Schedule")
 
 
 @storable
-class SOM(PrincipalManifold):
+class SOM(SOMVerbs):
     """Self-organising map: a grid of nodes in data space that neighbours on the grid hold together.
 
     Every row is won by the node nearest to it, and nodes move to the mean of what their neighbourhood on the grid has
@@ -161,7 +153,7 @@ class SOM(PrincipalManifold):
     """
 
     _stored: ClassVar[tuple[str, ...]] = (
-        *PrincipalManifold._stored,
+        *SOMVerbs._stored,
         "codebook_",
         "width_",
         "cell_means_",
@@ -187,13 +179,10 @@ class SOM(PrincipalManifold):
     }
     _accept_sparse: ClassVar[bool] = True
     _accept_missing: ClassVar[bool] = True
-    _model: NodeMap
-    codebook_: FloatArray
     width_: float
     cell_means_: FloatArray
     cell_mass_: FloatArray
     node_mass_: FloatArray
-    offset_: FloatArray
 
     def __init__(
         self,
@@ -354,120 +343,6 @@ class SOM(PrincipalManifold):
             words = "all rows are equal, so that there is no surface: every place is the same point"
             found.append((words, DegenerateWarning))
         return found
-
-    # ------------------------------------------------------------------------------------------ verbs
-
-    def transform(self, X: Any) -> FloatArray:
-        """Latent coordinates of the nearest point of the surface, over the columns that a row has.
-
-        A map of winners alone would put all rows of a node on one place (:meth:`winners` gives those). The nearest
-        point is between nodes as well, and ``reconstruct`` then is ``project``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-
-        Returns
-        -------
-        ndarray of shape (n, Q)
-        """
-        table = self._table(X)
-        return self._latent_of(table).astype(table.dtype, copy=False)
-
-    def winners(self, X: Any) -> IntArray:
-        """The node whose vector is nearest to each row, over the columns that the row has.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Numbers of nodes: rows of ``latent_.nodes`` and of ``codebook_``.
-        """
-        return som.winners(self._rows(self._table(X)), self.codebook_ - self.offset_)[:, 0]
-
-    def quantisation_error(self, X: Any) -> float:
-        """Mean distance of rows from the vectors of their winners, over the columns that a row has.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-
-        Returns
-        -------
-        float
-        """
-        rows, codebook = self._rows(self._table(X)), self.codebook_ - self.offset_
-        return float(som.distances(rows, codebook, som.winners(rows, codebook)[:, 0]).mean())
-
-    def topographic_error(self, X: Any) -> float:
-        """Share of the rows whose nearest and second nearest nodes are no neighbours on the grid.
-
-        Neighbours are the four, or six, nodes that share an edge with a node.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-
-        Returns
-        -------
-        float
-        """
-        first, *second = som.winners(self._rows(self._table(X)), self.codebook_ - self.offset_, n_best=2).T
-        return float(np.mean(~som.are_neighbours(self.latent_, first, second[0]))) if second else 0.0
-
-    def u_matrix(self) -> som.UMatrix:
-        """Distances in data space between neighbouring nodes: large ones part clusters.
-
-        Returns
-        -------
-        UMatrix
-            ``edges`` (E, 2) and ``lengths`` (E,) of all pairs of neighbours, ``nodes`` (K,) their mean for each node.
-        """
-        check_is_fitted(self)
-        return som.u_matrix(self.latent_, self.codebook_)
-
-    # --------------------------------------------------------------------------------------- plumbing
-
-    def _rows(self, table: FloatArray) -> Rows:
-        return as_rows(table, self.offset_, width=self.latent_.n_nodes, gaps=has_gaps(table))
-
-    def _latent_of(self, table: FloatArray) -> FloatArray:
-        if not has_gaps(table):
-            return self._nearest(table).latent
-        gaps = np.isnan(table).any(axis=1)
-        Z = np.empty((len(table), self.latent_.n_columns))
-        Z[gaps] = self._nearest_seen(np.asarray(table[gaps], dtype=np.float64))
-        if not gaps.all():
-            Z[~gaps] = self._nearest(table[~gaps]).latent
-        return Z
-
-    def _nearest_seen(self, rows: FloatArray) -> FloatArray:
-        """Latent coordinates of rows with missing cells, from the nodes nearest to what there is of them."""
-        points = self._model.point(self.latent_.nodes)
-        near = som.winners(self._rows(rows), points, _N_STARTS)
-        found = project_to_surface(
-            rows, self._point, self._jacobian, self.latent_.domain, self.latent_.nodes[near], seen=~np.isnan(rows)
-        )
-        return found.latent
-
-    def _detail(self) -> float:
-        widths = _DETAIL.get(self.latent_.dimension, 4.0)
-        return float(widths * self._model.width / self.latent_.node_units.max())
-
-    def _footholds(self) -> Footholds | None:
-        remembered = self._model.remembered
-        if "footholds" not in remembered:
-            remembered["footholds"] = super()._footholds()
-        return cast("Footholds | None", remembered["footholds"])
-
-    def _point(self, Z: FloatArray) -> FloatArray:
-        return self._model.point(Z) + self.offset_
-
-    def _jacobian(self, Z: FloatArray) -> FloatArray:
-        return self._model.jacobian(Z)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,0 +1,142 @@
+"""What a fitted self-organising map is asked: where rows are on it, how well it keeps them, and how nodes lie apart."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._arrays import Rows, as_rows
+from prinfold._typing import FloatArray, IntArray
+from prinfold._validate import has_gaps
+from prinfold.algorithms import som
+from prinfold.algorithms.node_map import NodeMap
+from prinfold.estimators.base import PrincipalManifold
+from prinfold.geometry.footholds import Footholds
+from prinfold.geometry.projection import project_to_surface
+
+_N_STARTS = 6
+
+_DETAIL = {1: 1.0, 2: 2.0}
+"""Kernel widths within which the surface hardly folds, by latent dimension; 4 beyond, where meshes soon grow large."""
+
+
+class SOMVerbs(PrincipalManifold):
+    """For an estimator with ``codebook_`` about ``offset_``, and a surface through it in ``_model``."""
+
+    codebook_: FloatArray
+    offset_: FloatArray
+    _model: NodeMap
+
+    def transform(self, X: Any) -> FloatArray:
+        """Latent coordinates of the nearest point of the surface, over the columns that a row has.
+
+        A map of winners alone would put all rows of a node on one place (:meth:`winners` gives those). The nearest
+        point is between nodes as well, and ``reconstruct`` then is ``project``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, Q)
+        """
+        table = self._table(X)
+        return self._latent_of(table).astype(table.dtype, copy=False)
+
+    def winners(self, X: Any) -> IntArray:
+        """The node whose vector is nearest to each row, over the columns that the row has.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Numbers of nodes: rows of ``latent_.nodes`` and of ``codebook_``.
+        """
+        return som.winners(self._rows(self._table(X)), self.codebook_ - self.offset_)[:, 0]
+
+    def quantisation_error(self, X: Any) -> float:
+        """Mean distance of rows from the vectors of their winners, over the columns that a row has.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        float
+        """
+        rows, codebook = self._rows(self._table(X)), self.codebook_ - self.offset_
+        return float(som.distances(rows, codebook, som.winners(rows, codebook)[:, 0]).mean())
+
+    def topographic_error(self, X: Any) -> float:
+        """Share of the rows whose nearest and second nearest nodes are no neighbours on the grid.
+
+        Neighbours are the four, or six, nodes that share an edge with a node.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        float
+        """
+        first, *second = som.winners(self._rows(self._table(X)), self.codebook_ - self.offset_, n_best=2).T
+        return float(np.mean(~som.are_neighbours(self.latent_, first, second[0]))) if second else 0.0
+
+    def u_matrix(self) -> som.UMatrix:
+        """Distances in data space between neighbouring nodes: large ones part clusters.
+
+        Returns
+        -------
+        UMatrix
+            ``edges`` (E, 2) and ``lengths`` (E,) of all pairs of neighbours, ``nodes`` (K,) their mean for each node.
+        """
+        check_is_fitted(self)
+        return som.u_matrix(self.latent_, self.codebook_)
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _rows(self, table: FloatArray) -> Rows:
+        return as_rows(table, self.offset_, width=self.latent_.n_nodes, gaps=has_gaps(table))
+
+    def _latent_of(self, table: FloatArray) -> FloatArray:
+        if not has_gaps(table):
+            return self._nearest(table).latent
+        gaps = np.isnan(table).any(axis=1)
+        Z = np.empty((len(table), self.latent_.n_columns))
+        Z[gaps] = self._nearest_seen(np.asarray(table[gaps], dtype=np.float64))
+        if not gaps.all():
+            Z[~gaps] = self._nearest(table[~gaps]).latent
+        return Z
+
+    def _nearest_seen(self, rows: FloatArray) -> FloatArray:
+        """Latent coordinates of rows with missing cells, from the nodes nearest to what there is of them."""
+        points = self._model.point(self.latent_.nodes)
+        near = som.winners(self._rows(rows), points, _N_STARTS)
+        found = project_to_surface(
+            rows, self._point, self._jacobian, self.latent_.domain, self.latent_.nodes[near], seen=~np.isnan(rows)
+        )
+        return found.latent
+
+    def _detail(self) -> float:
+        widths = _DETAIL.get(self.latent_.dimension, 4.0)
+        return float(widths * self._model.width / self.latent_.node_units.max())
+
+    def _footholds(self) -> Footholds | None:
+        remembered = self._model.remembered
+        if "footholds" not in remembered:
+            remembered["footholds"] = super()._footholds()
+        return cast("Footholds | None", remembered["footholds"])
+
+    def _point(self, Z: FloatArray) -> FloatArray:
+        return self._model.point(Z) + self.offset_
+
+    def _jacobian(self, Z: FloatArray) -> FloatArray:
+        return self._model.jacobian(Z)
