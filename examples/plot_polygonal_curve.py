@@ -13,9 +13,10 @@ after another; each time all vertices move to lower the squared distance of the 
 # On a zig-zag the line has found all strokes when it has as many segments. More of them follow until the published rule
 # says that there are enough for the number of rows and for their noise.
 
+import numpy as np
 from matplotlib import pyplot as plt
 
-from prinfold import PolygonalCurve, datasets
+from prinfold import PolygonalCurve, PrincipalCurve, datasets
 
 zigzag = datasets.make_zigzag(400, rng=0)
 figure, axes = plt.subplots(1, 4, figsize=(12, 2.6), layout="constrained")
@@ -32,16 +33,14 @@ for ax, n_segments in zip(axes, (1, 4, 8, None), strict=True):
 # The start is straight. Round one whorl of a spiral the line follows; on one with two it ends in a local minimum, where
 # it cuts across. Begun along the rows, it stays there.
 
-from prinfold import DensityRidge
-
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.9), layout="constrained")
 one, two = (datasets.make_spiral(600, rng=0, whorls=whorls) for whorls in (1.0, 2.0))
-ridge = max(DensityRidge().fit(two.X).to_geojson()["features"], key=lambda branch: branch["properties"]["length"])
-along = datasets.polyline("ridge", ridge["geometry"]["coordinates"]).mesh(60).vertices
+curve = PrincipalCurve().fit(two.X)
+along = curve.inverse_transform(np.linspace(0, curve.length_, 30)[:, None])
 panels = {
     "one whorl": (one, PolygonalCurve()),
     "two whorls": (two, PolygonalCurve()),
-    "two, begun along a density ridge": (two, PolygonalCurve(init=along)),
+    "two, begun along another curve": (two, PolygonalCurve(init=along)),
 }
 for ax, (title, (data, model)) in zip(axes, panels.items(), strict=True):
     model.fit(data.X)

@@ -25,7 +25,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from scipy.spatial import cKDTree
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.algorithms.polygonal_curve import principal_plane
+from prinfold.algorithms.curve_starts import principal_axes
 from prinfold.kernels.polylines import nearest_on_polyline
 from prinfold.loops import Done, Outcome, run_fixed_point
 
@@ -59,6 +59,9 @@ _FEWEST = 8
 
 _COVERED = 1.5
 """Squared distance of rows to a curve, in units of the mean variance across it, up to which none is left out."""
+
+_NEAR = 0.1
+"""Distance, in half widths of the kernel, that is allowed besides: rows without noise have no variance across."""
 
 
 class Seen(NamedTuple):
@@ -106,9 +109,7 @@ class Walk:
 
 def reference_width(X: FloatArray, weight: FloatArray) -> float:
     """1.06 σ n^(−1/5), with σ² the variance of rows about their mean along the first principal component."""
-    root = np.sqrt(weight / weight.sum())[:, None] * X
-    small = root.T @ root if X.shape[1] <= len(X) else root @ root.T
-    return float(1.06 * np.sqrt(max(np.linalg.eigvalsh(small)[-1], 0.0)) * weight.sum() ** -0.2)
+    return float(1.06 * principal_axes(X, weight)[1][0] * weight.sum() ** -0.2)
 
 
 # ---------------------------------------------------------------------------------------------------- hyperplanes
@@ -220,7 +221,7 @@ def starts_of(walk: Walk) -> tuple[int, ...]:
 
     The quarters are those along the first principal component.
     """
-    along = walk.X @ principal_plane(walk.X, walk.weight)[0]
+    along = walk.X @ principal_axes(walk.X, walk.weight)[0][0]
     # The rows say which way is up: the sign of an axis does not.
     order = np.argsort(along if walk.weight @ along**3 >= 0 else -along, kind="stable")
     passed = np.cumsum(walk.weight[order]) / walk.weight.sum()
@@ -233,7 +234,7 @@ def begun(walk: Walk, starts: tuple[int, ...], best: Found | None = None) -> Sta
     start = walk.X[starts[0]]
     gap = walk.X - start
     close = walk.weight * np.exp(-0.5 * np.square(gap).sum(axis=1) / walk.width**2)
-    direction = principal_plane(gap, np.maximum(close, np.finfo(float).tiny))[0]
+    direction = principal_axes(gap, np.maximum(close, np.finfo(float).tiny))[0][0]
     return State((oriented_point(walk, start, direction),), starts[1:], best)
 
 
@@ -262,7 +263,7 @@ def _ended(walk: Walk, state: State, closed: bool) -> State:
     """At the end of a walk: on with the next start, unless this one has left no rows out."""
     found = Found.of(walk, state.points, closed)
     best = found if state.best is None or found.error < state.best.error else state.best
-    if not state.starts or best.error <= _COVERED * best.variance:
+    if not state.starts or best.error <= _COVERED * best.variance + (_NEAR * walk.width) ** 2:
         return replace(state, points=best.points, best=best, done=True)
     return begun(walk, state.starts, best)
 

@@ -30,6 +30,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from prinfold._typing import FloatArray
 from prinfold.algorithms.bending import bending, bending_value
+from prinfold.algorithms.curve_starts import line, principal_axes
 from prinfold.kernels.polylines import Feet, nearest_on_polyline, segments_of
 from prinfold.loops import Done, Outcome, run_fixed_point
 
@@ -266,22 +267,9 @@ def train(
 # ---------------------------------------------------------------------------------------------------------- starts
 
 
-def principal_plane(X: FloatArray, weight: FloatArray) -> FloatArray:
-    """(2, D) the first two principal directions of rows about their mean; nil where there is no second."""
-    root = np.sqrt(weight / weight.sum())[:, None] * X
-    if X.shape[1] <= len(X):
-        found = np.linalg.eigh(root.T @ root)[1].T[::-1]
-    else:
-        found = np.linalg.svd(root, full_matrices=False)[2]
-    found = found[:2]
-    return np.vstack([found, np.zeros((2 - len(found), X.shape[1]))])
-
-
 def segment(problem: Problem) -> FloatArray:
     """(2, D) the shortest piece of the first principal component that holds the feet of all rows, as published."""
-    axis = principal_plane(problem.X, problem.weight)[0]
-    along = problem.X @ axis
-    return np.stack([along.min() * axis, along.max() * axis])
+    return line(problem.X, problem.weight)
 
 
 def ring(problem: Problem) -> FloatArray:
@@ -289,9 +277,8 @@ def ring(problem: Problem) -> FloatArray:
 
     For closed chains, which the paper does not have.
     """
-    axes = principal_plane(problem.X, problem.weight)
-    spread = np.sqrt(2.0 * np.average((problem.X @ axes.T) ** 2, axis=0, weights=problem.weight))
-    first, second = spread[:, None] * axes
+    axes, deviations = principal_axes(problem.X, problem.weight)
+    first, second = np.sqrt(2.0) * deviations[:, None] * axes
     return np.stack([first, second, -first, -second])
 
 
