@@ -340,6 +340,8 @@ def test_a_report_on_the_rows(model: Path, call: Call) -> None:
         "3",
         "--title",
         "A report",
+        "--reason",
+        "it was the likeliest & the smoothest",
         "--figures",
         "f",
     ]
@@ -347,6 +349,7 @@ def test_a_report_on_the_rows(model: Path, call: Call) -> None:
     assert said.out == "40 rows reported on in data-report.html, with figures in f; open it in a browser\n"
     text = Path("data-report.html").read_text(encoding="utf-8")
     assert "<h1>A report" in text
+    assert "it was the likeliest &amp; the smoothest" in text
     assert {path.suffix for path in Path("f").iterdir()} == {".png", ".svg"}
     assert "is there already; --force" in call("report", "data.prinfold", "data.csv").complaint
     mine = Path("f") / "map.svg"

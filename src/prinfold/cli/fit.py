@@ -183,11 +183,8 @@ def _likely_label(table: Table, chosen: Chosen) -> str | None:
 
 
 def _commands(surface: Surface) -> list[str]:
-    """What can be done with a model; a report is of one map, and an atlas has several."""
-    from prinfold.latent.atlas import Atlas
-
-    one = hasattr(surface.model, "latent_") and not isinstance(surface.model.latent_, Atlas)
-    return ["explore", "report", "transform"] if one else ["explore", "transform"]
+    """What can be done with a model; a report is of a map, which not everything that is fitted has."""
+    return ["explore", "report", "transform"] if hasattr(surface.model, "latent_") else ["explore", "transform"]
 
 
 _STEPS = {

@@ -26,6 +26,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     content.add_argument(
         "--worst", type=whole_number(1), default=10, help="rows farthest from the surface that are named (%(default)s)"
     )
+    content.add_argument("--reason", metavar="WORDS", help="why this method and these settings, to stand on the page")
     content.add_argument("--figures", type=Path, metavar="FOLDER", help="write the figures there too, as PNG and SVG")
     table_arguments(parser)
     talk_arguments(parser)
@@ -43,7 +44,7 @@ def _report(options: argparse.Namespace) -> int:
     surface = load_surface(options.model)
     rows, about = given_rows(surface, options, console)
     axes = _axes([word for words in options.axes or [] for word in comma_separated(words)], surface)
-    shown = {"columns": axes or None, "worst": options.worst, "title": options.title}
+    shown = {"columns": axes or None, "worst": options.worst, "title": options.title, "reason": options.reason}
     with console.listening():
         page = report(surface.thing, rows, None, **about, **shown, figures=options.figures)
     write_text(out, page.html)
