@@ -212,8 +212,15 @@ CASES = [
     Case("GTMMixture-one", _mixture(1, GTM(nodes=8, basis=4)), _GTM | {"open"}, 3, 2),
     Case("GTMMixture-shared", _mixture(3, GTM(nodes=6, basis=3), shared_noise=True), _GTM | {"open"}, 3, 2),
     Case("GTMMixture-line", _mixture(3, GTM(1, nodes=10, basis=4)), _GTM | {"open"}, 2, 1),
-    Case("GTMMixture-diagonal", _mixture(2, GTM(nodes=8, basis=4, noise="diagonal")), _OWN_UNITS | {"open"}, 3, 2),
-    Case("GTMMixture-student", _mixture(2, GTM(nodes=8, basis=4, noise="student")), _GTM | {"open"}, 3, 2),
+    Case(
+        "GTMMixture-diagonal",
+        _mixture(2, GTM(nodes=8, basis=4, noise="diagonal")),
+        _OWN_UNITS | {"open"},
+        3,
+        2,
+        slow=True,
+    ),
+    Case("GTMMixture-student", _mixture(2, GTM(nodes=8, basis=4, noise="student")), _GTM | {"open"}, 3, 2, slow=True),
     Case("GTMMixture-sphere", _mixture(2, GTM(nodes=60, basis=12, latent="sphere")), _GTM - {"mirror"}, 4, 2),
     Case("PPS-process", _pps(nodes=12, basis=GaussianProcess(0.6), regularization=0.1), _GTM | {"open"}, 2, 2),
     # Noise that is oriented on nodes far apart lets the surface tilt between them, so straight data need a finer grid.
@@ -235,7 +242,7 @@ CASES = [
     ),
     Case("PPS-line", _pps(n_components=1, nodes=16, basis=5, latent="line"), _GTM | {"open"}, 1, 1),
     Case("PPS-learn-gtm", _pps(nodes=8, basis=4, clamping="learn"), _GTM, 2, 2),
-    Case("PPS-select", _pps(n_components=1, nodes=16, basis=5, clamping="select"), _GTM, 1, 1),
+    Case("PPS-select", _pps(n_components=1, nodes=16, basis=5, clamping="select"), _GTM, 1, 1, slow=True),
     Case("PPS-circle", _pps(n_components=1, nodes=16, basis=6, latent="circle"), _GTM, 1, 1),
     Case("PPS-torus", _pps(nodes=6, basis=4, **_TORUS), _GTM, 2, 2),
     Case("PPS-sphere", _pps(nodes=60, basis=12, latent="sphere"), _GTM - {"mirror"}, 3, 2),
@@ -243,7 +250,7 @@ CASES = [
     Case("UKR", _ukr(), _KERNEL | {"monotone"}, 2, 2),
     Case("UKR-line", _ukr(n_components=1, init="isomap"), _KERNEL | {"monotone"}, 1, 1),
     Case("UKR-quartic", _ukr(kernel="quartic", init="pca"), _KERNEL, 2, 2),
-    Case("UKR-minimum", _ukr(stop="minimum", solver="rprop", init="pca"), _KERNEL, 2, 2),
+    Case("UKR-minimum", _ukr(stop="minimum", solver="rprop", init="pca"), _KERNEL, 2, 2, slow=True),
     Case("UKR-held", _ukr(threshold=0.08, init="pca"), _KERNEL, 2, 2),
     Case("UKR-contour", _ukr(threshold=Contour(0.9), n_components=1, init="isomap"), _KERNEL, 1, 1),
     Case("UKR-landmarks", _ukr(init="pca", landmarks=40), _KERNEL - {"weights"}, 2, 2),
@@ -290,7 +297,7 @@ CASES = [
     Case("PrincipalCurve-closed", _curve(SmoothingSpline(df=8), closed=True, bias_correction=True), _RIDGE, 1, 1),
     Case("PrincipalCurve-lines", _curve(LocalLinear(0.3), init="tree"), _RIDGE | {"open"}, 1, 1),
     Case("PrincipalCurve-kernel", _curve("kernel", init="pca"), _RIDGE, 1, 1),
-    Case("KMM-compact", _kmm(kernel="quartic", bandwidth_rule="kth"), _KERNEL, 2, 2),
+    Case("KMM-compact", _kmm(kernel="quartic", bandwidth_rule="kth"), _KERNEL, 2, 2, slow=True),
 ]
 
 

@@ -51,16 +51,13 @@ pytestmark = [
         GTMSequence(),
         GTMSequence(1, latent="circle", initial="learned"),
         MixedGTM(),
-        PPS(1, clamping="select", nodes=12, basis=4, max_iter=20),
+        PPS(1, nodes=12, basis=4, max_iter=20),
         KMM(),
         KMM(1, stop="validation", kernel="quartic"),
         UKR(),
-        UKR(1, kernel="quartic", stop="minimum", max_iter=20),
-        UKR(1, feature_kernel="l1", preimage=True, max_iter=20),
         SOM(),
         SOM(1, trainer="online", latent="circle", neighbourhood="epanechnikov", random_state=0),
         DensityRidge(),
-        DensityRidge(bandwidth="silverman", normal="hessian"),
         PrincipalCurve(),
         PolygonalCurve(),
         OrientedPointsCurve(),
@@ -69,20 +66,34 @@ pytestmark = [
         NearestSurfaceClassifier(),
         KernelDensityClassifier(),
         KernelDensityClassifier(kernel="quartic", per_class=True, priors="uniform"),
-        NearestSurfaceClassifier(GTM(latent="sphere"), by="likelihood"),
         GTMClassifier(),
-        GTMClassifier(PPS(nodes=8, basis=3, max_iter=20), priors="balanced", pseudo_count=0.0),
         GTMRegressor(),
         GTMMixture(),
-        GTMMixture(3, GTM(1, nodes=12, basis=4), shared_noise=True, n_init=1),
         GTMHierarchy(GTMMixture(2, GTM(1, nodes=12, basis=4), n_init=1)),
         SemiLinearGTM(GTM(1, nodes=12, basis=4, max_iter=20)),
         # The checks want alarms among the rows of the fit, of which one in a hundred would be too few.
         SurfaceMonitor(alarm_rate=0.1, n_simulated=200),
-        SurfaceMonitor(PPS(nodes=8, basis=3, max_iter=20), alarm_rate=0.1, calibration="split", n_simulated=200),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# Other settings of the same classes, on demand.
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        PPS(1, clamping="select", nodes=12, basis=4, max_iter=20),
+        UKR(1, kernel="quartic", stop="minimum", max_iter=20),
+        UKR(1, feature_kernel="l1", preimage=True, max_iter=20),
+        DensityRidge(bandwidth="silverman", normal="hessian"),
+        NearestSurfaceClassifier(GTM(latent="sphere"), by="likelihood"),
+        GTMClassifier(PPS(nodes=8, basis=3, max_iter=20), priors="balanced", pseudo_count=0.0),
+        GTMMixture(3, GTM(1, nodes=12, basis=4), shared_noise=True, n_init=1),
+        SurfaceMonitor(PPS(nodes=8, basis=3, max_iter=20), alarm_rate=0.1, calibration="split", n_simulated=200),
+    ]
+)
+def test_scikit_learn_checks_of_other_settings(estimator, check):
     check(estimator)
 
 
