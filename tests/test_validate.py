@@ -224,6 +224,7 @@ def test_a_real_dask_array():
         (DATA * 1e200, "values up to .*e.200, whose squares overflow float64; scale its columns"),
         ((DATA * 1e25).astype(np.float32), "squares overflow float32"),
         (DATA * 1e-200, "varies by .*e-199 only"),
+        (DATA * 1e-150, "varies by .*e-149 only"),  # where fits went wrong in silence
         ((DATA * 1e-25).astype(np.float32), "overflows float32; scale its columns"),
         (np.full((5, 2), 1.7e308) * [[1], [-1], [1], [-1], [1]], "squares overflow float64"),
     ],

@@ -333,6 +333,10 @@ def refuse_non_finite(table: FloatArray, names: Any, first_row: int = 0) -> None
     )
 
 
+_SMALLEST_RANGE = 1e-143
+"""How little numbers may differ, of whatever type they are."""
+
+
 def refuse_scale(dtype: np.dtype[Any], low: float, high: float, *, fitting: bool) -> None:
     """Raise an error for numbers whose squares, or the inverse of whose variance, the type cannot hold."""
     largest = 0.01 * float(np.finfo(dtype).max) ** 0.5
@@ -341,7 +345,8 @@ def refuse_scale(dtype: np.dtype[Any], low: float, high: float, *, fitting: bool
             f"Input X holds values up to {max(-low, high):.3g}, whose squares overflow {dtype}; scale its columns "
             "first, for example with sklearn.preprocessing.StandardScaler"
         )
-    smallest = 1e4 / float(np.finfo(dtype).max) ** 0.5
+    # Sums are in double precision, where one over the variance of the noise, a millionth of theirs, is to be held too.
+    smallest = max(1e4 / float(np.finfo(dtype).max) ** 0.5, _SMALLEST_RANGE)
     if fitting and 0 < high - low < smallest:
         raise InvalidDataError(
             f"Input X varies by {high - low:.3g} only, and one over its variance overflows {dtype}; scale its columns "

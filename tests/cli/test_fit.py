@@ -331,6 +331,8 @@ def test_columns_of_other_units_are_put_on_one_scale(folder: Path, call: Call) -
         ([1, 2, 5], "raw"),
         ([1, 2, 50], "standardise"),
         ([1, 500], "standardise"),
+        ([1, 12], "standardise"),
+        ([1, 8], "raw"),
         ([0, 3], "raw"),
         ([0.01, *[1] * 9], "raw"),
     ],
@@ -484,3 +486,15 @@ def test_help_has_the_examples(call: Call) -> None:
 
 def test_json_is_json(table: Path, call: Call) -> None:
     assert json.loads(call("info", "data.csv", "--json").out)["rows"] == 40
+
+
+@pytest.mark.parametrize("command", [("fit",), ("fit", "--standardise"), ("compare", "--methods", "pca")])
+def test_one_huge_cell_is_named_and_not_taken_for_a_missing_one(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("huge.csv").write_text("a,b\n1,2\n2.5,3\n3,1e308\n1,2\n5,8\n6,1\n", encoding="utf-8")
+    said = call(command[0], "huge.csv", *command[1:])
+    assert said.code == 1
+    assert "column b holds values up to 1e+308, whose squares overflow" in said.complaint
+    assert "--drop b" in said.complaint

@@ -14,6 +14,10 @@ from prinfold._typing import FloatArray
 from prinfold.cli.catalogue import ALIASES, methods
 from prinfold.cli.console import listed
 from prinfold.cli.usage import WrongCallError
+from prinfold.exceptions import InvalidDataError
+
+_HUGE = 1e150
+"""Numbers beyond it have no squares."""
 
 _UNLIKE = 10.0
 """How many times larger than most a column's spread may be before columns are put on one scale."""
@@ -113,6 +117,8 @@ def choose_scaling(asked: str | None, matrix: FloatArray | None, names: Sequence
     Columns in different units differ in their spreads by orders of magnitude, and a surface then sees the largest only.
     Where the largest spread is more than ten times that of a column at the lower quartile they are put on one scale.
     """
+    if matrix is not None:
+        _refuse_huge(matrix, names)
     if asked is not None:
         return asked, "as asked for"
     if matrix is None:
@@ -128,6 +134,17 @@ def choose_scaling(asked: str | None, matrix: FloatArray | None, names: Sequence
     if ratio > _UNLIKE:
         return "standardise", f"{names[widest]} spreads {ratio:.3g} times as far as {names[narrow]}"
     return "raw", "the columns have similar spreads"
+
+
+def _refuse_huge(matrix: FloatArray, names: Sequence[str]) -> None:
+    """Name the column whose squares overflow, before any scaling turns it into missing cells."""
+    highest = np.nanmax(np.abs(np.where(np.isfinite(matrix), matrix, 0.0)), axis=0, initial=0.0)
+    if highest.max(initial=0.0) > _HUGE:
+        column = int(np.argmax(highest))
+        raise InvalidDataError(
+            f"column {names[column]} holds values up to {highest[column]:.3g}, whose squares overflow; if they stand "
+            f"for missing cells name them with --na, else leave the column out with --drop {names[column]}"
+        )
 
 
 def scaling_step(scaling: str) -> Any:
