@@ -28,7 +28,7 @@ def boundary(model, Z):
     """Which coordinates lie on the edge of the latent domain, or at a corner of a polyline."""
     curve = getattr(model, "curve_", None)
     knots = curve.knots if isinstance(curve, Polyline) else np.empty(0)
-    return model.latent_.domain.boundary(Z) | np.isclose(Z, knots, atol=1e-9).any(axis=1)
+    return model.latent_.domain.boundary(Z) | np.isclose(Z[:, :1], knots, atol=1e-9).any(axis=1)
 
 
 @cases()
