@@ -81,7 +81,9 @@ def test_there_are_estimators() -> None:
     assert "GTM" in public_estimators()
 
 
-TOGETHER = dict.fromkeys(("principal_curve", "probabilistic_curve", "oriented_points"), "curves")
+TOGETHER = dict.fromkeys(("principal_curve", "probabilistic_curve", "oriented_points"), "curves") | {
+    "regularized_manifold": "principal_surface"
+}
 """Methods that are told and measured together, beside each other, under another noun."""
 
 

@@ -45,8 +45,10 @@ _PUBLIC = {
     "PPS": "estimators.pps",
     "PolygonalCurve": "estimators.polygonal_curve",
     "PrincipalCurve": "estimators.principal_curve",
+    "PrincipalSurface": "estimators.principal_surface",
     "ProbabilisticCurve": "estimators.probabilistic_curve",
     "RatioDensity": "algorithms.mixture_density",
+    "RegularizedManifold": "estimators.regularized_manifold",
     "SOM": "estimators.som",
     "Schedule": "algorithms.schedules",
     "SemiLinearGTM": "estimators.noise_models",
@@ -99,7 +101,9 @@ if TYPE_CHECKING:
     from prinfold.estimators.polygonal_curve import PolygonalCurve
     from prinfold.estimators.pps import PPS
     from prinfold.estimators.principal_curve import PrincipalCurve
+    from prinfold.estimators.principal_surface import PrincipalSurface
     from prinfold.estimators.probabilistic_curve import ProbabilisticCurve
+    from prinfold.estimators.regularized_manifold import RegularizedManifold
     from prinfold.estimators.som import SOM
     from prinfold.estimators.ukr import UKR
     from prinfold.explorer import explore
@@ -148,8 +152,10 @@ __all__ = [
     "OrientedPointsCurve",
     "PolygonalCurve",
     "PrincipalCurve",
+    "PrincipalSurface",
     "ProbabilisticCurve",
     "RatioDensity",
+    "RegularizedManifold",
     "Schedule",
     "SemiLinearGTM",
     "SmoothingSpline",

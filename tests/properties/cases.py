@@ -38,7 +38,9 @@ from prinfold import (
     OrientedPointsCurve,
     PolygonalCurve,
     PrincipalCurve,
+    PrincipalSurface,
     ProbabilisticCurve,
+    RegularizedManifold,
     SmoothingSpline,
     StudentNoise,
 )
@@ -140,6 +142,17 @@ def _probable(**settings: Any) -> Callable[..., ProbabilisticCurve]:
 
 def _stiffer(scale: float) -> dict[str, Any]:
     return {"penalty": 0.5 * scale}
+
+
+_SURFACE = frozenset({"euclidean", "mirror", "weights"})
+
+
+def _surface(**settings: Any) -> Callable[..., PrincipalSurface]:
+    return lambda **more: PrincipalSurface(**{**_QUICK, **settings, **more})
+
+
+def _regularized(**settings: Any) -> Callable[..., RegularizedManifold]:
+    return lambda **more: RegularizedManifold(**{**_QUICK, **settings, **more})
 
 
 CASES = [
@@ -297,6 +310,11 @@ CASES = [
     Case("PrincipalCurve-closed", _curve(SmoothingSpline(df=8), closed=True, bias_correction=True), _RIDGE, 1, 1),
     Case("PrincipalCurve-lines", _curve(LocalLinear(0.3), init="tree"), _RIDGE | {"open"}, 1, 1),
     Case("PrincipalCurve-kernel", _curve("kernel", init="pca"), _RIDGE, 1, 1),
+    # Rows are projected in every step, which on surfaces takes a second or so for each test.
+    Case("PrincipalSurface", _surface(nodes=6), _SURFACE | {"open"}, 2, 2, slow=True),
+    Case("PrincipalSurface-line", _surface(n_components=1, nodes=12), _SURFACE, 1, 1),
+    Case("RegularizedManifold", _regularized(nodes=8), _SURFACE | {"open", "monotone"}, 2, 2, slow=True),
+    Case("RegularizedManifold-line", _regularized(n_components=1, nodes=12), _SURFACE | {"monotone"}, 1, 1),
     Case("KMM-compact", _kmm(kernel="quartic", bandwidth_rule="kth"), _KERNEL, 2, 2, slow=True),
 ]
 

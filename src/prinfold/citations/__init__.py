@@ -167,6 +167,8 @@ METHODS: dict[str, tuple[str, ...]] = {
     "OrientedPointsCurve": ("delicado2001", "delicado2003"),
     "PrincipalCurve": ("hastie1989",),
     "ProbabilisticCurve": ("tibshirani1992",),
+    "PrincipalSurface": ("hastie1984", "hastie1989"),
+    "RegularizedManifold": ("smola2001",),
     "ModeClustering": ("fukunaga1975", "comaniciu2002"),
     "NearestSurfaceClassifier": ("chang2001",),
     "KernelDensityClassifier": ("parzen1962",),

@@ -16,7 +16,9 @@ from prinfold.estimators.oriented_points import OrientedPointsCurve
 from prinfold.estimators.polygonal_curve import PolygonalCurve
 from prinfold.estimators.pps import PPS
 from prinfold.estimators.principal_curve import PrincipalCurve
+from prinfold.estimators.principal_surface import PrincipalSurface
 from prinfold.estimators.probabilistic_curve import ProbabilisticCurve
+from prinfold.estimators.regularized_manifold import RegularizedManifold
 from prinfold.estimators.som import SOM
 from prinfold.estimators.ukr import UKR
 
@@ -39,7 +41,9 @@ __all__ = [
     "OrientedPointsCurve",
     "PolygonalCurve",
     "PrincipalCurve",
+    "PrincipalSurface",
     "ProbabilisticCurve",
+    "RegularizedManifold",
     "SemiLinearGTM",
     "SurfaceMonitor",
 ]

@@ -60,6 +60,20 @@ def every_row(table: FloatArray, weight: FloatArray | None) -> Unique:
     return Unique(table, weight, np.arange(len(table)), weight)
 
 
+def weighted_places(given: Any, rows: Unique, n_components: int) -> FloatArray:
+    """(u, Q) latent coordinates of unique rows, the means of those ``given`` for each row of the table."""
+    places: FloatArray = np.asarray(given, dtype=np.float64)
+    n = len(rows.name)
+    if places.shape != (n, n_components) or not np.isfinite(places).all():
+        raise InvalidDataError(
+            f"init must hold finite latent coordinates of shape {(n, n_components)}, one row for each of the "
+            f"data, got shape {places.shape}"
+        )
+    seen = rows.name >= 0
+    sums = [np.bincount(rows.name[seen], weights=(rows.own * column)[seen]) for column in places.T]
+    return np.asarray(np.stack(sums, axis=1) / rows.weight[:, None])
+
+
 class TrainedKernelManifold(KernelManifold):
     """A kernel surface whose latent points are found by descent; a method says how, in :meth:`_learn`."""
 
@@ -112,16 +126,7 @@ class TrainedKernelManifold(KernelManifold):
         """Latent coordinates that were given for the rows to begin with."""
         if isinstance(self.init, str | tuple | list):
             return None
-        places = np.asarray(self.init, dtype=np.float64)
-        n = len(rows.name)
-        if places.shape != (n, self.n_components) or not np.isfinite(places).all():
-            raise InvalidDataError(
-                f"init must hold finite latent coordinates of shape {(n, self.n_components)}, one row for each of the "
-                f"data, got shape {places.shape}"
-            )
-        seen = rows.name >= 0
-        sums = [np.bincount(rows.name[seen], weights=(rows.own * column)[seen]) for column in places.T]
-        return np.stack(sums, axis=1) / rows.weight[:, None]
+        return weighted_places(self.init, rows, self.n_components)
 
     def _place_the_others(self, table: FloatArray, name: IntArray) -> None:
         """Rows that had no part in the fit have a place on the surface like any other."""
