@@ -21,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -209,13 +210,31 @@ def bias(full: bool) -> list[list[Any]]:
             table.append(row)
     title = "Mean radius − 1 of a half circle between 60° and 120°, n = 2000; without a smoother it would be σ²/2"
     print_table(title, ["noise σ", "σ²/2", "df", "outside by", "corrected"], table)
+    makes = {"hs": PrincipalCurve, "tibshirani": ProbabilisticCurve, "0.1": partial(ProbabilisticCurve, clamping=0.1)}
+    whole = []
+    for noise in (0.1, 0.2, 0.3):
+        row = [noise, f"{noise**2 / 2:.4f}"]
+        for make in makes.values():
+            found = [_outside_of(make(), _half_circle(noise, seed)) for seed in range(20 if full else 5)]
+            row.append(f"{np.mean(found):+.4f} ± {np.std(found) / np.sqrt(len(found)):.4f}")
+        whole.append(row)
+    heads = ["noise σ", "σ²/2", "PrincipalCurve()", "ProbabilisticCurve()", "clamping=0.1"]
+    print_table("The same of curves as they come", heads, whole)
     return table
 
 
 def _outside(noise: float, df: float, corrected: bool, seed: int) -> float:
-    data = datasets.make_half_circle(2000, noise=noise, noise_kind="isotropic", rng=seed)
+    data = _half_circle(noise, seed)
     model = PrincipalCurve(SmoothingSpline(df=df), init=data.surface.point(np.linspace(0, np.pi, 50)[:, None]))
-    model.set_params(bias_correction=corrected).fit(data.X)
+    return _outside_of(model.set_params(bias_correction=corrected), data)
+
+
+def _half_circle(noise: float, seed: int) -> Dataset:
+    return datasets.make_half_circle(2000, noise=noise, noise_kind="isotropic", rng=seed)
+
+
+def _outside_of(model: Any, data: Dataset) -> float:
+    model.fit(data.X)
     points = model.inverse_transform(np.linspace(0, model.length_, _FINE)[:, None])
     angle = np.degrees(np.arctan2(points[:, 1], points[:, 0]))
     return float(np.linalg.norm(points[(angle > 60) & (angle < 120)], axis=1).mean() - 1)

@@ -753,3 +753,8 @@ def test_errors_are_ours_and_what_python_expects():
 def test_what_gives_blocks_is_sent_to_them(thing: object) -> None:
     with pytest.raises(UnsupportedInputError, match=r"no table; .* fit\(Blocks\(function\)\)"):
         GTM().fit(thing)
+
+
+def test_places_on_a_curve_are_a_column():
+    with pytest.raises(InvalidDataError, match=r"shape \(n, 1\), got \(2,\).*Z.reshape\(-1, 1\)"):
+        check_latent([1.0, 2.0], 1)

@@ -247,7 +247,7 @@ def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
 _TEMPORAL = (nw.Date, nw.Datetime, nw.Duration)
 _ADVICE = {
     "text": "drop it or encode it as numbers, for example with sklearn.preprocessing.OneHotEncoder, or use MixedGTM, "
-    "which takes text as it is; "
+    "which takes text unchanged; "
     "to colour a plot by it, pass it as labels=",
     "dates": "drop it or turn it into a number, such as the days since a fixed one",
 }
@@ -428,7 +428,10 @@ def check_latent(Z: Any, n_columns: int) -> FloatArray:
     except (TypeError, ValueError) as error:
         raise InvalidDataError(f"latent coordinates must be numbers: {error}") from error
     if latent.ndim != 2 or latent.shape[1] != n_columns:
-        raise InvalidDataError(f"latent coordinates must have shape (n, {n_columns}), got {latent.shape}")
+        hint = (
+            "; one place is [[z]], several numbers are Z.reshape(-1, 1)" if n_columns == 1 and latent.ndim < 2 else ""
+        )
+        raise InvalidDataError(f"latent coordinates must have shape (n, {n_columns}), got {latent.shape}{hint}")
     if not np.isfinite(latent).all():
         raise InvalidDataError("latent coordinates contain NaN or infinity")
     return latent

@@ -253,3 +253,19 @@ def test_what_is_no_net_is_refused(settings, words):
 def test_what_it_cannot_lie_on_is_refused(latent, cuts, words):
     with pytest.raises(InvalidParameterError, match=words):
         ElasticNetBasis(cuts=cuts).bind(latent)
+
+
+def test_tangents_look_across_a_tear_but_not_across_a_cut(rng):
+    """Nodes 3 and 4 of a line on either side of the cut: each takes the difference on its own side."""
+    images = rng.normal(size=(9, 1))
+    for tear, wanted in ((0.0, images[3] - images[2]), (0.5, (images[4] - images[2]) / 2)):
+        net = bound("line", cuts=[-0.1], tear=tear)
+        weights = np.linalg.solve(net.node_features, images)
+        slope = net.jacobian(LATENTS["line"].nodes[3:4], weights)[0, :, 0]
+        np.testing.assert_allclose(slope, wanted / 0.25, atol=1e-9)
+
+
+def test_a_node_on_a_cut_belongs_to_its_far_side():
+    on_a_node = LATENTS["line"].nodes[4, 0]
+    kept = bound("line", 1, cuts=[on_a_node]).operator.toarray()
+    assert (np.flatnonzero(~kept.any(axis=1)) == [3]).all()  # the step from node 3 to node 4 alone

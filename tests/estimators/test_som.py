@@ -293,3 +293,13 @@ def test_a_gtm_takes_hexagons_too(ridge):
 def test_a_latent_space_may_be_given(ridge):
     assert SOM(latent=grid(4, 3), max_iter=1, tol=0).fit(ridge).codebook_.shape == (12, 3)
     assert SOM(nodes=Hexagons((4, 3), (False, False)), max_iter=1, tol=0).fit(ridge).latent_.n_nodes == 12
+
+
+def test_rows_without_any_value_do_not_count_as_perfect():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = SOM(nodes=4).fit(X)
+    holed = np.vstack([X, np.full((30, 3), np.nan)])
+    assert model.quantisation_error(holed) == pytest.approx(model.quantisation_error(X), rel=1e-12)
+    assert model.topographic_error(holed) == pytest.approx(model.topographic_error(X), rel=1e-12)
+    with pytest.raises(InvalidDataError, match="no row of X has a value"):
+        model.quantisation_error(np.full((3, 3), np.nan))

@@ -38,6 +38,12 @@ _BINS = 512
 """Places told apart by local smoothers; fewer rows are all told apart."""
 
 
+def n_effective(weight: FloatArray) -> float:
+    """As many rows as weights (n,) stand for: their sum, but no fewer for being small."""
+    total = float(weight.sum())
+    return max(total, total**2 / float(np.square(weight).sum()))
+
+
 class Sample(NamedTuple):
     """Rows (n, D) at places (n,) in [0, 1] with weights (n,), on a curve that is ``closed`` or not.
 
@@ -54,9 +60,8 @@ class Sample(NamedTuple):
 
     @property
     def n_effective(self) -> float:
-        """As many rows as the weights stand for: their sum, but no fewer for being small."""
-        total = float(self.weight.sum())
-        return max(total, total**2 / float(np.square(self.weight).sum()))
+        """As many rows as the weights stand for."""
+        return n_effective(self.weight)
 
 
 class Smooth(NamedTuple):

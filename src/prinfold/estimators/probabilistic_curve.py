@@ -23,7 +23,7 @@ from prinfold.algorithms.probabilistic_curve import (
     found_penalty,
     placed_on,
 )
-from prinfold.algorithms.smoothers import SmoothingSpline
+from prinfold.algorithms.smoothers import SmoothingSpline, n_effective
 from prinfold.estimators.curve import CurveManifold, Training
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
 from prinfold.files import storable
@@ -99,6 +99,8 @@ class ProbabilisticCurve(CurveManifold):
         Mean variance of the noise in a column.
     penalty_ : float
         μ, given or found.
+    clamping_ : float
+        α that it was fitted with.
     latent_ : Branches
         The coordinate: one branch, by arc length.
     n_iter_ : int
@@ -131,6 +133,7 @@ class ProbabilisticCurve(CurveManifold):
 
     _stored: ClassVar[tuple[str, ...]] = (
         *CurveManifold._stored,
+        "clamping_",
         "nodes_",
         "node_tangents_",
         "shares_",
@@ -150,6 +153,7 @@ class ProbabilisticCurve(CurveManifold):
     shares_: FloatArray
     noise_variance_: float
     penalty_: float
+    clamping_: float
 
     def __init__(
         self,
@@ -288,7 +292,8 @@ class ProbabilisticCurve(CurveManifold):
     # --------------------------------------------------------------------------------------------- training
 
     def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
-        sample = Sample(rows, weight)
+        # Weights are of as many rows as they stand for, but no fewer for being small.
+        sample = Sample(rows, weight * (n_effective(weight) / weight.sum()))
         self._refuse_clamping(rows.shape[1])
         floor = self.noise_floor * sample.square / (sample.total * rows.shape[1])
 
@@ -350,6 +355,7 @@ class ProbabilisticCurve(CurveManifold):
             "shares_": np.ones(1),
             "noise_variance_": self.noise_floor,
             "penalty_": self.penalty or 1.0,
+            "clamping_": float(self.clamping),
         }
 
     # --------------------------------------------------------------------------------------------- plumbing
@@ -361,7 +367,7 @@ class ProbabilisticCurve(CurveManifold):
         return shares.astype(table.dtype, copy=False), logs
 
     def _model(self) -> CurveModel:
-        return CurveModel(self.penalty_, self.clamping, 0.0)
+        return CurveModel(self.penalty_, self.clamping_, 0.0)
 
     def _nodes(self) -> Nodes:
         return Nodes(self.nodes_, self.node_tangents_, self.shares_, self.noise_variance_)
@@ -370,7 +376,8 @@ class ProbabilisticCurve(CurveManifold):
         super()._restore()
         K, n = len(np.atleast_1d(self.shares_)), self.n_features_in_
         sound = self.nodes_.shape == self.node_tangents_.shape == (K, n) and (self.shares_ >= 0).all()
-        if not (sound and self.shares_.sum() > 0 and 0 < self.noise_variance_ < np.inf and self.penalty_ > 0):
+        sound = sound and self.shares_.sum() > 0 and 0 < self.noise_variance_ < np.inf and self.penalty_ > 0
+        if not (sound and 0 < self.clamping_ < (n if n > 1 else np.inf)):
             raise CorruptModelFileError(
                 f"the model in the file does not fit together: it needs nodes and tangents in {n} columns, shares of "
                 "at least zero, and a noise variance and penalty above zero"
@@ -385,4 +392,5 @@ def _besides(now: _Progress) -> dict[str, Any]:
         "shares_": nodes.shares,
         "noise_variance_": float(nodes.variance),
         "penalty_": float(now.model.penalty),
+        "clamping_": float(now.model.clamping),
     }

@@ -13,6 +13,7 @@ from prinfold._validate import has_gaps
 from prinfold.algorithms import som
 from prinfold.algorithms.node_map import NodeMap
 from prinfold.estimators.base import PrincipalManifold
+from prinfold.exceptions import InvalidDataError
 from prinfold.geometry.footholds import Footholds
 from prinfold.geometry.projection import project_to_surface
 
@@ -63,6 +64,8 @@ class SOMVerbs(PrincipalManifold):
     def quantisation_error(self, X: Any) -> float:
         """Mean distance of rows from the vectors of their winners, over the columns that a row has.
 
+        Rows without any value do not count.
+
         Parameters
         ----------
         X : array-like of shape (n, D)
@@ -71,13 +74,13 @@ class SOMVerbs(PrincipalManifold):
         -------
         float
         """
-        rows, codebook = self._rows(self._table(X)), self.codebook_ - self.offset_
+        rows, codebook = self._measured_rows(X), self.codebook_ - self.offset_
         return float(som.distances(rows, codebook, som.winners(rows, codebook)[:, 0]).mean())
 
     def topographic_error(self, X: Any) -> float:
         """Share of the rows whose nearest and second nearest nodes are no neighbours on the grid.
 
-        Neighbours are the four, or six, nodes that share an edge with a node.
+        Neighbours are the four, or six, nodes that share an edge with a node. Rows without any value do not count.
 
         Parameters
         ----------
@@ -87,7 +90,7 @@ class SOMVerbs(PrincipalManifold):
         -------
         float
         """
-        first, *second = som.winners(self._rows(self._table(X)), self.codebook_ - self.offset_, n_best=2).T
+        first, *second = som.winners(self._measured_rows(X), self.codebook_ - self.offset_, n_best=2).T
         return float(np.mean(~som.are_neighbours(self.latent_, first, second[0]))) if second else 0.0
 
     def u_matrix(self) -> som.UMatrix:
@@ -102,6 +105,16 @@ class SOMVerbs(PrincipalManifold):
         return som.u_matrix(self.latent_, self.codebook_)
 
     # --------------------------------------------------------------------------------------- plumbing
+
+    def _measured_rows(self, X: Any) -> Rows:
+        """Rows of which something was measured: the others are near every node, and would count as perfect."""
+        table = self._table(X)
+        if has_gaps(table):
+            some = ~np.isnan(table).all(axis=1)
+            if not some.any():
+                raise InvalidDataError("no row of X has a value in any column, so that there is nothing to measure")
+            table = table[some]
+        return self._rows(table)
 
     def _rows(self, table: FloatArray) -> Rows:
         return as_rows(table, self.offset_, width=self.latent_.n_nodes, gaps=has_gaps(table))
