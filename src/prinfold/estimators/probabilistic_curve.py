@@ -375,9 +375,9 @@ class ProbabilisticCurve(CurveManifold):
     def _restore(self) -> None:
         super()._restore()
         K, n = len(np.atleast_1d(self.shares_)), self.n_features_in_
-        sound = self.nodes_.shape == self.node_tangents_.shape == (K, n) and (self.shares_ >= 0).all()
-        sound = sound and self.shares_.sum() > 0 and 0 < self.noise_variance_ < np.inf and self.penalty_ > 0
-        if not (sound and 0 < self.clamping_ < (n if n > 1 else np.inf)):
+        fits = self.nodes_.shape == self.node_tangents_.shape == (K, n) and bool((self.shares_ >= 0).all())
+        positive = self.shares_.sum() > 0 and 0 < self.noise_variance_ < np.inf and self.penalty_ > 0
+        if not (fits and positive and 0 < self.clamping_ < (n if n > 1 else np.inf)):
             raise CorruptModelFileError(
                 f"the model in the file does not fit together: it needs nodes and tangents in {n} columns, shares of "
                 "at least zero, and a noise variance and penalty above zero"
