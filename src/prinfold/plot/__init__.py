@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from prinfold.plot.nodes import u_matrix
     from prinfold.plot.ridges import ridge
     from prinfold.plot.scenes import learning_curve, model, residuals, selection, surface
+    from prinfold.plot.trajectories import along
 
 __all__ = [
+    "along",
     "candidates",
     "choice",
     "comparison_front",
@@ -52,6 +54,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "along": "trajectories",
     "ridge_bands": "bands",
     "candidates": "clouds",
     "choice": "choices",

@@ -18,6 +18,7 @@ from prinfold.plot.maps import latent_map
 from prinfold.plot.mixtures import hierarchy, mixture
 from prinfold.plot.ridges import ridge
 from prinfold.plot.subject import Fitted, check_values, group, numbers_of
+from prinfold.plot.trajectories import along
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -219,8 +220,9 @@ def residuals(model: Any, *, ax: Axes | None = None) -> Axes:
 def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
     """Draw the most telling picture of a model.
 
-    A curve in two or three columns is drawn among its data by :func:`surface`; everything else is
-    shown as a map of the rows by :func:`latent_map`, a mixture as all its maps by :func:`mixture`, and a hierarchy
+    A curve in two or three columns is drawn among its data by :func:`surface`, one by arc length in more by its columns
+    (:func:`along`), unless rows are to be told apart; everything else is shown as a map of the rows by
+    :func:`latent_map`, a mixture as all its maps by :func:`mixture`, and a hierarchy
     of them by :func:`hierarchy`.
 
     Parameters
@@ -244,7 +246,14 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
         return (ridge if fitted.model.n_features_in_ == 2 else surface)(estimator, X, **options)
     if isinstance(fitted.latent, Atlas):
         return (surface if _among_data(fitted) else mixture)(estimator, X, **options)
+    if isinstance(fitted.latent, Branches) and not _among_data(fitted) and not _marks_rows(options):
+        return along(estimator, X, **options)
     return (surface if _among_data(fitted) else latent_map)(estimator, X, **options)
+
+
+def _marks_rows(options: dict[str, Any]) -> bool:
+    """Whether rows are to be told apart, for which a map has room."""
+    return any(options.get(name) is not None for name in ("labels", "values"))
 
 
 def _among_data(fitted: Fitted) -> bool:
