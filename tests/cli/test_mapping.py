@@ -270,6 +270,9 @@ def test_a_page_of_the_rows(model: Path, call: Call) -> None:
     assert page["columns"] == ["a", "b", "c"]
     assert (page["classes"]["name"], page["classes"]["names"]) == ("side", ["left", "right"])
     assert page["rowNames"] == [str(i) for i in range(1, 41)]
+    # What the model does not take goes into the file of selected rows.
+    assert [each["name"] for each in page["extra"]] == ["id", "side"]
+    assert page["extra"][0]["cells"] == page["rowNames"]
 
 
 def test_a_label_of_many_numbers_is_a_colour(model: Path, call: Call) -> None:
@@ -290,6 +293,7 @@ def test_rows_that_were_left_out_keep_the_numbers_of_the_others(model: Path, cal
 def test_a_page_of_the_surface_alone(model: Path, call: Call) -> None:
     assert call("explore", "data.prinfold", "--json").json["out"] == "data-map.html"
     assert page_data("data-map.html")["n"] == 0
+    assert page_data("data-map.html")["title"].startswith("data: ")
     said = call("explore", "data.prinfold", "--label", "side", "-f")
     assert said.code == 2
     assert "--label and --names are columns of a table" in said.complaint

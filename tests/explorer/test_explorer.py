@@ -163,11 +163,17 @@ def test_hovering_shows_the_numbers_of_inverse_transform(pipe: tuple[GTM, Any], 
     model, data = pipe
     tab = open_page(explore(model, data.X, path=None))
     box = tab.locator(".pf-map").bounding_box()
+    assert tab.get_by_text("click a row to see it beside").is_visible()
+    assert tab.get_by_text("drag with Lasso to select").is_visible()
+    assert tab.get_by_label("Show as").count() == 0  # these columns are no series
     tab.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 0.35 * box["height"])
+    assert tab.get_by_text("click a row to see it beside").is_hidden()
     words = tab.locator(".pf-place").inner_text()
     shown = [float(each) for each in re.search(r"\((.*)\)", words).group(1).split(",")]  # type: ignore[union-attr]
     values = [float(each) for each in tab.locator(".pf-value:not(.pf-beside)").all_inner_texts()]
     np.testing.assert_allclose(values, model.inverse_transform([shown])[0], rtol=5e-3, atol=2e-3)
+    tab.mouse.move(box["x"] + 3, box["y"] + 0.35 * box["height"])  # beyond the end of the map: the last place stays
+    assert tab.locator(".pf-place").inner_text() == words
 
 
 def test_a_click_shows_a_row_beside_the_surface(pipe: tuple[GTM, Any], open_page: Callable[..., Any]) -> None:
@@ -180,16 +186,32 @@ def test_a_click_shows_a_row_beside_the_surface(pipe: tuple[GTM, Any], open_page
     row = int(np.argmax(gap.min(axis=1)))  # the loneliest, so that the click is not about another
     box = tab.locator(".pf-map").bounding_box()
     tab.mouse.click(box["x"] + pixels[row, 0], box["y"] + pixels[row, 1])
-    assert f"beside row sample {row} ({data.names[row]})" in tab.locator(".pf-place").inner_text()
-    beside = [float(each) for each in tab.locator(".pf-beside").all_inner_texts()]
-    np.testing.assert_allclose(beside, data.X[row], rtol=1e-3, atol=1e-3)
-    surface = [float(each) for each in tab.locator(".pf-value:not(.pf-beside)").all_inner_texts()]
-    np.testing.assert_allclose(surface, model.reconstruct(data.X[[row]])[0], rtol=1e-3, atol=1e-3)
+    other = int(np.argsort(gap.min(axis=1))[-2])
+    # Moving on names what lies below, and leaves the row beside its own reconstruction.
+    for place in (pixels[row], pixels[other]):
+        tab.mouse.move(box["x"] + place[0], box["y"] + place[1])
+        assert f"beside row sample {row} ({data.names[row]})" in tab.locator(".pf-place").inner_text()
+        beside = [float(each) for each in tab.locator(".pf-beside").all_inner_texts()]
+        np.testing.assert_allclose(beside, data.X[row], rtol=1e-3, atol=1e-3)
+        surface = [float(each) for each in tab.locator(".pf-value:not(.pf-beside)").all_inner_texts()]
+        np.testing.assert_allclose(surface, model.reconstruct(data.X[[row]])[0], rtol=1e-3, atol=1e-3)
+    assert tab.locator(".pf-below").inner_text() == f"sample {other} ({data.names[other]})"
+    tab.get_by_label("Colour by").focus()
+    tab.keyboard.press("Escape")  # whatever has the focus
+    assert "beside row" not in tab.locator(".pf-place").inner_text()
+    tab.mouse.click(box["x"] + pixels[other, 0], box["y"] + pixels[other, 1])
+    assert f"beside row sample {other}" in tab.locator(".pf-place").inner_text()
+    tab.get_by_role("button", name="Clear").click()
+    assert "beside row" not in tab.locator(".pf-place").inner_text()
 
 
 def test_a_lasso_selects_and_saves_the_right_rows(pipe: tuple[GTM, Any], open_page: Callable[..., Any]) -> None:
     model, data = pipe
-    tab = open_page(explore(model, data.X, path=None, labels=data.names, values={"a, b": np.arange(120.0)}))
+    codes = [None, *(f"C-{i}" for i in range(1, 120))]
+    extra = pd.DataFrame({"code": codes, "weight": np.arange(120) / 7})
+    tab = open_page(
+        explore(model, data.X, path=None, labels=data.names, values={"a, b": np.arange(120.0)}, extra=extra)
+    )
     tab.wait_for_function("window.prinfold.pixelOf(0)[0] > 0")
     pixels = np.array([tab.evaluate("row => window.prinfold.pixelOf(row)", row) for row in range(len(data.X))])
     box = tab.locator(".pf-map").bounding_box()
@@ -209,6 +231,8 @@ def test_a_lasso_selects_and_saves_the_right_rows(pipe: tuple[GTM, Any], open_pa
     rows = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text(encoding="utf-8"))))
     assert [int(row["row"]) for row in rows] == wanted.tolist()
     assert [row["class"] for row in rows] == [data.names[i] for i in wanted]
+    assert [row["code"] for row in rows] == [codes[i] or "" for i in wanted]
+    assert [float(row["weight"]) for row in rows] == pytest.approx(wanted / 7, rel=1e-14)
     assert [float(row["a, b"]) for row in rows] == wanted.astype(float).tolist()
     Z = np.array([[float(row[f"latent {a}"]) for a in (1, 2)] for row in rows])
     np.testing.assert_array_equal(Z, model.transform(data.X)[wanted])
@@ -242,18 +266,18 @@ def test_by_keyboard_alone(pipe: tuple[GTM, Any], open_page: Callable[..., Any])
     assert tab.locator(".pf-place").inner_text() != before
     tab.keyboard.press("Enter")
     assert "beside row" in tab.locator(".pf-place").inner_text()
+    tab.keyboard.press("Escape")
+    assert "beside row" not in tab.locator(".pf-place").inner_text()
     for _ in range(100):  # the edge of the map is where it ends
         tab.keyboard.press("ArrowUp")
     assert ", 1)" in tab.locator(".pf-place").inner_text()
-    tab.keyboard.press("Escape")
-    assert "beside row" not in tab.locator(".pf-place").inner_text()
 
 
 def test_every_colour_and_shade_can_be_drawn(pipe: tuple[GTM, Any], open_page: Callable[..., Any]) -> None:
     model, data = pipe
     X = data.X.copy()
     X[0, 0] = np.nan
-    tab = open_page(explore(model, X, path=None, labels=data.names), color_scheme="dark")
+    tab = open_page(explore(model, X, path=None, labels=data.names, series=True), color_scheme="dark")
     for label in ("Colour by", "Shade by", "Show as"):
         control = tab.get_by_label(label)
         for value in control.locator("option").evaluate_all("all => all.map(each => each.value)"):
@@ -420,6 +444,26 @@ def test_a_table_too_large_for_a_page_stays_out_of_it(pipe: tuple[GTM, Any], mon
     found = payload(explore(model, data.X, path=None))
     assert found["table"] is None
     assert "1440 numbers, too many for a page" in found["notes"][0]
+    found = payload(explore(model, data.X, path=None, extra={"a": range(120)}))
+    assert found["extra"] == []
+    assert "further columns have too many cells" in found["notes"][-1]
+
+
+def test_a_curve_is_offered_where_columns_have_an_order(pipe: tuple[GTM, Any]) -> None:
+    model, data = pipe
+    assert payload(explore(model, data.X, path=None))["view"]["offered"] == ["bars"]
+    assert payload(explore(model, data.X, path=None, series=True))["view"]["offered"] == ["curve", "bars"]
+    waves = pd.DataFrame(data.X[:40, :4], columns=["400", "410.5", "420", "450"])
+    view = payload(explore(GTM(nodes=4, basis=2, **_FEW).fit(waves), path=None))["view"]
+    assert (view["offered"], view["positions"]) == (["bars", "curve"], [400.0, 410.5, 420.0, 450.0])
+
+
+def test_the_subtitle_says_how_training_ended_in_plain_words(pipe: tuple[GTM, Any]) -> None:
+    found = payload(explore(pipe[0], pipe[1].X, path=None))["about"]
+    ending = "training reached its iteration limit (max_iter) before it settled"
+    assert found == f"120 rows of 12 columns on a GTM; {ending}."
+    one = GTM(latent="line", nodes=4, basis=2, tol=1e3, max_iter=5).fit(_CURVE[:, :1])
+    assert payload(explore(one, _CURVE[:1, :1], path=None))["about"] == "1 row of 1 column on a GTM; training finished."
 
 
 def test_single_precision_is_kept_where_it_loses_nothing(pipe: tuple[GTM, Any]) -> None:
@@ -447,6 +491,10 @@ def test_what_cannot_be_shown_is_refused(pipe: tuple[GTM, Any]) -> None:
         explore(model, data.X, path=None, series=[1.0, 2.0])
     with pytest.raises(InvalidDataError, match="names has 2 entries for 120 rows"):
         explore(model, data.X, path=None, names=["a", "b"])
+    with pytest.raises(InvalidDataError, match="extra column 'a' has 2 cells for 120 rows"):
+        explore(model, data.X, path=None, extra={"a": [1, 2]})
+    with pytest.raises(InvalidParameterError, match=r"extra must be a frame, or a mapping .* got list"):
+        explore(model, data.X, path=None, extra=[1])
     with pytest.raises(InvalidDataError, match="values has shape"):
         explore(model, data.X, path=None, values=[1.0])
     bent = make_pipeline(PowerTransformer(), GTM(nodes=6, basis=3, **_FEW)).fit(data.X)

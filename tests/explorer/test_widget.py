@@ -55,7 +55,7 @@ def made(pipe: tuple[GTM, np.ndarray]) -> Any:
 
 
 def test_it_holds_what_the_page_holds(pipe: tuple[GTM, np.ndarray], made: Any) -> None:
-    words = dict.fromkeys(("labels", "values", "names", "image_shape", "series", "title"))
+    words = dict.fromkeys(("labels", "values", "names", "extra", "image_shape", "series", "title"))
     assert made.data == packed(payload_of(*pipe, **words))
     assert made.selected == []
 

@@ -68,8 +68,9 @@ def _explore(options: argparse.Namespace) -> int:
     inputs = [options.model] if options.data is None else [options.model, options.data]
     check_target(out, inputs, force=options.force, writers=(".html", ".htm"))
     surface = load_surface(options.model)
-    shown = {"image_shape": options.image, "series": options.series or None, "title": options.title}
-    rows, about = given_rows(surface, options, console)
+    title = options.title or f"{options.model.stem}: {surface.kind} map"
+    shown = {"image_shape": options.image, "series": options.series or None, "title": title}
+    rows, about = given_rows(surface, options, console, carry=True)
     with console.listening():
         page = explore(surface.thing, rows, None, **about, **shown)
     write_text(out, page.html)
@@ -86,8 +87,13 @@ def _explore(options: argparse.Namespace) -> int:
     return 0
 
 
-def given_rows(surface: Surface, options: argparse.Namespace, console: Console) -> tuple[Any, dict[str, Any]]:
-    """The rows to show, and what they are called; None where there is no table."""
+def given_rows(
+    surface: Surface, options: argparse.Namespace, console: Console, *, carry: bool = False
+) -> tuple[Any, dict[str, Any]]:
+    """The rows to show, and what they are called; None where there is no table.
+
+    With ``carry``, the columns that the model does not take come along as well.
+    """
     if options.data is None:
         if options.label or options.names:
             raise WrongCallError("--label and --names are columns of a table; name the table after the model")
@@ -102,6 +108,8 @@ def given_rows(surface: Surface, options: argparse.Namespace, console: Console) 
         is_class = not table.is_number(label) or len(np.unique(table.columns[label][index])) <= _MOST_CLASSES
         about["labels" if is_class else "values"] = Labels.of(table, label, index)
     about["names"] = _names(table, options.names, index, len(cells.missing))
+    if carry:
+        about["extra"] = {name: each[index] for name, each in table.columns.items() if name not in cells.names}
     rows = cells.rows(index)
     return np.asarray(rows) if cells.matrix is not None else rows, about
 

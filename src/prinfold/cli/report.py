@@ -44,7 +44,8 @@ def _report(options: argparse.Namespace) -> int:
     surface = load_surface(options.model)
     rows, about = given_rows(surface, options, console)
     axes = _axes([word for words in options.axes or [] for word in comma_separated(words)], surface)
-    shown = {"columns": axes or None, "worst": options.worst, "title": options.title, "reason": options.reason}
+    title = options.title or f"{options.model.stem}: {surface.kind} report"
+    shown = {"columns": axes or None, "worst": options.worst, "title": title, "reason": options.reason}
     with console.listening():
         page = report(surface.thing, rows, None, **about, **shown, figures=options.figures)
     write_text(out, page.html)

@@ -19,6 +19,7 @@ def widget(
     labels: Any = None,
     values: Any = None,
     names: Any = None,
+    extra: Any = None,
     image_shape: tuple[int, ...] | None = None,
     series: Any = None,
     title: str | None = None,
@@ -37,10 +38,13 @@ def widget(
         More numbers to colour rows by.
     names : sequence of length n, default=None
         Names of the rows; None takes the index of a pandas frame where it is more than a count.
+    extra : mapping or frame, default=None
+        Further columns of the rows, of any kind, that go with them into the CSV file.
     image_shape : tuple of int, default=None
         Rows and columns, where the columns of X are the pixels of an image.
     series : bool or array-like of shape (D,), default=None
-        Whether the columns of X are a curve, or at which positions.
+        Whether the columns of X are a curve, or at which positions; None offers a curve where the names of the columns
+        are numbers that go one way.
     title : str, default=None
         Heading.
 
@@ -51,7 +55,15 @@ def widget(
     """
     made = _widget_class()
     found = payload_of(
-        model, X, labels=labels, values=values, names=names, image_shape=image_shape, series=series, title=title
+        model,
+        X,
+        labels=labels,
+        values=values,
+        names=names,
+        extra=extra,
+        image_shape=image_shape,
+        series=series,
+        title=title,
     )
     return made(data=packed(found))
 

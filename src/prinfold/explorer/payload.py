@@ -11,12 +11,12 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold._validate import integer
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.explorer.decoders import decoder_of, latent_of, links_of, told_of
 from prinfold.latent import Atlas
 from prinfold.plot.data import log_factor
 from prinfold.plot.layouts import Plane, Ring, Strip, layout_of
-from prinfold.plot.subject import Fitted, check_values, group, lanes, numbers_of, row_names
+from prinfold.plot.subject import Fitted, check_values, counted, group, lanes, numbers_of, row_names
 
 _FIELD = 120
 """Cells of the shading along each axis."""
@@ -41,12 +41,21 @@ class View(NamedTuple):
 
 
 def payload_of(
-    model: Any, X: Any, *, labels: Any, values: Any, names: Any, image_shape: Any, series: Any, title: str | None
+    model: Any,
+    X: Any,
+    *,
+    labels: Any,
+    values: Any,
+    names: Any,
+    extra: Any,
+    image_shape: Any,
+    series: Any,
+    title: str | None,
 ) -> dict[str, Any]:
     """Everything on a page, with arrays as they are."""
     fitted = Fitted.of(model)
     columns = _column_names(fitted)
-    view = _view(image_shape, series, len(columns))
+    view = _view(image_shape, series, columns)
     found: dict[str, Any] = {
         "title": title or f"{type(fitted.model).__name__} map",
         "columns": columns,
@@ -58,6 +67,10 @@ def payload_of(
         "view": view._asdict(),
     }
     found |= _rows(fitted, X, labels, values, names, columns)
+    found["extra"] = _given_extra(extra, found["n"])
+    if sum(len(each["cells"]) for each in found["extra"]) > _MOST_NUMBERS // 4:
+        found["extra"], told = [], "The further columns have too many cells for a page and are not in it."
+        found["notes"] = [*found["notes"], told]
     found["notes"] = [*found["notes"], *told_of(found["decoder"], type(fitted.model).__name__)]
     return found | {"about": _about(fitted, found["n"])}
 
@@ -74,8 +87,8 @@ def _cells(fitted: Fitted, X: Any) -> FloatArray:
 
 
 def _about(fitted: Fitted, n_rows: int) -> str:
-    model, n = fitted.model, f"{n_rows} rows of " if n_rows else ""
-    return f"{n}{len(fitted.feature_names)} columns on a {type(model).__name__}. {model.stop_reason_}"
+    model, n = fitted.model, f"{counted(n_rows, 'row')} of " if n_rows else ""
+    return f"{n}{counted(len(fitted.feature_names), 'column')} on a {type(model).__name__}; {model.stop_reason_.brief}."
 
 
 # -------------------------------------------------------------------------------------------------------------- rows
@@ -183,6 +196,33 @@ def _given_values(values: Any, n: int) -> list[dict[str, Any]]:
     return [{"name": str(name), "values": check_values(each, n)} for name, each in values.items()]
 
 
+def _given_extra(extra: Any, n: int) -> list[dict[str, Any]]:
+    """Further columns of the rows as words: a mapping or a frame."""
+    if extra is None:
+        return []
+    if nw.dependencies.is_into_dataframe(extra):
+        frame = nw.from_native(extra, eager_only=True)
+        extra = {name: frame[name].to_list() for name in frame.columns}
+    if not isinstance(extra, Mapping):
+        raise InvalidParameterError(
+            f"extra must be a frame, or a mapping from names to one cell per row, got {type(extra).__name__}"
+        )
+    found = [{"name": str(name), "cells": [_cell(each) for each in cells]} for name, cells in extra.items()]
+    for each in found:
+        if len(each["cells"]) != n:
+            raise InvalidDataError(
+                f"extra column {each['name']!r} has {len(each['cells'])} cells for {n} rows; give one per row"
+            )
+    return found
+
+
+def _cell(value: Any) -> str:
+    """A cell as a file has it; empty where there is nothing."""
+    if value is None or (isinstance(value, float | np.floating) and np.isnan(value)):
+        return ""
+    return f"{value:.15g}" if isinstance(value, float | np.floating) else str(value)
+
+
 def _model_values(fitted: Fitted, X: Any) -> list[dict[str, Any]]:
     """What the model itself has to say of each row."""
     likelihood = fitted.log_likelihood(X)
@@ -237,12 +277,20 @@ def _units(fitted: Fitted) -> dict[str, FloatArray] | None:
     return {"matrix": matrix, "shift": shift}
 
 
-def _view(image_shape: Any, series: Any, n_columns: int) -> View:
-    """How rows are shown: as an image or a curve where that was asked for, else as bars."""
-    positions, first = np.arange(1.0, n_columns + 1.0), "curve" if n_columns > _MANY_COLUMNS else "bars"
-    if series is not None and series is not False:
+def _view(image_shape: Any, series: Any, columns: list[str]) -> View:
+    """How rows are shown: as an image or a curve where that was asked for, else as bars.
+
+    A curve is offered where the columns have an order: where that was said, where their names are numbers that go one
+    way, or where there are too many to be a list.
+    """
+    n_columns, own = len(columns), _numbered(columns)
+    positions, first = np.arange(1.0, n_columns + 1.0), "bars"
+    if series is None:
+        first = "curve" if n_columns > _MANY_COLUMNS else "bars"
+        positions = positions if own is None else own
+    elif series is not False:
         first = "curve"
-        positions = positions if series is True else np.asarray(series, dtype=float)
+        positions = (positions if own is None else own) if series is True else np.asarray(series, dtype=float)
         if positions.shape != (n_columns,) or not np.isfinite(positions).all():
             raise InvalidParameterError(
                 f"series must be True, or a finite position for each of the {n_columns} columns; got shape "
@@ -250,8 +298,20 @@ def _view(image_shape: Any, series: Any, n_columns: int) -> View:
             )
     shape = None if image_shape is None else _image_shape(image_shape, n_columns)
     kind = "image" if shape is not None else first
-    others = [name for name in ("bars", "curve") if name != kind]
+    ordered = first == "curve" or (series is None and own is not None)
+    others = [name for name in (("bars", "curve") if ordered else ("bars",)) if name != kind]
     return View(kind, [kind, *others], shape, positions.tolist())
+
+
+def _numbered(columns: list[str]) -> FloatArray | None:
+    """(D,) the names of columns as numbers, such as wavelengths, where each is one and they go one way."""
+    try:
+        found = np.array([float(each) for each in columns])
+    except ValueError:
+        return None
+    steps = np.diff(found)
+    one_way = len(found) > 2 and np.isfinite(found).all() and (bool((steps > 0).all()) or bool((steps < 0).all()))
+    return found if one_way else None
 
 
 def _image_shape(given: Any, n_columns: int) -> list[int]:

@@ -35,6 +35,20 @@ class StopReason(Enum):
     def __str__(self) -> str:
         return str(self.value)
 
+    @property
+    def brief(self) -> str:
+        """What a reader of a page needs to know of it: that training finished, or what kept it from that."""
+        return _BRIEF.get(self.name, "training finished")
+
+
+_BRIEF = {
+    "MAX_ITER": "training reached its iteration limit (max_iter) before it settled",
+    "CALLBACK": "training was stopped by a callback",
+    "OPEN": "training goes on with every block of rows",
+    "INTERRUPTED": "training was interrupted; this is the best model so far",
+}
+"""Endings after which a model may still change."""
+
 
 class Rule(Protocol):
     """What is asked of a rule."""

@@ -131,6 +131,11 @@ def row_names(names: Any, X: Any, n: int) -> list[str] | None:
     return found
 
 
+def counted(n: int, noun: str) -> str:
+    """So many of something."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
 def _counts_only(index: Any) -> bool:
     """Whether the index of a frame counts its rows from 0."""
     return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1

@@ -12,6 +12,7 @@ function build(root, page, choices, state) {
     farther: button("−", "farther (key −)"),
     whole: button("Whole", "the whole map (key 0)"),
     export: button("Export CSV", "save the selected rows as a CSV file"),
+    clear: button("Clear", "let go of the selected rows and of the row chosen (key Esc)"),
     theme: button("◐", "light or dark"),
     count: element("span", { class: "pf-count", "aria-live": "polite" }),
     base: element("canvas", { "aria-hidden": "true" }),
@@ -20,27 +21,32 @@ function build(root, page, choices, state) {
       role: "application",
       "aria-label": "latent map: arrow keys move over it, Enter chooses the nearest row, plus and minus zoom, L toggles the lasso, Escape clears",
     }),
+    below: element("span", { class: "pf-below", "aria-live": "polite", hidden: true }),
     legend: element("div", { class: "pf-legend" }),
     place: element("span", { "aria-live": "polite" }),
     chosen: element("span", {}),
+    kept: element("span", { class: "pf-note", hidden: true }, " (stays until Esc or another click)"),
+    extra: element("p", { class: "pf-note pf-extra" }),
+    start: element("p", { class: "pf-start" }, page.n ? "Move over the map to see what the surface is like there; click a row to see it beside its reconstruction." : "Move over the map to see what the surface is like there."),
     profile: element("div", { class: "pf-profile" }),
     axes: {},
   };
   if (page.field) dom.shade.append(option("magnification", "stretch of the surface", state.shade === "magnification"));
   page.columns.forEach((name, j) => dom.shade.append(option(j, name)));
-  dom.map = element("div", { class: "pf-map" }, dom.base, dom.pointer);
+  dom.map = element("div", { class: "pf-map" }, dom.base, dom.below, dom.pointer);
   const labelled = (words, control) => element("label", {}, `${words} `, control);
   const bar = element("div", { class: "pf-bar", role: "toolbar", "aria-label": "map" });
   bar.append(labelled("Colour by", dom.colour), labelled("Shade by", dom.shade), dom.tools.move, dom.tools.lasso);
-  bar.append(dom.nearer, dom.farther, dom.whole, dom.export, dom.count);
+  bar.append(dom.nearer, dom.farther, dom.whole, dom.export, dom.clear, dom.count);
   const rows = [bar];
   if (page.latent.periodic && page.latent.periodic.length > 2) rows.push(axesBar(page, dom, option, labelled));
   const words = element("div", {}, element("h1", {}, page.title), element("p", { class: "pf-about" }, page.about));
   const side = element("section", { class: "pf-side", "aria-label": "data space" });
-  const heading = element("p", { class: "pf-place" }, dom.place, dom.chosen);
-  side.append(heading, page.view.offered.length > 1 ? labelled("Show as", dom.look) : "", dom.profile);
+  const heading = element("p", { class: "pf-place" }, dom.place, dom.chosen, dom.kept);
+  const hint = element("p", { class: "pf-note pf-hint" }, page.n ? "Move over the map · click a row · drag with Lasso to select · Esc clears" : "Move over the map · drag to shift it · wheel to zoom");
+  side.append(dom.start, heading, dom.extra, page.view.offered.length > 1 ? labelled("Show as", dom.look) : "", dom.profile);
   root.classList.add("pf");
-  root.replaceChildren(element("header", {}, words, dom.theme), ...rows, element("main", {}, element("section", { class: "pf-left", "aria-label": "latent map" }, dom.map, dom.legend), side));
+  root.replaceChildren(element("header", {}, words, dom.theme), ...rows, element("main", {}, element("section", { class: "pf-left", "aria-label": "latent map" }, dom.map, hint, dom.legend), side));
   for (const note of page.notes) root.append(element("p", { class: "pf-note" }, note));
   return dom;
 }

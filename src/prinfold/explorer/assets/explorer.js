@@ -1,54 +1,17 @@
 // The page: a map to move over, what the surface is like there, rows to choose, compare and take away.
 
-function choicesOf(page) {
-  const found = [];
-  if (page.classes) found.push({ name: page.classes.name, index: page.classes.index, names: page.classes.names });
-  for (const each of page.values) found.push({ name: each.name, values: each.values });
-  if (page.table) {
-    const D = page.columns.length;
-    page.columns.forEach((name, j) => j !== page.labelColumn && found.push({ name, lazy: () => Float64Array.from({ length: page.n }, (_, i) => page.table[i * D + j]) }));
-  }
-  if (found.length === 0) found.push({ name: "nothing" });
-  return found;
-}
-
-// What a file of rows needs: quotes where a field has commas, quotes or line ends.
-const csvField = (value) => (/[",\r\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
-
-function csvOf(page, rows) {
-  const Q = page.latentRows.shape[1];
-  const D = page.columns.length;
-  // Headings of ours give way to those of the table: a file with two of a name would be read wrongly.
-  const taken = new Set(page.table ? page.columns : []);
-  const free = (name) => {
-    const found = taken.has(name) ? free(`${name} (map)`) : name;
-    taken.add(found);
-    return found;
-  };
-  const head = ["row", ...(page.rowNames ? ["name"] : []), ...(page.classes ? [page.classes.name] : []), ...page.values.map((v) => v.name)].map(free);
-  head.push(...Array.from({ length: Q }, (_, a) => free(`latent ${a + 1}`)), ...(page.table ? page.columns : []));
-  const number = (value) => (Number.isNaN(value) ? "" : value);
-  const lines = rows.map((i) => [
-    page.rowNumbers ? page.rowNumbers[i] : i,
-    ...(page.rowNames ? [page.rowNames[i]] : []),
-    ...(page.classes ? [page.classes.names[page.classes.index[i]] ?? ""] : []),
-    ...page.values.map((v) => number(v.values[i])),
-    ...Array.from({ length: Q }, (_, a) => page.latentRows[i * Q + a]),
-    ...(page.table ? Array.from({ length: D }, (_, j) => number(page.table[i * D + j])) : []),
-  ]);
-  return [head, ...lines].map((line) => line.map(csvField).join(",")).join("\r\n") + "\r\n";
-}
-
 const MANY_ROWS = 3000; // from which on they are stamped rather than drawn
 
-// `told` hears of the rows that are selected, whenever they are.
-function mount(root, packed, told = () => {}) {
+const NEAR = 14; // pixels within which a row is meant
+
+// `told` hears of the rows that are selected, whenever they are; `keys` is where Escape is heard, whatever has the focus.
+function mount(root, packed, told = () => {}, keys = root) {
   const page = unpack(packed);
   const decode = makeDecoder(page);
   const inDomain = makeDomain(page.latent, page.decoder);
   const choices = choicesOf(page);
   const Q = page.latentRows.shape[1];
-  const state = { place: null, row: null, selected: new Set(), lasso: [], tool: "move", colour: 0, shade: page.field ? "magnification" : "", view: page.view.kind };
+  const state = { place: null, z: null, row: null, selected: new Set(), lasso: [], tool: "move", colour: 0, shade: page.field ? "magnification" : "", view: page.view.kind };
   const slice = { axes: [0, 1], rest: page.latent.kind === "box" || page.latent.kind === "region" ? page.latent.low.map((low, a) => (low + page.latent.high[a]) / 2) : [] };
   let chart = makeChart(page.latent, slice);
   const view = makeView(chart);
@@ -167,28 +130,57 @@ function mount(root, packed, told = () => {}) {
 
   // What the surface is like at a latent coordinate; the numbers are those of inverse_transform there.
   function probe(z) {
-    const inside = inDomain(z);
+    pointAt(z);
+    state.z = z;
+    return show();
+  }
+  function pointAt(z) {
     state.place = chart.place(z, 0.5);
     if (Q === 1 && state.pointerHeight !== undefined) state.place[1] = state.pointerHeight;
-    const y = inside ? decode(z) : null;
-    describe(z, y);
-    profile.view.show(y, rowOf(state.row));
     repaint("pointer");
+  }
+  function show() {
+    const y = inDomain(state.z) ? decode(state.z) : null;
+    describe(state.z, y);
+    profile.view.show(y, rowOf(state.row));
     return y;
   }
   function describe(z, y) {
     const where = z.map(shown).join(", ");
     dom.place.textContent = y ? `surface at (${where})` : `no surface at (${where})`;
-    dom.chosen.textContent = state.row === null ? "" : ` beside row ${page.rowNames ? page.rowNames[state.row] : state.row}${className(state.row)}${errorWords()}`;
+    dom.chosen.textContent = state.row === null ? "" : ` beside row ${rowTitle(page, state.row)}${errorWords()}`;
+    dom.extra.textContent = state.row === null ? "" : page.extra.slice(0, 8).map((each) => `${each.name}: ${each.cells[state.row]}`).join(" · ");
+    dom.kept.hidden = state.row === null;
+    dom.start.hidden = true;
   }
-  const className = (row) => (page.classes && page.classes.index[row] >= 0 ? ` (${page.classes.names[page.classes.index[row]]})` : "");
   const errorWords = () => (page.distances ? `, ${shown(page.distances[state.row])} from the surface` : "");
+  // A row that was chosen stays beside its own reconstruction until it is let go: moving only names what lies below.
   function choose(row) {
     state.row = row;
     if (row !== null && page.lanes) state.pointerHeight = page.lanes[row];
     if (row !== null) probe(latentOf(row));
     else if (state.place) probe(chart.locate(state.place));
+    clearable();
     repaint("pointer");
+  }
+  // Beyond the map, and where the domain ends within it, there is nothing to evaluate: the last place stays.
+  function hover(place) {
+    const z = chart.locate(place);
+    const [x0, y0, x1, y1] = chart.bounds;
+    const seen = place[0] >= x0 && place[0] <= x1 && (chart.line || (place[1] >= y0 && place[1] <= y1));
+    if (state.row !== null || !seen || !inDomain(z)) return;
+    state.pointerHeight = place[1];
+    probe(z);
+  }
+  function nameBelow(px, py) {
+    const row = nearestRow(px, py, NEAR);
+    dom.below.hidden = row === null;
+    if (row === null) return;
+    dom.below.textContent = `${page.rowNames ? "" : "row "}${rowTitle(page, row)}`;
+    const [x, y] = [pixels[2 * row], pixels[2 * row + 1]];
+    // Towards the middle, so that no edge cuts it off.
+    dom.below.style.transform = `translate(${x > view.width / 2 ? "calc(-100% - 9px)" : "9px"}, ${y > view.height / 2 ? "calc(-100% - 9px)" : "9px"})`;
+    Object.assign(dom.below.style, { left: `${x}px`, top: `${y}px` });
   }
   function nearestRow(px, py, reach) {
     let best = null;
@@ -203,6 +195,7 @@ function mount(root, packed, told = () => {}) {
     state.selected = new Set(rows);
     dom.count.textContent = state.selected.size ? `${state.selected.size} of ${page.n} rows selected` : "";
     dom.export.disabled = state.selected.size === 0;
+    clearable();
     mask = state.selected.size ? new Uint8Array(page.n) : null;
     for (const row of state.selected) mask[row] = 1;
     repaint("base");
@@ -219,6 +212,8 @@ function mount(root, packed, told = () => {}) {
     }
     return select(found);
   }
+  const clearable = () => (dom.clear.disabled = state.selected.size === 0 && state.row === null);
+  const clear = () => (select([]), choose(null));
   const exportCsv = () => csvOf(page, [...state.selected].sort((a, b) => a - b));
 
   // ------------------------------------------------------------------------------------------------- wiring
@@ -230,6 +225,7 @@ function mount(root, packed, told = () => {}) {
   let drag = null;
   dom.pointer.addEventListener("pointerdown", (event) => {
     dom.pointer.setPointerCapture(event.pointerId);
+    dom.below.hidden = true;
     drag = { from: at(event), last: at(event), moved: false };
     state.lasso = state.tool === "lasso" ? [at(event)] : [];
   });
@@ -247,15 +243,15 @@ function mount(root, packed, told = () => {}) {
       repaint("pointer");
       return;
     }
-    const place = view.toChart(here);
-    state.pointerHeight = place[1];
-    probe(chart.locate(place));
+    hover(view.toChart(here));
+    nameBelow(...here);
   });
+  dom.pointer.addEventListener("pointerleave", () => (dom.below.hidden = true));
   dom.pointer.addEventListener("pointerup", (event) => {
     const ended = drag;
     drag = null;
     if (ended && !ended.moved) {
-      const row = nearestRow(...at(event), 14);
+      const row = nearestRow(...at(event), NEAR);
       if (row === null && state.tool === "lasso") select([]);
       choose(row);
     } else if (ended && state.tool === "lasso") lasso(state.lasso);
@@ -282,7 +278,8 @@ function mount(root, packed, told = () => {}) {
     // Round a closed axis, and up to the edge of an open one.
     for (const a of [0, 1]) if (!chart.periodic[a]) place[a] = Math.min(Math.max(place[a], chart.bounds[a]), chart.bounds[a + 2]);
     state.pointerHeight = place[1];
-    probe(chart.locate(place));
+    (state.row === null ? probe : pointAt)(chart.locate(place));
+    nameBelow(...view.toPixel(state.place));
   };
   const tool = (name) => {
     state.tool = name;
@@ -300,13 +297,14 @@ function mount(root, packed, told = () => {}) {
     "-": () => zoom(1 / 1.4),
     0: () => (view.reset(), repaint("base")),
     l: () => tool(state.tool === "lasso" ? "move" : "lasso"),
-    Escape: () => (select([]), choose(null)),
   };
   dom.pointer.addEventListener("keydown", (event) => {
     if (!(event.key in KEYS) || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     KEYS[event.key]();
   });
+  keys.addEventListener("keydown", (event) => event.key === "Escape" && clear());
+  dom.clear.addEventListener("click", clear);
   dom.tools.move.addEventListener("click", () => tool("move"));
   dom.tools.lasso.addEventListener("click", () => tool("lasso"));
   dom.nearer.addEventListener("click", () => zoom(1.4));
@@ -352,14 +350,15 @@ function mount(root, packed, told = () => {}) {
     Object.assign(view, { ...makeView(chart), width: view.width, height: view.height });
     shade = places = null;
     stale = true;
-    probe(chart.locate([(chart.bounds[0] + chart.bounds[2]) / 2, (chart.bounds[1] + chart.bounds[3]) / 2]));
+    (state.row === null ? probe : pointAt)(middle());
     repaint("base");
   }
+  const middle = () => chart.locate([(chart.bounds[0] + chart.bounds[2]) / 2, (chart.bounds[1] + chart.bounds[3]) / 2]);
   function looked(name) {
     state.view = name;
     profile.view = VIEWS[name](page);
     dom.profile.replaceChildren(profile.view.root);
-    if (state.place) probe(chart.locate(state.place));
+    if (state.z) show();
   }
   new ResizeObserver(() => {
     dom.map.style.maxHeight = chart.even ? `${Math.max(view.idealHeight(dom.map.clientWidth), 300)}px` : "";
@@ -369,8 +368,9 @@ function mount(root, packed, told = () => {}) {
   looked(state.view);
   tool("move");
   select([]);
-  probe(page.n ? latentOf(0) : chart.locate([(chart.bounds[0] + chart.bounds[2]) / 2, (chart.bounds[1] + chart.bounds[3]) / 2]));
+  probe(page.n ? latentOf(0) : middle());
+  dom.start.hidden = false;
   const pixelOf = (row) => [pixels[2 * row], pixels[2 * row + 1]];
   const pixelAt = (z) => view.toPixel(chart.place(z, 0.5));
-  return { decode: (z) => Array.from(decode(z)), inside: (z) => inDomain(z), probe, choose, select, lasso, nearestRow, exportCsv, pixelOf, pixelAt, state, page };
+  return { decode: (z) => Array.from(decode(z)), inside: (z) => inDomain(z), probe, choose, select, clear, lasso, nearestRow, exportCsv, pixelOf, pixelAt, state, page };
 }

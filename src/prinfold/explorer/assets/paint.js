@@ -9,7 +9,11 @@ const SHAPES = ["disc", "square", "up", "diamond", "down"];
 const SEQUENCE = [[0, 32, 77], [55, 76, 108], [108, 110, 114], [155, 146, 116], [208, 184, 94], [255, 234, 70]];
 const SEQUENCE_DARK = [[74, 116, 214], [104, 134, 186], [140, 148, 160], [180, 170, 132], [220, 202, 104], [255, 240, 110]];
 // Little of what is shaded to much of it: away from the page, so that high is dark on paper and light on black.
-const SHADES = { light: [[247, 248, 250], [150, 160, 174]], dark: [[24, 28, 36], [92, 102, 118]] };
+const SHADES = { light: [[250, 251, 252], [190, 198, 209]], dark: [[22, 26, 33], [66, 75, 89]] };
+// Rows that are not selected while others are: fainter, but there.
+const FAINT = 0.32;
+// Round rows that are coloured by a number: the middle of a scale is as grey as the shading, and its end as pale as a page.
+const RIMS = { light: "#3b424c", dark: "#05070a" };
 const NO_VALUE = "rgba(140,140,140,0.45)";
 
 function mix(stops, t) {
@@ -144,17 +148,16 @@ function paintRows(context, pixels, colouring, mask, ink) {
   const n = pixels.length / 2;
   colouring.groups ??= groupsOf(colouring, n);
   for (const faint of mask ? [true, false] : [false]) {
-    context.globalAlpha = faint ? 0.18 : 0.9;
+    context.globalAlpha = faint ? FAINT : 0.9;
     for (const [style, rows] of colouring.groups) {
       const { colour, shape: kind } = colouring.styles[style] ?? { colour: NO_VALUE, shape: "disc" };
       context.fillStyle = colour;
       context.beginPath();
       for (const row of rows) if (!mask || (mask[row] === 0) === faint) shape(context, kind, pixels[2 * row], pixels[2 * row + 1], 3.2);
       context.fill();
-      // A thin line round each keeps the pale end of a scale apart from a white page.
-      if (ink.dark || !colouring.range) continue;
-      context.strokeStyle = "#7a7f88";
-      context.lineWidth = 0.6;
+      if (!colouring.range) continue;
+      context.strokeStyle = RIMS[ink.dark ? "dark" : "light"];
+      context.lineWidth = 0.8;
       context.stroke();
     }
   }
@@ -201,7 +204,7 @@ function stampRows(layer, width, height, ratio, pixels, colouring, mask) {
   for (const faint of mask ? [true, false] : [false]) {
     for (const [style, rows] of colouring.groups) {
       const { colour, shape: kind } = colouring.styles[style] ?? { colour: NO_VALUE, shape: "disc" };
-      const word = wordOf(colour, faint ? 0.18 : 0.9);
+      const word = wordOf(colour, faint ? FAINT : 0.9);
       layer.stamps[kind] ??= Int32Array.from(stampOf(kind, r), ([dx, dy]) => dy * width + dx);
       const stamp = layer.stamps[kind];
       const margin = Math.ceil(1.3 * r);
