@@ -18,17 +18,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, PowerTransformer, StandardScaler
 
 import prinfold.estimators
-from prinfold import GTM, PPS, Comparison, compare, datasets
+from prinfold import GTM, PPS, Comparison, GTMMixture, PolygonalCurve, compare, datasets
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
+from prinfold.loops import StopReason
 from prinfold.select import (
     comparing,
-    comparisons,
     contestants,
     dimensions,
     samples,
     surfaces,
     trials,
     verdicts,
+    wording,
     yardsticks,
 )
 
@@ -161,19 +162,12 @@ def test_the_table_is_what_the_folds_come_to(found: Comparison) -> None:
     assert found.sigma**2 == pytest.approx(min(sigma**2, each[best].errors.mean()))  # one direction is across
 
     gaps = np.array([[(a - b).std(ddof=1) / root for b in losses] for a in losses])
-    rough = np.array([b.turning for b in each])
-    chosen = [_chosen(losses.mean(axis=1), gaps, rough)]
     draws = rng.multinomial(len(X), np.full(len(X), 1 / len(X)), size=500)
-    chosen += [_chosen(losses @ count / len(X), gaps, rough) for count in draws]
-    assert found.chosen == chosen[0]
-    np.testing.assert_allclose(table["wins"], np.bincount(chosen[1:], minlength=3) / 500)
+    picked = [int(np.argmin(losses @ count)) for count in draws]
+    np.testing.assert_allclose(table["wins"], np.bincount(picked, minlength=3) / 500)
     low = int(losses.mean(axis=1).argmin())
+    assert found.chosen == low
     np.testing.assert_array_equal(table["tied"], losses.mean(axis=1) - losses.mean(axis=1)[low] <= gaps[low])
-
-
-def _chosen(loss: Any, gaps: Any, rough: Any) -> int:
-    low = int(np.argmin(loss))
-    return min((i for i in range(len(loss)) if loss[i] - loss[low] <= gaps[low, i]), key=lambda i: rough[i])
 
 
 def test_what_else_the_table_holds(found: Comparison) -> None:
@@ -357,7 +351,7 @@ def test_the_elbow_is_where_the_front_bends() -> None:
     assert verdicts.elbow(np.full(2, np.nan), np.array([2.0, 1.0])) == 1
 
 
-def test_a_verdict_knows_ties_and_the_smoothest_of_them_is_chosen() -> None:
+def test_a_verdict_is_the_lowest_loss_and_knows_ties_and_the_smoothest_of_them() -> None:
     rng = np.random.default_rng(0)
     base = rng.normal(5.0, 1.0, 200)
     near = rng.normal(0.0, 0.01, 200)
@@ -367,51 +361,66 @@ def test_a_verdict_knows_ties_and_the_smoothest_of_them_is_chosen() -> None:
     assert 0.0005 < gap < 0.001
     rough = np.array([3.0, 2.0, 1.0, 0.0, 0.0])
     verdict = verdicts.judge(verdicts.CRITERIA["error"], losses, rough, np.random.default_rng(0))
-    assert verdict.chosen == 1  # the next is smoother still, but more than one standard error away
+    assert verdict.chosen == 0
+    assert verdict.smoothest == 1  # the next is smoother still, but more than one standard error away
     assert verdict.tied.tolist() == [True, True, False, False, False]
     assert verdict.wins[3] == verdict.wins[4] == 0.0
     assert verdict.wins.sum() == 1.0
     np.testing.assert_allclose(verdict.standard_error[:4], losses[:4].std(axis=1, ddof=1) / np.sqrt(200))
     counts = np.random.default_rng(0).multinomial(200, np.full(200, 1 / 200), size=500)
-    picked = []
-    for count in counts:  # each draw by hand, with the gaps of all rows
-        loss = [np.repeat(each, count).mean() for each in losses[:4]]
-        low = int(np.argmin(loss))
-        gaps = [(losses[low] - each).std(ddof=1) / np.sqrt(200) for each in losses[:4]]
-        picked.append(min((i for i in range(4) if loss[i] - loss[low] <= gaps[i]), key=lambda i: rough[i]))
+    picked = [int(np.argmin([np.repeat(each, count).mean() for each in losses[:4]])) for count in counts]
     np.testing.assert_allclose(verdict.wins[:4], np.bincount(picked, minlength=4) / 500)
 
 
 def test_who_is_smoothest() -> None:
-    rough, loss, gaps = np.array([2.0, 1.0, np.nan, 1.0]), np.array([1.0, 1.2, 0.9, 1.1]), np.full((4, 4), 0.5)
-    assert verdicts.smoothest(rough, loss, gaps) == 2  # nobody knows how rough the lowest is
-    assert verdicts.smoothest(rough, np.array([1.0, 1.2, np.nan, 1.1]), gaps) == 3  # of two as smooth the better
-    assert verdicts.smoothest(rough, np.array([1.0, 1.2, 1.1, 1.3]), gaps) == 1
-    assert verdicts.smoothest(rough, loss + np.array([0, 0, 0.4, 0]), 0.0 * gaps) == 0
+    rough, loss, tied = np.array([2.0, 1.0, np.nan, 1.0]), np.array([1.0, 1.2, 0.9, 1.1]), np.full(4, True)
+    assert verdicts.smoothest(rough, loss, tied, 2) == 2  # nobody knows how rough the chosen one is
+    assert verdicts.smoothest(rough, loss, tied, 0) == 3  # of two as smooth the better
+    assert verdicts.smoothest(rough, loss, np.array([True, True, True, False]), 0) == 1
+    assert verdicts.smoothest(rough, loss, np.array([True, False, True, False]), 0) == 0
 
 
 def test_what_rounding_makes_is_no_difference() -> None:
     losses = 1e-14 * np.arange(40.0).reshape(2, 20)
-    rough = np.array([1.0, 0.0])
-    for variance, chosen in ((1.0, 1), (1e-6, 0)):
+    for variance, tied in ((1.0, True), (1e-6, False)):
         grain = verdicts.CRITERIA["error"].grain(variance)
-        found = verdicts.judge(verdicts.CRITERIA["error"], losses, rough, np.random.default_rng(0), grain)
-        assert found.chosen == chosen
+        found = verdicts.judge(verdicts.CRITERIA["error"], losses, np.zeros(2), np.random.default_rng(0), grain)
+        assert found.chosen == 0
+        assert found.tied[1] == tied
     assert verdicts.CRITERIA["likelihood"].grain(1e9) == 1e-12
 
 
+THREE = contestants.contestants_of({"a": PCA(1), "b": PCA(1), "c": PCA(1)}, 1, X, 0)
+
+
+def _said(wins: Any, tied: Any, *, smoothest: int = 0, name: str = "likelihood", **more: Any) -> list[str]:
+    """What is said where the first of three has the lowest loss."""
+    verdict = verdicts.Verdict(np.array([1.0, 1.1, 2.0]), np.ones(3), 0, np.array(tied), np.array(wins), smoothest)
+    return wording.reasons(THREE, {"failure": [""] * 3}, verdict, name, **more)
+
+
 def test_ties_are_said_in_words() -> None:
-    everyone = contestants.contestants_of({"a": PCA(1), "b": PCA(1), "c": PCA(1)}, 1, X, 0)
-    tied, wins = np.array([True, True, False]), np.array([0.2, 0.8, 0.0])
-    verdict = verdicts.Verdict(np.array([1.0, 1.1, 2.0]), np.ones(3), 1, tied, wins)
-    first, second, *_ = comparisons.reasons(everyone, {"failure": [""] * 3}, verdict, "error")
-    assert first == (
-        "b is recommended: of 2 surfaces that are not told from the lowest loss, 1 of a, it is the smoothest "
-        "(held-out error 1.1)."
-    )
-    assert second.startswith("That is likely: it would be chosen in 80% of resamples")
-    balanced = comparisons.reasons(everyone, {"failure": [""] * 3}, verdict, "elbow")[0]
+    said = _said([0.8, 0.2, 0.0], [True, True, False], smoothest=1, name="error")
+    assert said[:3] == [
+        "a is recommended: of 3 surfaces it has the lowest loss on rows held out (held-out error 1 ± 1).",
+        "That is likely: it would be chosen in 80% of resamples of the rows; not told apart by one standard error: b.",
+        "The smoothest of those tied is b, for those who want a smooth map.",
+    ]
+    assert said[3].startswith("± is one standard error of the mean over rows; ties go by the paired one")
+    assert "smoothest" not in " ".join(_said([0.8, 0.2, 0.0], [True, True, False]))
+    verdict = verdicts.Verdict(np.array([1.0, 1.1, 2.0]), np.ones(3), 1, np.full(3, True), np.full(3, 1 / 3), 1)
+    balanced = wording.reasons(THREE, {"failure": [""] * 3}, verdict, "elbow")[0]
     assert balanced.startswith("b is recommended: of 3 surfaces it has the best balance of error and roughness")
+
+
+def test_a_record_is_of_a_field_and_of_tables_like_these() -> None:
+    (words,) = [line for line in _said([0.9, 0.1, 0.0], [True, False, False]) if "simulated" in line]
+    assert "16 tables of 150 rows, eleven to thirteen of the GTM, PPS, UKR" in words
+    blind = " ".join(_said([0.9, 0.1, 0.0], [True, False, False], name="error", why_not="no noise"))
+    assert "which says little here: no noise." in blind
+    assert "simulated" not in blind
+    one = verdicts.Verdict(np.array([1.0, np.nan, np.nan]), np.ones(3), 0, np.eye(3)[0] > 0, np.eye(3)[0], 0)
+    assert "simulated" not in " ".join(wording.reasons(THREE, {"failure": ["", "x", "x"]}, one, "likelihood"))
 
 
 def test_a_column_that_holds_all_variance_is_named() -> None:
@@ -543,6 +552,55 @@ def test_a_failure_is_a_row_and_not_the_end() -> None:
         compare(X, {"b": Broken()}, n_components=1)
 
 
+class Fussy(PCA):  # type: ignore[misc]
+    """Takes parts of a table but never all of it."""
+
+    def fit(self, X: Any, y: Any = None) -> Fussy:
+        if len(X) == len(globals()["X"]):
+            raise RuntimeError("too many")
+        return super().fit(X)
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        return self.fit(X).transform(X)
+
+
+def test_who_cannot_be_fitted_to_all_rows_leaves_its_place_to_the_next() -> None:
+    other = compare(X, {"first": make_pipeline(Fussy(2), SMALL), "plane": PCA(1)}, n_components=1, folds=2)
+    assert other.recommended.method == "plane"
+    assert other.model.n_samples_ == len(X)
+    assert other.table["failure"][0] == "fitted to all rows: RuntimeError: too many"
+    assert np.isnan(other.table["criterion"][0])
+    assert other.table["wins"].tolist() == [0.0, 1.0]
+    assert "first came out ahead, but could not be fitted to all rows (RuntimeError: too many)" in other.reason
+    with pytest.raises(InvalidDataError, match="no method could be fitted to all rows; only came out ahead, but"):
+        compare(X, {"only": Fussy(1)}, n_components=1, folds=2)
+
+
+def test_names_are_told_apart() -> None:
+    everyone = contestants.contestants_of([PCA(1), "PCA", ("a", PCA(1)), PCA(1), "PCA", ("a", SMALL)], 1, X, 0)
+    names = ["PCA(n_components=1)", "PCA", "a", "PCA(n_components=1, no. 2)", "a(no. 2)"]
+    assert [one.name for one in everyone] == names  # a method that is named twice is the same
+
+
+def test_another_dimension_than_the_one_asked_for_is_said() -> None:
+    given = {"two": PCA(2), "one": PCA(1), "end": make_pipeline(PCA(2), GTM(2)), "curve": PolygonalCurve()}
+    everyone = contestants.contestants_of(given, 1, X, 0)
+    (words,) = wording.other_dimensions(everyone, 1)
+    assert words.startswith("Not of dimension 1, as was asked for: two has 2, end has 2; they keep their own")
+    assert ": one has 1, curve has 1;" in wording.other_dimensions(everyone, 2)[0]
+    assert wording.other_dimensions(everyone[1:2], 1) == []
+
+
+def test_several_pieces_have_no_roughness_and_are_never_the_front() -> None:
+    pieces = GTMMixture(2, gtm=GTM(1, nodes=6, basis=3), n_init=1)
+    other = compare(X, {"pieces": pieces, "plane": PCA(1), "small": SMALL}, n_components=1, folds=2)
+    assert np.isnan(other.table["roughness"][0])
+    assert not other.table["front"][0]
+    assert other.table["front"][1:].any()
+    assert np.isfinite(other.table["criterion"][0])
+    assert "GTMMixture" not in {one.method for one in contestants.contestants_of("all", 1, X, 0)}
+
+
 def test_a_surface_that_is_not_finite_fails() -> None:
     class Nowhere(PCA):  # type: ignore[misc]
         def inverse_transform(self, Z: Any) -> Any:
@@ -561,6 +619,40 @@ def test_ctrl_c_is_not_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Broken, "fit", pressed)
     with pytest.raises(KeyboardInterrupt):
         compare(X, Broken(), n_components=1)
+
+
+def test_a_fit_that_was_interrupted_ends_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Broken, "stop_reason_", StopReason.INTERRUPTED, raising=False)
+    for model in (Broken(-np.inf), make_pipeline(StandardScaler(), Broken(-np.inf))):
+        with pytest.raises(KeyboardInterrupt):
+            compare(X, model, n_components=1, folds=2)
+
+
+def test_what_everyone_is_tried_with() -> None:
+    names = {one.name for one in contestants.contestants_of(["GTM", "PPS"], 1, X, 0)}
+    assert {"GTM(prior_precision=evidence, init=isomap)", "PPS(init=isomap)"} <= names
+    scale = np.median(np.square(X[:, None] - X[None]).sum(axis=2)[np.triu_indices(len(X), 1)])
+    assert contestants.BASELINES["KernelPCA"](1, X).gamma == pytest.approx(1.0 / scale)
+
+
+@pytest.mark.parametrize(("width", "sees"), [(1.95, True), (2.05, False)])
+def test_kernels_more_than_twice_as_wide_as_the_noise_are_blind(width: float, sees: bool) -> None:
+    one = np.zeros((1, 4))
+    given = {"log_likelihood": one, "sigma": 3.0, "across": 1, "widths": np.array([3.0 * width]), "variance": 1.0}
+    found = verdicts.Measured(one, one, one, np.zeros((1, 4, 1)), **given)
+    assert (verdicts.blind(found) == "") == sees
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.985, False), (0.995, True)])
+def test_a_column_is_named_from_99_percent_on(share: float, said: bool) -> None:
+    rows = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]) * np.sqrt([share, 1 - share])
+    assert bool(comparing._one_sided(rows, ["a", "b"])) == said
+
+
+def test_three_dimensions_are_tried_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dimensions, "_held_out", lambda seen, rows, q: np.full(len(rows), float(q)))
+    found = dimensions.suggest_dimension(np.zeros((8, 5)), np.arange(8) % 2)
+    assert found.tried.tolist() == [1, 2, 3]
 
 
 # ---------------------------------------------------------------------------------------------- the baselines
@@ -626,6 +718,7 @@ def test_the_fewest_dimensions_within_one_standard_error_are_suggested(short: fl
     assert found.suggested == suggested
     np.testing.assert_allclose(found.standard_error[[0, 1, 3]], [error, 0.0, np.inf], atol=1e-12)
     np.testing.assert_allclose(found.log_likelihood, rows.mean(axis=1))
+    assert ("2 come out ahead, but by no more than one standard error" in str(found)) == (suggested == 1)
     worse = dimensions.fewest(np.arange(1, 3), np.stack([best - 5.0, best]))  # a constant difference is no tie
     assert worse.suggested == 2
 
@@ -652,8 +745,20 @@ def test_it_prints_itself(found: Comparison) -> None:
     words = f"{found.recommended.name} is recommended: of 3 surfaces it has the lowest loss on rows held out"
     assert words in found.reason
     assert "of resamples of the rows" in found.reason
+    assert "seconds: of one fit; the whole comparison took" in str(found)
+    for heading in ("criterion: minus log-likelihood about the surface, lowest at best", "contin: ", "MB: "):
+        assert sum(line.startswith(heading) for line in lines) == 1
     alone = compare(X, {"plane": PCA(1)}, n_components=1, folds=2)
     assert "is the only one that could be judged" in alone.reason
+    assert str(alone).startswith("1 surface of dimension 1,")
+
+
+def test_endless_roughness_is_not_printed_as_a_number(found: Comparison) -> None:
+    assert ">1e+06" not in str(found)
+    words = str(replace(found, table={**found.table, "roughness": np.array([4e99, 1.0, np.nan])}))
+    assert ">1e+06" in words
+    assert "e+99" not in words
+    assert "roughness above 1e+06 is not told apart" in words
 
 
 def test_notebooks_show_it_as_a_table(found: Comparison) -> None:
@@ -669,29 +774,20 @@ def test_notebooks_show_it_as_a_table(found: Comparison) -> None:
     assert [line[-1] for line in lines].count("← recommended") == 1
     assert [row.get("style") for row in page.iter("tr")].count("font-weight: bold") == 1
     assert long in [line[-1] for line in lines]  # in full
-    assert [paragraph.text for paragraph in page.iter("p")] == list(other.notes)
+    assert [paragraph.text for paragraph in page.iter("p")] == printed[5:]
+    assert printed[5 : 5 + len(other.notes)] == list(other.notes)
     assert page.findtext("table/caption") == printed[0]
 
 
-@pytest.mark.parametrize(("share", "words"), [(0.95, "sure as far as"), (0.7, "likely"), (0.3, "close call")])
-def test_how_sure_it_is(share: float, words: str) -> None:
-    everyone = contestants.contestants_of({"a": PCA(1), "b": PCA(1)}, 1, X, 0)
-    wins = np.array([share, 1 - share])
-    verdict = verdicts.Verdict(np.array([1.0, 2.0]), np.ones(2), 0, np.array([True, share < 0.9]), wins)
-    said = comparisons.reasons(everyone, {"failure": ["", ""]}, verdict, "likelihood")
-    assert said[2].startswith("On simulated shapes that had no part in its design")
-    assert "1.14 times as far from the truth as the best contestant on average" in said[2]
-    assert words in said[1]
-    assert ("not told apart by one standard error: b" in said[1]) == (share < 0.9)
-
-
-def test_nothing_is_sure_while_another_is_tied() -> None:
-    everyone = contestants.contestants_of({"a": PCA(1), "b": PCA(1)}, 1, X, 0)
-    verdict = verdicts.Verdict(np.array([1.0, 1.1]), np.ones(2), 0, np.array([True, True]), np.array([0.95, 0.05]))
-    words = comparisons.reasons(everyone, {"failure": ["", ""]}, verdict, "likelihood")[1]
-    assert words == (
-        "That is likely: it would be chosen in 95% of resamples of the rows; not told apart by one standard error: b."
-    )
+@pytest.mark.parametrize(("share", "words"), [(0.95, "sure as far as"), (0.7, "likely"), (0.52, "close call")])
+@pytest.mark.parametrize("tie", [False, True])
+def test_how_sure_it_is(share: float, words: str, tie: bool) -> None:
+    """Nothing is sure while another is tied, and a close call is never said to be far from all others."""
+    said = _said([share, 1 - share, 0.0], [True, tie, False])[1]
+    assert ("likely" if tie and share == 0.95 else words) in said
+    assert ("not told apart by one standard error: b" in said) == tie
+    assert ("every other one is more than one standard error away" in said) == (not tie and share > 0.6)
+    assert (", b in 48%" in said) == (share == 0.52)
 
 
 def test_the_table_as_a_frame(found: Comparison) -> None:
@@ -718,7 +814,9 @@ def test_of_many_rows_some_take_part_and_all_are_fitted_to() -> None:
         X[np.random.default_rng(0).permutation(len(X))], {"plane": PCA(1)}, n_components=1, folds=2, max_rows=40
     )
     np.testing.assert_allclose(other.table["error"], some.table["error"])
+    assert "40 of 90 rows took part (max_rows)" in other.reason
     everything = compare(X, {"plane": PCA(1)}, n_components=1, folds=2, max_rows=None)
+    assert "took part" not in everything.reason
     assert everything.table["error"][0] != other.table["error"][0]
 
 

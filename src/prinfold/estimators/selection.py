@@ -31,6 +31,7 @@ from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError
 from prinfold.files import storable
 from prinfold.geometry.roughness import bending
+from prinfold.latent import Atlas
 from prinfold.loops import StopReason
 from prinfold.metrics import roughness
 
@@ -367,9 +368,12 @@ def model_roughness(model: Any) -> float:
     """Total turning of a curve and ∫‖II‖² dA of a surface, which have no units; beyond, the mean of ‖II‖² at the nodes.
 
     The total counts edges that curl where no rows lie, which the mean over rows would not see: they are the
-    first sign of a surface that is freer than the rows can hold.
+    first sign of a surface that is freer than the rows can hold. Several pieces have none, which is no number: between
+    them nothing turns, so that they would pass for smooth however they lie.
     """
     latent = model.latent_
+    if isinstance(latent, Atlas):
+        return float("nan")
     if latent.dimension > 2:
         rough = float(bending(model._jacobian, latent.domain, latent.nodes).mean())
     else:

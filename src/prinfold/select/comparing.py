@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -16,11 +16,12 @@ from sklearn.base import BaseEstimator, clone
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold._validate import as_generator, check_table, integer
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
-from prinfold.select.comparisons import Comparison, reasons
+from prinfold.select.comparisons import Comparison
 from prinfold.select.contestants import Contestant, contestants_of
 from prinfold.select.dimensions import suggest_dimension
 from prinfold.select.trials import Job, Trial
-from prinfold.select.verdicts import CRITERIA, Measured, blind, judge, measured, pareto, settled_noise
+from prinfold.select.verdicts import CRITERIA, Measured, Verdict, blind, judge, measured, pareto, settled_noise
+from prinfold.select.wording import other_dimensions, reasons
 from prinfold.select.yardsticks import noise_of, thinning_of, widths_of
 
 _NEARLY_ALL = 0.99
@@ -88,7 +89,7 @@ def compare(
     >>> found.recommended.method
     'GTM'
     """
-    rng = as_generator(random_state)
+    clock, rng = perf_counter(), as_generator(random_state)
     _check(criterion, folds, n_components, max_rows)
     reader = BaseEstimator()
     table = np.asarray(check_table(reader, X, reset=True, min_rows=2), dtype=float)
@@ -106,11 +107,12 @@ def compare(
     trials = parallel(joblib.delayed(job.attempt)(*task) for task in tasks)
     each = _gathered(trials, everyone, folds, verbose=bool(verbose))
     numbers = measured(each, job, sigma, max(rows.shape[1] - Q, 0))
-    found = _concluded(everyone, each, numbers, criterion, rng)
-    model = clone(everyone[found.chosen].model).fit(X)
+    found = _concluded(everyone, each, numbers, criterion, rng, X)
     noise = float(np.sqrt(settled_noise(numbers)))
-    notes = (*found.notes, *_one_sided(rows, names))
-    return replace(found, n_components=Q, sigma=noise, dimension=dimension, model=model, notes=notes)
+    notes = (*found.notes, *other_dimensions(everyone, Q), *_thinned_out(len(rows), len(table)))
+    notes = (*notes, *_one_sided(rows, names))
+    seconds = perf_counter() - clock
+    return replace(found, n_components=Q, sigma=noise, dimension=dimension, notes=notes, seconds=seconds)
 
 
 def _gathered(
@@ -161,6 +163,12 @@ def _folds(rows: FloatArray, folds: int, rng: np.random.Generator) -> IntArray:
     return np.asarray((rng.permutation(different) % folds)[rank])
 
 
+def _thinned_out(taken: int, n: int) -> list[str]:
+    if taken == n:
+        return []
+    return [f"{taken} of {n} rows took part (max_rows); the model that is recommended is fitted to all of them."]
+
+
 def _one_sided(rows: FloatArray, names: Sequence[str]) -> list[str]:
     """A warning, which is also returned, where one column holds nearly all variance, so that others hardly count."""
     variance = rows.var(axis=0)
@@ -180,7 +188,12 @@ def _one_sided(rows: FloatArray, names: Sequence[str]) -> list[str]:
 
 
 def _concluded(
-    everyone: tuple[Contestant, ...], trials: list[list[Trial]], found: Measured, name: str, rng: np.random.Generator
+    everyone: tuple[Contestant, ...],
+    trials: list[list[Trial]],
+    found: Measured,
+    name: str,
+    rng: np.random.Generator,
+    X: Any,
 ) -> Comparison:
     table = _tabulated(everyone, trials, found)
     if np.isnan(found.errors).all():
@@ -189,10 +202,12 @@ def _concluded(
     why_not = blind(found) if name == "likelihood" else ""
     name = "error" if why_not else name
     criterion = CRITERIA[name]
-    losses = criterion.losses(found)
+    losses, grain = criterion.losses(found), criterion.grain(found.variance)
     if np.isnan(losses).all():
         raise InvalidParameterError(f"criterion={name!r} says nothing of these methods; use criterion='likelihood'")
-    verdict = judge(criterion, losses, table["roughness"], rng, criterion.grain(found.variance))
+    verdict, model, lost = _settled(
+        everyone, table, losses, X, lambda left: judge(criterion, left, table["roughness"], rng, grain)
+    )
     table |= {
         "criterion": verdict.loss,
         "criterion_standard_error": verdict.standard_error,
@@ -202,10 +217,31 @@ def _concluded(
         "surface_likelihood": -CRITERIA["likelihood"].losses(found).mean(axis=1),
         "thinned_error": CRITERIA["thinned"].losses(found).mean(axis=1),
     }
-    said = reasons(everyone, table, verdict, name)
-    if why_not:
-        said.append(f"The error of rows held out stands in for their likelihood, which says little here: {why_not}.")
-    return Comparison(everyone, table, name, verdict.chosen, tuple(said))
+    said = reasons(everyone, table, verdict, name, why_not)
+    return Comparison(everyone, table, name, verdict.chosen, (*said, *lost), model=model)
+
+
+def _settled(
+    everyone: tuple[Contestant, ...],
+    table: dict[str, Any],
+    losses: FloatArray,
+    X: Any,
+    verdict_on: Callable[[FloatArray], Verdict],
+) -> tuple[Verdict, Any, list[str]]:
+    """The verdict, its model fitted to all rows, and notes on those before it that could not be, which are failures."""
+    left = losses.copy()
+    notes: list[str] = []
+    while np.isfinite(left).any():
+        verdict = verdict_on(left)
+        one = everyone[verdict.chosen]
+        try:
+            return verdict, clone(one.model).fit(X), notes
+        except Exception as error:  # it could be fitted to every part of the rows, and others can be to all
+            words = f"{type(error).__name__}: {error}"
+        left[verdict.chosen] = np.nan
+        table["failure"][verdict.chosen] = f"fitted to all rows: {words}"
+        notes.append(f"{one.name} came out ahead, but could not be fitted to all rows ({words}); the next best is.")
+    raise InvalidDataError(f"no method could be fitted to all rows; {notes[0]}")
 
 
 def _tabulated(everyone: tuple[Contestant, ...], trials: list[list[Trial]], found: Measured) -> dict[str, Any]:

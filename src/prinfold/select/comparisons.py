@@ -12,21 +12,10 @@ import numpy as np
 from prinfold._typing import IntArray
 from prinfold.select.contestants import Contestant
 from prinfold.select.dimensions import Dimension
-from prinfold.select.verdicts import CRITERIA, Criterion, Verdict
+from prinfold.select.wording import GUESS, ROUGHEST, legend
 
 _LONGEST = 70
 """Characters of a reason that a printed table has room for; the table itself holds all of them."""
-
-_SURE, _FAIRLY = 0.9, 0.6
-"""Shares of resamples in which the recommended one would be chosen, from which it is called sure (while
-none is tied) and likely."""
-
-_MOST_NAMED = 4
-
-_GUESS = "That is a guess, right in 9 of 16 simulated tables; give n_components if you know it."
-
-_RECORD = "On simulated shapes that had no part in its design, what this criterion recommended was"
-"""How the record of a criterion begins (benchmarks/comparing.py)."""
 
 _COLUMNS = {
     "roughness": ("roughness", ".3g"),
@@ -68,9 +57,10 @@ class Comparison:
         ``continuity`` on the rows fitted to; ``seconds`` for one fit; ``memory``, the most megabytes that Python and
         NumPy asked for in a fit, by tracemalloc (what compiled code takes for itself is not in it); ``wins``, the
         share of resamples of the rows in which it would be chosen; ``tied``, whether one standard error does not set
-        it apart from the lowest criterion (the smoothest of these is chosen); ``surface_likelihood`` and
-        ``thinned_error``, what two of the criteria say; ``front``, whether none is at once smoother and nearer to rows
-        held out; ``failure``, the reason why it has no numbers, or nothing.
+        it apart from the one chosen, by the paired difference; ``surface_likelihood`` and ``thinned_error``, what two
+        of the criteria say; ``front``, whether none is at once smoother and nearer to rows held out; ``failure``, the
+        reason why it has no numbers, or nothing. ``roughness`` is NaN of surfaces in several pieces, which are never on
+        the front.
     criterion : str
         What the recommendation rests on.
     chosen : int
@@ -85,6 +75,8 @@ class Comparison:
         How the dimension was suggested, if it was not given.
     model : estimator
         The recommended model, fitted to all rows.
+    seconds : float
+        What the whole comparison took.
     """
 
     contestants: tuple[Contestant, ...]
@@ -96,6 +88,7 @@ class Comparison:
     sigma: float = float("nan")
     dimension: Dimension | None = None
     model: Any = None
+    seconds: float = float("nan")
 
     @property
     def recommended(self) -> Recommended:
@@ -160,12 +153,14 @@ class Comparison:
         )
 
     def _caption(self) -> str:
-        return f"{len(self.contestants)} surfaces of dimension {self.n_components}, by their {self.criterion} criterion"
+        n = len(self.contestants)
+        surfaces = "1 surface" if n == 1 else f"{n} surfaces"
+        return f"{surfaces} of dimension {self.n_components}, by their {self.criterion} criterion"
 
     def _words(self) -> list[str]:
         """What is said below the table."""
-        found = [] if self.dimension is None else [f"Dimension: {self.dimension}. {_GUESS}"]
-        return [*self.notes, *found]
+        found = [] if self.dimension is None else [f"Dimension: {self.dimension}. {GUESS}"]
+        return [*self.notes, *found, *legend(self.criterion, self.table["roughness"], self.seconds)]
 
     @staticmethod
     def _heads() -> list[str]:
@@ -187,6 +182,8 @@ class Comparison:
         pairs = (("criterion", "criterion_standard_error"), ("error", "standard_error"))
         numbers = [_with_error(table[value][i], table[error][i]) for value, error in pairs]
         rest = [_number(table[name][i], form) for name, (_, form) in _COLUMNS.items()]
+        if table["roughness"][i] > ROUGHEST:
+            rest[list(_COLUMNS).index("roughness")] = f">{ROUGHEST:.0e}"
         return [self.names[i], *numbers, *rest]
 
     def _end(self, i: int) -> str:
@@ -204,50 +201,3 @@ def _number(value: float, form: str) -> str:
 
 def _with_error(value: float, error: float) -> str:
     return f"{value:.4g} ± {error:.1g}" if np.isfinite(value) else "—"
-
-
-# ------------------------------------------------------------------------------------------------- in words
-
-
-def reasons(everyone: tuple[Contestant, ...], table: dict[str, Any], verdict: Verdict, name: str) -> list[str]:
-    """The recommendation in words: what, why, how sure, and what to keep in mind."""
-    i, criterion = verdict.chosen, CRITERIA[name]
-    known = int(np.isfinite(verdict.loss).sum())
-    what = "it is the only one that could be judged" if known == 1 else _place(everyone, verdict, criterion, known)
-    said = [f"{everyone[i].name} is recommended: {what} ({criterion.words} {verdict.loss[i]:.4g})."]
-    if known > 1:
-        said.append(_how_sure(everyone, verdict))
-    said.append(f"{_RECORD} {criterion.record}.")
-    n_failed = sum(map(bool, table["failure"]))
-    if n_failed:
-        said.append(f"{n_failed} of {len(everyone)} could not be fitted or measured; their rows say why.")
-    return said
-
-
-def _place(everyone: tuple[Contestant, ...], verdict: Verdict, criterion: Criterion, known: int) -> str:
-    lowest = int(np.nanargmin(verdict.loss))
-    if verdict.chosen == lowest:
-        return f"of {known} surfaces it has the lowest loss on rows held out"
-    if criterion.choose is not None:
-        return f"of {known} surfaces it has the best balance of error and roughness"
-    n_tied = int(verdict.tied.sum())
-    name, loss = everyone[lowest].name, verdict.loss[lowest]
-    return f"of {n_tied} surfaces that are not told from the lowest loss, {loss:.4g} of {name}, it is the smoothest"
-
-
-def _how_sure(everyone: tuple[Contestant, ...], verdict: Verdict) -> str:
-    share = float(verdict.wins[verdict.chosen])
-    others = [j for j in np.argsort(verdict.loss) if verdict.tied[j] and j != verdict.chosen]
-    sure = (
-        "That is sure as far as these rows go"
-        if share >= _SURE and not others
-        else "That is likely"
-        if share >= _FAIRLY
-        else "That is a close call"
-    )
-    words = f"{sure}: it would be chosen in {share:.0%} of resamples of the rows"
-    if not others:
-        return f"{words}, and every other one is more than one standard error away."
-    named = ", ".join(everyone[j].name for j in others[:_MOST_NAMED])
-    more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-    return f"{words}; not told apart by one standard error: {named}{more}."

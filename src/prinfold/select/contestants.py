@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import prinfold.estimators
 from prinfold._typing import FloatArray
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.exceptions import InvalidParameterError
+from prinfold.select.pipelines import last_step
 from prinfold.select.surfaces import NeighborIsomap
 
 
@@ -45,8 +47,8 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
 }
 """Settings that a method is tried with; a method that is not here is tried as it is."""
 
-_BY_NAME_ONLY = {"GTMSequence", "MixedGTM"}
-"""Manifolds for other tables than numbers, or for sequences: they take part where they are named."""
+_BY_NAME_ONLY = {"GTMMixture", "GTMSequence", "MixedGTM"}
+"""Manifolds in several pieces, for other tables than numbers, or for sequences: they take part where they are named."""
 
 _MOST_ROWS = 500
 """Rows whose distances decide how wide the kernel of KernelPCA is."""
@@ -64,7 +66,7 @@ def _kernel_pca(n_components: int, X: FloatArray) -> KernelPCA:
 
 
 BASELINES: dict[str, Callable[[int, FloatArray], Any]] = {
-    "PCA": lambda n_components, X: PCA(n_components),
+    "PCA": lambda n_components, X: PCA(n_components, svd_solver="full"),  # others square the place of the rows
     "KernelPCA": _kernel_pca,
     "Isomap": lambda n_components, X: NeighborIsomap(n_components),
 }
@@ -91,14 +93,34 @@ def _is_public(cls: type) -> bool:
 def contestants_of(methods: Any, n_components: int, X: FloatArray, seed: int) -> tuple[Contestant, ...]:
     """Everyone who takes part, by names, objects, or pairs of a name and an object."""
     listed: list[Contestant] = []
+    names: set[str] = set()
     for given in _listed(methods, n_components):
-        if isinstance(given, str):
-            listed += _named(given, n_components, X)
-        else:
+        if not isinstance(given, str):
             listed.append(_as_contestant(given))
+        elif given not in names:  # who is named twice takes part once
+            names.add(given)
+            listed += _named(given, n_components, X)
     if not listed:
         raise InvalidParameterError('methods is empty; name some, give estimators, or say methods="all"')
-    return tuple(each._replace(model=_seeded(each.model, seed)) for each in listed)
+    return tuple(each._replace(model=_seeded(each.model, seed)) for each in _told_apart(listed))
+
+
+def _told_apart(listed: list[Contestant]) -> list[Contestant]:
+    """Contestants with a number where a name has been there before."""
+    seen: Counter[str] = Counter()
+    found = []
+    for one in listed:
+        seen[one.name] += 1
+        number = [f"no. {seen[one.name]}"] if seen[one.name] > 1 else []
+        found.append(one._replace(settings=", ".join([*([one.settings] if one.settings else []), *number])))
+    return found
+
+
+def other_dimension(model: Any, n_components: int) -> int | None:
+    """The dimension that a model has by itself, where it is another than the one compared; None where it is not."""
+    last = last_step(model)
+    own = getattr(last, "_dimension", None) or last.get_params(deep=False).get("n_components")
+    return int(own) if isinstance(own, int | np.integer) and own != n_components else None
 
 
 def _listed(methods: Any, n_components: int) -> list[Any]:

@@ -39,7 +39,14 @@ class Dimension(NamedTuple):
     def __str__(self) -> str:
         parts = ", ".join(f"{q}: {value:.3f}" for q, value in zip(self.tried, self.log_likelihood, strict=True))
         noun = "dimension" if self.suggested == 1 else "dimensions"
-        return f"{self.suggested} {noun}, by the likelihood of rows held out ({parts} nats per row)"
+        best = int(self.log_likelihood.argmax())
+        why = (
+            ""
+            if self.tried[best] == self.suggested
+            else f"; {self.tried[best]} come out ahead, but by no more than one standard error of the difference "
+            f"({self.standard_error[list(self.tried).index(self.suggested)]:.2g}), so that the fewer are taken"
+        )
+        return f"{self.suggested} {noun}, by the likelihood of rows held out ({parts} nats per row{why})"
 
 
 def suggest_dimension(X: FloatArray, fold: IntArray, most: int = _MOST, n_jobs: int | None = None) -> Dimension:

@@ -31,7 +31,7 @@ class Trial(NamedTuple):
     """What a fit comes to: losses of the rows held out, numbers about the surface, or why there is none.
 
     ``errors``, ``level`` and ``slope`` of thinned rows, and ``log_likelihood`` are (m,), one for each row held out;
-    ``spread`` is (m, H). ``log_likelihood`` is NaN where the model has no density.
+    ``spread`` is (m, H). ``log_likelihood`` is NaN where the model has no density that is finite at all of them.
     """
 
     errors: FloatArray
@@ -81,7 +81,7 @@ class Job:
             errors(surface, X),
             *thinned_errors(surface, X, thinning),
             spread_likelihoods(surface, X, seen, self.widths),
-            np.full(len(X), np.nan) if density is None else density,
+            density if density is not None and np.isfinite(density).all() else np.full(len(X), np.nan),
             surface.roughness(),
             *_neighborhoods(surface, seen),
             seconds if not watched else np.nan,  # watching takes time of its own
