@@ -35,6 +35,12 @@ class Said(NamedTuple):
         return line
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal on which no sentence is broken."""
+    monkeypatch.setenv("COLUMNS", "2000")
+
+
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
     def run(*words: object) -> Said:

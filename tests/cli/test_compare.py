@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -135,15 +134,11 @@ def test_the_best_surface_is_proposed_where_a_plane_wins(folder: Path, call: Cal
     assert call(*proposed(said), "-q").code == 0
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_progress_is_a_line_for_each_on_a_terminal(
-    terminal: bool, curve: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+def test_progress_is_a_line_for_each(curve: Path, call: Call) -> None:
+    """Also where nobody watches, so that a log tells how far it has come."""
     lines = call("compare", "data.csv", "--methods", "pca,kmm", *FEW).err.splitlines()
-    assert [line.partition(":")[0] for line in lines] == (["1 of 2  PCA", "2 of 2  KMM"] if terminal else [])
+    assert [line.partition(":")[0] for line in lines] == ["1 of 2  PCA", "2 of 2  KMM"]
     assert all(line.endswith(" s") for line in lines)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert call("compare", "data.csv", "--methods", "pca", *FEW, "--json").err == ""
 
 
@@ -177,9 +172,30 @@ def test_what_cannot_be_compared_is_one_line(words: list[str], match: str, curve
     assert said.code == 2
 
 
-def test_gaps_have_to_be_dropped(curve: Path, call: Call) -> None:
+def test_gaps_are_left_out_unless_refused(curve: Path, call: Call) -> None:
     curve.write_text(curve.read_text() + "1,,2\n")
-    said = call("compare", "data.csv", "--methods", "pca", *FEW)
-    assert "1 row of data.csv has missing cells" in said.complaint
-    assert said.complaint.endswith("column 'b', and a comparison needs every cell; use --missing drop")
-    assert call("compare", "data.csv", "--methods", "pca", "--missing", "drop", *FEW, "--json").json["rows"] == 40
+    said = call("compare", "data.csv", "--methods", "kmm", *FEW)
+    assert said.code == 0
+    assert (
+        "note: 1 of 41 rows left out: cells are missing, and a comparison needs every cell; --missing error stops "
+        "instead" in said.out
+    )
+    assert proposed(said)[-2:] == ["--missing", "drop"]  # KMM would stop
+    assert call(*proposed(said), "-q").code == 0
+    refused = call("compare", "data.csv", "--methods", "pca", "--missing", "error", *FEW).complaint
+    assert "1 row of data.csv has missing cells" in refused
+    curve.write_text("a,b,c\n" + "1,,2\n" * 40 + "1,2,3\n4,3,1\n2,2,2\n")
+    few = call("compare", "data.csv", "--methods", "pca", *FEW).complaint
+    assert "3 rows of data.csv have every cell, too few to compare methods in 2 folds; most gaps are in 'b'" in few
+
+
+def test_a_kept_model_can_be_looked_at_next(curve: Path, call: Call) -> None:
+    said = call("compare", "data.csv", "--methods", "kmm", "--out", "best.prinfold", *FEW)
+    steps = said.out.partition("Try next")[2].splitlines()
+    assert [line.partition("prinfold ")[2].split()[0] for line in steps if "#" in line] == [
+        "explore",
+        "report",
+        "transform",
+    ]
+    assert all("best.prinfold data.csv" in line for line in steps if "#" in line)
+    assert re.search(r"^All of it took \d+\.\d s\.$", said.out, re.MULTILINE)

@@ -53,9 +53,10 @@ def test_what_to_try_next_can_be_typed(table: Path, call: Call) -> None:
     """The column of text with two words in it is proposed as the classes."""
     said = call("fit", "data.csv", *QUICK)
     steps = [line.partition("#")[0] for line in said.out.partition("Try next")[2].splitlines() if "#" in line]
-    assert len(steps) == 3
+    assert len(steps) == 4
     assert "--label side" in steps[0]
-    for step in steps:
+    assert steps[3].split()[-2:] == ["compare", "data.csv"]
+    for step in steps[:3]:
         words = shlex.split(step)
         assert call(*words[words.index("prinfold") + 1 :]).code == 0
     assert table.with_name("data-map.html").exists()
@@ -68,8 +69,8 @@ def test_what_is_proposed_for_a_mixture_can_be_typed_too(table: Path, call: Call
     steps = [line.partition("#")[0] for line in said.out.partition("Try next")[2].splitlines() if "#" in line]
     typed = [shlex.split(step) for step in steps]
     commands = [words[words.index("prinfold") + 1 :] for words in typed]
-    assert [words[0] for words in commands] == ["explore", "report", "transform"]
-    for words in commands:
+    assert [words[0] for words in commands] == ["explore", "report", "transform", "compare"]
+    for words in commands[:3]:
         assert call(*words).code == 0
 
 
@@ -151,7 +152,7 @@ def test_one_column_makes_a_line(folder: Path, call: Call) -> None:
     (folder / "one.csv").write_text("x\n" + "".join(f"{x:.3f}\n" for x in np.random.default_rng(0).normal(size=50)))
     found = call("fit", "one.csv", "--json", *QUICK).json
     assert found["dimensions"] == 1
-    assert any(note.startswith("1 column varies: a surface of 1 dimension") for note in found["notes"])
+    assert any(note.startswith("1 column varies: there is nothing to lay a surface through") for note in found["notes"])
 
 
 @pytest.mark.parametrize("method", ["gtm", "ukr", "ridge"])

@@ -166,8 +166,14 @@ def test_gaps_in_new_rows(model: Path, call: Call) -> None:
         [True] * 2
     ]
     said = call("project", "data.prinfold", "new.csv", "--json")
-    assert said.json["notes"] == ["2 rows get no place, because cells are missing; their results are empty"]
-    assert np.isnan(columns_of("new-projected.csv", "distance"))[:, 0].tolist() == [False, True, True]
+    none, gap = said.json["notes"]
+    assert none == "1 row gets no place, because nothing is there; its results are empty"
+    assert gap.startswith("1 row with missing cells: the point is the one at the place that `prinfold transform` gives")
+    found = columns_of("new-projected.csv", "a", "b", "c", "distance")
+    assert np.isnan(found).any(axis=1).tolist() == [False, False, True]
+    fitted = prinfold.load("data.prinfold")
+    point = fitted.inverse_transform(fitted.transform(named(np.array([[0.1, np.nan, 0.3]]))))[0]
+    np.testing.assert_allclose(found[1], [*point, np.hypot(0.1 - point[0], 0.3 - point[2])], rtol=1e-6)
     said = call("project", "data.prinfold", "new.csv", "--json", "--missing", "drop", "--force")
     assert columns_of("new-projected.csv", "row").tolist() == [[0.0]]
     assert (

@@ -93,7 +93,7 @@ def test_a_model_without_posterior_has_no_modes(folder: Path, call: Call) -> Non
     assert said.code == 2
 
 
-@pytest.mark.parametrize("words", [["--dimensions", "3"], ["--method", "pps"], ["--method", "ridge"]])
+@pytest.mark.parametrize("words", [["--method", "pps"], ["--method", "ridge"]])
 def test_notes_of_odd_tables_can_be_followed(words: list[str], folder: Path, call: Call) -> None:
     """A ball in two columns has no surface to speak of, and says so in words that can be typed."""
     (folder / "ball.csv").write_text(csv_text(np.random.default_rng(0).normal(size=(40, 2)), "a,b"))

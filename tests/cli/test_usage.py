@@ -43,11 +43,6 @@ Call = Callable[..., Said]
         (["demo", "--seed", "-1"], "--seed: must be a whole number, 0 or more, got '-1'"),
         (["demo", "--out", "-"], "--out - is standard output, and what comes of this is a folder; name one"),
         (["fit", "x.csv", "--out", "-"], "--out - is standard output, which only transform and project write to"),
-        (["explore", "m", "x.csv", "--out", "-"], "--out - is standard output, which only transform and project"),
-        (
-            ["report", "m", "x.csv", "--out", "p.pdf"],
-            "cannot tell how to write p.pdf; let its name end in one of .html",
-        ),
         (["fit", "x.csv", "--out", "m.csv"], "cannot tell how to write m.csv; let its name end in .prinfold"),
         (["fit", "x.csv", "--out", "no/m.prinfold"], "there is no folder no to write m.prinfold in; make it first"),
     ],

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
-from prinfold.cli.console import as_called
+from prinfold.cli.console import aligned, as_called
 
 READING = ("separator", "decimal", "header", "na", "array", "missing")
 """How a table is read: whoever reads it again needs the same."""
 
 CHOOSING = ("columns", "drop", "label")
 """What of it is used."""
+
+
+USES = {
+    "explore": "a page to move over the map",
+    "report": "what was found, and what to be careful about",
+    "transform": "coordinates of every row",
+}
+"""What can be done with a model, and what each gives."""
+
+COMPARE = "which method suits the table best; takes minutes"
+"""What a comparison gives."""
 
 
 def subparser(parser: argparse.ArgumentParser, command: str) -> argparse.ArgumentParser:
@@ -58,3 +70,40 @@ def _words(action: argparse.Action, value: object) -> Iterator[str]:
 def typed(*words: object) -> str:
     """Words as one types them, after the name of this program."""
     return f"{as_called()} {shlex.join(str(word) for word in words)}"
+
+
+def next_steps(
+    model: Path, options: argparse.Namespace, label: str | None, names: Sequence[str], uses: Mapping[str, str]
+) -> str:
+    """Commands to type next, one for each thing that can be done with a model.
+
+    Parameters
+    ----------
+    model : Path
+        Its file.
+    options : Namespace
+        Of the command that wrote it, which read the table.
+    label : str or None
+        Column of classes.
+    names : sequence of str
+        The column of names of rows, where there is one.
+    uses : mapping of str to str
+        Commands, and what each gives; a comparison takes the table alone.
+
+    Returns
+    -------
+    str
+    """
+    shown = [
+        *(["--label", label] if label is not None else []),
+        *(word for each in names for word in ("--names", each)),
+    ]
+    lines = []
+    for name, words in uses.items():
+        if name == "compare":
+            call = [name, options.data, *given_again(options, name, (*CHOOSING, *READING))]
+        else:
+            about = shown if name in {"explore", "report"} else []
+            call = [name, model, options.data, *about, *given_again(options, name, READING)]
+        lines.append((typed(*call), f"# {words}"))
+    return f"\nTry next\n{aligned(lines, wrap=False)}"

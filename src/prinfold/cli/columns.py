@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from prinfold.cli.console import listed
+from prinfold.cli.dates import dates_of
 from prinfold.cli.marks import MISSING, has_unit, number_of
 from prinfold.cli.tables import Table
 from prinfold.exceptions import InvalidDataError
@@ -105,6 +106,17 @@ def one_column(table: Table, name: str, option: str) -> str:
     if len(found) != 1:
         raise InvalidDataError(f"{option} takes one column, but {name!r} is {listed(found)}")
     return found[0]
+
+
+def name_columns(table: Table, used: Sequence[str]) -> list[str]:
+    """Columns of text that are different in each row, and so its names; times come after what is a name only."""
+    text = [name for name in table.columns if name not in used and not table.is_number(name)]
+    found = [name for name in text if len(table) > 1 and _all_differ(table.columns[name])]
+    return sorted(found, key=lambda name: dates_of(table.columns[name]) is not None)
+
+
+def _all_differ(values: Any) -> bool:
+    return not any(each is None or _is_missing(each) for each in values) and len({*values}) == len(values)
 
 
 def _matches(table: Table, pattern: str, option: str) -> list[str]:

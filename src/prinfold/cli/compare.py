@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prinfold.cli.advice import CHOOSING, READING, given_again, typed
-from prinfold.cli.columns import comma_separated
+from prinfold._typing import IntArray
+from prinfold.cli.advice import CHOOSING, READING, USES, given_again, next_steps, typed
+from prinfold.cli.columns import comma_separated, name_columns
 from prinfold.cli.command import Command, table_arguments, talk_arguments, whole_number
-from prinfold.cli.console import Console, counted
+from prinfold.cli.console import Console, counted, wrapped
 from prinfold.cli.methods import changed_settings, choose_scaling, scaling_step
-from prinfold.cli.planning import choice_arguments, chosen_columns, read, scaling_arguments, with_names
+from prinfold.cli.planning import (
+    check_dimensions,
+    choice_arguments,
+    chosen_columns,
+    label_of,
+    read,
+    scaling_arguments,
+    with_names,
+)
 from prinfold.cli.rows import Cells, select_rows
 from prinfold.cli.translation import as_options
 from prinfold.cli.writing import MODEL, WRITERS, check_target, write_table
+from prinfold.exceptions import InvalidDataError
 
 if TYPE_CHECKING:
     from prinfold.select import Comparison
@@ -62,7 +72,8 @@ def _compare(options: argparse.Namespace) -> int:
     table = read(options, console)
     chosen = chosen_columns(table, options)
     cells = Cells.of(table, chosen.names)
-    index, notes = select_rows(cells, options.missing, takes_gaps=False, method="a comparison")
+    check_dimensions(options.dimensions, cells)
+    index, notes = _complete_rows(cells, options)
     scaling, why = choose_scaling(options.scaling, cells.matrix, chosen.names)
     shape = f"{counted(len(index), 'row')} × {counted(len(chosen.names), 'column')}"
     console.say(f"Comparing methods on {options.data}: {shape}, in {options.folds} folds. This may take minutes.")
@@ -70,9 +81,11 @@ def _compare(options: argparse.Namespace) -> int:
     console.note(f"scaling: {scaling} ({why})")
     step, rows = scaling_step(scaling), cells.rows(index)
     X = rows if step is None else step.fit_transform(np.asarray(rows))
+    clock = perf_counter()
     with console.listening():
-        found = _compared(X, options, verbose=_on_terminal(console))
-    console.say(f"\n{as_options(str(found))}")
+        found = _compared(X, options, verbose=console.talks)
+    seconds = perf_counter() - clock
+    console.say(f"\n{_broken(as_options(str(found)))}\nAll of it took {seconds:.1f} s.")
     _write(found, options, console)
     own = _best_of_ours(found)
     model = None if options.out is None else _own_model(found, own, X, console)
@@ -81,10 +94,30 @@ def _compare(options: argparse.Namespace) -> int:
 
         save(with_names(model, step, cells), options.out)
         console.say(f"Model written to {options.out}")
-    console.say(_next_step(found, own, scaling, options))
+    if model is not None:
+        names = name_columns(table, [*chosen.names, *label_of(table, options)])
+        console.say(next_steps(options.out, options, options.label, names[:1], USES))
+    else:
+        console.say(_next_step(found, own, scaling, options, gaps=len(index) < len(table)))
     console.result |= _result(found, scaling, options) | {"rows": len(index), "columns": list(chosen.names)}
+    console.result |= {"seconds": seconds}
     console.close()
     return 1 if model is None and options.out is not None else 0
+
+
+def _complete_rows(cells: Cells, options: argparse.Namespace) -> tuple[IntArray, list[str]]:
+    """Rows that every method can take, which are those without gaps, and what is to be said of the others."""
+    policy = "error" if options.missing == "error" else "drop"
+    index, notes = select_rows(cells, policy, takes_gaps=False, method="a comparison")
+    if notes and len(index) < 2 * options.folds:
+        worst = cells.names[int(cells.missing.sum(axis=0).argmax())]
+        raise InvalidDataError(
+            f"{counted(len(index), 'row')} of {cells.table.path} {'has' if len(index) == 1 else 'have'} every cell, "
+            f"too few to compare methods in {options.folds} folds; most gaps are in {worst!r}, which --drop leaves out"
+        )
+    if options.missing == "keep":
+        notes = [f"{each}, and a comparison needs every cell; --missing error stops instead" for each in notes]
+    return index, notes
 
 
 def _compared(X: Any, options: argparse.Namespace, *, verbose: bool) -> Comparison:
@@ -113,11 +146,6 @@ def _methods(words: list[str]) -> Any:
     return [known.get(name, word) for name, word in zip(plain, words, strict=True)] or "all"
 
 
-def _on_terminal(console: Console) -> bool:
-    """Whether somebody watches how far it is."""
-    return console.talks and sys.stderr is not None and sys.stderr.isatty()
-
-
 # ------------------------------------------------------------------------------------------------------ what came of it
 
 
@@ -129,6 +157,11 @@ def _write(found: Comparison, options: argparse.Namespace, console: Console) -> 
     if options.figure is not None:
         _draw(found, options.figure)
         console.say(f"Figure written to {options.figure}")
+
+
+def _broken(words: str) -> str:
+    """Sentences as wide as the terminal; lines of the table, which are set in, as they are."""
+    return "\n".join(line if line.startswith(" ") else wrapped(line) for line in words.splitlines())
 
 
 def _best_of_ours(found: Comparison) -> int | None:
@@ -196,7 +229,7 @@ def _result(found: Comparison, scaling: str, options: argparse.Namespace) -> dic
     }
 
 
-def _next_step(found: Comparison, own: int | None, scaling: str, options: argparse.Namespace) -> str:
+def _next_step(found: Comparison, own: int | None, scaling: str, options: argparse.Namespace, *, gaps: bool) -> str:
     """How to have the recommended model, or the best of prinfold's own: the same fit, as one would type it."""
     if options.out is not None or own is None:
         return ""
@@ -206,6 +239,8 @@ def _next_step(found: Comparison, own: int | None, scaling: str, options: argpar
     words += ["--dimensions", found.n_components] if "n_components" in one.model.get_params(deep=False) else []
     words += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     words += [f"--{scaling}", *given_again(options, "fit", ("seed", *CHOOSING, *READING))]
+    if gaps and options.missing == "keep" and (scaling == "whiten" or not one.model._accept_missing):
+        words += ["--missing", "drop"]  # or the fit would stop where the comparison did not
     which = "" if own == found.chosen else f"The best of prinfold's own surfaces is {_behind(found, own)}\n"
     return f"\n{which}Try next\n  {typed(*words)}"
 

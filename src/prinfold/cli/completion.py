@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prinfold.cli.command import Command, choices_of
+from prinfold.cli.usage import WrongCallError
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,12 @@ def _methods() -> list[str]:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=tuple(_SHELLS), help="whose script to print")
+    parser.add_argument("shell", nargs="?", choices=tuple(_SHELLS), help="whose script to print")
 
 
 def _completion(options: argparse.Namespace) -> int:
+    if options.shell is None:
+        raise WrongCallError("name your shell: prinfold completion bash, zsh or fish")
     print(_SHELLS[options.shell](commands_of(options.parser)))
     return 0
 

@@ -8,6 +8,7 @@ import math
 import shlex
 import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from prinfold.cli.translation import as_options
+
+_NARROWEST = 40
+"""Characters that a line may have in any case."""
 
 _NAMELESS = "does not have valid feature names"
 """What scikit-learn warns of where it gets an array: names have been compared before that."""
@@ -51,7 +55,7 @@ class Console:
         for each in words:
             if each not in self.notes:
                 self.notes.append(each)
-                self.say(f"note: {each}")
+                self.say(wrapped(f"note: {each}", 2))
 
     def close(self) -> None:
         """What a program gets."""
@@ -83,10 +87,31 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | bool) else str(value)
 
 
-def aligned(lines: Sequence[tuple[str, str]]) -> str:
-    """Names and words in two columns."""
+def aligned(lines: Sequence[tuple[str, str]], *, wrap: bool = True) -> str:
+    """Names and words in two columns, as wide as the terminal; what is to be typed is not wrapped."""
     width = max((len(name) for name, _ in lines), default=0)
-    return "\n".join(f"  {name:<{width}}  {words}".rstrip() for name, words in lines)
+    found = [f"  {name:<{width}}  {words}".rstrip() for name, words in lines]
+    return "\n".join([wrapped(each, width + 4) for each in found] if wrap else found)
+
+
+def wrapped(line: str, indent: int = 0) -> str:
+    """A line broken at blanks where the terminal is narrower; 80 columns where it is unknown how wide it is."""
+    width = max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST)
+    if len(line) <= width:
+        return line
+    start = line[: len(line) - len(line.lstrip())]
+    indent = indent if indent <= width // 2 else len(start) + 2
+    return "\n".join(
+        textwrap.wrap(
+            line,
+            width,
+            subsequent_indent=" " * indent,
+            replace_whitespace=False,
+            drop_whitespace=True,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 from prinfold.cli.command import Command, whole_number
 from prinfold.cli.console import aligned, as_called, short_path
+from prinfold.cli.translation import as_options
 from prinfold.cli.usage import WrongCallError
 from prinfold.cli.writing import STANDARD, check_folder, write_table
 
@@ -95,7 +96,11 @@ def _findings(model: GTM, data: Dataset, fresh: Dataset, seconds: float) -> list
         ("time to fit", f"{seconds:.2f} s"),
         ("iterations", str(model.n_iter_)),
         # On a terminal the progress bar has said so.
-        *([] if sys.stderr is not None and sys.stderr.isatty() else [("stopped", str(model.stop_reason_))]),
+        *(
+            []
+            if sys.stderr is not None and sys.stderr.isatty()
+            else [("training", as_options(str(model.stop_reason_)))]
+        ),
     ]
 
 

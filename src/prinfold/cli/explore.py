@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from prinfold._typing import IntArray
-from prinfold.cli.columns import one_column
+from prinfold.cli.columns import name_columns, one_column
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments
 from prinfold.cli.console import Console, counted
+from prinfold.cli.dates import dates_of
 from prinfold.cli.mapping import in_order
 from prinfold.cli.models import Surface, load_surface
 from prinfold.cli.planning import read
 from prinfold.cli.rows import Cells, select_rows
-from prinfold.cli.tables import Table
+from prinfold.cli.tables import Table, refuse_absent
 from prinfold.cli.usage import WrongCallError
 from prinfold.cli.writing import check_target, named_after, write_text
 from prinfold.exceptions import InvalidDataError
+
+_MOST_WORDS = 60
+"""Different words up to which a page has colours for them."""
 
 _MOST_CLASSES = 30
 """Different numbers in a column up to which they are classes; more of them are something to colour by."""
@@ -30,9 +35,13 @@ def page_arguments(parser: argparse.ArgumentParser) -> None:
     """What rows are called and how they look."""
     group = parser.add_argument_group("page")
     group.add_argument(
-        "--label", "-l", metavar="COLUMN", help="column with the class of each row, or a number to colour by"
+        "--label", "-l", metavar="COLUMN", help="column with the class of each row, or a number or time to colour by"
     )
-    group.add_argument("--names", metavar="COLUMN", help="column with the name of each row")
+    group.add_argument(
+        "--names",
+        metavar="COLUMN",
+        help="column with the name of each row, or none for their numbers; default: text that is different in each",
+    )
     group.add_argument("--title", help="heading of the page")
 
 
@@ -66,8 +75,10 @@ def _explore(options: argparse.Namespace) -> int:
     console = Console.of(options)
     out = options.out or named_after(options.data or options.model, "-map.html")
     inputs = [options.model] if options.data is None else [options.model, options.data]
-    check_target(out, inputs, force=options.force, writers=(".html", ".htm"))
     surface = load_surface(options.model)
+    for each in inputs:
+        refuse_absent(each)
+    check_target(out, inputs, force=options.force, writers=(".html", ".htm"))
     title = options.title or f"{options.model.stem}: {surface.kind} map"
     shown = {"image_shape": options.image, "series": options.series or None, "title": title}
     rows, about = given_rows(surface, options, console, carry=True)
@@ -103,15 +114,46 @@ def given_rows(
     cells = surface.cells(table)
     index = shown_rows(surface, cells, options.missing, console)
     about: dict[str, Any] = {}
-    if options.label is not None:
-        label = one_column(table, options.label, "--label")
-        is_class = not table.is_number(label) or len(np.unique(table.columns[label][index])) <= _MOST_CLASSES
-        about["labels" if is_class else "values"] = Labels.of(table, label, index)
-    about["names"] = _names(table, options.names, index, len(cells.missing))
+    label = None if options.label is None else one_column(table, options.label, "--label")
+    if label is not None:
+        about |= _coloured(table, label, index)
+    column = _name_column(table, options.names, [*cells.names, *([] if label is None else [label])], console)
+    about["names"] = _names(table, column, index, len(cells.missing))
     if carry:
         about["extra"] = {name: each[index] for name, each in table.columns.items() if name not in cells.names}
     rows = cells.rows(index)
     return np.asarray(rows) if cells.matrix is not None else rows, about
+
+
+def _coloured(table: Table, label: str, index: IntArray) -> dict[str, Any]:
+    """A column as classes or, where it is numbers or times, as values, whichever it looks like."""
+    values = table.columns[label][index]
+    if not table.is_number(label):
+        dates = dates_of(values)
+        if dates is not None:
+            return {"values": Labels.named(dates.days, f"{label}, days since {dates.first}")}
+        different = len({*values})
+        if different > _MOST_WORDS:
+            raise InvalidDataError(
+                f"{label!r} has {different} different words in {table.path}, too many for colours; --label takes a "
+                f"column of classes, of numbers or of times, and --names {shlex.quote(label)} calls rows by it"
+            )
+    is_class = not table.is_number(label) or len(np.unique(values)) <= _MOST_CLASSES
+    return {"labels" if is_class else "values": Labels.named(values.astype(object), label)}
+
+
+def _name_column(table: Table, asked: str | None, used: list[str], console: Console) -> str | None:
+    """The column that rows are called by: the one asked for, else text that is different in each; None for numbers."""
+    if asked is not None:
+        return None if asked == "none" else one_column(table, asked, "--names")
+    found = name_columns(table, used)
+    if not found:
+        return None
+    console.note(
+        f"rows are called by {found[0]}, which is different in each; --names COLUMN takes another column, --names none "
+        "their numbers"
+    )
+    return found[0]
 
 
 def shown_rows(surface: Surface, cells: Cells, policy: str, console: Console) -> IntArray:
@@ -127,14 +169,14 @@ def shown_rows(surface: Surface, cells: Cells, policy: str, console: Console) ->
 
 
 class Labels(np.ndarray[Any, Any]):
-    """Classes of rows, with the name of their column."""
+    """Classes or values of rows, with the name of their column."""
 
     name: str
 
     @classmethod
-    def of(cls, table: Table, name: str, index: IntArray) -> Labels:
-        """A column as classes."""
-        found: Labels = table.columns[name][index].astype(object).view(cls)
+    def named(cls, values: Any, name: str) -> Labels:
+        """Values of a column with its name."""
+        found: Labels = values.view(cls)
         found.name = name
         return found
 
@@ -143,7 +185,7 @@ def _names(table: Table, column: str | None, index: IntArray, n_rows: int) -> li
     """What rows are called: a column, or their numbers in the table where some were left out."""
     if column is None:
         return None if len(index) == n_rows else [str(row) for row in index]
-    values = table.columns[one_column(table, column, "--names")][index]
+    values = table.columns[column][index]
     if values.dtype == object:
         return ["" if each is None else str(each) for each in values]
     return [f"{each:.15g}" for each in values]

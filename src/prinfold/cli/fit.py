@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from prinfold.cli.advice import READING, given_again, typed
-from prinfold.cli.columns import Chosen
+from prinfold.cli.advice import COMPARE, USES, next_steps
+from prinfold.cli.columns import Chosen, name_columns
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
-from prinfold.cli.console import Console, aligned, counted
+from prinfold.cli.console import Console, aligned, counted, wrapped
+from prinfold.cli.dates import dates_of
 from prinfold.cli.methods import changed_settings, method_class
-from prinfold.cli.models import Surface
+from prinfold.cli.models import Surface, folds_in_words
 from prinfold.cli.planning import (
     Plan,
     choice_arguments,
@@ -27,6 +28,7 @@ from prinfold.cli.planning import (
 )
 from prinfold.cli.sampling import LOOKED_AT, Draw, is_large
 from prinfold.cli.tables import Table
+from prinfold.cli.translation import as_options
 from prinfold.cli.writing import MODEL, check_target, named_after
 
 _CLASSES = 20
@@ -83,7 +85,7 @@ def _fit(options: argparse.Namespace) -> int:
     cls = method_class(options.method)
     chosen = chosen_columns(table, options, text=cls.__name__ == "MixedGTM")
     plan = make_plan(table, chosen, cls, options, verbose=console.talks)
-    console.say(f"Fitting {_named(plan)} to {options.data}: {_shape(plan)}.")
+    console.say(wrapped(f"Fitting {_named(plan)} to {options.data}: {_shape(plan)}."))
     console.note(*table.notes, *chosen.in_words(), *plan.notes)
     clock = perf_counter()
     with console.listening():
@@ -92,13 +94,17 @@ def _fit(options: argparse.Namespace) -> int:
     surface = Surface.of(fitted)
     with console.listening():
         found = _findings(surface, plan, seconds)
+    if not any("is folded at" in each for each in console.notes):  # or training has said so
+        console.note(*folds_in_words(surface))
     from prinfold import save
 
     save(fitted, out)
     console.say()
     console.say(aligned(_in_words(surface, plan, found)))
     console.say(f"\nWritten to {out}")
-    console.say(_next_steps(out, options, options.label or _likely_label(table, chosen), _commands(surface)))
+    label = options.label or _likely_label(table, chosen)
+    names = name_columns(table, [*chosen.names, *([label] if label in table.columns else [])])
+    console.say(next_steps(out, options, label, names[:1], _uses(surface)))
     console.result |= {"command": "fit", "model": out, "data": options.data, **found}
     console.result |= {"columns": list(chosen.names), "left_out": dict(chosen.left_out)}
     console.close()
@@ -171,7 +177,7 @@ def _in_words(surface: Surface, plan: Plan, found: dict[str, Any]) -> list[tuple
     lines.append(("time to fit", f"{found['seconds']:.1f} s, {counted(found['iterations'], 'iteration')}"))
     # On a terminal the progress bar has said so.
     told = sys.stderr is not None and sys.stderr.isatty()
-    return lines if told else [*lines, ("stopped", found["stop_reason"])]
+    return lines if told else [*lines, ("training", as_options(found["stop_reason"]))]
 
 
 def _likely_label(table: Table, chosen: Chosen) -> str | None:
@@ -179,29 +185,14 @@ def _likely_label(table: Table, chosen: Chosen) -> str | None:
     text = [name for name, reason in chosen.left_out if reason == "text"]
     text += [name for name in table.columns if name not in table.measured]
     few = [name for name in text if 2 <= len({*table.columns[name]}) <= min(_CLASSES, len(table) // 3)]
+    few = [name for name in few if table.is_number(name) or dates_of(table.columns[name]) is None]
     return few[0] if len(few) == 1 else None
 
 
-def _commands(surface: Surface) -> list[str]:
+def _uses(surface: Surface) -> dict[str, str]:
     """What can be done with a model; a report is of a map, which not everything that is fitted has."""
-    return ["explore", "report", "transform"] if hasattr(surface.model, "latent_") else ["explore", "transform"]
-
-
-_STEPS = {
-    "explore": "a page to move over the map",
-    "report": "what was found, and what to be careful about",
-    "transform": "coordinates of every row",
-}
-"""Commands to try next, and what each gives."""
-
-
-def _next_steps(out: Path, options: argparse.Namespace, label: str | None, proposed: list[str]) -> str:
-    lines = []
-    for name in proposed:
-        classes = [] if label is None or name == "transform" else ["--label", label]
-        words = [name, out, options.data, *classes, *given_again(options, name, READING)]
-        lines.append((typed(*words), f"# {_STEPS[name]}"))
-    return f"\nTry next\n{aligned(lines)}"
+    mapped = hasattr(surface.model, "latent_")
+    return {name: words for name, words in USES.items() if mapped or name != "report"} | {"compare": COMPARE}
 
 
 FIT = Command("fit a surface to a table and write the model", _arguments, _fit, EXAMPLES)

@@ -18,6 +18,7 @@ from prinfold.cli.models import Surface, is_surface, load_model
 from prinfold.cli.planning import read
 from prinfold.cli.rows import Cells
 from prinfold.cli.tables import Table
+from prinfold.cli.translation import as_options
 from prinfold.exceptions import InvalidDataError
 
 _EXTRAS = {
@@ -108,7 +109,7 @@ def _model(path: Path, surface: Surface, console: Console) -> None:
         ("settings", ", ".join(f"{name}={value}" for name, value in changed.items()) or "the usual ones"),
         ("missing cells", "taken" if surface.takes_gaps else "not taken"),
         *([("noise", f"{found['noise']:.4g} (standard deviation, after scaling)")] if "noise" in found else []),
-        ("training", f"{counted(found['iterations'], 'iteration')}. {found['stop_reason']}"),
+        ("training", f"{counted(found['iterations'], 'iteration')}. {as_options(found['stop_reason'])}"),
         ("size", f"{found['bytes'] / 1e6:.2f} MB"),
     ]
     console.say(f"{path}\n{aligned(lines)}")

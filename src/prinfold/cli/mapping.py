@@ -15,7 +15,7 @@ from prinfold.cli.console import Console, counted
 from prinfold.cli.models import Surface, by_blocks, columns_to_keep, load_surface
 from prinfold.cli.planning import read
 from prinfold.cli.rows import Cells, select_rows
-from prinfold.cli.tables import Table
+from prinfold.cli.tables import Table, refuse_absent
 from prinfold.cli.usage import WrongCallError
 from prinfold.cli.writing import STANDARD, WRITERS, check_target, named_after, write_table
 
@@ -65,14 +65,21 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
         if out == STANDARD and options.json:
             raise WrongCallError("--json and --out - both want standard output; name a file with --out")
         console = Console.of(options, to_errors=out == STANDARD)
-        check_target(out, [options.data, options.model], force=options.force, writers=WRITERS, standard=True)
         surface = load_surface(options.model)
+        refuse_absent(options.data)
+        check_target(out, [options.data, options.model], force=options.force, writers=WRITERS, standard=True)
         wants_modes = getattr(options, "modes", False)
         if wants_modes and not hasattr(surface.model, "mode_distance"):
             raise WrongCallError(f"a {surface.kind} has no posterior, and so no modes; leave --modes out")
         table = read(options, console)
         cells = surface.cells(table)
-        placed, written = _rows(surface, cells, options.missing, console, every_cell=name == "project")
+        placed, written = _rows(surface, cells, options.missing, console)
+        gaps = int(cells.incomplete[placed].sum())
+        if name == "project" and gaps:
+            console.note(
+                f"{counted(gaps, 'row')} with missing cells: the point is the one at the place that `prinfold "
+                "transform` gives, all columns of it, and the distance is over the cells that are there"
+            )
         with console.listening():
             found = _by_row(surface, cells, placed, _with_modes(results) if wants_modes else results)
         columns = _assembled(table, cells, found, placed, written, options.keep or [])
@@ -87,11 +94,9 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
     return run
 
 
-def _rows(
-    surface: Surface, cells: Cells, policy: str, console: Console, *, every_cell: bool
-) -> tuple[IntArray, IntArray]:
+def _rows(surface: Surface, cells: Cells, policy: str, console: Console) -> tuple[IntArray, IntArray]:
     """Rows that get a place, and rows that are written; those without a place have empty cells."""
-    takes_gaps = surface.takes_gaps and not every_cell
+    takes_gaps = surface.takes_gaps
     hopeless: BoolArray = cells.void if takes_gaps else cells.incomplete
     if policy == "keep":
         if hopeless.any():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from prinfold.cli.columns import find_columns, no_number
 from prinfold.cli.console import listed
 from prinfold.cli.rows import Cells
 from prinfold.cli.tables import Table
+from prinfold.cli.translation import as_options
 from prinfold.exceptions import CorruptModelFileError, DataNotFoundError, InvalidDataError, UnsupportedInputError
 
 if TYPE_CHECKING:
@@ -86,12 +88,20 @@ class Surface:
         return self.fitted.log_likelihood(self._rows(cells, index))
 
     def projection(self, cells: Cells, index: IntArray) -> tuple[FloatArray, FloatArray]:
-        """(m, D) nearest points of the surface in units of the table, (m,) distances as the model measures them."""
+        """(m, D) nearest points of the surface in units of the table, (m,) distances as the model measures them.
+
+        Of rows with gaps it is the point at their place on the map, and the distance over the cells that are there.
+        """
         if cells.matrix is None:
             self.model.project(self._rows(cells, index[:1]))  # says why levels have no nearest point
         rows = np.asarray(self.fitted.rows(self._rows(cells, index)), dtype=float)
-        near = np.asarray(self.model.project(rows), dtype=float)
-        return self.fitted.back(near), np.sqrt(((rows - near) ** 2).sum(axis=1))
+        near = np.empty_like(rows)
+        gaps = cells.incomplete[index]
+        if not gaps.all():
+            near[~gaps] = self.model.project(rows[~gaps])
+        if gaps.any():  # the nearest point is not known, but the place on the map is
+            near[gaps] = self.model.inverse_transform(self.coordinates(cells, index[gaps]), extrapolate=True)
+        return self.fitted.back(near), np.sqrt(np.nansum((rows - near) ** 2, axis=1))
 
     def _rows(self, cells: Cells, index: IntArray) -> Any:
         # Names were compared when columns were chosen; frames are for models that need types.
@@ -108,6 +118,13 @@ def load_surface(path: Path) -> Surface:
     return Surface.of(thing)
 
 
+def folds_in_words(surface: Surface) -> list[str]:
+    """What a report says first of a surface that is folded; nothing of others."""
+    from prinfold.reporting.remarks import folded
+
+    return [as_options(words) for words in folded(surface.fitted)]
+
+
 def is_surface(thing: Any) -> bool:
     """Whether a model, or the last step of a pipeline, is one surface."""
     from prinfold.estimators.base import PrincipalManifold
@@ -122,10 +139,9 @@ def load_model(path: Path) -> Any:
     if not path.exists():
         raise DataNotFoundError(f"there is no model file {path}; `prinfold fit DATA` makes one")
     if not path.is_dir() and path.suffix != ".prinfold" and path.stat().st_size and not _looks_like_model(path):
-        raise CorruptModelFileError(
-            f"{path} is not a prinfold model file; name a model first and then a table, and make a model with "
-            "`prinfold fit`"
-        )
+        beside = path.with_suffix(".prinfold")
+        hint = f"{beside} is one" if beside.is_file() else f"make one with `prinfold fit {shlex.quote(str(path))}`"
+        raise CorruptModelFileError(f"{path} is not a prinfold model file; name a model first and then a table; {hint}")
     try:
         return load(path)
     except PermissionError as error:

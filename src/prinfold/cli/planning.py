@@ -15,9 +15,15 @@ from prinfold.cli.methods import choose_scaling, make_model, scaling_step
 from prinfold.cli.rows import Cells, select_rows
 from prinfold.cli.sampling import Draw
 from prinfold.cli.tables import Reading, Table, read_table
+from prinfold.cli.usage import WrongCallError
 from prinfold.exceptions import InvalidDataError
 
 _FEW = 30
+
+_ONE_COLUMN = (
+    "1 column varies: there is nothing to lay a surface through. What is fitted is a curve along that column itself, "
+    "which puts the rows in order and says no more than the column does; take more columns for a map"
+)
 
 
 def choice_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,8 +107,21 @@ def read(options: argparse.Namespace, console: Console, draw: Draw | None = None
 
 def chosen_columns(table: Table, options: argparse.Namespace, *, text: bool = False) -> Chosen:
     """The columns that the options name."""
-    aside = [] if options.label is None else [one_column(table, options.label, "--label")]
-    return choose_columns(table, options.columns or [], options.drop or [], aside, text=text)
+    return choose_columns(table, options.columns or [], options.drop or [], label_of(table, options), text=text)
+
+
+def label_of(table: Table, options: argparse.Namespace) -> list[str]:
+    """The column of labels, where there is one."""
+    return [] if options.label is None else [one_column(table, options.label, "--label")]
+
+
+def check_dimensions(asked: int | None, cells: Cells) -> None:
+    """Refuse more dimensions than there are columns; levels of text span more than one each."""
+    if asked is not None and cells.matrix is not None and asked > len(cells.names):
+        raise WrongCallError(
+            f"a surface of {asked} dimensions does not fit into {counted(len(cells.names), 'column')}; --dimensions "
+            f"takes fewer than there are columns, such as {max(min(2, len(cells.names) - 1), 1)}"
+        )
 
 
 def make_plan(table: Table, chosen: Chosen, cls: Any, options: argparse.Namespace, *, verbose: bool) -> Plan:
@@ -113,6 +132,7 @@ def make_plan(table: Table, chosen: Chosen, cls: Any, options: argparse.Namespac
         raise InvalidDataError(
             f"columns of text cannot be scaled; leave --{scaling} out, or take numbers only with --columns"
         )
+    check_dimensions(options.dimensions, cells)
     width = _varying(cells)
     model = make_model(cls, width, options.dimensions, options.seed, options.settings, verbose=verbose)
     gaps = bool(model._accept_missing) and scaling != "whiten"
@@ -124,7 +144,9 @@ def make_plan(table: Table, chosen: Chosen, cls: Any, options: argparse.Namespac
         )
     if len(index) < _FEW:
         notes.append(f"{len(index)} rows are few: expect a rough idea rather than a map")
-    if options.dimensions is None and width <= 2 and model.get_params().get("n_components") == 1:
+    if width == 1:
+        notes.append(_ONE_COLUMN)
+    elif options.dimensions is None and width <= 2 and model.get_params().get("n_components") == 1:
         few = "no column varies" if not width else f"{counted(width, 'column')} {'varies' if width == 1 else 'vary'}"
         notes.append(f"{few}: a surface of 1 dimension, since one of two would leave nothing out; see --dimensions")
     blocks = _blocks(cells, model, scaling, options)

@@ -11,6 +11,7 @@ from prinfold.cli.console import Console, counted, listed
 from prinfold.cli.explore import given_rows, page_arguments
 from prinfold.cli.mapping import in_order, pair_arguments
 from prinfold.cli.models import Surface, load_surface
+from prinfold.cli.tables import refuse_absent
 from prinfold.cli.usage import WrongCallError
 from prinfold.cli.writing import check_folder, check_target, named_after, write_text
 
@@ -38,10 +39,11 @@ def _report(options: argparse.Namespace) -> int:
     in_order(options)
     console = Console.of(options)
     out = options.out or named_after(options.data, "-report.html")
+    surface = load_surface(options.model)
+    refuse_absent(options.data)
     check_target(out, [options.model, options.data], force=options.force, writers=(".html", ".htm"))
     if options.figures is not None:
         _check_figures(options.figures, force=options.force)
-    surface = load_surface(options.model)
     rows, about = given_rows(surface, options, console)
     axes = _axes([word for words in options.axes or [] for word in comma_separated(words)], surface)
     title = options.title or f"{options.model.stem}: {surface.kind} report"

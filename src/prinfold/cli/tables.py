@@ -85,7 +85,7 @@ def read_table(path: Path, reading: Reading | None = None) -> Table:
     Table
     """
     reading = reading or Reading()
-    _refuse_absent(path)
+    refuse_absent(path)
     with _in_one_line(path):
         table = _drawn(_reader_of(path)(path, reading), reading.draw)
     if len(table) == 0:
@@ -112,7 +112,8 @@ def _reader_of(path: Path) -> Callable[[Path, Reading], Table]:
     return _from_text
 
 
-def _refuse_absent(path: Path) -> None:
+def refuse_absent(path: Path) -> None:
+    """Say at once that there is no such file, or that it is a folder."""
     if path.is_dir():
         inside = sorted(each.name for each in path.iterdir() if each.suffix in READERS)
         files = f"; it holds {listed(inside)}" if inside else ""

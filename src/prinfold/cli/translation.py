@@ -12,8 +12,15 @@ from prinfold.cli.catalogue import settings
 
 PHRASES = {
     "Look at mode_distance before trusting their coordinates, use posterior_mode for them, or try another init or "
-    "fewer nodes": "Look at their modes (`prinfold transform --modes`) before trusting their coordinates, or try --set "
-    "init=isomap or fewer nodes, such as --set nodes=10",
+    "fewer nodes.": "One thing to try is another start of the fit, --set init=isomap; `prinfold transform --modes` "
+    "gives the likeliest place of each row.",
+    "The objective changed by less than tol.": "Finished: more iterations would hardly change the surface.",
+    "The objective has not risen by tol for ten iterations.": "Finished: ten more iterations have not made the surface "
+    "better.",
+    "The iteration limit max_iter was reached before the objective settled.": "Stopped at the limit of iterations "
+    "before the surface had settled.",
+    "A stiffer surface (a larger width or regularization) or another start may do without.": "A stiffer surface "
+    "(--set width=2) or another start (--set init=isomap) may do without.",
     "(wider or fewer basis functions, more regularization)": "(wider basis functions, such as --set width=2)",
     "use fewer basis functions or nodes, more regularization, or a higher floor": "use fewer basis functions or nodes, "
     "such as --set basis=4 or --set nodes=8, or --set regularization=1",
@@ -38,12 +45,15 @@ _WITH_VALUE = NAMES | {"criterion": "--criterion", "folds": "--folds", "methods"
 """The same of words that mean something by themselves, and are arguments only with a value."""
 
 _PLAIN = {
+    r"of the rows the posterior mean lies over [\d.]+ node spacings from the mode: the surface passes near them in "
+    r"several places, or the noise spans many nodes\.": "of the rows the map is not sure where they belong: they fit "
+    "about as well in places that are far apart on it, and are drawn between these.",
     r"n_features = (\d+)": r"\1 column(s)",
     r"n_samples = (\d+)": r"\1 row(s)",
     r"(?<![\d.])1 (\w+)\(s\)": r"1 \1",
     r"(\d) (\w+)\(s\)": r"\1 \2s",
 }
-"""Numbers of things, as one says them."""
+"""Numbers of things, as one says them, and sentences with numbers in them."""
 
 _VALUE = r"'[^']*'|\"[^\"]*\"|\{[^}]*\}|[-+]?[\w.]+"
 _GIVEN = re.compile(rf"[A-Z]\w*\([^)]*\)|--\S+ \S+|(set )?(?<![\w.(])([a-z]\w*)=({_VALUE})(?![\w(])")

@@ -8,6 +8,7 @@ import numpy as np
 
 from prinfold.geometry.domain import Box
 from prinfold.loops import StopReason
+from prinfold.plot.subject import Fitted
 from prinfold.reporting.study import Study
 
 _UNSETTLED = {StopReason.MAX_ITER, StopReason.CALLBACK, StopReason.INTERRUPTED}
@@ -42,16 +43,20 @@ def _ended(study: Study) -> Iterator[str]:
         )
 
 
-def _folded(study: Study) -> Iterator[str]:
-    model = study.fitted.model
-    folds = getattr(model, "folds_", None)
+def folded(fitted: Fitted) -> Iterator[str]:
+    """What is to be said of a surface that is folded."""
+    folds = getattr(fitted.model, "folds_", None)
     count = 0 if folds is None else int(np.count_nonzero(folds.folded))
     if count:
         yield (
-            f"The surface is folded at {count} of its {study.fitted.latent.n_nodes} nodes: neighbours on the map may "
+            f"The surface is folded at {count} of its {fitted.latent.n_nodes} nodes: neighbours on the map may "
             "be far apart in the data there. A stiffer surface (a larger width or regularization) or another start may "
             "do without."
         )
+
+
+def _folded(study: Study) -> Iterator[str]:
+    yield from folded(study.fitted)
 
 
 def _far(study: Study) -> Iterator[str]:
