@@ -222,3 +222,9 @@ def test_a_limit_that_is_not_reached_is_none():
     held = LimitedLength(1e6, n_segments=3).moved(data, projected(data, chain(4), 0.0))
     free = Curvature(penalty=0.0).moved(data, projected(data, chain(4), 0.0))
     assert_allclose(held, free, atol=1e-6)
+
+
+def test_there_are_no_more_segments_than_rows():
+    """However far a row is, which makes the rule ask for ever more of them."""
+    far = Problem(np.array([[0.0, 0.0], [1.0, 0.0], [1e6, 0.0]]), np.ones(3))
+    assert [Curvature().is_enough(far, k, 1.0) for k in (2, 3)] == [False, True]

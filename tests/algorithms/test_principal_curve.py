@@ -110,3 +110,11 @@ def test_a_correction_takes_away_most_of_the_bias():
     assert flat > 0.1
     assert abs(1 - np.linalg.norm(mended.vertices, axis=1).mean()) < 0.1 * flat
     assert curves.corrected(rows, smoother, curves.begin(rows, start, True)).step == 0
+
+
+def test_the_noise_of_large_numbers_is_as_large():
+    X = datasets.make_half_circle(40, rng=0).X
+    (small, q), (large, same) = (
+        curves.noise_of(rows, curves.placed(rows, rows.X[:2], False)) for rows in (rows_of(X), rows_of(1e100 * X))
+    )
+    assert_allclose([large / 1e100, same], [small, q])

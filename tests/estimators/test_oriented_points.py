@@ -74,3 +74,11 @@ def test_few_rows():
 def test_settings_out_of_range_are_refused(name):
     with pytest.raises(InvalidParameterError, match=name):
         OrientedPointsCurve(**{name: 0}).fit(np.eye(3))
+
+
+def test_weights_may_be_shares_and_repeats_are_no_more_rows():
+    X = datasets.make_half_circle(60, rng=0).X
+    plain, *others = (
+        OrientedPointsCurve(max_iter=1, tol=0).fit(X, sample_weight=np.full(60, each)) for each in (1.0, 1 / 60, 50.0)
+    )
+    assert_allclose([each.bandwidth_ for each in others], plain.bandwidth_)

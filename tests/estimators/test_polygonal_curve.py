@@ -146,3 +146,9 @@ def test_settings_out_of_range_are_refused(settings, match):
 def test_starts_that_do_not_fit_are_refused(vertices, closed):
     with pytest.raises(InvalidDataError, match="finite vertices in the 3 columns"):
         PolygonalCurve(init=vertices, closed=closed).fit(np.eye(3))
+
+
+def test_weights_may_be_shares():
+    X = datasets.make_half_circle(60, rng=0).X
+    light = PolygonalCurve().fit(X, sample_weight=np.full(60, 1 / 60))
+    assert_allclose(light.vertices_, PolygonalCurve().fit(X).vertices_, atol=1e-8)

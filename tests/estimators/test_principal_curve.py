@@ -171,3 +171,16 @@ def test_what_to_cite():
     X = datasets.make_half_circle(60, rng=0).X
     assert "Hastie" in str(cite(PrincipalCurve(max_iter=2)))
     assert "Banfield" in str(PrincipalCurve(bias_correction=True, max_iter=2, tol=0).fit(X).cite())
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_the_unit_of_the_data_changes_nothing(scale):
+    X = datasets.make_half_circle(80, noise=0.05, rng=0).X
+    plain, other = (PrincipalCurve(max_iter=2, tol=0).fit(unit * X) for unit in (1.0, scale))
+    assert other.start_ == plain.start_
+    assert_allclose([other.length_ / scale, other.df_], [plain.length_, plain.df_], rtol=1e-6)
+
+
+def test_vertices_without_length_are_refused():
+    with pytest.raises(InvalidDataError, match="3 vertices that are all equal"):
+        PrincipalCurve(init=np.zeros((3, 2))).fit(datasets.make_circle(30, rng=0).X)

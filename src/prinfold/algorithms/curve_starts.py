@@ -110,7 +110,9 @@ def longest_path(points: FloatArray) -> IntArray:
     """Numbers of the points along the longest way through their minimum spanning tree."""
     if len(points) < 2:
         return np.arange(len(points))
-    graph = minimum_spanning_tree(squareform(pdist(points)))
+    # SciPy takes lengths next to nil for no edge at all; a tree is the same for lengths that are all raised alike.
+    gaps = pdist(points)
+    graph = minimum_spanning_tree(squareform(1.0 + gaps / (gaps.max() or 1.0)))
     one, _ = _farthest(graph, points, 0)
     other, before = _farthest(graph, points, one)
     path = [other]
@@ -192,5 +194,9 @@ def _given(init: Any, n_columns: int) -> FloatArray:
     if vertices.ndim != 2 or vertices.shape[1] != n_columns or len(vertices) < 2 or not np.isfinite(vertices).all():
         raise InvalidDataError(
             f"init must hold at least two finite vertices of shape (m, {n_columns}), got shape {vertices.shape}"
+        )
+    if (vertices == vertices[0]).all():
+        raise InvalidDataError(
+            f"init holds {len(vertices)} vertices that are all equal, a curve without length; give two that differ"
         )
     return vertices

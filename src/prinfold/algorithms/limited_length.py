@@ -52,7 +52,7 @@ class LimitedLength:
 
     def is_enough(self, problem: Problem, k: int, error: float) -> bool:
         """Whether k ≥ n^(1/3), or k is the number asked for; rows on the chain need no more either."""
-        wanted = np.ceil(problem.total ** (1 / 3) - 1e-9) if self.n_segments is None else self.n_segments
+        wanted = np.ceil(problem.n ** (1 / 3) - 1e-9) if self.n_segments is None else self.n_segments
         return k >= wanted or error <= problem.nothing
 
     def moved(self, problem: Problem, state: State) -> FloatArray:

@@ -31,6 +31,7 @@ from scipy.linalg import cho_factor, cho_solve
 from prinfold._typing import FloatArray
 from prinfold.algorithms.bending import bending, bending_value
 from prinfold.algorithms.curve_starts import line, principal_axes
+from prinfold.algorithms.smoothers import rows_of_weights
 from prinfold.kernels.polylines import Feet, nearest_on_polyline, segments_of
 from prinfold.loops import Done, Outcome, run_fixed_point
 
@@ -59,8 +60,13 @@ class Problem:
 
     @cached_property
     def total(self) -> float:
-        """n: the weight of all rows."""
+        """The weight of all rows."""
         return float(self.weight.sum())
+
+    @cached_property
+    def n(self) -> float:
+        """n: as many rows as the weights stand for."""
+        return rows_of_weights(self.weight)
 
     @cached_property
     def radius(self) -> float:
@@ -166,15 +172,20 @@ class Curvature:
         """λ = λ' k n^(−1/3) √Δ_n / r."""
         if problem.radius == 0:
             return 0.0
-        return float(self.penalty * k * problem.total ** (-1 / 3) * np.sqrt(error) / problem.radius)
+        return float(self.penalty * k * problem.n ** (-1 / 3) * np.sqrt(error) / problem.radius)
 
     def is_enough(self, problem: Problem, k: int, error: float) -> bool:
-        """Whether k > β n^(1/3) r / √Δ_n, or k is the number asked for; rows on the chain need no more either."""
+        """Whether k > β n^(1/3) r / √Δ_n, or k is the number asked for; rows on the chain need no more either.
+
+        Without such a number there are never more segments than rows that differ.
+        """
         if error <= problem.nothing:
             return True
         if self.n_segments is not None:
             return k >= self.n_segments
-        return bool(k > self.stopping * problem.total ** (1 / 3) * problem.radius / np.sqrt(error))
+        if k >= len(problem.X):
+            return True
+        return bool(k > self.stopping * problem.n ** (1 / 3) * problem.radius / np.sqrt(error))
 
     def moved(self, problem: Problem, state: State) -> FloatArray:
         """All vertices at once, by a step of Newton's method that is halved until Φ falls by Armijo's rule.

@@ -148,8 +148,9 @@ def noise_of(rows: Rows, curve: Curve) -> tuple[float, float]:
     moments; a curve that turns has one more of them than there are across it.
     """
     moments = curve.residual.T @ (curve.residual * (rows.weight / rows.weight.sum())[:, None])
-    total, square = float(np.trace(moments)), float(np.square(moments).sum())
-    across = max(1.0, total**2 / square - 1.0) if square > 0 else 1.0
+    total = float(np.trace(moments))
+    # Moments are divided by their trace before they are squared, as squares of large ones are beyond all numbers.
+    across = max(1.0, 1.0 / float(np.square(moments / total).sum()) - 1.0) if total > 0 else 1.0
     return float(np.sqrt(total / across)), across
 
 

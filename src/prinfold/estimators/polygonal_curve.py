@@ -33,7 +33,8 @@ class PolygonalCurve(CurveManifold):
         λ' of the penalty on corners λ = λ' k n^(−1/3) √Δ / r, with k segments, n rows, mean squared distance Δ, and r
         the largest distance of a row to the mean. Larger is smoother.
     stopping : float, default=0.3
-        β of the rule that there are enough segments when k > β n^(1/3) r / √Δ.
+        β of the rule that there are enough segments when k > β n^(1/3) r / √Δ; there are never more than rows that
+        differ, which ends what one far row would draw out.
     n_segments : int, default=None
         Segments to end with in place of that rule.
     length : float, default=None
