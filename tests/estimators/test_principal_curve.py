@@ -184,3 +184,14 @@ def test_the_unit_of_the_data_changes_nothing(scale):
 def test_vertices_without_length_are_refused():
     with pytest.raises(InvalidDataError, match="3 vertices that are all equal"):
         PrincipalCurve(init=np.zeros((3, 2))).fit(datasets.make_circle(30, rng=0).X)
+
+
+@pytest.mark.parametrize("n", [3, 4, 6])
+def test_so_few_rows_are_not_closed_into_a_point(n):
+    X = np.random.default_rng(n).normal(size=(n, 2))
+    assert not PrincipalCurve(closed="auto", max_iter=5, tol=0).fit(X).closed_
+
+
+def test_a_closed_curve_that_collapses_says_so():
+    with pytest.warns(DegenerateWarning, match="the curve has collapsed to a point: .*; set closed=False"):
+        PrincipalCurve(closed=True, max_iter=10, tol=0).fit(np.random.default_rng(0).normal(size=(200, 2)))

@@ -26,7 +26,7 @@ from scipy.spatial import cKDTree
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.curve_starts import principal_axes
-from prinfold.algorithms.smoothers import rows_of_weights
+from prinfold.algorithms.smoothers import n_effective
 from prinfold.kernels.polylines import nearest_on_polyline
 from prinfold.loops import Done, Outcome, run_fixed_point
 
@@ -113,7 +113,7 @@ def reference_width(X: FloatArray, weight: FloatArray) -> float:
 
     n is what the weights stand for, but no more than the rows, which all differ: repeats leave no smaller gaps.
     """
-    n = min(rows_of_weights(weight), float(len(X)))
+    n = min(n_effective(weight), float(len(X)))
     return float(1.06 * principal_axes(X, weight)[1][0] * n**-0.2)
 
 

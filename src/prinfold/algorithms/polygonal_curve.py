@@ -31,7 +31,7 @@ from scipy.linalg import cho_factor, cho_solve
 from prinfold._typing import FloatArray
 from prinfold.algorithms.bending import bending, bending_value
 from prinfold.algorithms.curve_starts import line, principal_axes
-from prinfold.algorithms.smoothers import rows_of_weights
+from prinfold.algorithms.smoothers import n_effective
 from prinfold.kernels.polylines import Feet, nearest_on_polyline, segments_of
 from prinfold.loops import Done, Outcome, run_fixed_point
 
@@ -66,7 +66,7 @@ class Problem:
     @cached_property
     def n(self) -> float:
         """n: as many rows as the weights stand for."""
-        return rows_of_weights(self.weight)
+        return n_effective(self.weight)
 
     @cached_property
     def radius(self) -> float:

@@ -179,9 +179,10 @@ def best_start(rows: Rows, smoother: Smoother, candidates: Sequence[Candidate]) 
     if len(found) == 1:
         return found[0][0]
     (is_open, line), (is_closed, ring) = found
-    if not np.isfinite(ring.score) or widest_gap(ring.place) > 1.0:  # the former where rows are too few to say
-        return is_open
     rival = line.score
+    # Scores are not finite where rows are too few to say.
+    if not np.isfinite(ring.score) or not np.isfinite(rival) or widest_gap(ring.place) > 1.0:
+        return is_open
     if _df(line) > _WINDING * _df(ring):
         again = [_tried(rows, smoother, begin(rows, *each), _setting(ring)) for each in candidates if not each[1]]
         rival = min(each.score for each in again)

@@ -44,12 +44,6 @@ def n_effective(weight: FloatArray) -> float:
     return max(total, total**2 / float(np.square(weight).sum()))
 
 
-def rows_of_weights(weight: FloatArray) -> float:
-    """As many rows as weights (n,) stand for: their sum Σw, but no fewer than (Σw)² / Σw² for being small."""
-    total = float(weight.sum())
-    return max(total, total**2 / float(np.square(weight).sum()))
-
-
 class Sample(NamedTuple):
     """Rows (n, D) at places (n,) in [0, 1] with weights (n,), on a curve that is ``closed`` or not.
 

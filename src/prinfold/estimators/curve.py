@@ -21,6 +21,9 @@ from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
 from prinfold.loops import Last, Outcome, run_fixed_point
 
+_COLLAPSED = 0.01
+"""Length of a curve, in units of the spread of the rows, below which it is a point."""
+
 
 class Training(NamedTuple):
     """How a curve is found in rows about their mean.
@@ -91,7 +94,7 @@ class CurveManifold(PrincipalManifold):
             return own | training.besides(state)
 
         self._listened_to(table, attributes, training.loop)
-        for words, category in self._cautions():
+        for words, category in [*self._cautions(), *self._collapse(centred, rows.weight)]:
             warnings.warn(words, category, stacklevel=3)
         return self
 
@@ -143,6 +146,16 @@ class CurveManifold(PrincipalManifold):
         if self.curve_.length == 0:
             found.append(("all rows are equal, so that the curve has no length", DegenerateWarning))
         return found
+
+    def _collapse(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
+        """What is to be said of a curve that has shrunk to a point among rows that have not."""
+        spread = float(np.sqrt(np.average(np.square(rows).sum(axis=1), weights=weight)))
+        if self.curve_.length == 0 or self.curve_.length > _COLLAPSED * spread:
+            return []
+        words = (
+            f"the curve has collapsed to a point: it is {self.curve_.length:.3g} long, and rows spread by {spread:.3g}"
+        )
+        return [(f"{words}; set closed=False, begin elsewhere (init=), or smooth less", DegenerateWarning)]
 
     def _latent_of(self, table: FloatArray) -> FloatArray:
         return self._nearest(table).latent.astype(table.dtype, copy=False)
