@@ -963,3 +963,11 @@ def test_parts_of_a_model_begin_alike_too() -> None:
     assert ours.get_params()["gtm__random_state"] is None
     (two,) = contestants.contestants_of({"mine": make_pipeline(GTM(1, random_state=3))}, 1, X, 7)
     assert two.model.get_params()["gtm__random_state"] == 3
+
+
+def test_the_plane_knows_no_origin():
+    """PCA among the baselines loses no digits to rows that sit far from zero."""
+    X = datasets.make_half_circle(60, noise=0.1, rng=0).X
+    near, far = (compare(X + offset, ["PCA"], n_components=1, folds=3) for offset in (0.0, 1e7))
+    for name in ("error", "surface_likelihood"):
+        assert far.table[name][0] == pytest.approx(near.table[name][0], rel=1e-5), name

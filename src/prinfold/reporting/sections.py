@@ -54,7 +54,7 @@ def facts(study: Study) -> str:
         rows.append(("trustworthiness", f"{trust:.3f}", "neighbours on the map are neighbours in the data; best at 1"))
         rows.append(("continuity", f"{kept:.3f}", "neighbours in the data are neighbours on the map; best at 1"))
     model = study.fitted.model
-    rows.append(("iterations", str(model.n_iter_), str(model.stop_reason_)))
+    rows.append(("iterations", str(model.n_iter_), model.stop_reason_.brief))
     return writing.facts(rows)
 
 
