@@ -152,3 +152,10 @@ def test_weights_may_be_shares():
     X = datasets.make_half_circle(60, rng=0).X
     light = PolygonalCurve().fit(X, sample_weight=np.full(60, 1 / 60))
     assert_allclose(light.vertices_, PolygonalCurve().fit(X).vertices_, atol=1e-8)
+
+
+def test_one_far_row_does_not_make_the_line_grow_for_ever():
+    X = np.vstack([datasets.make_half_circle(24, rng=0).X, [[60.0, 60.0]]])
+    with pytest.warns(DegenerateWarning, match="the rule asks for more than the 25 segments.*set n_segments"):
+        model = PolygonalCurve(max_iter=2000).fit(X)
+    assert model.n_segments_ == 25

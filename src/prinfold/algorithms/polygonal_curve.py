@@ -50,6 +50,10 @@ _EXACT = 1e-9
 """Of the radius of the data: rows that are on average no farther away lie on the chain but for rounding."""
 
 
+_MOST = 20.0
+"""Segments over n^(1/3) at which a line stops growing; clean tables need a third of them."""
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Rows X (n, D) about their mean with weights (n,), and whether the chain through them is to be closed."""
@@ -67,6 +71,14 @@ class Problem:
     def n(self) -> float:
         """n: as many rows as the weights stand for."""
         return n_effective(self.weight)
+
+    @cached_property
+    def most_segments(self) -> int:
+        """Segments that are never exceeded by the rule: 20 n^(1/3), and one for each row that differs.
+
+        The rule grows with r, the distance of the farthest row: a single wild one would ask for ever more.
+        """
+        return int(min(len(self.X), np.ceil(_MOST * self.n ** (1 / 3))))
 
     @cached_property
     def radius(self) -> float:
@@ -177,13 +189,13 @@ class Curvature:
     def is_enough(self, problem: Problem, k: int, error: float) -> bool:
         """Whether k > β n^(1/3) r / √Δ_n, or k is the number asked for; rows on the chain need no more either.
 
-        Without such a number there are never more segments than rows that differ.
+        Without such a number there are never more segments than :meth:`Problem.most_segments`.
         """
         if error <= problem.nothing:
             return True
         if self.n_segments is not None:
             return k >= self.n_segments
-        if k >= len(problem.X):
+        if k >= problem.most_segments:
             return True
         return bool(k > self.stopping * problem.n ** (1 / 3) * problem.radius / np.sqrt(error))
 

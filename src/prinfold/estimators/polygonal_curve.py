@@ -15,8 +15,11 @@ from prinfold.algorithms.arc_curve import ArcCurve
 from prinfold.algorithms.limited_length import LimitedLength
 from prinfold.algorithms.polygonal_curve import STARTS, Curvature, Problem, State
 from prinfold.estimators.curve import CurveManifold, Training
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import DegenerateWarning, InvalidDataError
 from prinfold.files import storable
+
+_FEW = 20
+"""Segments up to which a line that joins few rows is not worth a word."""
 
 
 @storable
@@ -147,6 +150,8 @@ class PolygonalCurve(CurveManifold):
         check_is_fitted(self)
         return len(self.curve_.vertices) - (not self.curve_.closed)
 
+    _limit: int
+
     # ---------------------------------------------------------------------------------------- training
 
     def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
@@ -156,7 +161,17 @@ class PolygonalCurve(CurveManifold):
         def curve_of(state: State) -> ArcCurve:
             return ArcCurve.through(state.vertices, problem.closed, smooth=False)
 
+        self._limit = problem.most_segments
         return Training(partial(polygonal_curve.train, problem, feature, start), curve_of)
+
+    def _cautions(self) -> list[tuple[str, type[Warning]]]:
+        found = super()._cautions()
+        by_rule = self.n_segments is None and self.length is None and self.curve_.length > 0
+        if by_rule and self.n_segments_ >= self._limit and self.n_segments_ > _FEW:
+            words = f"the rule asks for more than the {self.n_segments_} segments at which the line stopped"
+            advice = "a few far rows can bring that about: leave them out, or set n_segments"
+            found.append((f"{words}; {advice}", DegenerateWarning))
+        return found
 
     def _feature(self) -> polygonal_curve.Feature:
         if self.length is not None:
