@@ -19,6 +19,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, Mesh
 from prinfold.algorithms.maps import BasisMap
+from prinfold.algorithms.smoothers import n_effective
 from prinfold.geometry.domain import Box
 from prinfold.geometry.footholds import surface_starts
 from prinfold.geometry.projection import project_to_surface
@@ -71,7 +72,7 @@ class Sample:
     @cached_property
     def size(self) -> float:
         """As many rows as the weights stand for: their sum, but no fewer for being small."""
-        return max(self.total, self.total**2 / float(np.square(self.weight).sum()))
+        return n_effective(self.weight)
 
     def mean(self, values: FloatArray) -> float:
         """Weighted mean of a number for each row."""

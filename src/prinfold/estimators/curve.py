@@ -11,11 +11,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, Mesh
-from prinfold._validate import Constraint, check_parameters, check_table, check_weight, flag, integer, real
+from prinfold._validate import Constraint, check_parameters, flag, integer, real
 from prinfold.algorithms.arc_curve import ArcCurve, directed
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.callbacks import with_callbacks
-from prinfold.estimators.kernel_training import unique_rows
+from prinfold.estimators.kernel_training import centred_rows
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
@@ -79,22 +79,20 @@ class CurveManifold(PrincipalManifold):
         """
         check_parameters(self, self._constraints)
         self._forget()
-        table = check_table(self, X, reset=True, min_rows=2)
-        rows = unique_rows(table.astype(np.float64, copy=False), check_weight(sample_weight, table))
-        offset = np.average(rows.rows, axis=0, weights=rows.weight)
-        centred = rows.rows - offset
+        table, unique, offset, centred = centred_rows(self, X, sample_weight)
+        weight = unique.weight
         if len(centred) > 1:
-            training = self._training(centred, rows.weight, offset)
+            training = self._training(centred, weight, offset)
         else:
             training = _dot(centred, self._without_length())
 
         def attributes(state: Any) -> dict[str, Any]:
-            curve = directed(training.curve_of(state), centred, rows.weight)
+            curve = directed(training.curve_of(state), centred, weight)
             own = {"curve_": curve, "offset_": offset, "n_features_in_": len(offset)}
             return own | training.besides(state)
 
         self._listened_to(table, attributes, training.loop)
-        for words, category in [*self._cautions(), *self._collapse(centred, rows.weight)]:
+        for words, category in [*self._cautions(), *self._collapse(centred, weight)]:
             warnings.warn(words, category, stacklevel=3)
         return self
 

@@ -51,6 +51,23 @@ def unique_rows(table: FloatArray, weight: FloatArray | None) -> Unique:
     return Unique(rows, total, names, weight)
 
 
+class Centred(NamedTuple):
+    """A checked table, its rows without repeats, their mean ``offset`` (D,), and ``rows`` (u, D) about it."""
+
+    table: FloatArray
+    unique: Unique
+    offset: FloatArray
+    rows: FloatArray
+
+
+def centred_rows(estimator: Any, X: Any, sample_weight: Any) -> Centred:
+    """What curves and surfaces that project their rows begin with."""
+    table = check_table(estimator, X, reset=True, min_rows=2)
+    unique = unique_rows(table.astype(np.float64, copy=False), check_weight(sample_weight, table))
+    offset = np.average(unique.rows, axis=0, weights=unique.weight)
+    return Centred(table, unique, offset, unique.rows - offset)
+
+
 def every_row(table: FloatArray, weight: FloatArray | None) -> Unique:
     """Rows as they are, for tables whose columns belong to the rows: a kernel matrix."""
     weight = np.ones(len(table)) if weight is None else np.asarray(weight, dtype=np.float64)

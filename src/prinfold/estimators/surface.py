@@ -14,8 +14,6 @@ from prinfold._validate import (
     Constraint,
     axis_counts,
     check_parameters,
-    check_table,
-    check_weight,
     flag,
     instance_of,
     integer,
@@ -35,7 +33,7 @@ from prinfold.algorithms.projected_regression import (
 from prinfold.algorithms.sizes import make_latent
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.callbacks import with_callbacks
-from prinfold.estimators.kernel_training import unique_rows, weighted_places
+from prinfold.estimators.kernel_training import centred_rows, weighted_places
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning
 from prinfold.latent import Lattice
 from prinfold.loops import Rule, run_fixed_point
@@ -99,12 +97,9 @@ class RegressedManifold(PrincipalManifold):
         """
         check_parameters(self, self._constraints)
         self._forget()
-        table = check_table(self, X, reset=True, min_rows=2)
-        rows = unique_rows(table.astype(np.float64, copy=False), check_weight(sample_weight, table))
-        offset = np.average(rows.rows, axis=0, weights=rows.weight)
-        sample = Sample(rows.rows - offset, rows.weight)
-        init = self.init if isinstance(self.init, str) else weighted_places(self.init, rows, self.n_components)
-        self._train(table, sample, offset, init)
+        table, unique, offset, rows = centred_rows(self, X, sample_weight)
+        init = self.init if isinstance(self.init, str) else weighted_places(self.init, unique, self.n_components)
+        self._train(table, Sample(rows, unique.weight), offset, init)
         for words, category in self._cautions():
             warnings.warn(words, category, stacklevel=3)
         return self
