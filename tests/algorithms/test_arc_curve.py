@@ -97,6 +97,25 @@ def test_rows_tell_the_direction(smooth, closed):
     assert np.average(found.nearest(X).latent[:, 0], weights=weight) < found.length / 2
 
 
+@kinds
+@pytest.mark.parametrize("there", [0.1, 0.8])
+def test_a_point_says_where_a_curve_begins(smooth, closed, there):
+    """Whatever rows tell, and however the curve was traversed before."""
+    curve = ArcCurve.through(corners(), closed, smooth)
+    X, root = (
+        curve.point(curve.length * np.array([[0.1], [0.15], [0.2]])),
+        curve.point(np.array([[there * curve.length]]))[0],
+    )
+    found = directed(curve, X, np.ones(3), root)
+    for other in [curve.reversed()] + ([curve.begun_at(3)] if closed else []):
+        assert_allclose(directed(other, X, np.ones(3), root).vertices, found.vertices, atol=1e-12)
+    place = found.nearest(root[None]).latent[0, 0]
+    if closed:
+        assert min(place, found.length - place) <= np.diff(found.knots, append=found.length).max() / 2 + 1e-9
+    else:
+        assert_allclose(place, min(there, 1 - there) * found.length, rtol=0.02)
+
+
 def test_where_rows_tell_no_direction_coordinates_do():
     line = ArcCurve.through(np.array([[1.0, 0.0], [-1.0, 0.0]]))
     both = [directed(each, np.array([[-0.5, 1.0], [0.5, 1.0]]), np.ones(2)) for each in (line, line.reversed())]

@@ -171,21 +171,27 @@ class Polyline(ArcCurve):
         return len(self.points)
 
 
-def directed(curve: ArcCurve, X: FloatArray, weight: FloatArray) -> ArcCurve:
+def directed(curve: ArcCurve, X: FloatArray, weight: FloatArray, begin: FloatArray | None = None) -> ArcCurve:
     """The curve in the direction that rows (n, D) with weights (n,) tell, whatever direction it was found in.
 
     An open curve begins at the half that more of the rows are nearest to. A closed one begins opposite of the middle
-    of the rows along it, so that few of them lie about the seam, towards the half that more of them are in.
+    of the rows along it, so that few of them lie about the seam, towards the half that more of them are in. A point
+    ``begin`` (D,) takes their place: an open curve begins at the end that is nearer to it along the curve, a closed one
+    at the vertex next to it.
     """
-    feet = nearest_on_polyline(X, curve.vertices, curve.closed)  # near enough to tell a direction
-    z = curve.knots[feet.segment] + feet.share * np.diff(curve.knots, append=curve.length)[feet.segment]
-    share = weight / weight.sum()
+    if curve.length == 0:
+        return curve
+    z, share = _along(curve, X), weight / weight.sum()
+    root = None if begin is None else float(_along(curve, begin[None])[0])
     if not curve.closed:
-        tilt = float(share @ z) / curve.length - 0.5 if curve.length > 0 else 0.0
+        tilt = float(share @ z) / curve.length - 0.5
+        from_root = 0.0 if root is None else root / curve.length - 0.5
+        tilt = from_root if abs(from_root) > _EVEN else tilt
     else:
         mean = complex(share @ np.exp(2j * np.pi * z / curve.length))
         opposite = np.mod(np.angle(-mean) / (2 * np.pi), 1.0) * curve.length
-        gap = curve.latent.domain.difference(curve.knots[:, None], np.full((1, 1), opposite))[:, 0]
+        seam = opposite if root is None else root
+        gap = curve.latent.domain.difference(curve.knots[:, None], np.full((1, 1), seam))[:, 0]
         vertex = int(np.abs(gap).argmin())
         z = np.mod(z - curve.knots[vertex], curve.length)
         curve, tilt = curve.begun_at(vertex), float(share @ np.sin(2 * np.pi * z / curve.length) ** 3)
@@ -193,6 +199,12 @@ def directed(curve: ArcCurve, X: FloatArray, weight: FloatArray) -> ArcCurve:
     if abs(tilt) > _EVEN:
         return curve.reversed() if tilt > 0 else curve
     return min(curve, curve.reversed(), key=lambda way: way.vertices.tolist())
+
+
+def _along(curve: ArcCurve, X: FloatArray) -> FloatArray:
+    """(n,) how far along the curve rows are, near enough to tell a direction."""
+    feet = nearest_on_polyline(X, curve.vertices, curve.closed)
+    return np.asarray(curve.knots[feet.segment] + feet.share * np.diff(curve.knots, append=curve.length)[feet.segment])
 
 
 # ----------------------------------------------------------------------------------------------------- plumbing

@@ -11,18 +11,21 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, Mesh
-from prinfold._validate import Constraint, check_parameters, flag, integer, real
+from prinfold._validate import Constraint, check_parameters, flag, instance_of, integer, nothing, real
 from prinfold.algorithms.arc_curve import ArcCurve, directed
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.kernel_training import centred_rows
-from prinfold.exceptions import CorruptModelFileError, DegenerateWarning
+from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidDataError
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
 from prinfold.loops import Last, Outcome, run_fixed_point
 
 _COLLAPSED = 0.01
 """Length of a curve, in units of the spread of the rows, below which it is a point."""
+
+_MIDDLE = 1.0 / 3.0
+"""Share of its length from which on a place is far from an end of a curve."""
 
 
 class Training(NamedTuple):
@@ -46,11 +49,13 @@ class CurveManifold(PrincipalManifold):
 
     _stored: ClassVar[tuple[str, ...]] = ("curve_", "offset_", "n_iter_", "converged_", "stop_reason_", "history_")
     _constraints: ClassVar[dict[str, Constraint]] = {
+        "begin": nothing | instance_of(np.ndarray, list, tuple, words="a row of numbers, one for each column"),
         "max_iter": integer(0),
         "tol": real(0),
         "verbose": integer(0) | flag,
     }
     _dimension: ClassVar[int | None] = 1
+    begin: Any
     curve_: ArcCurve
     offset_: FloatArray
 
@@ -80,14 +85,14 @@ class CurveManifold(PrincipalManifold):
         check_parameters(self, self._constraints)
         self._forget()
         table, unique, offset, centred = centred_rows(self, X, sample_weight)
-        weight = unique.weight
+        weight, begin = unique.weight, self._beginning(offset)
         if len(centred) > 1:
             training = self._training(centred, weight, offset)
         else:
             training = _dot(centred, self._without_length())
 
         def attributes(state: Any) -> dict[str, Any]:
-            curve = directed(training.curve_of(state), centred, weight)
+            curve = directed(training.curve_of(state), centred, weight, begin)
             own = {"curve_": curve, "offset_": offset, "n_features_in_": len(offset)}
             return own | training.besides(state)
 
@@ -143,7 +148,30 @@ class CurveManifold(PrincipalManifold):
         found = self._how_it_ended()
         if self.curve_.length == 0:
             found.append(("all rows are equal, so that the curve has no length", DegenerateWarning))
-        return found
+        return [*found, *self._misplaced()]
+
+    def _misplaced(self) -> list[tuple[str, type[Warning]]]:
+        """What is to be said of a beginning that is none."""
+        root, length = self._beginning(self.offset_), self.curve_.length
+        if root is None or self.curve_.closed or length == 0:
+            return []
+        place = float(self.curve_.nearest(root[None]).latent[0, 0])
+        if place < _MIDDLE * length:
+            return []
+        words = f"begin= lies {place:.3g} from the nearer end of a curve that is {length:.3g} long"
+        return [(f"{words}, at which it begins; name a row near one of the two ends", DegenerateWarning)]
+
+    def _beginning(self, offset: FloatArray) -> FloatArray | None:
+        """(D,) the point that the curve is to begin near, about the ``offset`` of the rows."""
+        if self.begin is None:
+            return None
+        root = np.asarray(self.begin, dtype=np.float64)
+        if root.shape not in (offset.shape, (1, *offset.shape)) or not np.isfinite(root).all():
+            raise InvalidDataError(
+                f"begin must be a row of {len(offset)} finite numbers, one for each column of the data, such as one of "
+                f"its rows; got shape {root.shape}"
+            )
+        return np.asarray(root.reshape(-1) - offset)
 
     def _collapse(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
         """What is to be said of a curve that has shrunk to a point among rows that have not."""

@@ -34,6 +34,9 @@ class OrientedPointsCurve(CurveManifold):
         See there.
     step : float, default=0.3
         Length of a step, in units of the bandwidth.
+    begin : array of shape (D,), default=None
+        A row near which arc length is to begin, such as a root cell: the curve begins at the end that is nearer to it
+        along the curve, a closed one at the vertex next to it. None begins in the half that more rows lie in.
     max_iter : int, default=5000
         Most points, those of walks that were not kept included.
     tol : float, default=0.001
@@ -128,6 +131,7 @@ class OrientedPointsCurve(CurveManifold):
         bandwidth: float | None = None,
         width: float = oriented_points.WIDTH,
         step: float = oriented_points.STEP,
+        begin: Any = None,
         max_iter: int = 5000,
         tol: float = 1e-3,
         verbose: int = 0,
@@ -135,6 +139,7 @@ class OrientedPointsCurve(CurveManifold):
         self.bandwidth = bandwidth
         self.width = width
         self.step = step
+        self.begin = begin
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose

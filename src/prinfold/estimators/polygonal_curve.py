@@ -48,6 +48,9 @@ class PolygonalCurve(CurveManifold):
     init : "pca" or array of shape (m, D), default="pca"
         Vertices to begin with, in their order: a piece of the first principal component, or for closed curves four
         corners in the first two; or those that are given.
+    begin : array of shape (D,), default=None
+        A row near which arc length is to begin, such as a root cell: the curve begins at the end that is nearer to it
+        along the curve, a closed one at the vertex next to it. None begins in the half that more rows lie in.
     max_iter : int, default=10000
         Most rounds of projecting rows and moving vertices, those with few vertices included.
     tol : float, default=0.001
@@ -130,6 +133,7 @@ class PolygonalCurve(CurveManifold):
         length: float | None = None,
         closed: bool = False,
         init: Any = "pca",
+        begin: Any = None,
         max_iter: int = 10_000,
         tol: float = polygonal_curve.TOL,
         verbose: int = 0,
@@ -140,6 +144,7 @@ class PolygonalCurve(CurveManifold):
         self.length = length
         self.closed = closed
         self.init = init
+        self.begin = begin
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose

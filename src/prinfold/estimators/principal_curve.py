@@ -41,6 +41,9 @@ class PrincipalCurve(CurveManifold):
     bias_correction : bool, default=False
         Whether the bias of the smoother, which flattens bends, is removed at the end, by smoothing residuals in place
         of rows (Banfield and Raftery).
+    begin : array of shape (D,), default=None
+        A row near which arc length is to begin, such as a root cell: the curve begins at the end that is nearer to it
+        along the curve, a closed one at the vertex next to it. None begins in the half that more rows lie in.
     max_iter : int, default=50
         Most steps.
     tol : float, default=1e-5
@@ -117,6 +120,7 @@ class PrincipalCurve(CurveManifold):
         init: Any = "auto",
         closed: Any = False,
         bias_correction: bool = False,
+        begin: Any = None,
         max_iter: int = 50,
         tol: float = 1e-5,
         verbose: int = 0,
@@ -125,6 +129,7 @@ class PrincipalCurve(CurveManifold):
         self.init = init
         self.closed = closed
         self.bias_correction = bias_correction
+        self.begin = begin
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose

@@ -68,6 +68,9 @@ class ProbabilisticCurve(CurveManifold):
         Curve to begin with, as of :class:`~prinfold.PrincipalCurve`, which takes ten steps from there.
     noise_floor : float, default=1e-6
         Smallest noise variance, relative to the mean variance of a column.
+    begin : array of shape (D,), default=None
+        A row near which arc length is to begin, such as a root cell: the curve begins at the end that is nearer to it
+        along the curve, a closed one at the vertex next to it. None begins in the half that more rows lie in.
     max_iter : int, default=500
         Most steps.
     tol : float, default=1e-5
@@ -164,6 +167,7 @@ class ProbabilisticCurve(CurveManifold):
         closed: Any = False,
         init: Any = "auto",
         noise_floor: float = 1e-6,
+        begin: Any = None,
         max_iter: int = 500,
         tol: float = 1e-5,
         verbose: int = 0,
@@ -174,6 +178,7 @@ class ProbabilisticCurve(CurveManifold):
         self.closed = closed
         self.init = init
         self.noise_floor = noise_floor
+        self.begin = begin
         self.max_iter = max_iter
         self.tol = tol
         self.verbose = verbose
