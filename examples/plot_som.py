@@ -60,14 +60,15 @@ else:
     plot.latent_map(gtm, X, labels=kinds, ax=axes[0])
     plot.latent_map(som, X, labels=kinds, ax=axes[1])
     plot.u_matrix(som, X, labels=kinds, ax=axes[2])
-    for ax, words in zip(axes, ("GTM", "SOM", "U-matrix"), strict=True):
-        ax.set_title(words, loc="right")
+    titles = "crabs, GTM: magnification", "crabs, SOM: magnification", "crabs, SOM: U-matrix"
+    for ax, words in zip(axes, titles, strict=True):
+        ax.set_title(words, pad=12)
         ax.get_legend().remove()
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
     for ax, model in zip(axes, (gtm, som), strict=True):
         plot.magnification(model, ax=ax)
-        ax.set_title(f"{type(model).__name__}: directions of stretch", pad=12)
+        ax.set_title(f"crabs, {type(model).__name__}: directions of stretch", pad=12)
 
 # %%
 # Neighbourhoods that shrink
@@ -75,7 +76,9 @@ else:
 #
 # Training begins with a neighbourhood that is a quarter of the grid wide: the map is stiff, and lies flat in the middle
 # of the data. As it narrows the map softens and bends into them. Where it ends is a choice: a narrower one leaves
-# smaller distances from rows to nodes, and after a while a map that follows the noise.
+# smaller distances from rows to nodes, and after a while a map that follows the noise. Above each map stand the mean
+# distance from a row to its nearest node (quantisation error) and the share of rows whose two nearest nodes are no
+# neighbours on the grid (topographic error).
 
 figure, axes = plt.subplots(1, 4, figsize=(15, 4), layout="constrained", subplot_kw={"projection": "3d"})
 for ax, width in zip(axes, (3.0, 1.5, 0.8, 0.4), strict=True):
@@ -84,7 +87,7 @@ for ax, width in zip(axes, (3.0, 1.5, 0.8, 0.4), strict=True):
     for first, second in model.latent_.edges:
         ax.plot(*model.codebook_[[first, second]].T, color="#0072B2", lw=0.8)
     error, torn = model.quantisation_error(ridge.X), model.topographic_error(ridge.X)
-    ax.set_title(f"width {width:g}: error {error:.2f},\n{torn:.0%} of rows between strangers", fontsize=9, y=0.97)
+    ax.set_title(f"width {width:g}\nquantisation {error:.2f}, topographic {torn:.0%}", fontsize=9, y=0.97)
     ax.set_axis_off()
     ax.set_box_aspect(None, zoom=1.5)
     ax.view_init(20, -70)
@@ -100,4 +103,6 @@ ring = datasets.make_torus(800, rng=0)
 figure, axes = plt.subplots(1, 2, figsize=(12, 4.6), layout="constrained")
 plot.u_matrix(SOM(nodes=hexagons(10, 11)).fit(ridge.X), ridge.X, ax=axes[0])
 plot.u_matrix(SOM(nodes=(16, 8), latent="torus", grid="hexagonal").fit(ring.X), ax=axes[1])
+for ax, words in zip(axes, ("ridge, hexagons", "torus, hexagons without an edge"), strict=True):
+    ax.set_title(words, pad=12)
 plt.show()

@@ -160,6 +160,7 @@ def test_a_circle_closes():
         ({"grid": "hexagonal", "latent": "torus", "nodes": 5}, "even number of nodes there"),
         ({"neighbourhood": "gaussien"}, "neighbourhood must be .* did you mean 'gaussian'?"),
         ({"width": 0.0}, "width must be None, a finite number above 0 or a Schedule, got 0.0"),
+        ({"rate": 0.1}, "rate=0.1 is how far an online step goes.*set trainer='online', or leave rate at None"),
         ({"trainer": "both"}, "trainer must be 'batch' or 'online', got 'both'"),
     ],
 )
@@ -193,11 +194,46 @@ def test_rows_of_which_nothing_is_known_do_not_count(ridge):
     X = with_gaps(ridge)
     lost = np.concatenate([X, np.full((3, 3), np.nan)])
     settings = {"nodes": 6, "max_iter": 4, "tol": 0}
-    assert_allclose(SOM(**settings).fit(lost).codebook_, SOM(**settings).fit(X).codebook_)
-    with pytest.raises(InvalidDataError, match=r"only 1 row\(s\) have a value and a weight"):
+    with pytest.warns(DegenerateWarning, match=r"3 row\(s\) have no value.* row 400; they teach nothing"):
+        model = SOM(**settings).fit(lost)
+    assert_allclose(model.codebook_, SOM(**settings).fit(X).codebook_)
+    with (
+        pytest.raises(InvalidDataError, match=r"only 1 row\(s\) have a value and a weight"),
+        pytest.warns(DegenerateWarning),
+    ):
         SOM().fit([[np.nan, np.nan], [1.0, np.nan]])
     with pytest.raises(InvalidDataError, match=r"column\(s\) 1 hold no value"):
         SOM().fit([[1.0, np.nan], [2.0, np.nan]])
+
+
+def test_a_row_of_nothing_has_the_place_of_the_mean_and_a_warning(ridge, fitted):
+    """As in the GTM, what is said of it is what is expected of any row."""
+    X = np.vstack([ridge[:4], np.full((1, 3), np.nan)])
+    X[0, 1] = np.nan
+    mean = ridge.mean(axis=0, keepdims=True)
+    for verb in ("transform", "winners", "reconstruct", "impute"):
+        with pytest.warns(DegenerateWarning, match=r"1 row\(s\) have no value.* row 4; .*the mean of the") as said:
+            found = getattr(fitted, verb)(X)
+        assert len(said) == 1
+        wanted = fitted.project(mean) if verb == "impute" else getattr(fitted, verb)(mean)
+        assert_allclose(found[-1:], wanted, atol=1e-9)
+
+
+def test_what_is_missing_is_filled_from_the_surface(ridge, fitted):
+    X = with_gaps(ridge)[:40].astype(np.float32)
+    found, missing = fitted.impute(X), np.isnan(X)
+    assert found.dtype == np.float32
+    assert_array_equal(found[~missing], X[~missing])
+    assert_allclose(found[missing], fitted.reconstruct(X)[missing], rtol=1e-6)
+    assert_array_equal(fitted.impute(X[:1]), found[:1])
+    # Better than the means of the columns, and nothing is done to rows that are whole.
+    off = [np.abs(each - ridge[:40])[missing].mean() for each in (found, fitted.offset_)]
+    assert off[0] < 0.6 * off[1]
+    whole = fitted.impute(ridge)
+    assert_array_equal(whole, ridge)
+    assert whole is not ridge
+    with pytest.raises(UnsupportedInputError, match="there is nothing to impute"):
+        fitted.impute(scipy.sparse.csr_matrix(ridge))
 
 
 def test_a_sparse_table_is_the_dense_one(ridge):
@@ -222,7 +258,11 @@ def test_degenerate_tables_have_an_answer():
     with pytest.warns(DegenerateWarning, match="a map of 2 dimensions in 1 column"):
         model = SOM(nodes=3).fit(np.arange(6.0)[:, None])
     assert np.isfinite(model.transform([[2.5]])).all()
-    assert SOM(nodes=(1, 1)).fit([[0.0, 0.0], [2.0, 2.0]]).topographic_error([[0.0, 1.0]]) == 0.0
+    with pytest.warns(DegenerateWarning, match="a map of one node is no map"):
+        alone = SOM(nodes=1).fit([[0.0, 0.0], [2.0, 4.0]])
+    assert alone.topographic_error([[0.0, 1.0]]) == 0.0
+    assert_allclose(alone.project([[0.0, 1.0]]), [[1.0, 2.0]])
+    assert_allclose(alone.u_matrix().nodes, [0.0])
 
 
 # ------------------------------------------------------------------------------------------------------ training

@@ -78,6 +78,23 @@ def test_rows_are_counted_and_classes_marked():
     plt.close("all")
 
 
+@pytest.mark.parametrize(("settings", "drawn"), [({"n_components": 1, "nodes": 90}, "bars"), ({"nodes": 60}, "dots")])
+def test_where_numbers_would_run_into_each_other_there_are_bars_or_dots(settings, drawn):
+    model = fitted(settings)
+    ax = plot.u_matrix(model, ridge)
+    counts = np.bincount(model.winners(ridge))
+    counts = counts[counts > 0]
+    assert not ax.texts
+    sizes = (
+        [bar.get_height() for bar in ax.patches]
+        if drawn == "bars"
+        else next(each for each in ax.collections if isinstance(each, PathCollection)).get_sizes()
+    )
+    np.testing.assert_allclose(sizes / np.max(sizes), counts / counts.max())
+    assert ax.get_legend().get_texts()[0].get_text() == f"rows won, up to {counts.max()}"
+    plt.close("all")
+
+
 def test_what_has_no_cells_is_refused():
     with pytest.raises(InvalidParameterError, match=r"got SOM on Sphere; plot\.magnification"):
         plot.u_matrix(fitted({"latent": "sphere", "nodes": 20}))
@@ -85,3 +102,5 @@ def test_what_has_no_cells_is_refused():
         plot.u_matrix(GTM(nodes=4, basis=2, max_iter=1, tol=0).fit(ridge))
     with pytest.raises(InvalidParameterError, match="labels are those of rows"):
         plot.u_matrix(fitted({"nodes": 3}), labels=[1, 2])
+    with pytest.raises(InvalidParameterError, match=r"background must be.*plot\.u_matrix draws distances"):
+        plot.latent_map(fitted({"nodes": 3}), ridge, background="u_matrix")

@@ -82,7 +82,7 @@ class SOM(SOMVerbs):
         Width of the neighbourhood in node spacings, which falls with the epochs; see :class:`~prinfold.Schedule`.
         What is left open begins with a standard deviation of a quarter of the grid and ends with one of a spacing.
     rate : float or Schedule, default=None
-        How far an online step goes; from 0.5 to 0.01 where it is left open. Batch training has no use for it.
+        How far an online step goes; from 0.5 to 0.01 where it is left open. Not with ``trainer="batch"``.
     trainer : {"batch", "online"}, default="batch"
         Whether nodes move after all rows, or after each. ``"online"`` holds the rows in memory once more.
     init : str or array of shape (K, D), default="pca"
@@ -236,6 +236,11 @@ class SOM(SOMVerbs):
         self
         """
         check_parameters(self, self._constraints)
+        if self.rate is not None and self.trainer == "batch":
+            raise InvalidParameterError(
+                f"rate={self.rate!r} is how far an online step goes, and batch training has no steps; set "
+                "trainer='online', or leave rate at None"
+            )
         self._forget()
         table = check_table(
             self, X, reset=True, min_rows=_FEWEST_ROWS, accept_sparse=self._accept_sparse, accept_missing=True
@@ -261,6 +266,9 @@ class SOM(SOMVerbs):
         if not has_gaps(table):
             return weighty
         seen = ~np.isnan(table).all(axis=1)
+        if not seen.all():
+            words = f"{(~seen).sum()} row(s) have no value in any column, the first being row {seen.argmin()}"
+            warnings.warn(f"{words}; they teach nothing", DegenerateWarning, stacklevel=4)
         seen &= True if weight is None else weight > 0
         kept = np.flatnonzero(seen)
         if len(kept) < _FEWEST_ROWS:
@@ -339,7 +347,12 @@ class SOM(SOMVerbs):
         if self.n_features_in_ < self.latent_.dimension:
             words = f"a map of {self.latent_.dimension} dimensions in {self.n_features_in_} column(s) is not determined"
             found.append((f"{words}; set n_components={self.n_features_in_}", DegenerateWarning))
-        if np.ptp(self.cell_means_[self.cell_mass_.any(axis=1)], axis=0).max() == 0 and self.history_["error"][-1] == 0:
+        if self.latent_.n_nodes == 1:
+            words = "a map of one node is no map: every place is the mean of the rows; raise nodes"
+            found.append((words, DegenerateWarning))
+        elif (
+            np.ptp(self.cell_means_[self.cell_mass_.any(axis=1)], axis=0).max() == 0 and self.history_["error"][-1] == 0
+        ):
             words = "all rows are equal, so that there is no surface: every place is the same point"
             found.append((words, DegenerateWarning))
         return found

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, cast
 
 import numpy as np
+import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import Rows, as_rows
-from prinfold._typing import FloatArray, IntArray
+from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold._validate import has_gaps
 from prinfold.algorithms import som
 from prinfold.algorithms.node_map import NodeMap
 from prinfold.estimators.base import PrincipalManifold
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, UnsupportedInputError
 from prinfold.geometry.footholds import Footholds
 from prinfold.geometry.projection import project_to_surface
 
@@ -34,7 +36,8 @@ class SOMVerbs(PrincipalManifold):
         """Latent coordinates of the nearest point of the surface, over the columns that a row has.
 
         A map of winners alone would put all rows of a node on one place (:meth:`winners` gives those). The nearest
-        point is between nodes as well, and ``reconstruct`` then is ``project``.
+        point is between nodes as well, and ``reconstruct`` then is ``project``. A row without any value has the place
+        of the mean of the training rows, with a warning.
 
         Parameters
         ----------
@@ -50,6 +53,8 @@ class SOMVerbs(PrincipalManifold):
     def winners(self, X: Any) -> IntArray:
         """The node whose vector is nearest to each row, over the columns that the row has.
 
+        A row without any value has the winner of the mean of the training rows, with a warning.
+
         Parameters
         ----------
         X : array-like of shape (n, D)
@@ -59,7 +64,30 @@ class SOMVerbs(PrincipalManifold):
         ndarray of shape (n,)
             Numbers of nodes: rows of ``latent_.nodes`` and of ``codebook_``.
         """
-        return som.winners(self._rows(self._table(X)), self.codebook_ - self.offset_)[:, 0]
+        return som.winners(self._rows(self._expected(self._table(X))), self.codebook_ - self.offset_)[:, 0]
+
+    def impute(self, X: Any) -> FloatArray:
+        """Rows with what is missing filled in, from the point of the surface nearest to what was measured of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows whose missing cells are NaN. Of a row without any value that is the point nearest to the mean of the
+            training rows, with a warning.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+            The rows; what was measured stays as it is.
+        """
+        table = self._table(X)
+        if scipy.sparse.issparse(table):
+            raise UnsupportedInputError("a sparse table has no missing cells; there is nothing to impute")
+        found, gaps = table.copy(), np.isnan(table).any(axis=1)
+        if gaps.any():
+            Z = self._latent_of(self._expected(table)[gaps])
+            found[gaps] = np.where(np.isnan(table[gaps]), self._point(Z), table[gaps])
+        return found
 
     def quantisation_error(self, X: Any) -> float:
         """Mean distance of rows from the vectors of their winners, over the columns that a row has.
@@ -106,6 +134,21 @@ class SOMVerbs(PrincipalManifold):
 
     # --------------------------------------------------------------------------------------- plumbing
 
+    def _expected(self, table: FloatArray) -> FloatArray:
+        """The table with the mean of the training rows in the place of rows of which nothing was measured."""
+        lost: BoolArray = (
+            np.isnan(table).all(axis=1, keepdims=True) if has_gaps(table) else np.zeros((0, 1), dtype=bool)
+        )
+        if not lost.any():
+            return table
+        warnings.warn(
+            f"{lost.sum()} row(s) have no value in any column, the first being row {lost.argmax()}; they are given the "
+            "place of the mean of the training rows",
+            DegenerateWarning,
+            stacklevel=4,
+        )
+        return np.where(lost, self.offset_.astype(table.dtype), table)
+
     def _measured_rows(self, X: Any) -> Rows:
         """Rows of which something was measured: the others are near every node, and would count as perfect."""
         table = self._table(X)
@@ -120,6 +163,7 @@ class SOMVerbs(PrincipalManifold):
         return as_rows(table, self.offset_, width=self.latent_.n_nodes, gaps=has_gaps(table))
 
     def _latent_of(self, table: FloatArray) -> FloatArray:
+        table = self._expected(table)
         if not has_gaps(table):
             return self._nearest(table).latent
         gaps = np.isnan(table).any(axis=1)

@@ -253,7 +253,8 @@ def _background(background: Any, fitted: Fitted | None, layout: Layout) -> Field
     if not isinstance(background, str):
         return given_field(background, fitted.model, layout)
     if background != "magnification":
-        raise InvalidParameterError(f"background must be 'magnification', None or an array, got {background!r}")
+        hint = "; plot.u_matrix draws distances between nodes" if background == "u_matrix" else ""
+        raise InvalidParameterError(f"background must be 'magnification', None or an array, got {background!r}{hint}")
     return magnification_field(fitted.model, layout)
 
 

@@ -17,6 +17,14 @@ from prinfold.plot.subject import Fitted, Groups, group
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from prinfold._typing import IntArray
+
+_POINTS = 72.0
+"""To the inch."""
+
+_SIZE = 7.5
+"""Points of the numbers on nodes; a digit takes about two thirds of that."""
+
 
 def u_matrix(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None = None) -> Axes:
     """Draw how far apart neighbouring nodes of a self-organising map lie in data space; dark lines part clusters.
@@ -29,7 +37,8 @@ def u_matrix(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None =
     model : fitted estimator or pipeline
         A :class:`~prinfold.SOM` on a grid of one or two axes, rectangular or hexagonal.
     X : array-like of shape (n, D), default=None
-        Rows to show: on each node stands how many it wins.
+        Rows to show: on each node stands how many it wins, or, where the numbers of many nodes would run into each
+        other, a dot whose area is that number, on a line a bar.
     labels : array-like of shape (n,), default=None
         Class of each row; on each node then stands the mark of the class that most of its rows have.
     ax : matplotlib.axes.Axes, default=None
@@ -65,10 +74,28 @@ def _draw_won(on: Any, fitted: Fitted, X: Any, labels: Any, place: Any) -> None:
     """Mark nodes by what they win."""
     winner = winners_of(fitted, X)
     if labels is None:
-        for k, count in enumerate(rows_won(winner, fitted.latent).tolist()):
-            if count:
-                on.text(*place[k], f"{count}", ha="center", va="center", size=7.5, color=ink.INK, zorder=3)
+        _draw_counts(on, rows_won(winner, fitted.latent), place)
         return
     groups = group(labels, len(winner))
     most = majorities(winner, groups, fitted.latent.n_nodes)
     ink.draw_rows(on, place[most >= 0], Groups(groups.names, most[most >= 0]), None)
+
+
+def _draw_counts(on: Any, counts: IntArray, place: Any) -> None:
+    """Numbers on the nodes, or dots, on a line bars, where there is no room for them."""
+    some = np.flatnonzero(counts)
+    low, high = on.get_xlim()
+    room = _POINTS * on.figure.get_figwidth() * on.get_position().width / (high - low)  # from one node to the next
+    if room > len(f"{counts.max(initial=0)}") * 0.7 * _SIZE + 1:
+        for k in some.tolist():
+            on.text(*place[k], f"{counts[k]}", ha="center", va="center", size=_SIZE, color=ink.INK, zorder=3)
+        return
+    share, words = counts[some] / counts.max(), {"label": f"rows won, up to {counts.max()}", "zorder": 3}
+    if np.ptp(place[:, 1]) == 0:
+        bottom, top = on.get_ylim()
+        height = 0.9 * (top - bottom) * share
+        on.bar(place[some, 0], height, width=0.4, bottom=bottom, color=ink.INK, alpha=0.7, linewidth=0, **words)
+    else:
+        area = min(room, _SIZE) ** 2 * share
+        ink.dots(on, place[some], s=area, c=ink.INK, linewidths=0, **words)
+    ink.legend(on)
