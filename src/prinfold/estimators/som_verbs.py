@@ -10,7 +10,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import Rows, as_rows
-from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold._typing import FloatArray, IntArray
 from prinfold._validate import has_gaps
 from prinfold.algorithms import som
 from prinfold.algorithms.node_map import NodeMap
@@ -136,9 +136,9 @@ class SOMVerbs(PrincipalManifold):
 
     def _expected(self, table: FloatArray) -> FloatArray:
         """The table with the mean of the training rows in the place of rows of which nothing was measured."""
-        lost: BoolArray = (
-            np.isnan(table).all(axis=1, keepdims=True) if has_gaps(table) else np.zeros((0, 1), dtype=bool)
-        )
+        if not has_gaps(table):
+            return table
+        lost = np.asarray(np.isnan(table).all(axis=1, keepdims=True))
         if not lost.any():
             return table
         warnings.warn(
