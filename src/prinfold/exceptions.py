@@ -71,5 +71,9 @@ class DegenerateWarning(PrinfoldWarning):
     """The data leave part of the model undetermined; the result is defined but says less than asked."""
 
 
+class StructureWarning(PrinfoldWarning):
+    """Rows do not lie as the model supposes: not along a single curve, for one."""
+
+
 class InterruptedWarning(PrinfoldWarning):
     """Training was interrupted; the best model so far was kept."""

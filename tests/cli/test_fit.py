@@ -131,6 +131,16 @@ def test_every_method_by_name(name: str, table: Path, call: Call) -> None:
     assert call("transform", "data.prinfold", "data.csv", "--quiet").code == 0
 
 
+def test_a_curve_says_how_long_it_is(table: Path, call: Call) -> None:
+    said = call("fit", "data.csv", "--method", "curve")
+    assert said.code == 0, said.err
+    length = prinfold.load("data.prinfold").length_
+    assert f"an open curve, {length:.4g}" in said.out
+    found = call("fit", "data.csv", "--method", "curve", "--set", "closed=True", "--force", "--json").json
+    assert (found["method"], found["closed"]) == ("PrincipalCurve", True)
+    assert found["length"] == prinfold.load("data.prinfold").length_
+
+
 def test_every_estimator_of_a_surface_is_a_method() -> None:
     assert {each.__name__ for each in methods().values()} == set(public_manifolds())
 
@@ -188,7 +198,8 @@ def test_a_table_of_constants_has_an_answer(folder: Path, call: Call) -> None:
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        (["--method", "som9"], "there is no method 'som9'; --method takes densityridge, gtm"),
+        (["--method", "som9"], "there is no method 'som9'; did you mean som?"),
+        (["--method", "forest"], "there is no method 'forest'; --method takes densityridge, gtm"),
         (["--set", "nodes"], "--set takes NAME=VALUE, such as --set max_iter=200; got 'nodes'"),
         (["--set", "node=3"], "GTM has no setting 'node'; did you mean 'nodes'?"),
         (["--set", "colour=3"], "GTM has no setting 'colour'; it has basis"),

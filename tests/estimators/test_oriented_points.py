@@ -76,6 +76,7 @@ def test_settings_out_of_range_are_refused(name):
         OrientedPointsCurve(**{name: 0}).fit(np.eye(3))
 
 
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.StructureWarning")
 def test_weights_may_be_shares_and_repeats_are_no_more_rows():
     X = datasets.make_half_circle(60, rng=0).X
     plain, *others = (

@@ -6,7 +6,7 @@ import inspect
 from functools import cache
 from typing import Any
 
-ALIASES = {"ridge": "densityridge", "mixed": "mixedgtm"}
+ALIASES = {"ridge": "densityridge", "mixed": "mixedgtm", "curve": "principalcurve", "polygonal": "polygonalcurve"}
 """Shorter names."""
 
 

@@ -149,7 +149,15 @@ def _findings(surface: Surface, plan: Plan, seconds: float) -> dict[str, Any]:
         "interrupted": model.stop_reason_ is StopReason.INTERRUPTED,
         "seconds": seconds,
         **_accuracy(surface, plan),
+        **_course(model),
     }
+
+
+def _course(model: Any) -> dict[str, Any]:
+    """What there is to say of a single curve."""
+    if not hasattr(model, "curve_"):
+        return {}
+    return {"length": float(model.length_), "closed": bool(model.closed_)}
 
 
 def _accuracy(surface: Surface, plan: Plan) -> dict[str, Any]:
@@ -172,6 +180,9 @@ def _in_words(surface: Surface, plan: Plan, found: dict[str, Any]) -> list[tuple
     if "explained" in found:
         words = f"{found['distance']:.4g}{unit} from it (root mean square), {found['spread']:.4g}{unit} from their mean"
         lines += [("rows are", words), ("explained", f"{100 * found['explained']:.1f} % of the variance of these rows")]
+    if "length" in found:
+        shape = "a closed curve" if found["closed"] else "an open curve"
+        lines.append(("course", f"{shape}, {found['length']:.4g}{unit} long; coordinates are lengths along it"))
     settings = [f"{name}={value}" for name, value in found["settings"].items() if name != "n_components"]
     lines += [("settings", ", ".join(settings))] if settings else []
     lines.append(("time to fit", f"{found['seconds']:.1f} s, {counted(found['iterations'], 'iteration')}"))

@@ -13,7 +13,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.cli.catalogue import ALIASES, methods
 from prinfold.cli.console import listed
-from prinfold.cli.usage import WrongCallError
+from prinfold.cli.usage import WrongCallError, did_you_mean
 from prinfold.exceptions import InvalidDataError
 
 _HUGE = 1e150
@@ -28,7 +28,8 @@ def method_class(word: str) -> Any:
     known = methods()
     name = ALIASES.get(word.lower(), word.lower().replace("_", "").replace("-", ""))
     if name not in known:
-        raise WrongCallError(f"there is no method {word!r}; --method takes {listed(sorted(known), 20)}")
+        hint = did_you_mean(name, sorted(known))
+        raise WrongCallError(f"there is no method {word!r}; {hint or f'--method takes {listed(sorted(known), 20)}'}")
     return known[name]
 
 

@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray, Mesh
 from prinfold._validate import Constraint, check_parameters, flag, instance_of, integer, nothing, real
 from prinfold.algorithms.arc_curve import ArcCurve, directed
+from prinfold.algorithms.curve_doubts import doubts
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.kernel_training import centred_rows
-from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidDataError
+from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidDataError, StructureWarning
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
 from prinfold.loops import Last, Outcome, run_fixed_point
@@ -97,7 +98,8 @@ class CurveManifold(PrincipalManifold):
             return own | training.besides(state)
 
         self._listened_to(table, attributes, training.loop)
-        for words, category in [*self._cautions(), *self._collapse(centred, weight)]:
+        doubted = self._collapse(centred, weight) or self._doubts(centred, weight)
+        for words, category in [*self._cautions(), *doubted]:
             warnings.warn(words, category, stacklevel=3)
         return self
 
@@ -182,6 +184,10 @@ class CurveManifold(PrincipalManifold):
             f"the curve has collapsed to a point: it is {self.curve_.length:.3g} long, and rows spread by {spread:.3g}"
         )
         return [(f"{words}; set closed=False, begin elsewhere (init=), or smooth less", DegenerateWarning)]
+
+    def _doubts(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
+        """What is to be said of rows that do not lie along one curve."""
+        return [(words, StructureWarning) for words in doubts(self.curve_, rows, weight)]
 
     def _latent_of(self, table: FloatArray) -> FloatArray:
         return self._nearest(table).latent.astype(table.dtype, copy=False)

@@ -178,6 +178,10 @@ class PolygonalCurve(CurveManifold):
             found.append((f"{words}; {advice}", DegenerateWarning))
         return found
 
+    def _doubts(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
+        # A line that may be no longer than somebody said leaves rows out on purpose.
+        return [] if self.length is not None else super()._doubts(rows, weight)
+
     def _feature(self) -> polygonal_curve.Feature:
         if self.length is not None:
             return LimitedLength(float(self.length), self.n_segments)
