@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import approx_fprime, minimize
 
+from prinfold.algorithms import polygonal_curve
 from prinfold.algorithms.bending import bending, bending_value
 from prinfold.algorithms.limited_length import LimitedLength, length_of
 from prinfold.algorithms.polygonal_curve import (
@@ -66,7 +67,7 @@ def test_penalty_gradient_by_finite_differences(m, closed):
 @closing
 def test_penalty_matrix_is_never_indefinite_and_vertices_that_meet_cost_no_gradient(closed):
     v = chain()
-    assert np.linalg.eigvalsh(bending(v, 1.0, closed).hessian).min() > -1e-12
+    assert np.linalg.eigvalsh(bending(v, 1.0, closed).hessian.dense()).min() > -1e-12
     v[3] = v[2]
     assert np.isfinite(bending(v, 1.0, closed).gradient).all()
 
@@ -89,7 +90,7 @@ def test_held_feet_give_the_distances_where_they_are_and_no_less_elsewhere(close
     constant = data.weight @ np.square(data.X).sum(axis=1) / data.total
 
     def phi(chain):
-        return constant + np.vdot(chain, held.A @ chain) - 2 * np.vdot(chain, held.B)
+        return constant + np.vdot(chain, held.A.times(chain)) - 2 * np.vdot(chain, held.B)
 
     assert_allclose(phi(v), projected(data, v, 0.0).error)
     for seed in range(5):
@@ -224,7 +225,54 @@ def test_a_limit_that_is_not_reached_is_none():
     assert_allclose(held, free, atol=1e-6)
 
 
-def test_there_are_no_more_segments_than_rows():
+def test_there_is_at_most_one_segment_for_two_rows():
     """However far a row is, which makes the rule ask for ever more of them."""
-    far = Problem(np.array([[0.0, 0.0], [1.0, 0.0], [1e6, 0.0]]), np.ones(3))
-    assert [Curvature().is_enough(far, k, 1.0) for k in (2, 3)] == [False, True]
+    far = Problem(np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [1e6, 0.0]]), np.ones(4))
+    assert [Curvature().is_enough(far, k, 1.0) for k in (1, 2)] == [False, True]
+    assert LimitedLength(1.0).is_enough(Problem(far.X[:3], np.ones(3)), 1, 1.0), "n^(1/3) would be two"
+
+
+# ---------------------------------------------------------------------------------------------------- many rows
+
+
+@closing
+def test_feet_stay_where_they_are_when_a_segment_is_cut_in_two(closed):
+    data, v = problem(closed=closed), chain(5)
+    state = projected(data, v, 0.0)
+    more = grown(data, Curvature(), state)
+    assert_array_equal(more.feet.squared, state.feet.squared)
+    again = nearest_on_polyline_reference(data.X, more.vertices, closed)
+    assert_allclose(more.feet.squared, again.squared, atol=1e-12)
+    inner = (again.share > 1e-9) & (again.share < 1 - 1e-9)
+    assert_array_equal(more.feet.segment[inner], again.segment[inner])
+    assert_allclose(more.feet.share[inner], again.share[inner], atol=1e-9)
+
+
+def test_a_line_grows_among_some_rows_and_ends_among_all(monkeypatch):
+    data = problem(n=600)
+    feature = Curvature(n_segments=6)
+    whole = train(data, feature, segment(data), max_iter=2000, tol=1e-5)
+    assert set(whole.history["rows"]) == {600.0}
+    monkeypatch.setattr(polygonal_curve, "_GROWING", 250)
+    some = train(data, feature, segment(data), max_iter=2000, tol=1e-5)
+    assert_array_equal(np.unique(some.history["rows"]), [200.0, 600.0])
+    assert np.diff(some.history["rows"]).min() == 0, "never back to fewer"
+    assert_allclose(some.state.error, projected(data, some.state.vertices, 0.0).error)
+    assert_allclose(some.state.objective, whole.state.objective, rtol=0.01)
+
+
+def test_more_rows_than_the_rates_are_for_count_as_so_many(monkeypatch):
+    data = problem()
+    monkeypatch.setattr(polygonal_curve, "RATES", 50)
+    few = Problem(data.X[:50], np.ones(50))
+    assert data.n == few.n == 50
+    assert_allclose(
+        Curvature().coefficient(data, 4, 0.3) * data.radius, Curvature().coefficient(few, 4, 0.3) * few.radius
+    )
+
+
+def test_rows_of_a_problem_are_ordered_with_their_weights():
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    made = Problem.of(X, X[:, 0] ** 2, False)
+    assert_array_equal(made.weight, made.X[:, 0] ** 2)
+    assert_array_equal(np.sort(made.X[:, 1]), np.sort(X[:, 1]))

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
 from prinfold import PolygonalCurve, datasets, load
+from prinfold.algorithms import polygonal_curve
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, StructureWarning
 from prinfold.geometry.simplices import nearest_on_simplices
 from prinfold.metrics import length
@@ -111,15 +112,26 @@ def test_rows_on_a_line_need_two_vertices():
     assert_allclose(one.project(np.array([[-1.0], [0.3], [2.0]])), [[0], [0.3], [1]], atol=1e-12)
 
 
-@pytest.mark.parametrize("settings", [{}, {"closed": True}, {"length": 1.0}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"length": 1.0}], ids=str)
 def test_few_rows(settings):
     X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]])
     for n in (2, 3):
         model = PolygonalCurve(**settings).fit(X[:n])
-        assert np.isfinite(model.vertices_).all()
+        assert model.n_segments_ == 1
         assert np.isfinite(model.transform(X)).all()
     with pytest.warns(DegenerateWarning, match="all rows are equal"):
         assert PolygonalCurve(**settings).fit(X[[1, 1, 1]]).length_ == 0
+
+
+def test_few_rows_are_not_joined_one_after_the_other():
+    X = datasets.make_zigzag(12, rng=0).X
+    model = PolygonalCurve().fit(X)
+    assert model.n_segments_ <= 6
+    assert model.projection_error(X) > 1e-4
+    with pytest.warns(DegenerateWarning, match="12 segments joins the 12 rows that differ"):
+        PolygonalCurve(n_segments=12).fit(X)
+    with pytest.warns(DegenerateWarning, match="4 segments joins the 3 rows"):
+        assert np.isfinite(PolygonalCurve(closed=True).fit(X[:3]).transform(X)).all()
 
 
 @pytest.mark.filterwarnings("ignore::prinfold.exceptions.StructureWarning")
@@ -158,8 +170,9 @@ def test_weights_may_be_shares():
 
 
 @pytest.mark.filterwarnings("ignore::prinfold.exceptions.StructureWarning")
-def test_one_far_row_does_not_make_the_line_grow_for_ever():
-    X = np.vstack([datasets.make_half_circle(24, rng=0).X, [[60.0, 60.0]]])
-    with pytest.warns(DegenerateWarning, match="the rule asks for more than the 25 segments.*set n_segments"):
+def test_one_far_row_does_not_make_the_line_grow_for_ever(monkeypatch):
+    monkeypatch.setattr(polygonal_curve, "MOST", 4.0)
+    X = np.vstack([datasets.make_half_circle(63, rng=0).X, [[60.0, 60.0]]])
+    with pytest.warns(DegenerateWarning, match="the rule asks for more than the 16 segments.*set n_segments"):
         model = PolygonalCurve(max_iter=2000).fit(X)
-    assert model.n_segments_ == 25
+    assert model.n_segments_ == 16

@@ -27,3 +27,14 @@ def test_of_several_as_near_the_first_counts():
     feet = nearest_on_polyline(np.zeros((2, 2)), square, closed=True)
     assert_array_equal(feet.segment, [0, 0])
     assert_allclose(feet.share, 0.5)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_rows_with_their_neighbours_pass_over_segments_that_are_far(closed):
+    """Groups of rows that are near each other, on a chain of short segments: hardly any is looked at."""
+    angle = np.linspace(0, 6, 300)
+    vertices = np.stack([np.cos(angle), np.sin(angle)], axis=1) * (1 + angle)[:, None]
+    X = np.sort(np.random.default_rng(0).uniform(0, 6, 500))
+    X = np.stack([np.cos(X), np.sin(X)], axis=1) * (0.9 + X)[:, None]
+    fast, slow = nearest_on_polyline(X, vertices, closed), nearest_on_polyline_reference(X, vertices, closed)
+    assert_allclose(fast.squared, slow.squared, atol=1e-12)

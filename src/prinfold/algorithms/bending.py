@@ -16,14 +16,15 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.kernels.polylines import segments_of
+from prinfold.kernels.vertex_bands import Band
 
 
 class Bending(NamedTuple):
-    """Penalty of a chain, its gradient (m, D), and a matrix (m, m) near its second derivative, never indefinite."""
+    """Penalty of a chain, its gradient (m, D), and a matrix near its second derivative that is never indefinite."""
 
     value: float
     gradient: FloatArray
-    hessian: FloatArray
+    hessian: Band
 
 
 def bending(chain: FloatArray, radius: float, closed: bool = False) -> Bending:
@@ -39,16 +40,11 @@ def bending(chain: FloatArray, radius: float, closed: bool = False) -> Bending:
     np.add.at(slope, before, -(unit[after] - cosine[:, None] * unit[before]) * (scale * inverse[before])[:, None])
     np.add.at(slope, after, -(unit[before] - cosine[:, None] * unit[after]) * (scale * inverse[after])[:, None])
     value = scale * float((1.0 - cosine).sum())
-    bend = _steps(m, closed) * inverse[:, None]  # directions of segments from vertices, at the lengths they have
-    bend = bend[after] - bend[before]
-    hessian = scale * bend.T @ bend
     if not closed:
         for end in (0, -1):
             value += float(edge[end] @ edge[end])
             slope[end] += 2.0 * edge[end]
-            step = _steps(m, closed)[end]
-            hessian += 2.0 * np.outer(step, step)
-    return Bending(value / m, _to_vertices(slope, closed) / m, hessian / m)
+    return Bending(value / m, _to_vertices(slope, closed) / m, _matrix(inverse, scale, closed, m))
 
 
 def bending_value(chain: FloatArray, radius: float, closed: bool = False) -> float:
@@ -68,10 +64,23 @@ def _corners(k: int, closed: bool) -> tuple[IntArray, IntArray]:
     return after - 1, after
 
 
-def _steps(m: int, closed: bool) -> FloatArray:
-    """(k, m) matrix that takes vertices to segments."""
-    step = np.roll(np.eye(m), 1, axis=1) - np.eye(m)
-    return np.asarray(step if closed else step[:-1])
+def _matrix(inverse: FloatArray, scale: float, closed: bool, m: int) -> Band:
+    """Σ c cᵀ / m of what takes vertices to r (u_i − u_{i−1}), and of ends.
+
+    c has three entries, for the vertices i − 1, i and i + 1, by lengths of segments as they are, 1 / ``inverse`` (k,).
+    """
+    before, after = _corners(len(inverse), closed)
+    p, q = inverse[before], inverse[after]
+    first = before % m
+    out = np.zeros((3, m))
+    for apart, entries in enumerate(((p**2, (p + q) ** 2, q**2), (-p * (p + q), -q * (p + q)), (p * q,))):
+        for later, entry in enumerate(entries):
+            np.add.at(out[apart], (first + later) % m, scale * entry)
+    if not closed:
+        for one in (0, m - 2):
+            out[0, one : one + 2] += 2.0
+            out[1, one] -= 2.0
+    return Band(out / m)
 
 
 def _to_vertices(slope: FloatArray, closed: bool) -> FloatArray:

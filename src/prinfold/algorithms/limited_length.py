@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.algorithms.polygonal_curve import Held, Problem, State, solved
+from prinfold.algorithms.polygonal_curve import Held, Problem, State
 from prinfold.kernels.polylines import segments_of
+from prinfold.kernels.vertex_bands import Band
 
 _HALVINGS = 40
 """Of the interval that μ is sought in, on a logarithmic scale."""
@@ -51,16 +52,17 @@ class LimitedLength:
         return 0.0
 
     def is_enough(self, problem: Problem, k: int, error: float) -> bool:
-        """Whether k ≥ n^(1/3), or k is the number asked for; rows on the chain need no more either."""
-        wanted = np.ceil(problem.n ** (1 / 3) - 1e-9) if self.n_segments is None else self.n_segments
-        return k >= wanted or error <= problem.nothing
+        """Whether k ≥ n^(1/3), or k is the number asked for; rows on the chain need no more either, nor few rows."""
+        by_rows = min(np.ceil(problem.n ** (1 / 3) - 1e-9), problem.enough_segments)
+        wanted = by_rows if self.n_segments is None else self.n_segments
+        return bool(k >= wanted or error <= problem.nothing)
 
     def moved(self, problem: Problem, state: State) -> FloatArray:
         """All vertices at once: towards the solution, as far as Φ falls and the chain is not too long."""
         held, v = Held.of(problem, state.feet, len(state.vertices)), state.vertices
         step = self._solution(problem, held, v) - v
         slope = float(np.vdot(held.slope(v), step))
-        bend = 2.0 * float(np.vdot(step, held.A @ step))
+        bend = 2.0 * float(np.vdot(step, held.A.times(step)))
         share = min(1.0, -slope / bend) if bend > 0 else 0.0
         # Both ends of this search are what they are called: v is short enough, and lengths are convex along a line.
         short, long = 0.0, max(share, 0.0)
@@ -73,7 +75,7 @@ class LimitedLength:
         return np.asarray(v + short * step)
 
     def _solution(self, problem: Problem, held: Held, v: FloatArray) -> FloatArray:
-        free = v - solved(2.0 * held.A, held.slope(v))  # vertices without rows stay
+        free = v - held.A.solved(0.5 * held.slope(v))  # vertices without rows stay
         if length_of(free, problem.closed) <= self.limit:
             return free
         low, high, found = np.log(_LEAST * problem.radius), np.log(_MOST * problem.radius), v
@@ -93,10 +95,10 @@ def length_of(vertices: FloatArray, closed: bool) -> float:
 def _drawn(held: Held, v: FloatArray, pull: float, problem: Problem) -> FloatArray:
     """Towards the minimum of Φ + μ·length for μ = ``pull``, by ‖e‖ ≤ ‖e‖²/(2‖e₀‖) + ‖e₀‖/2."""
     m = len(v)
-    take = np.roll(np.eye(m), 1, axis=1) - np.eye(m)
-    take = take if problem.closed else take[:-1]
     for _ in range(_WEIGHINGS):
-        size = np.maximum(np.linalg.norm(take @ v, axis=1), _SHORTEST * problem.radius)
-        draw = pull * take.T @ (take / size[:, None])
-        v = v - solved(2.0 * held.A + draw, held.slope(v) + draw @ v)
+        size = np.linalg.norm(segments_of(v, problem.closed)[1], axis=1)
+        weight = np.zeros(m)
+        weight[: len(size)] = pull / np.maximum(size, _SHORTEST * problem.radius)
+        draw = Band(np.stack([weight + np.roll(weight, 1), -weight, np.zeros(m)]))
+        v = v - held.A.plus(0.5, draw).solved(0.5 * (held.slope(v) + draw.times(v)))
     return v

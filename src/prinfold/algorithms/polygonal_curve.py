@@ -26,13 +26,14 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.spatial import cKDTree
 
 from prinfold._typing import FloatArray
 from prinfold.algorithms.bending import bending, bending_value
 from prinfold.algorithms.curve_starts import line, principal_axes
 from prinfold.algorithms.smoothers import n_effective
 from prinfold.kernels.polylines import Feet, nearest_on_polyline, segments_of
+from prinfold.kernels.vertex_bands import Band
 from prinfold.loops import Done, Outcome, run_fixed_point
 
 PENALTY, STOPPING = 0.13, 0.3
@@ -43,15 +44,28 @@ TOL = 1e-3
 
 _HALVINGS = 30
 _ARMIJO = 1e-4
-_RIDGE = 1e-12
-"""Of the largest entry, added to the diagonal of a matrix that vertices without rows leave singular."""
-
 _EXACT = 1e-9
 """Of the radius of the data: rows that are on average no farther away lie on the chain but for rounding."""
 
 
-_MOST = 20.0
-"""Segments over n^(1/3) at which a line stops growing; clean tables need a third of them."""
+_LEAF = 16
+"""Rows in a leaf of the tree that says which are neighbours."""
+
+RATES = 10_000
+"""n at most in λ and in the rule, both of which go by n^(1/3).
+
+With more rows segments would become much shorter than the noise, and the penalty on corners so weak that the line folds
+to and fro across it, which shortens distances and asks for ever more of them.
+"""
+
+_GROWING = 20_000
+"""Rows at most that a line grows among, before all are looked at; as many have the same n as all."""
+
+MOST = 20.0
+"""Segments over n^(1/3) at which a line stops growing; clean tables need a third of them.
+
+The rule grows with r, the distance of the farthest row: a single wild one would ask for ever more.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +76,19 @@ class Problem:
     weight: FloatArray
     closed: bool = False
 
+    @classmethod
+    def of(cls, X: FloatArray, weight: FloatArray, closed: bool) -> Problem:
+        """Of rows in any order, in one that has neighbours together: that of a tree."""
+        order = cKDTree(X, leafsize=_LEAF).indices
+        return cls(np.ascontiguousarray(X[order]), weight[order], closed)
+
+    def thinned(self) -> Problem:
+        """Some of the rows, where there are many: from everywhere, since neighbours are together."""
+        every = -(-len(self.X) // _GROWING)
+        if every == 1:
+            return self
+        return Problem(np.ascontiguousarray(self.X[::every]), self.weight[::every], self.closed)
+
     @cached_property
     def total(self) -> float:
         """The weight of all rows."""
@@ -69,16 +96,13 @@ class Problem:
 
     @cached_property
     def n(self) -> float:
-        """n: as many rows as the weights stand for."""
-        return n_effective(self.weight)
+        """n: as many rows as the weights stand for, up to :data:`RATES`."""
+        return min(n_effective(self.weight), RATES)
 
-    @cached_property
-    def most_segments(self) -> int:
-        """Segments that are never exceeded by the rule: 20 n^(1/3), and one for each row that differs.
-
-        The rule grows with r, the distance of the farthest row: a single wild one would ask for ever more.
-        """
-        return int(min(len(self.X), np.ceil(_MOST * self.n ** (1 / 3))))
+    @property
+    def enough_segments(self) -> int:
+        """Segments of which there are never more by themselves: one for two rows, or 20 n^(1/3) if that is less."""
+        return int(min(max(len(self.X) // 2, 1), np.ceil(MOST * self.n ** (1 / 3))))
 
     @cached_property
     def radius(self) -> float:
@@ -109,13 +133,17 @@ class Feature(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A chain of ``vertices`` (m, D), the feet of rows on it, λ, Δ_n and G; ``done`` when there is no more to do."""
+    """A chain of ``vertices`` (m, D), the feet of rows on it, λ, Δ_n and G; ``done`` when there is no more to do.
+
+    Rows are ``n_rows``, all of them or some.
+    """
 
     vertices: FloatArray
     feet: Feet
     coefficient: float
     error: float
     objective: float
+    n_rows: int
     done: bool = False
 
 
@@ -129,10 +157,14 @@ def count_segments(vertices: FloatArray, closed: bool) -> int:
 
 def projected(problem: Problem, vertices: FloatArray, coefficient: float) -> State:
     """The projection step: feet of all rows on a chain, and what it is worth."""
-    feet = nearest_on_polyline(problem.X, vertices, problem.closed)
+    return standing(problem, vertices, nearest_on_polyline(problem.X, vertices, problem.closed), coefficient)
+
+
+def standing(problem: Problem, vertices: FloatArray, feet: Feet, coefficient: float) -> State:
+    """What a chain is worth with feet that are known."""
     error = float(problem.weight @ feet.squared) / problem.total
     cost = coefficient * bending_value(vertices, problem.radius, problem.closed) if coefficient else 0.0
-    return State(vertices, feet, coefficient, error, error + cost)
+    return State(vertices, feet, coefficient, error, error + cost, len(problem.X))
 
 
 # -------------------------------------------------------------------------------------------------- vertex step
@@ -141,30 +173,28 @@ def projected(problem: Problem, vertices: FloatArray, coefficient: float) -> Sta
 class Held(NamedTuple):
     """The first part of Φ as ⟨v, A v⟩ − 2⟨v, B⟩ and a constant, with A (m, m) and B (m, D)."""
 
-    A: FloatArray
+    A: Band
     B: FloatArray
 
     @classmethod
     def of(cls, problem: Problem, feet: Feet, m: int) -> Held:
         """From rows and their feet on a chain of m vertices."""
         s, t, w = feet.segment, feet.share, problem.weight / problem.total
-        after, place = (s + 1) % m, np.arange(m)
-        A, B = np.zeros((m, m)), np.empty((m, problem.X.shape[1]))
-        A[place, place] = np.bincount(s, w * (1.0 - t) ** 2, m) + np.bincount(after, w * t**2, m)
-        cross = np.bincount(s, w * t * (1.0 - t), m)
-        A[place, (place + 1) % m] += cross
-        A[(place + 1) % m, place] += cross
+        u = 1.0 - t
+        A, B = np.zeros((3, m)), np.empty((m, problem.X.shape[1]))
+        A[0] = np.bincount(s, w * u**2, m) + np.roll(np.bincount(s, w * t**2, m), 1)
+        A[1] = np.bincount(s, w * t * u, m)
         for q, column in enumerate(problem.X.T):
-            B[:, q] = np.bincount(s, w * (1.0 - t) * column, m) + np.bincount(after, w * t * column, m)
-        return cls(A, B)
+            B[:, q] = np.bincount(s, w * u * column, m) + np.roll(np.bincount(s, w * t * column, m), 1)
+        return cls(Band(A), B)
 
     def slope(self, v: FloatArray) -> FloatArray:
         """(m, D) gradient."""
-        return np.asarray(2.0 * (self.A @ v - self.B))
+        return np.asarray(2.0 * (self.A.times(v) - self.B))
 
     def change(self, slope: FloatArray, step: FloatArray) -> float:
         """By how much a step changes it, from the slope before."""
-        return float(np.vdot(slope, step) + np.vdot(step, self.A @ step))
+        return float(np.vdot(slope, step) + np.vdot(step, self.A.times(step)))
 
 
 @dataclass(frozen=True)
@@ -189,13 +219,14 @@ class Curvature:
     def is_enough(self, problem: Problem, k: int, error: float) -> bool:
         """Whether k > β n^(1/3) r / √Δ_n, or k is the number asked for; rows on the chain need no more either.
 
-        Without such a number there are never more segments than :meth:`Problem.most_segments`.
+        Without such a number there are never more segments than :attr:`Problem.enough_segments`: few rows would be
+        joined, one after the other, since the rule asks for more the nearer the chain comes to them.
         """
         if error <= problem.nothing:
             return True
         if self.n_segments is not None:
             return k >= self.n_segments
-        if k >= problem.most_segments:
+        if k >= problem.enough_segments:
             return True
         return bool(k > self.stopping * problem.n ** (1 / 3) * problem.radius / np.sqrt(error))
 
@@ -208,7 +239,7 @@ class Curvature:
         v, c, form = state.vertices, state.coefficient, (problem.radius, problem.closed)
         penalty, slope = bending(v, *form), held.slope(v)
         gradient = slope + c * penalty.gradient
-        step = -solved(2.0 * held.A + c * penalty.hessian, gradient)
+        step = -held.A.plus(0.5 * c, penalty.hessian).solved(0.5 * gradient)
         promised = float(np.vdot(gradient, step))
         for _ in range(_HALVINGS):
             change = held.change(slope, step) + c * (bending_value(v + step, *form) - penalty.value)
@@ -216,12 +247,6 @@ class Curvature:
                 return np.asarray(v + step)
             step, promised = 0.5 * step, 0.5 * promised
         return v
-
-
-def solved(H: FloatArray, right: FloatArray) -> FloatArray:
-    """H⁻¹ right, for H (m, m) that is not indefinite."""
-    ridge = _RIDGE * float(np.diagonal(H).max(initial=0.0)) or 1.0
-    return np.asarray(cho_solve(cho_factor(H + ridge * np.eye(len(H))), right))
 
 
 # ------------------------------------------------------------------------------------------------------- the loop
@@ -252,20 +277,40 @@ def grown(problem: Problem, feature: Feature, state: State) -> State:
         return replace(state, done=True)
     middle = state.vertices[widest] + 0.5 * edge[widest]
     vertices = np.insert(state.vertices, widest + 1, middle, axis=0)
-    return projected(problem, vertices, feature.coefficient(problem, len(edge) + 1, state.error))
+    coefficient = feature.coefficient(problem, len(edge) + 1, state.error)
+    return standing(problem, vertices, parted(state.feet, widest), coefficient)
+
+
+def parted(feet: Feet, cut: int) -> Feet:
+    """The same feet after a vertex was put in the middle of the segment ``cut``, which moves none of them."""
+    later = (feet.segment == cut) & (feet.share > 0.5)
+    share = np.where(feet.segment == cut, 2.0 * feet.share - later, feet.share)
+    return Feet(feet.segment + (later | (feet.segment > cut)), share, feet.squared)
+
+
+def met(problem: Problem, feature: Feature, vertices: FloatArray) -> State:
+    """A chain among rows that are new to it, with the λ that they call for."""
+    feet = nearest_on_polyline(problem.X, vertices, problem.closed)
+    first = standing(problem, vertices, feet, 0.0)
+    k = count_segments(vertices, problem.closed)
+    return standing(problem, vertices, feet, feature.coefficient(problem, k, first.error))
 
 
 def train(
     problem: Problem, feature: Feature, start: FloatArray, *, max_iter: int, tol: float, listeners: Any = ()
 ) -> Outcome[State]:
-    """Grow a chain from the vertices ``start`` (m, D)."""
+    """Grow a chain from the vertices ``start`` (m, D): among some of the rows, where there are many, then among all.
+
+    Every vertex takes a few rounds among the rows that it grows among, and all vertices together a few among all.
+    """
     least = tol if tol > 0 else TOL
     variance = float(problem.weight @ np.square(problem.X).sum(axis=1)) / problem.total or 1.0
+    some = problem.thinned()
 
-    def begin() -> State:
-        k = count_segments(start, problem.closed)
-        first = projected(problem, start, 0.0)
-        return projected(problem, start, feature.coefficient(problem, k, first.error))
+    def further(state: State) -> State:
+        rows = problem if state.n_rows == len(problem.X) else some
+        found = step(rows, feature, state, least)
+        return met(problem, feature, found.vertices) if found.done and rows is not problem else found
 
     def measure(state: State) -> dict[str, float]:
         return {
@@ -273,12 +318,13 @@ def train(
             "error": state.error,
             "penalty": state.coefficient,
             "segments": float(count_segments(state.vertices, problem.closed)),
+            "rows": float(state.n_rows),
             "done": float(state.done),
         }
 
     return run_fixed_point(
-        begin,
-        lambda state: step(problem, feature, state, least),
+        lambda: met(some, feature, start),
+        further,
         measure,
         max_iter=max_iter,
         tol=tol,

@@ -18,9 +18,6 @@ from prinfold.estimators.curve import CurveManifold, Training
 from prinfold.exceptions import DegenerateWarning, InvalidDataError
 from prinfold.files import storable
 
-_FEW = 20
-"""Segments up to which a line that joins few rows is not worth a word."""
-
 
 @storable
 class PolygonalCurve(CurveManifold):
@@ -36,8 +33,8 @@ class PolygonalCurve(CurveManifold):
         λ' of the penalty on corners λ = λ' k n^(−1/3) √Δ / r, with k segments, n rows, mean squared distance Δ, and r
         the largest distance of a row to the mean. Larger is smoother.
     stopping : float, default=0.3
-        β of the rule that there are enough segments when k > β n^(1/3) r / √Δ; there are never more than rows that
-        differ, which ends what one far row would draw out.
+        β of the rule that there are enough segments when k > β n^(1/3) r / √Δ, with n at most 10 000; there are never
+        more than one for two rows that differ, nor than 20 n^(1/3), which ends what one far row would draw out.
     n_segments : int, default=None
         Segments to end with in place of that rule.
     length : float, default=None
@@ -83,8 +80,9 @@ class PolygonalCurve(CurveManifold):
         Why training ended; its value is a sentence.
     history_ : dict of list
         ``objective`` (minus the penalised mean squared distance, as a share of the variance), ``error`` (that distance
-        alone), ``penalty`` (λ), ``segments``, ``done`` and ``seconds``, the first entry being the start. The objective
-        never gets worse while ``segments`` stay as many.
+        alone), ``penalty`` (λ), ``segments``, ``rows``, ``done`` and ``seconds``, the first entry being the start. The
+        objective never gets worse while ``segments`` and ``rows`` stay as many: a line grows among at most 20 000 rows
+        before it meets all of them.
     n_features_in_ : int
         Columns of the training table.
     feature_names_in_ : ndarray of str
@@ -95,7 +93,9 @@ class PolygonalCurve(CurveManifold):
     Penalty, rule and start are those of Kégl et al. with their defaults, as far as we can tell. These things are ours:
     vertices move together rather than one by one; λ is renewed when a vertex is added and not in between, and lengths
     of the first and the last segment enter the penalty once, so that there is one objective to hold all steps to; what
-    share of it ends the rounds, which we found no published number for.
+    share of it ends the rounds, which we found no published number for; and that n counts as 10 000 where it is more.
+    With the rates as published, a line through many rows has segments much shorter than the noise, and folds to and fro
+    across it.
 
     The start is straight, so that a curve that winds ends in a local minimum which cuts across its turns: give ``init``
     vertices along it, such as those of a :class:`~prinfold.PrincipalCurve`.
@@ -155,27 +155,33 @@ class PolygonalCurve(CurveManifold):
         check_is_fitted(self)
         return len(self.curve_.vertices) - (not self.curve_.closed)
 
-    _limit: int
+    _n_rows: int = 0
+    _limit: int = 0
 
     # ---------------------------------------------------------------------------------------- training
 
     def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
-        problem, feature = Problem(rows, weight, bool(self.closed)), self._feature()
+        problem, feature = Problem.of(rows, weight, bool(self.closed)), self._feature()
         start = feature.begun(problem, self._start(problem, offset))
 
         def curve_of(state: State) -> ArcCurve:
             return ArcCurve.through(state.vertices, problem.closed, smooth=False)
 
-        self._limit = problem.most_segments
+        self._n_rows, self._limit = len(rows), int(np.ceil(polygonal_curve.MOST * problem.n ** (1 / 3)))
         return Training(partial(polygonal_curve.train, problem, feature, start), curve_of)
 
     def _cautions(self) -> list[tuple[str, type[Warning]]]:
         found = super()._cautions()
-        by_rule = self.n_segments is None and self.length is None and self.curve_.length > 0
-        if by_rule and self.n_segments_ >= self._limit and self.n_segments_ > _FEW:
-            words = f"the rule asks for more than the {self.n_segments_} segments at which the line stopped"
+        if self.curve_.length == 0:
+            return found
+        k, n = self.n_segments_, self._n_rows
+        if self.n_segments is None and self.length is None and k >= self._limit:
+            words = f"the rule asks for more than the {k} segments at which the line stopped"
             advice = "a few far rows can bring that about: leave them out, or set n_segments"
             found.append((f"{words}; {advice}", DegenerateWarning))
+        if k > max(n // 2, 1):
+            words = f"a line of {k} segments joins the {n} rows that differ rather than pass between them"
+            found.append((f"{words}; ask for fewer (n_segments, init), or give more rows", DegenerateWarning))
         return found
 
     def _doubts(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:

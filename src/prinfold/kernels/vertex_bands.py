@@ -1,0 +1,72 @@
+"""Symmetric matrices that join each vertex of a chain with the next two alone, and linear equations with them.
+
+A chain that is closed joins its last vertices with the first. Taken in the order 0, m − 1, 1, m − 2, … neighbours on a
+ring are at most twice as far from each other as on the ring itself, so that its matrix is a band as well.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import solveh_banded
+
+from prinfold._typing import FloatArray, IntArray
+
+_RIDGE = 1e-12
+"""Of the largest entry, added to the diagonal of a matrix that vertices without rows leave singular."""
+
+
+class Band(NamedTuple):
+    """The matrix Σ_i Σ_d of ``entries[d, i]`` (3, m) at (i, i + d) and at (i + d, i), indices modulo m, d = 0 once.
+
+    That of an open chain has zeros where an index would come round.
+    """
+
+    entries: FloatArray
+
+    def times(self, v: FloatArray) -> FloatArray:
+        """(m, D) the matrix times v."""
+        own, next_one, next_two = self.entries[:, :, None]
+        out = own * v
+        for apart, joint in ((1, next_one), (2, next_two)):
+            out += joint * np.roll(v, -apart, axis=0) + np.roll(joint * v, apart, axis=0)
+        return np.asarray(out)
+
+    def plus(self, share: float, other: Band) -> Band:
+        """The matrix and ``share`` times another."""
+        return Band(self.entries + share * other.entries)
+
+    def solved(self, right: FloatArray) -> FloatArray:
+        """(m, D) the matrix, which must not be indefinite, taken from ``right``."""
+        m = self.entries.shape[1]
+        closed = bool(self.entries[1, -1] or self.entries[2, -2:].any())
+        place = _folded(m) if closed else np.arange(m)
+        lower = np.zeros((5 if closed else 3, m))
+        for apart, joint in enumerate(self.entries):
+            one, other = place, np.roll(place, -apart)
+            used = slice(None) if closed else slice(max(m - apart, 0))
+            np.add.at(lower, (np.abs(one - other)[used], np.minimum(one, other)[used]), joint[used])
+        lower[0] += _RIDGE * float(lower[0].max()) or 1.0
+        found = np.empty_like(right)
+        found[place] = right
+        return np.asarray(solveh_banded(lower, found, lower=True, overwrite_ab=True)[place])
+
+    def dense(self) -> FloatArray:
+        """(m, m) all entries."""
+        m = self.entries.shape[1]
+        out, place = np.diag(self.entries[0]), np.arange(m)
+        for apart in (1, 2):
+            after = (place + apart) % m
+            np.add.at(out, (place, after), self.entries[apart])
+            np.add.at(out, (after, place), self.entries[apart])
+        return np.asarray(out)
+
+
+def _folded(m: int) -> IntArray:
+    """(m,) where each vertex is in the order 0, m − 1, 1, m − 2 and so on."""
+    place = np.empty(m, dtype=np.int64)
+    half = (m + 1) // 2
+    place[:half] = 2 * np.arange(half)
+    place[half:] = 2 * np.arange(m - half, 0, -1) - 1
+    return place
