@@ -1,12 +1,14 @@
 """What an elastic net is worth and what it costs, beside maps of basis functions and Gaussian processes.
 
-    python benchmarks/elastic_net.py [--full] [--only 1,2,3]
+    python benchmarks/elastic_net.py [--full] [--only 1,2,3,4]
 
 1. New rows and the true surface: log-likelihood of fresh rows, and mean squared distance from the fitted surface to
    the true one at the places to which fresh rows project, relative to the GTM's. Every contestant sees the same rows.
 2. Tours of random cities by a closed net under tension that is slackened step by step, beside the best of all tours
    that go to the nearest city left, and beside two-opt from both: lengths, relative to the shortest that any found.
 3. What a step costs: seconds of an EM step by the number of nodes, beside nine basis functions on an axis.
+4. How stiff a net should be when nobody says: what each λ, and the evidence, loses to the best of them per new row, and
+   how many times as far from the truth it is as the nearest of them, of both orders.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 from process import SHAPES
@@ -22,7 +25,10 @@ from timing import print_table
 from prinfold import GTM, ElasticNetBasis, GaussianProcess, datasets
 from prinfold._typing import FloatArray, IntArray
 
-CONTESTANTS = {
+Contestants = dict[str, dict[str, Any]]
+Marks = dict[str, list[float]]
+
+CONTESTANTS: Contestants = {
     "GTM": {},
     "process": {"basis": GaussianProcess()},
     "net": {"basis": ElasticNetBasis()},
@@ -30,21 +36,34 @@ CONTESTANTS = {
     "net under tension, evidence": {"basis": ElasticNetBasis(1), "prior_precision": "evidence"},
 }
 
+STRENGTHS: Contestants = {f"λ = {each:g}": {"regularization": each} for each in (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)} | {
+    "evidence": {"prior_precision": "evidence"}
+}
+
+
+def judged(contestants: Contestants, seeds: int, make: Any, n: int, noise: Any, settings: Any) -> tuple[Marks, Marks]:
+    """Nats per fresh row and squared distance to the truth, of each contestant on each table."""
+    score: Marks = {each: [] for each in contestants}
+    distance: Marks = {each: [] for each in contestants}
+    for seed in range(seeds):
+        seen, fresh = make(n, **noise, rng=seed), make(1000, **noise, rng=1000 + seed)
+        for each, options in contestants.items():
+            model = GTM(max_iter=500, random_state=0, **settings, **options).fit(seen.X)
+            score[each].append(model.score(fresh.X))
+            if fresh.surface is not None:
+                distance[each].append(float(np.mean(fresh.surface.distance(model.project(fresh.X)) ** 2)))
+    return score, distance
+
+
+def lattices() -> dict[str, tuple[Any, int, Any, Any]]:
+    """The shapes but those on a sphere, which is no lattice."""
+    return {name: each for name, each in SHAPES.items() if each[3].get("latent") != "sphere"}
+
 
 def worth(seeds: int) -> None:
     rows = []
-    for name, (make, n, noise, settings) in SHAPES.items():
-        if settings.get("latent") == "sphere":  # which is no lattice
-            continue
-        score: dict[str, list[float]] = {each: [] for each in CONTESTANTS}
-        distance: dict[str, list[float]] = {each: [] for each in CONTESTANTS}
-        for seed in range(seeds):
-            seen, fresh = make(n, **noise, rng=seed), make(1000, **noise, rng=1000 + seed)
-            for each, options in CONTESTANTS.items():
-                model = GTM(max_iter=500, random_state=0, **settings, **options).fit(seen.X)
-                score[each].append(model.score(fresh.X))
-                if fresh.surface is not None:
-                    distance[each].append(float(np.mean(fresh.surface.distance(model.project(fresh.X)) ** 2)))
+    for name, given in lattices().items():
+        score, distance = judged(CONTESTANTS, seeds, *given)
         line = [name, f"{np.mean(score['GTM']):.3f}"]
         for each in list(CONTESTANTS)[1:]:
             gain = np.subtract(score[each], score["GTM"])
@@ -56,6 +75,25 @@ def worth(seeds: int) -> None:
     for each in list(CONTESTANTS)[1:]:
         header += [each, "distance"]
     print_table("what it is worth", header, rows)
+
+
+def stiffness(seeds: int) -> None:
+    for order in (2, 1):
+        rows, most = [], dict.fromkeys(STRENGTHS, 0.0)
+        for name, given in lattices().items():
+            score, distance = judged(
+                {each: {"basis": ElasticNetBasis(order), **options} for each, options in STRENGTHS.items()},
+                seeds,
+                *given,
+            )
+            nats = {each: float(np.mean(marks)) for each, marks in score.items()}
+            lost = {each: max(nats.values()) - nats[each] for each in STRENGTHS}
+            most = {each: max(most[each], lost[each]) for each in STRENGTHS}
+            far = {each: float(np.mean(np.log(marks))) for each, marks in distance.items() if marks}
+            near = {each: f"{np.exp(far[each] - min(far.values())):.1f}" for each in far}
+            rows.append([name, *(f"{lost[each]:.2f} ({near.get(each, '—')})" for each in STRENGTHS)])
+        rows.append(["most", *(f"{most[each]:.2f}" for each in STRENGTHS)])
+        print_table(f"nats lost a row (and times as far), differences of order {order}", ["shape", *STRENGTHS], rows)
 
 
 # ------------------------------------------------------------------------------------------------------------- tours
@@ -139,10 +177,16 @@ def cost() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="more seeds")
-    parser.add_argument("--only", default="1,2,3", help="which parts, such as 1,3")
+    parser.add_argument("--only", default="1,2,3,4", help="which parts, such as 1,3")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    parts = {"1": lambda: worth(5 if options.full else 2), "2": lambda: tours(20 if options.full else 5), "3": cost}
+    seeds = 5 if options.full else 2
+    parts = {
+        "1": lambda: worth(seeds),
+        "2": lambda: tours(20 if options.full else 5),
+        "3": cost,
+        "4": lambda: stiffness(seeds),
+    }
     for part in options.only.split(","):
         parts[part]()
         print()

@@ -24,13 +24,17 @@ LATENTS = {
 }
 SLIT = ((0.1, -0.4), (0.1, 3.0))
 """From the middle of a plane over its upper edge."""
+SLANT = ((-0.77, -0.61), (0.83, 0.9))
+"""Across many steps of both axes, and ending between nodes."""
+OVER = ((2.4, -0.3), (4.6, 3.9))
+"""Over the seams of angles."""
 every = pytest.mark.parametrize("name", LATENTS)
 orders = pytest.mark.parametrize("order", [1, 2])
 
 
 def differences(latent, order, cuts=(), tear=0.0):
     """Δ by its definition, node by node, from the coordinates of the nodes."""
-    shape, periodic = latent.shape, latent.periodic
+    shape, periodic, first = latent.shape, latent.periodic, latent.nodes[0]
     rows = []
 
     def node(place):
@@ -45,7 +49,7 @@ def differences(latent, order, cuts=(), tear=0.0):
         torn = False
         for a, b in itertools.combinations(places, 2):
             if np.abs(np.subtract(a, b)).sum() == 1:
-                torn |= any(cut_between(latent.nodes[0] + a * unit, latent.nodes[0] + b * unit, cut) for cut in cuts)
+                torn |= any(cut_between(first + a * unit, first + b * unit, cut, periodic) for cut in cuts)
         return tear if torn else 1.0
 
     def row(stencil):
@@ -67,12 +71,23 @@ def differences(latent, order, cuts=(), tear=0.0):
     return np.array(rows)
 
 
-def cut_between(a, b, cut):
-    """Whether the step crosses the cut, which runs up from the middle: enough for ``SLIT`` and for lines."""
-    low, high = sorted([tuple(a), tuple(b)])
-    if len(low) == 1:
-        return low[0] < cut <= high[0]
-    return low[0] < cut[0][0] < high[0] and cut[0][1] <= low[1] <= cut[1][1]
+def cut_between(a, b, cut, periodic):
+    """Whether the step crosses the cut, in any turn: a + s (b − a) = p + t (q − p) with s and t from 0 to 1."""
+    turns = itertools.product(*[(-1, 0, 1) if closed else (0,) for closed in periodic])
+    for shift in 2 * np.pi * np.array(list(turns), dtype=float):
+        if len(a) == 1:
+            if min(a[0], b[0]) < cut + shift[0] <= max(a[0], b[0]):
+                return True
+            continue
+        p, q = np.array(cut) + shift
+        both = np.column_stack([b - a, p - q])
+        if (
+            abs(np.linalg.det(both)) > 1e-12
+            and ((share := np.linalg.solve(both, p - a)) >= 0).all()
+            and (share <= 1).all()
+        ):
+            return True
+    return False
 
 
 def bound(name, order=2, **settings):
@@ -88,16 +103,34 @@ def test_the_operator_takes_every_difference_once(name, order):
 
 @pytest.mark.parametrize("tear", [0.0, 0.3])
 @orders
-@pytest.mark.parametrize(("name", "cut"), [("line", 0.1), ("grid", SLIT), ("circle", 0.2), ("cylinder", SLIT)])
+@pytest.mark.parametrize(
+    ("name", "cut"),
+    [
+        ("line", 0.1),
+        ("line", 0.9),
+        ("circle", 0.2),
+        ("circle", 3.1),
+        ("grid", SLIT),
+        ("grid", SLANT),
+        ("cylinder", SLIT),
+        ("cylinder", OVER),
+        ("torus", SLANT),
+        ("torus", OVER),
+    ],
+)
 def test_differences_across_a_cut_count_less(name, cut, order, tear):
+    """Against all differences written out node by node, open and closed, straight and slanting, over seams."""
     found = bound(name, order, cuts=[cut], tear=tear).operator.toarray()
-    wanted = differences(LATENTS[name], order, [cut], tear)
+    wanted, whole = differences(LATENTS[name], order, [cut], tear), differences(LATENTS[name], order)
+    assert (np.abs(wanted).sum(axis=1) < np.abs(whole).sum(axis=1)).any()
     np.testing.assert_allclose(found.T @ found, wanted.T @ wanted, atol=1e-12)
 
 
 def test_a_cut_on_an_angle_may_be_given_in_any_turn():
-    one, other = (bound("circle", cuts=[angle]).operator.toarray() for angle in (np.pi - 0.1, -np.pi - 0.1))
+    angles = np.pi - 0.1, -np.pi - 0.1, 3 * np.pi - 0.1
+    one, other, third = (bound("circle", cuts=[angle]).operator.toarray() for angle in angles)
     np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(one, third)
     assert len(one[np.any(one, axis=1)]) == 7 - 2
 
 
@@ -221,6 +254,13 @@ def test_the_evidence_finds_the_stiffness_of_a_net_and_the_noise():
         stiffness.append(model.prior_precision_ * model.noise_variance_)
         assert model.noise_variance_**0.5 == pytest.approx(0.1, rel=0.05)
     assert stiffness[0] > 8 * stiffness[1]
+
+
+@pytest.mark.parametrize(("settings", "strength"), [({}, 0.3), ({"regularization": 0.05}, 0.05)])
+def test_a_net_has_a_penalty_of_its_own_where_none_is_given(settings, strength):
+    X = datasets.make_half_circle(40, rng=0).X
+    model = GTM(1, nodes=12, basis=ElasticNetBasis(), max_iter=2, tol=0, **settings).fit(X)
+    assert model.prior_precision_ * model.noise_variance_ == pytest.approx(strength)
 
 
 @pytest.mark.parametrize(

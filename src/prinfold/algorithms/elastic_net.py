@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -53,6 +53,7 @@ class ElasticNetBasis:
     Every node has an image of its own. What keeps neighbours together is the penalty of the model, ½ λβ or ½ α times
     the squared differences of order one (a net under tension, as in the elastic net of Durbin and Willshaw) or two (a
     plate that resists bending, as in Utsugi's). Between nodes the surface is piecewise cubic with a continuous tangent.
+    A model that leaves λ open has 0.3; for curves with much noise ``prior_precision="evidence"`` finds a better one.
 
     Parameters
     ----------
@@ -73,6 +74,9 @@ class ElasticNetBasis:
     >>> model.weights_.shape
     (100, 12)
     """
+
+    default_regularization: ClassVar[float] = 0.3
+    """λ of a model that leaves it open: on simulators it loses least to the best of several, wherever it loses most."""
 
     order: int = 2
     cuts: tuple[Any, ...] = ()

@@ -50,7 +50,8 @@ class GTM(PartialFitVerbs):
     latent : str or latent space, default=None
         ``"grid"``, ``"line"``, ``"circle"``, ``"cylinder"``, ``"torus"`` or ``"sphere"``; None is a grid.
     regularization : float, default=None
-        Constant weight penalty λ; larger is smoother. None is 0.1, unless ``prior_precision`` is given.
+        Constant weight penalty λ; larger is smoother. None is 0.1, or 0.3 for a net
+        (:class:`~prinfold.ElasticNetBasis`), unless ``prior_precision`` is given.
     prior_precision : float or "evidence", default=None
         Precision α of a Gaussian prior on the weights, so that λ = α/β follows the noise; it has
         the units of the data to the power −2. ``"evidence"`` finds α and the noise by the evidence

@@ -262,7 +262,8 @@ class TrainedFamily(GTMFamily):
 
     def _penalty(self) -> Penalty:
         if self.prior_precision is None:
-            return ConstantPenalty(_REGULARIZATION if self.regularization is None else float(self.regularization))
+            usual = getattr(self.basis, "default_regularization", _REGULARIZATION)
+            return ConstantPenalty(float(usual if self.regularization is None else self.regularization))
         if self.regularization is not None:
             raise InvalidParameterError("give either regularization (constant λ) or prior_precision (α), not both")
         return PriorPenalty(float(self.prior_precision))
