@@ -11,6 +11,7 @@ from prinfold.algorithms import principal_surface as surfaces
 from prinfold.algorithms import projected_regression as regression
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.projected_regression import Sample, State, Sums, filled, starting_places
+from prinfold.geometry.span import Span
 from prinfold.latent import grid, line
 
 
@@ -86,8 +87,23 @@ def test_too_few_rows_for_any_freedom_are_smoothed_most(net):
 
 def test_a_penalty_never_falls(net, sample, places):
     sums = Sums.of(net, sample, places)
-    assert surfaces.never_less(sums, 1e3) == 1e3
-    assert surfaces.never_less(sums, 0.0) == surfaces.cross_validated(sums)
+    assert surfaces.chosen(net, sums, 1e3) == 1e3
+    assert surfaces.chosen(net, sums, 0.0) == surfaces.cross_validated(sums)
+
+
+def test_no_surface_bends_more_finely_than_its_noise_is_wide():
+    latent = grid(11, 11)
+    net, rng = BasisMap(latent, ElasticNetBasis().bind(latent)), np.random.default_rng(0)
+    Z = rng.uniform(-1, 1, (4000, 2))
+    rows = np.c_[3.0 * Z, 0.2 * rng.standard_normal((4000, 2))]  # nodes are 0.6 apart
+    sums = Sums.of(net, Sample(rows, np.ones(4000)), Z)
+    assert surfaces.least(net, sums, 1e-3) == pytest.approx((surfaces.FINEST * 0.2 / 0.6) ** 4 / 121, rel=0.1)
+    # Waves that so many rows tell from noise ask for less of a penalty, and get it at the start alone.
+    waves = rows + np.c_[np.zeros((4000, 2)), 0.6 * np.sin(6.0 * Z)]
+    sums = Sums.of(net, Sample(waves, np.ones(4000)), Z)
+    best = surfaces.cross_validated(sums)
+    assert surfaces.chosen(net, sums, 0.0) == best
+    assert surfaces.chosen(net, sums, best) == surfaces.least(net, sums, best) > 3.0 * best
 
 
 def test_weights_stand_for_rows_and_small_ones_for_no_fewer():
@@ -113,6 +129,25 @@ def test_projection_finds_the_nearest_of_many_points(net, sample, places):
     assert found.error == pytest.approx(np.average(own, weights=sample.weight))
 
 
+@pytest.mark.parametrize("penalty", [None, 0.1])
+def test_columns_that_the_surface_does_not_move_in_only_add_to_the_error(net, sample, places, penalty):
+    rng = np.random.default_rng(3)
+    frame = np.linalg.qr(rng.standard_normal((40, 40)))[0]
+    wide = Sample(np.c_[sample.rows, np.zeros((60, 37))] @ frame.T, sample.weight)
+    assert wide.rows.shape[1] > len(net.penalty_mask)  # so that distances are taken within a span
+    states = []
+    for each in (sample, wide):
+        alternation = surfaces.alternation(net, penalty)
+        states.append(alternation.step(each, alternation.begin(each, {"given": places})))
+    assert_allclose(states[1].latent, states[0].latent, atol=1e-5)
+    assert states[1].error == pytest.approx(states[0].error)
+    weights, off = states[1].weights, wide.rows + rng.standard_normal((60, 40))
+    within, images = Span.of(weights), net.point(places, weights)
+    inside = np.square(within.inside(off) - within.inside(images)).sum(axis=1)
+    assert_allclose(inside + within.outside(off), np.square(off - images).sum(axis=1))
+    assert_allclose(within.restored(within.inside(images)), images, atol=1e-12)
+
+
 def test_the_start_that_tells_more_is_taken():
     t = np.linspace(-1, 1, 50)
     latent = line(8)
@@ -120,13 +155,13 @@ def test_the_start_that_tells_more_is_taken():
     sample = Sample(np.stack([t, t**2 - np.mean(t**2)], axis=1), np.ones(50))
     shuffled = np.random.default_rng(0).permutation(t)
     alternation = surfaces.alternation(net, None)
-    ends = [alternation.begin(sample, order).error for order in ([t[:, None], shuffled[:, None]], [t[:, None]])]
-    assert ends[0] == ends[1]
-    assert ends[0] < 1e-3
+    begun = alternation.begin(sample, {"shuffled": shuffled[:, None], "right": t[:, None]})
+    assert begun.start == "right"
+    assert begun.error < 1e-3
 
 
 @pytest.mark.parametrize("name", ["auto", "pca", "isomap", "lle", "laplacian"])
 def test_every_start_fills_the_latent_space(name, sample):
-    for Z in starting_places(name, sample, 2):
+    for Z in starting_places(name, sample, 2).values():
         assert_allclose(Z.min(axis=0), -1.0)
         assert_allclose(Z.max(axis=0), 1.0)

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from prinfold import PrincipalSurface, RegularizedManifold, datasets, load
+from prinfold.estimators.base import PrincipalManifold
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidDataError, InvalidParameterError
 from prinfold.explorer.decoders import decoder_of
 
@@ -73,7 +74,19 @@ def test_places_may_be_given_in_any_units_and_for_rows_that_repeat(kind):
     again = kind(init=100 * np.concatenate([t, t])[:, None] - 7, **settings).fit(np.concatenate([X, X]))
     if kind is RegularizedManifold:  # the other knows that there are more rows, and smooths less
         assert_allclose(again.mesh(9).vertices, once.mesh(9).vertices, atol=1e-8)
+    assert (once.start_, kind(init="pca", **settings).fit(X).start_) == ("given", "pca")
     assert again.projection_error(X) < 1e-2 * X.var(axis=0).sum()
+
+
+@BOTH
+def test_wide_tables_are_projected_within_the_span_of_the_surface(kind):
+    rng = np.random.default_rng(4)
+    X = np.c_[rng.uniform(-1, 1, (40, 2)), 0.1 * rng.standard_normal((40, 38))] + 3.0
+    model = kind(nodes=4, max_iter=2, tol=0, init="pca").fit(X)
+    whole = PrincipalManifold._nearest(model, X)  # in all forty columns
+    assert_allclose(model.transform(X), whole.latent, atol=1e-6)
+    assert_allclose(model.project(X), whole.points, atol=1e-6)
+    assert model.projection_error(X) == pytest.approx(whole.squared_distance.mean())
 
 
 @BOTH

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from prinfold.algorithms.smoothers import n_effective
 from prinfold.geometry.domain import Box
 from prinfold.geometry.footholds import surface_starts
 from prinfold.geometry.projection import project_to_surface
+from prinfold.geometry.span import Span
 from prinfold.initialise import EMBEDDERS, embed_all, evenly_by_radius, principal_coordinates
 from prinfold.kernels.linalg import solve_symmetric
 
@@ -44,12 +46,16 @@ _NEWTON = {"max_iter": 30, "tol": 1e-6}
 
 
 class State(NamedTuple):
-    """A surface on its way: places (n, Q) of the rows, weights (M, D) of the map, its penalty, mean squared error."""
+    """A surface on its way: places (n, Q) of the rows, weights (M, D) of the map, its penalty, mean squared error.
+
+    ``start`` is the name of the places that it began with.
+    """
 
     latent: FloatArray
     weights: FloatArray
     penalty: float
     error: float
+    start: str = "given"
 
 
 @dataclass(frozen=True)
@@ -144,34 +150,39 @@ class Alternation:
         edge = 1.0 + self.reach
         return Box.of(*((-edge, edge),) * self.surface.latent.n_columns)
 
-    def begin(self, sample: Sample, places: list[FloatArray]) -> State:
+    def begin(self, sample: Sample, places: dict[str, FloatArray]) -> State:
         """Of several sets of places (n, Q) the one that tells most about the rows, by a first regression."""
-        tried = [(Z, sums := Sums.of(self.surface, sample, Z), self.choose(sums, 0.0)) for Z in places]
-        Z, sums, penalty = min(tried, key=lambda each: self.judge(each[1], each[2]))
-        return self.projected(sample, State(Z, sums.weights(penalty), penalty, np.inf))
+        tried = []
+        for name, Z in places.items():
+            sums = Sums.of(self.surface, sample, Z)
+            penalty = self.choose(sums, 0.0)
+            tried.append((self.judge(sums, penalty), State(Z, sums.weights(penalty), penalty, np.inf, name)))
+        return self.projected(sample, min(tried, key=itemgetter(0))[1])
 
     def step(self, sample: Sample, state: State) -> State:
         """Regression on where rows are, then projection."""
         Z = filled(state.latent) if self.reach > 0 else state.latent
         sums = Sums.of(self.surface, sample, Z)
         penalty = self.choose(sums, state.penalty)
-        return self.projected(sample, State(Z, sums.weights(penalty), penalty, np.inf))
+        weights = sums.weights(penalty)
+        return self.projected(sample, state._replace(latent=Z, weights=weights, penalty=penalty))
 
     def projected(self, sample: Sample, state: State) -> State:
-        """Rows at the nearest points of the surface; where they are is one of the places that the search begins at."""
-        weights = state.weights
-        starts = surface_starts(sample.rows, self.mesh(weights), self.domain, _N_STARTS)
+        """Rows at the nearest points of the surface.
+
+        The search goes downhill from the nearest of what the mesh suggests and of where a row is, so that it never ends
+        farther than that. Distances to the surface change within the columns that its weights span alone, of which
+        there may be far fewer.
+        """
+        within = Span.of(state.weights)
+        rows, weights = within.inside(sample.rows), within.inside(state.weights)
+        place, jacobian = partial(self.surface.point, weights=weights), partial(self.surface.jacobian, weights=weights)
+        starts = surface_starts(rows, self.mesh(weights), self.domain, _N_STARTS)
         starts = np.concatenate([starts, self.domain.retract(state.latent)[:, None]], axis=1)
-        point, jacobian = self.surface.point, self.surface.jacobian
-        found = project_to_surface(
-            sample.rows,
-            lambda Z: point(Z, weights),
-            lambda Z: jacobian(Z, weights),
-            self.domain,
-            starts,
-            **_NEWTON,  # type: ignore[arg-type]
-        )
-        return state._replace(latent=found.latent, error=sample.mean(found.squared_distance))
+        nearest = _nearest_start(rows, place, starts)
+        found = project_to_surface(rows, place, jacobian, self.domain, nearest, **_NEWTON)  # type: ignore[arg-type]
+        squared = found.squared_distance + within.outside(sample.rows)
+        return state._replace(latent=found.latent, error=sample.mean(squared))
 
     def mesh(self, weights: FloatArray) -> Mesh:
         """A coarse mesh to begin projections from."""
@@ -179,6 +190,12 @@ class Alternation:
         coarse = latent.refined(_MESH_PER_AXIS[latent.dimension])
         nodes = coarse.nodes * (1.0 + self.reach)
         return Mesh(self.surface.point(nodes, weights), nodes, coarse.faces)
+
+
+def _nearest_start(rows: FloatArray, point: Callable[[FloatArray], FloatArray], starts: FloatArray) -> FloatArray:
+    """(n, 1, Q) of starts (n, S, Q) the one whose point of the surface is nearest to its row."""
+    squared = [np.square(rows - point(starts[:, i])).sum(axis=1) for i in range(starts.shape[1])]
+    return np.take_along_axis(starts, np.argmin(squared, axis=0)[:, None, None], axis=1)
 
 
 def share_left(sample: Sample, value: float) -> float:
@@ -196,14 +213,15 @@ def filled(Z: FloatArray) -> FloatArray:
 # ------------------------------------------------------------------------------------------------------- starts
 
 
-def starting_places(init: Any, sample: Sample, n_components: int) -> list[FloatArray]:
-    """Sets of places (n, Q) to begin with, by name, or given with a place for each row."""
+def starting_places(init: Any, sample: Sample, n_components: int) -> dict[str, FloatArray]:
+    """Sets of places (n, Q) to begin with by their names, or given with a place for each row."""
     if not isinstance(init, str):
-        return [filled(np.asarray(init, dtype=np.float64))]
+        return {"given": filled(np.asarray(init, dtype=np.float64))}
+    plane = {"pca": _plane(sample, n_components)}
     if init == "pca" or (init == "auto" and len(sample.rows) <= n_components + 2):
-        return [_plane(sample, n_components)]
+        return plane
     if init == "auto":
-        return [_plane(sample, n_components), *_spectral("isomap", sample, n_components)]
+        return plane | _spectral("isomap", sample, n_components)
     return _spectral(init, sample, n_components)
 
 
@@ -215,11 +233,13 @@ def _plane(sample: Sample, n_components: int) -> FloatArray:
     return filled(Z)
 
 
-def _spectral(name: str, sample: Sample, n_components: int) -> list[FloatArray]:
+def _spectral(name: str, sample: Sample, n_components: int) -> dict[str, FloatArray]:
     """Coordinates of a spectral embedding, one set for each neighbourhood size."""
     embedder, rows, weight = EMBEDDERS[name], sample.rows, sample.weight
     sizes = embedder.sizes(rows[evenly_by_radius(rows, weight, _EMBEDDED_ROWS)])
-    return [
-        filled(embed_all(lambda X, k=k: embedder.embed(X, n_components, k), rows, weight, _EMBEDDED_ROWS))  # type: ignore[misc]
+    return {
+        f"{name}, {k} neighbours": filled(
+            embed_all(lambda X, k=k: embedder.embed(X, n_components, k), rows, weight, _EMBEDDED_ROWS)  # type: ignore[misc]
+        )
         for k in sizes
-    ]
+    }

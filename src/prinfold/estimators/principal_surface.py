@@ -29,7 +29,7 @@ class PrincipalSurface(RegressedManifold):
     penalty : float, default=None
         Weight λ of the squared second differences between nodes, beside the mean squared distance of rows. None
         chooses it by generalised cross-validation at every step, with degrees of freedom counted twice; it never falls
-        from one step to the next.
+        from one step to the next, nor below what bends on the scale of the noise ask for.
     nodes : int or tuple of int, default=None
         Nodes along each axis; None takes 40 on a curve, 12 × 12 on a surface and 6 × 6 × 6 in three dimensions.
     init : {"auto", "pca", "isomap", "lle", "laplacian"} or array of shape (n, Q), default="auto"
@@ -52,6 +52,8 @@ class PrincipalSurface(RegressedManifold):
         Weights of its functions.
     offset_ : ndarray of shape (D,)
         Mean of the rows.
+    start_ : str
+        The start that was taken: ``"pca"``, an embedding and how many neighbours it had, or ``"given"``.
     penalty_ : float
         λ of the last step.
     n_iter_ : int
@@ -124,4 +126,4 @@ class PrincipalSurface(RegressedManifold):
         return surfaces.measure(sample, state)
 
     def _of(self, state: State) -> dict[str, Any]:
-        return {"weights_": state.weights, "penalty_": state.penalty}
+        return {**super()._of(state), "penalty_": state.penalty}

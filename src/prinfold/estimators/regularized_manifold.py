@@ -54,6 +54,8 @@ class RegularizedManifold(RegressedManifold):
         which costs nothing.
     offset_ : ndarray of shape (D,)
         Mean of the rows.
+    start_ : str
+        The start that was taken: ``"pca"``, an embedding and how many neighbours it had, or ``"given"``.
     n_iter_ : int
         Steps done.
     converged_ : bool

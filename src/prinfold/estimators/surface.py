@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from copy import copy
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -35,6 +36,8 @@ from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.kernel_training import centred_rows, weighted_places
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning
+from prinfold.geometry.projection import Projection
+from prinfold.geometry.span import Span
 from prinfold.latent import Lattice
 from prinfold.loops import Rule, run_fixed_point
 
@@ -49,7 +52,7 @@ class RegressedManifold(PrincipalManifold):
     anything is computed.
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (*PrincipalManifold._stored, "basis_", "weights_", "offset_")
+    _stored: ClassVar[tuple[str, ...]] = (*PrincipalManifold._stored, "basis_", "weights_", "offset_", "start_")
     _constraints: ClassVar[dict[str, Constraint]] = {
         "n_components": integer(1, MOST_COMPONENTS),
         "nodes": nothing | axis_counts,
@@ -66,6 +69,7 @@ class RegressedManifold(PrincipalManifold):
     basis_: Any
     weights_: FloatArray
     offset_: FloatArray
+    start_: str
 
     @abstractmethod
     def _smoothness(self) -> Any:
@@ -122,7 +126,7 @@ class RegressedManifold(PrincipalManifold):
 
     def _of(self, state: State) -> dict[str, Any]:
         """What a fit keeps of a state."""
-        return {"weights_": state.weights}
+        return {"weights_": state.weights, "start_": state.start}
 
     def transform(self, X: Any) -> FloatArray:
         """Latent coordinates of the nearest point of the surface.
@@ -148,6 +152,17 @@ class RegressedManifold(PrincipalManifold):
         if not np.any(self.weights_):
             found.append(("all rows are equal, so that the surface is a point", DegenerateWarning))
         return found
+
+    def _nearest(self, table: FloatArray) -> Projection:
+        """Exact projection; of wide tables within the columns that the surface moves in."""
+        within = Span.of(self.weights_)
+        if within.frame is None:
+            return super()._nearest(table)
+        narrow, rows = copy(self), table.astype(np.float64) - self.offset_
+        narrow.weights_, narrow.offset_ = within.inside(self.weights_), np.zeros(within.frame.shape[1])
+        found = super(RegressedManifold, narrow)._nearest(within.inside(rows))
+        points = within.restored(found.points) + self.offset_
+        return found._replace(points=points, squared_distance=found.squared_distance + within.outside(rows))
 
     def _latent_of(self, table: FloatArray) -> FloatArray:
         return self._nearest(table).latent.astype(table.dtype, copy=False)

@@ -1,0 +1,43 @@
+"""The columns that a surface moves in, where there are many more columns than functions to make a surface of.
+
+A surface y(z) = φ(z) W with weights W (M, D) lies in the span of their rows. With an orthonormal frame F (D, r) of it
+
+    ‖x − y(z)‖² = ‖xF − φ(z) WF‖² + ‖x − xFFᵀ‖²,
+
+of which the second part is the same for every z: nearest points are found in r columns instead of D.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+
+
+@dataclass(frozen=True)
+class Span:
+    """The span of a surface, by an orthonormal ``frame`` (D, r); without one all columns are in it."""
+
+    frame: FloatArray | None
+
+    @classmethod
+    def of(cls, weights: FloatArray) -> Span:
+        """That of weights (M, D), where it is smaller than the space."""
+        n_weights, n_columns = weights.shape
+        return cls(np.linalg.qr(weights.T)[0] if n_columns > n_weights else None)
+
+    def inside(self, X: FloatArray) -> FloatArray:
+        """(n, r) coordinates of rows (n, D) in the frame."""
+        return X if self.frame is None else X @ self.frame
+
+    def outside(self, X: FloatArray) -> FloatArray:
+        """(n,) squared distances of rows from the span."""
+        if self.frame is None:
+            return np.zeros(len(X))
+        return np.asarray(np.square(X - self.restored(X @ self.frame)).sum(axis=1))
+
+    def restored(self, Y: FloatArray) -> FloatArray:
+        """(n, D) rows with coordinates Y (n, r)."""
+        return Y if self.frame is None else Y @ self.frame.T
