@@ -161,6 +161,7 @@ def test_a_circle_closes():
         ({"neighbourhood": "gaussien"}, "neighbourhood must be .* did you mean 'gaussian'?"),
         ({"width": 0.0}, "width must be None, a finite number above 0 or a Schedule, got 0.0"),
         ({"rate": 0.1}, "rate=0.1 is how far an online step goes.*set trainer='online', or leave rate at None"),
+        ({"trainer": "online", "rate": Schedule(0.5, 1.5)}, "rate must be at most 1.*last=1.5.*overshoots"),
         ({"trainer": "both"}, "trainer must be 'batch' or 'online', got 'both'"),
     ],
 )

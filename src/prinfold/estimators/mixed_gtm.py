@@ -87,8 +87,9 @@ class MixedGTM(MixedTables):
     latent : str or latent space, default=None
         ``"grid"``, ``"line"``, ``"circle"``, ``"cylinder"``, ``"torus"`` or ``"sphere"``; None is a grid.
     regularization : float, default=None
-        Constant weight penalty λ; larger is smoother. None is 0.1, unless ``prior_precision`` is given. Predictors of
-        levels and counts are penalised as if their noise were 1.
+        Constant weight penalty λ; larger is smoother. None is 0.1, or 0.3 for a net
+        (:class:`~prinfold.ElasticNetBasis`), unless ``prior_precision`` is given. Predictors of levels and counts are
+        penalised as if their noise were 1.
     prior_precision : float, default=None
         Precision α of a Gaussian prior on the weights, so that λ = α/β follows the noise; it has
         the units of the columns to the power −2.

@@ -300,6 +300,10 @@ class SOM(SOMVerbs):
         neighbourhood = self._neighbourhood()
         width = som.default_width(as_schedule(self.width, _EPOCHS), latent, neighbourhood)
         rate = as_schedule(self.rate, width.epochs).resolved(*_RATES)
+        if max(rate.at(0), rate.at(rate.epochs)) > 1:
+            raise InvalidParameterError(
+                f"rate must be at most 1, a step all the way to the row, got {self.rate!r}; a larger one overshoots"
+            )
         return som.Problem(rows, latent, neighbourhood, width, rate, float(column_variances(rows).sum()))
 
     def _neighbourhood(self) -> Neighbourhood:
