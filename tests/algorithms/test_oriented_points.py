@@ -9,6 +9,7 @@ from scipy.optimize import approx_fprime
 from scipy.stats import norm
 
 from prinfold.algorithms.oriented_points import (
+    End,
     Seen,
     Walk,
     conditional_mean,
@@ -94,10 +95,37 @@ def test_a_walk_goes_to_both_ends_or_round(turn, closed):
     X = X - X.mean(axis=0)
     h = 0.7 * reference_width(X, np.ones(100))
     walk = Walk(X, np.ones(100), h, 0.5 * h)
-    outcome = train(walk, max_iter=500, tol=1e-3)
-    found = curve_of(walk, outcome.state)
+    outcome = train([walk], max_iter=500, tol=1e-3)
+    found = curve_of(outcome.state)
     assert outcome.converged
     assert found.closed == closed
+    assert (found.ends == (End.ROUND, End.ROUND)) == closed
     assert found.error < 2e-3
     points, directions = np.array([each[:2] for each in found.points]).transpose(1, 0, 2)
     assert (np.einsum("pd,pd->p", np.diff(points, axis=0), directions[:-1]) > 0).all(), "in order, and that way"
+
+
+def test_rows_that_are_far_from_each_other_are_joined_in_steps_as_long():
+    X = np.random.default_rng(0).standard_normal((80, 10))
+    near, wide = Walk(X, np.ones(80), 0.5, 0.1), Walk(X, np.ones(80), 50.0, 1.0)
+    apart = np.linalg.norm(X[:, None] - X, axis=2)
+    np.fill_diagonal(apart, np.inf)
+    assert_allclose(near.reach, 1.5 * np.median(apart.min(axis=1)))
+    assert wide.reach == 25.0
+
+
+def test_a_walk_says_why_it_ended_and_takes_a_wider_kernel_where_rows_are_left_out():
+    """Two strokes that meet at 40 degrees: a corner for the narrow kernel, none for the wide one."""
+    t, turn = np.linspace(0, 1, 60), np.radians(40)
+    X = np.stack([np.append(t, 1 - t[1:] * np.cos(turn)), np.append(0 * t, t[1:] * np.sin(turn))], axis=1)
+    X += 0.02 * np.random.default_rng(0).standard_normal(X.shape)
+    X = X - X.mean(axis=0)
+    narrow, wide = (Walk(X, np.ones(119), h, 0.3 * h) for h in (0.1, 0.3))
+    cut = curve_of(train([narrow], max_iter=500, tol=1e-3).state)
+    assert set(cut.ends) == {End.ROWS, End.BACK}
+    whole = curve_of(train([narrow, wide], max_iter=500, tol=1e-3).state)
+    assert whole.width == 0.3
+    assert whole.error < 0.2 * cut.error
+    assert whole.ends == (End.ROWS, End.ROWS)
+    short = curve_of(train([narrow], max_iter=1, tol=1e-3).state)
+    assert short.ends == (End.GOING, End.GOING)

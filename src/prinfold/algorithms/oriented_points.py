@@ -9,13 +9,18 @@ are the mean and the total variance there. b*(x) is the direction of least φ, a
 is its own mean, x = μ(x, b*(x)). In a normal distribution those make up the first principal component, and b* is its
 direction. The curve is walked along: from a point a step δ along b*, and to the oriented point that is found there.
 
+Where rows are left out the kernel may have been too narrow for them: more walks are then made with wider ones.
+
 A hyperplane may cut a curve more than once. Only rows count that belong together with x on it: those that are joined to
 the row nearest to x by steps no longer than the kernel is wide.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,13 +33,19 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.curve_starts import principal_axes
 from prinfold.algorithms.smoothers import n_effective
 from prinfold.kernels.polylines import nearest_on_polyline
-from prinfold.loops import Done, Outcome, run_fixed_point
+from prinfold.loops import Done, Outcome, StopReason, run_fixed_point
 
 WIDTH, STEP = 0.75, 0.3
 """The kernel in units of the normal reference rule, and steps in units of the kernel."""
 
 _LINK = 0.5
 """Steps, in half widths of the kernel, that join rows on a hyperplane."""
+
+_APART = 1.5
+"""The same, in units of what is usual between a row and the next."""
+
+_SAMPLE = 500
+"""Rows at most that this is told from."""
 
 _SETTLED = 1e-3
 """Of the half width: a point that moves by less is its own mean."""
@@ -80,22 +91,42 @@ class Oriented(NamedTuple):
     variance: float
 
 
+class End(Enum):
+    """Why a walk went no further; the value is said of where it ended."""
+
+    GOING = "it had not ended when max_iter was reached"
+    ROWS = "there are no more rows straight ahead"
+    TURN = "the rows ahead turn by more than 70 degrees in a step"
+    BACK = "the next oriented point is hardly any farther"
+    LEAP = "the next oriented point is on another part of the curve"
+    ROUND = "it has come round"
+
+
 class Found(NamedTuple):
-    """A whole walk: its points, whether it is round, how far rows are from it squared, and the mean variance across."""
+    """A whole walk: its points, why it has two ends, how far rows are from it squared, and the mean variance across.
+
+    ``width`` is half that of its kernel. A walk that is round has no ends.
+    """
 
     points: tuple[Oriented, ...]
-    closed: bool
+    ends: tuple[End, End]
     error: float
     variance: float
+    width: float
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is round."""
+        return self.ends[0] is End.ROUND
 
     @classmethod
-    def of(cls, walk: Walk, points: tuple[Oriented, ...], closed: bool) -> Found:
+    def of(cls, walk: Walk, points: tuple[Oriented, ...], ends: tuple[End, End]) -> Found:
         """With the mean squared distance of all rows."""
         places = np.array([each.point for each in points])
         chain = places if len(places) > 1 else np.repeat(places, 2, axis=0)
-        squared = nearest_on_polyline(walk.X, chain, closed).squared
+        squared = nearest_on_polyline(walk.X, chain, ends[0] is End.ROUND).squared
         error = float(walk.weight @ squared) / float(walk.weight.sum())
-        return cls(points, closed, error, float(np.mean([each.variance for each in points])))
+        return cls(points, ends, error, float(np.mean([each.variance for each in points])), walk.width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +137,16 @@ class Walk:
     weight: FloatArray
     width: float
     step: float
+
+    @cached_property
+    def reach(self) -> float:
+        """Steps that join rows on a hyperplane: half of h, or 1.5 times the way to the next row if that is longer.
+
+        In many columns rows that belong together are far from each other, though there are gaps of a hundred of them.
+        """
+        some = self.X[:: -(-len(self.X) // _SAMPLE)]
+        way = np.asarray(cKDTree(self.X).query(some, k=2)[0])[:, 1]
+        return max(_LINK * self.width, _APART * float(np.median(way)))
 
 
 def reference_width(X: FloatArray, weight: FloatArray) -> float:
@@ -160,7 +201,7 @@ def seen_from(walk: Walk, point: FloatArray, direction: FloatArray) -> Seen:
     near = np.flatnonzero(np.abs(s) < walk.width)
     if not len(near):
         return Seen(gap[near], walk.weight[near])
-    own = near[_together(gap[near] - s[near, None] * direction, _LINK * walk.width)]
+    own = near[_together(gap[near] - s[near, None] * direction, walk.reach)]
     kept = np.flatnonzero((np.abs(s) < 2.0 * walk.width) & (square <= square[own].max()))
     return Seen(gap[kept], walk.weight[kept])
 
@@ -207,17 +248,25 @@ def least_direction(seen: Seen, direction: FloatArray, width: float) -> tuple[Fl
     return np.asarray(b if b @ direction >= 0 else -b), float(found.fun * scale)
 
 
+class Start(NamedTuple):
+    """A row to begin at, and the walk to take from there."""
+
+    walk: Walk
+    row: int
+
+
 @dataclass(frozen=True, eq=False)
 class State:
-    """A walk: points found so far, in order along the curve, and which of its two ends, last and first, go on.
+    """A walk: points found so far, in order along the curve, and why it went no further at its first and last.
 
-    ``starts`` are rows that others may begin at, and ``best`` what was found by those before this one.
+    ``starts`` are those that others may take, and ``best`` what was found by those before this one.
     """
 
+    walk: Walk
     points: tuple[Oriented, ...]
-    starts: tuple[int, ...] = ()
+    starts: tuple[Start, ...] = ()
     best: Found | None = None
-    going: tuple[bool, bool] = (True, True)
+    ends: tuple[End, End] = (End.GOING, End.GOING)
     done: bool = False
 
 
@@ -234,59 +283,67 @@ def starts_of(walk: Walk) -> tuple[int, ...]:
     return (int(np.square(walk.X).sum(axis=1).argmin()), *middles)
 
 
-def begun(walk: Walk, starts: tuple[int, ...], best: Found | None = None) -> State:
+def begun(starts: tuple[Start, ...], best: Found | None = None) -> State:
     """The oriented point that is found from the first of the starts, with the direction of the rows about it."""
-    start = walk.X[starts[0]]
-    gap = walk.X - start
+    walk, row = starts[0]
+    gap = walk.X - walk.X[row]
     close = walk.weight * np.exp(-0.5 * np.square(gap).sum(axis=1) / walk.width**2)
     direction = principal_axes(gap, np.maximum(close, np.finfo(float).tiny))[0][0]
-    return State((oriented_point(walk, start, direction),), starts[1:], best)
+    return State(walk, (oriented_point(walk, walk.X[row], direction),), starts[1:], best)
 
 
-def walked(walk: Walk, state: State) -> State:
+def walked(state: State) -> State:
     """One point more at each end that goes on; where none does, or the walk has come round, it is over."""
     if state.done:
         return state
-    for way in (1, -1):
-        if not state.going[way < 0]:
-            continue
-        here = state.points[-1] if way > 0 else state.points[0]
-        found = _next(walk, here.point, way * here.direction)
-        if found is None:
-            state = replace(state, going=(False, state.going[1]) if way > 0 else (state.going[0], False))
-            continue
-        found = found._replace(direction=way * found.direction)
-        loop = _loop(walk, state.points, found, way)
-        if loop is not None:
-            return _ended(walk, replace(state, points=loop), closed=True)
-        points = (*state.points, found) if way > 0 else (found, *state.points)
-        state = replace(state, points=points)
-    return state if any(state.going) else _ended(walk, state, closed=False)
+    for last in (True, False):
+        if state.ends[last] is End.GOING:
+            state = _extended(state, last)
+    return state if End.GOING in state.ends else _ended(state)
 
 
-def _ended(walk: Walk, state: State, closed: bool) -> State:
+def _extended(state: State, last: bool) -> State:
+    """With a point after the last or before the first, or the reason why there is none."""
+    way, here = (1, state.points[-1]) if last else (-1, state.points[0])
+    found = _next(state.walk, here.point, way * here.direction)
+    if isinstance(found, End):
+        return replace(state, ends=(state.ends[0], found) if last else (found, state.ends[1]))
+    found = found._replace(direction=way * found.direction)
+    loop = _loop(state.walk, state.points, found, way)
+    if loop is not None:
+        return replace(state, points=loop, ends=(End.ROUND, End.ROUND))
+    return replace(state, points=(*state.points, found) if last else (found, *state.points))
+
+
+def _ended(state: State) -> State:
     """At the end of a walk: on with the next start, unless this one has left no rows out."""
-    found = Found.of(walk, state.points, closed)
+    found = Found.of(state.walk, state.points, state.ends)
     best = found if state.best is None or found.error < state.best.error else state.best
-    if not state.starts or best.error <= _COVERED * best.variance + (_NEAR * walk.width) ** 2:
-        return replace(state, points=best.points, best=best, done=True)
-    return begun(walk, state.starts, best)
+    if not state.starts or best.error <= _COVERED * best.variance + (_NEAR * best.width) ** 2:
+        return replace(state, points=best.points, ends=best.ends, best=best, done=True)
+    return begun(state.starts, best)
 
 
-def _next(walk: Walk, point: FloatArray, ahead: FloatArray) -> Oriented | None:
-    """The oriented point that a step leads to, or a longer or a shorter one; None where there are no more rows."""
+def _next(walk: Walk, point: FloatArray, ahead: FloatArray) -> Oriented | End:
+    """The oriented point that a step leads to, or a longer or a shorter one; or why there is none."""
+    why = End.ROWS
     for share in _STRIDES:
-        begin = point + share * walk.step * ahead
+        begin, step = point + share * walk.step * ahead, share * walk.step
         seen = seen_from(walk, begin, ahead)
         s = seen.gap @ ahead
         if float(seen.weight[(s > 0) & (s < walk.width)].sum()) <= _AHEAD * float(walk.weight.sum()):
             continue
         found = oriented_point(walk, begin, ahead)
         move = found.point - point
-        forward = float(move @ ahead) > _BACK * share * walk.step and float(found.direction @ ahead) > _TURN
-        if forward and float(np.linalg.norm(move)) < _LEAP * share * walk.step:
+        against = {
+            End.TURN: float(found.direction @ ahead) <= _TURN,
+            End.BACK: float(move @ ahead) <= _BACK * step,
+            End.LEAP: float(np.linalg.norm(move)) >= _LEAP * step,
+        }
+        if not any(against.values()):
             return found
-    return None
+        why = next(end for end, holds in against.items() if holds) if why is End.ROWS else why
+    return why
 
 
 def _loop(walk: Walk, points: tuple[Oriented, ...], found: Oriented, way: int) -> tuple[Oriented, ...] | None:
@@ -302,26 +359,31 @@ def _loop(walk: Walk, points: tuple[Oriented, ...], found: Oriented, way: int) -
     return points[met[0] :] if way > 0 else points[: _FEWEST + met[-1] + 1]
 
 
-def curve_of(walk: Walk, state: State) -> Found:
+def curve_of(state: State) -> Found:
     """The best that a state has to offer, whether its walk has ended or not."""
-    here = Found.of(walk, state.points, closed=False)
+    here = Found.of(state.walk, state.points, state.ends)
     return here if state.best is None or here.error < state.best.error else state.best
 
 
-def train(walk: Walk, *, max_iter: int, tol: float, listeners: Any = ()) -> Outcome[State]:
-    """Walk until there are no more rows at either end, or it is round; from several starts where rows are left out."""
+def train(walks: Sequence[Walk], *, max_iter: int, tol: float, listeners: Any = ()) -> Outcome[State]:
+    """Walk until there are no more rows at either end, or it is round; from several starts where rows are left out.
+
+    Of the ``walks``, which differ in the widths of their kernels, the next one is taken where that is not enough.
+    """
+    walk = walks[0]
     variance = float(walk.weight @ np.square(walk.X).sum(axis=1)) / float(walk.weight.sum()) or 1.0
+    starts = tuple(Start(each, row) for each in walks for row in starts_of(each))
 
     def measure(state: State) -> dict[str, float]:
         across = float(np.mean([each.variance for each in state.points]))
         return {"objective": -across / variance, "points": float(len(state.points)), "done": float(state.done)}
 
     return run_fixed_point(
-        lambda: begun(walk, starts_of(walk)),
-        lambda state: walked(walk, state),
+        lambda: begun(starts),
+        walked,
         measure,
         max_iter=max_iter,
         tol=tol,
         listeners=listeners,
-        rule=Done(),
+        rule=Done(reason=StopReason.WALKED),
     )

@@ -34,7 +34,7 @@ from prinfold.algorithms.curve_starts import line, principal_axes
 from prinfold.algorithms.smoothers import n_effective
 from prinfold.kernels.polylines import Feet, nearest_on_polyline, segments_of
 from prinfold.kernels.vertex_bands import Band
-from prinfold.loops import Done, Outcome, run_fixed_point
+from prinfold.loops import Done, Outcome, StopReason, run_fixed_point
 
 PENALTY, STOPPING = 0.13, 0.3
 """λ' and β as published."""
@@ -329,7 +329,7 @@ def train(
         max_iter=max_iter,
         tol=tol,
         listeners=listeners,
-        rule=Done(),
+        rule=Done(reason=StopReason.GROWN),
     )
 
 

@@ -14,7 +14,14 @@ from prinfold.algorithms.arc_curve import ArcCurve
 from prinfold.algorithms.oriented_points import Walk, reference_width
 from prinfold.algorithms.polygonal_curve import Problem, segment
 from prinfold.estimators.curve import CurveManifold, Training
+from prinfold.exceptions import DegenerateWarning
 from prinfold.files import storable
+
+_MANY = 20
+"""Rows that should have more than one oriented point."""
+
+_WIDER = 2.0
+"""The second kernel over the first, where rows were left out: by default that of Delicado and Huerta's program."""
 
 
 @storable
@@ -29,7 +36,8 @@ class OrientedPointsCurve(CurveManifold):
     ----------
     bandwidth : float, default=None
         Half the width of the kernel about a hyperplane, in units of the data; None takes ``width`` times the normal
-        reference rule 1.06 σ n^(−1/5), with σ² the variance along the first principal component.
+        reference rule 1.06 σ n^(−1/5), with σ² the variance along the first principal component, and twice that
+        where walks leave rows out.
     width : float, default=0.75
         See there.
     step : float, default=0.3
@@ -62,6 +70,8 @@ class OrientedPointsCurve(CurveManifold):
         Total variance of the rows across, at each of them.
     bandwidth_ : float
         Half the width of the kernel.
+    ends_ : list of str
+        Why the walk that was kept went no further before the first and after the last of the points.
     offset_ : ndarray of shape (D,)
         Mean of the training rows.
     latent_ : Branches
@@ -83,13 +93,14 @@ class OrientedPointsCurve(CurveManifold):
     Notes
     -----
     Points, directions and the walk are Delicado's. These things are ours: a quartic kernel; rows on a hyperplane belong
-    to a point if steps of half a bandwidth join them to the one nearest to it, so that other turns of the curve do not
-    count; steps of other lengths where the first leads nowhere; walks from up to five rows, of which the one nearest to
-    all rows is kept; and that a walk may close. Kernel and step are in the units of Delicado and Huerta's program, the
-    defaults of which are 1.5 and 0.3; the wider kernel cut more corners on our simulators.
+    to a point if steps of half a bandwidth, or 1.5 times what is usual between a row and the next, join them to the one
+    nearest to it, so that other turns of the curve do not count; steps of other lengths where the first leads nowhere;
+    walks from up to five rows, and from as many with a kernel twice as wide where these leave rows out, of which the
+    one nearest to all rows is kept; and that a walk may close. Kernel and step are in the units of Delicado and
+    Huerta's program, the defaults of which are 1.5 and 0.3; the wider kernel cut more corners on our simulators.
 
     The curve has to be smooth at the scale of the bandwidth: at a sharp corner the walk ends. Where it finds no second
-    point, the curve is the piece of the first principal component along the rows.
+    point, the curve is the piece of the first principal component along the rows, with a warning if there are many.
 
     References
     ----------
@@ -113,6 +124,7 @@ class OrientedPointsCurve(CurveManifold):
         "directions_",
         "variances_",
         "bandwidth_",
+        "ends_",
     )
     _constraints: ClassVar[dict[str, Constraint]] = {
         **CurveManifold._constraints,
@@ -124,6 +136,8 @@ class OrientedPointsCurve(CurveManifold):
     directions_: FloatArray
     variances_: FloatArray
     bandwidth_: float
+    ends_: list[str]
+    _n_rows: int = 0
 
     def __init__(
         self,
@@ -148,25 +162,36 @@ class OrientedPointsCurve(CurveManifold):
 
     def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
         h = float(self.bandwidth) if self.bandwidth is not None else self.width * reference_width(rows, weight)
-        walk = Walk(rows, weight, h, self.step * h)
+        self._n_rows = len(rows)
+        widths = (h,) if self.bandwidth is not None else (h, _WIDER * h)
+        walks = [Walk(rows, weight, width, self.step * width) for width in widths]
 
         def curve_of(state: oriented_points.State) -> ArcCurve:
-            found = oriented_points.curve_of(walk, state)
+            found = oriented_points.curve_of(state)
             points = np.array([each.point for each in found.points])
             return ArcCurve.through(points if len(points) > 1 else segment(Problem(rows, weight)), found.closed)
 
         def besides(state: oriented_points.State) -> dict[str, Any]:
-            found = oriented_points.curve_of(walk, state).points
+            found = oriented_points.curve_of(state)
             return {
-                "points_": np.array([each.point for each in found]) + offset,
-                "directions_": np.array([each.direction for each in found]),
-                "variances_": np.array([each.variance for each in found]),
-                "bandwidth_": h,
+                "points_": np.array([each.point for each in found.points]) + offset,
+                "directions_": np.array([each.direction for each in found.points]),
+                "variances_": np.array([each.variance for each in found.points]),
+                "bandwidth_": found.width,
+                "ends_": [end.value for end in found.ends],
             }
 
-        return Training(partial(oriented_points.train, walk), curve_of, besides)
+        return Training(partial(oriented_points.train, walks), curve_of, besides)
+
+    def _cautions(self) -> list[tuple[str, type[Warning]]]:
+        found = super()._cautions()
+        if self.curve_.length > 0 and len(self.points_) < 2 and self._n_rows >= _MANY:
+            words = f"of {self._n_rows} rows that differ the walk found a single oriented point, since {self.ends_[1]}"
+            advice = "the curve is a piece of the first principal component; set bandwidth, or take PrincipalCurve"
+            found.append((f"{words}: {advice}", DegenerateWarning))
+        return found
 
     def _without_length(self) -> dict[str, Any]:
         D = self.n_features_in_
         nothing_there: dict[str, Any] = {"points_": np.empty((0, D)), "directions_": np.empty((0, D))}
-        return nothing_there | {"variances_": np.empty(0), "bandwidth_": 0.0}
+        return nothing_there | {"variances_": np.empty(0), "bandwidth_": 0.0, "ends_": ["", ""]}

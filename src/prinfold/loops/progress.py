@@ -32,6 +32,10 @@ def progress_for(verbose: int, label: str, stream: TextIO | None = None) -> list
     return [LineLog(label, stream)]
 
 
+_SETTLED = {str(reason) for reason in (StopReason.CONVERGED, StopReason.GROWN, StopReason.WALKED)}
+"""Endings of loops that had no more to do."""
+
+
 class ProgressBar:
     """One line, redrawn in place."""
 
@@ -46,7 +50,7 @@ class ProgressBar:
 
     def close(self, message: str) -> None:
         """Leave the line behind with the reason for stopping; a loop that settled is done, however early."""
-        if self.last is not None and message == str(StopReason.CONVERGED):
+        if self.last is not None and message in _SETTLED:
             self._draw(1.0, f"{self.last.index} iterations")
         self.stream.write(f"\n{self.label} {message}\n")
         self.stream.flush()

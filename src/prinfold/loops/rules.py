@@ -24,6 +24,8 @@ class StopReason(Enum):
     CONVERGED = "The objective changed by less than tol."
     ARRIVED = "Every row has come to rest."
     NOISE = "The error has come down to the level of the noise."
+    GROWN = "The line has come to rest with as many segments as were called for."
+    WALKED = "The walk has come to its ends, or round to its beginning."
     SCHEDULE = "The schedule of the training has come to its end."
     STALLED = "The objective has not risen by tol for ten iterations."
     VALIDATION = "The error of rows held out has stopped falling."
@@ -120,9 +122,10 @@ class Done(Last):
     """Keep what came last, and end when all is ``done``; that the objective has settled before then is no reason to."""
 
     least: float = inf
+    reason: StopReason = StopReason.CONVERGED
 
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
-        return StopReason.CONVERGED if records[-1]["done"] else None
+        return self.reason if records[-1]["done"] else None
 
 
 @dataclass(frozen=True)
