@@ -13,7 +13,8 @@ magnification of a batch SOM beside that of a GTM, and the U-matrix, which shows
 #
 # 400 rows on a sheet that climbs steeply in its middle, z = tanh(6x), with noise. Both maps have 10 × 10 nodes. The
 # SOM's surface is the kernel regression that its last epoch was, so that it has a magnification everywhere, not only at
-# nodes. Dark is where a step on the map is a long way in the data. Numbers are rows that a node wins.
+# nodes. Dark is where a step on the map is a long way in the data. Numbers are rows that a node wins. With so few nodes
+# the GTM's are farther apart across the ridge than the noise is wide, and rows gather at them in stripes.
 
 import numpy as np
 from matplotlib import pyplot as plt

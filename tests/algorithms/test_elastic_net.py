@@ -163,15 +163,51 @@ def test_the_m_step_is_the_one_of_the_thesis(name, order, rng):
     assert surface.roughness(weights) == pytest.approx(np.square(delta @ wanted).sum(), rel=1e-8)
 
 
+def anywhere(latent, rng, n=20):
+    """Places all over the latent space, over the seams of angles as well."""
+    return rng.uniform(-1, 1, (n, latent.n_columns)) * np.where(latent.periodic, 1.5 * np.pi, 1.0)
+
+
+def through(values, t, closed):
+    """Catmull and Rom's cubic through values at 0, 1, 2, … as it is written, at one place."""
+    n = len(values)
+    if n == 1:
+        return values[0]
+
+    def slope(k):
+        ahead, behind = values[(k + 1) % n] - values[k], values[k] - values[k - 1]
+        if closed or 0 < k < n - 1:
+            return (ahead + behind) / 2
+        return ahead if k == 0 else behind
+
+    i = int(np.floor(t)) if closed else min(int(np.floor(t)), n - 2)
+    s, k, m = t - i, i % n, (i + 1) % n
+    return (
+        (1 - 3 * s**2 + 2 * s**3) * values[k]
+        + (s - 2 * s**2 + s**3) * slope(k)
+        + (3 * s**2 - 2 * s**3) * values[m]
+        + (s**3 - s**2) * slope(m)
+    )
+
+
+@every
+def test_between_nodes_it_runs_by_cubics_along_one_axis_after_the_other(name, rng):
+    latent, net = LATENTS[name], bound(name)
+    images, Z = rng.normal(size=latent.n_nodes), anywhere(latent, rng)
+    wanted = []
+    for place in (Z - latent.nodes[0]) / net.step:
+        values = images.reshape(latent.shape)
+        for t, closed in zip(place, latent.periodic, strict=True):
+            values = through(values, t, closed)
+        wanted.append(values)
+    np.testing.assert_allclose(net.cardinals(Z) @ images, wanted, atol=1e-12)
+
+
 @every
 def test_the_surface_runs_through_the_nodes_and_its_jacobian_is_its_derivative(name, rng):
     latent, net = LATENTS[name], bound(name)
     np.testing.assert_allclose(net.features(latent.nodes), net.node_features, atol=1e-12)
-    Z, weights, h = (
-        latent.domain.retract(rng.uniform(-1, 1, (20, latent.n_columns))),
-        rng.normal(size=(latent.n_nodes, 2)),
-        1e-6,
-    )
+    Z, weights, h = anywhere(latent, rng), rng.normal(size=(latent.n_nodes, 2)), 1e-6
     slope, gradient = net.jacobian(Z, weights), net.gradient(Z)
     np.testing.assert_allclose(np.einsum("nmq,md->ndq", gradient, weights), slope, atol=1e-9)
     point = net.evaluated(weights)

@@ -195,6 +195,12 @@ def test_weights_are_repeats_whatever_the_order():
     assert_array_equal(np.sort(som.draw(np.full(40, 0.7), np.random.default_rng(1))), np.arange(40))
 
 
+def test_a_random_start_draws_rows_by_their_weight():
+    X, weight = sheet(40), np.where(np.arange(40) == 7, 1e9, 1.0)
+    found = som.random_start(rows_of(X, weight), grid(5, 4), np.random.default_rng(0))
+    assert_array_equal(found, np.tile(X[7], (20, 1)))
+
+
 def test_a_map_round_a_torus_has_no_seam():
     # Turning the nodes and the codebook alike turns the step: no node is first.
     X, latent = sheet(), torus(6, 5)
