@@ -262,9 +262,10 @@ def rules(full: bool) -> None:
     ways = {
         "γ = 1": (0.0, 1.0),
         "γ = (q + 1)/q": (0.0, None),
-        "scale 1.85 σ, γ = 1": (1.85, 1.0),
-        "scale 1.5 σ": (1.5, None),
-        "scale 1.85 σ (as it is)": (1.85, None),
+        "scale 1.3 σ, γ = 1": (1.3, 1.0),
+        "scale 0.9 σ": (0.9, None),
+        "scale 1.3 σ (as it is)": (1.3, None),
+        "scale 1.85 σ": (1.85, None),
         "scale 3 σ": (3.0, None),
     }
     wider: dict[str, tuple[Callable[[int], Dataset], bool]] = {

@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist
 from prinfold import SmoothingSpline, datasets
 from prinfold.algorithms import curve_starts
 from prinfold.algorithms import principal_curve as curves
+from prinfold.algorithms.smoothers import Smooth
 from prinfold.exceptions import InvalidDataError
 
 
@@ -88,7 +89,7 @@ def test_the_noise_says_how_finely_a_curve_may_bend():
         line = np.zeros((2, D))
         line[:, 0] = -1.0, 1.0
         sample = curves.sample_of(rows_of(X), curves.placed(rows_of(X), line, False))
-        assert_allclose(sample.finest, 1.85 * 0.1 * np.sqrt((D - 1) / across) / 2, rtol=0.05)
+        assert_allclose(sample.finest, 1.3 * 0.1 * np.sqrt((D - 1) / across) / 2, rtol=0.05)
         assert_allclose(sample.caution, (across + 1) / across, rtol=0.05)
 
 
@@ -112,9 +113,42 @@ def test_a_correction_takes_away_most_of_the_bias():
     assert curves.corrected(rows, smoother, curves.begin(rows, start, True)).step == 0
 
 
+def test_winding_through_the_noise_makes_codes_no_shorter():
+    """Half the distance for twice the length: as good, and worse for what it takes to say how the curve winds."""
+
+    def curve(length, V, q=1.0):
+        ends = np.array([[0.0, 0.0], [length, 0.0]])
+        smooth = Smooth(ends, 2.0, V, 1.0)
+        return curves.Curve(ends, False, ends, (0.0, length), np.zeros(1), ends, np.sqrt(V / q), q, length, 1, smooth)
+
+    plain, winding, cut = curves.code_lengths([curve(1e3, 1.0), curve(2e3, 0.25), curve(500.0, 9.0)])
+    assert_allclose(plain, winding, atol=1e-5)
+    assert cut > plain + 0.4
+    # A curve without length says as much as a normal distribution in q + 1 directions, in place of q.
+    dot = curves.code_lengths([curve(0.0, 4.0)])[0]
+    assert_allclose(dot + 0.5 * np.log(2 * np.pi * np.e), np.log(2 * np.pi * np.e) + 0.5 * np.log(4.0) * 2)
+    # What is compared does not depend on the unit, nor on the order.
+    pair = [curve(3.0, 0.5, 2.0), curve(4.0, 0.3, 1.5)]
+    far = [curve(3e80, 0.5e160, 2.0), curve(4e80, 0.3e160, 1.5)]
+    assert_allclose(np.diff(curves.code_lengths(far)), np.diff(curves.code_lengths(pair)), rtol=1e-9)
+    assert_allclose(curves.code_lengths(pair[::-1])[::-1], curves.code_lengths(pair))
+
+
+def test_starts_are_compared_in_as_many_directions_as_rows_have():
+    data = datasets.make_spiral(200, noise=0.03, rng=0)
+    rows = rows_of(data.X)
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(60, 2)))[0].T
+    wide = rows_of(rows.X @ turn)
+    some, other = (curve_starts.candidates_of("auto", False, each.X, each.weight, 0.0) for each in (rows, wide))
+    assert curves.best_start(wide, SmoothingSpline(), other)[0].name == (
+        curves.best_start(rows, SmoothingSpline(), some)[0].name
+    )
+
+
 def test_the_noise_of_large_numbers_is_as_large():
     X = datasets.make_half_circle(40, rng=0).X
     (small, q), (large, same) = (
-        curves.noise_of(rows, curves.placed(rows, rows.X[:2], False)) for rows in (rows_of(X), rows_of(1e100 * X))
+        curves.noise_of(rows, curves.placed(rows, rows.X[:2], False).residual)
+        for rows in (rows_of(X), rows_of(1e100 * X))
     )
     assert_allclose([large / 1e100, same], [small, q])

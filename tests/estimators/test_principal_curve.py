@@ -195,5 +195,20 @@ def test_so_few_rows_are_not_closed_into_a_point(n):
 
 
 def test_a_closed_curve_that_collapses_says_so():
+    X = datasets.make_circle(60, rng=0).X
     with pytest.warns(DegenerateWarning, match="the curve has collapsed to a point: .*; set closed=False"):
-        PrincipalCurve(closed=True, max_iter=10, tol=0).fit(np.random.default_rng(0).normal(size=(200, 2)))
+        PrincipalCurve(SmoothingSpline(penalty=1.0), closed=True, max_iter=5, tol=0).fit(X)
+
+
+@pytest.mark.parametrize("kind", ["normal", "isotropic"])
+def test_noise_of_two_fifths_of_the_radius_does_not_close_a_ring_to_a_point(kind):
+    """Shrinking, it would be smoothed by an ever larger share of its length."""
+    for seed in range(2):
+        data = datasets.make_circle(300, noise=0.4, noise_kind=kind, rng=seed)
+        assert max(distances(PrincipalCurve(closed=True).fit(data.X), data)) < 0.13
+
+
+def test_a_spiral_in_wide_noise_is_followed():
+    """By their score alone starts that cut across the turns, or wind through the noise, would be taken."""
+    found = [datasets.make_spiral(300, noise=0.08, rng=seed) for seed in range(3)]
+    assert np.median([max(distances(PrincipalCurve().fit(data.X), data)) for data in found]) < 0.08

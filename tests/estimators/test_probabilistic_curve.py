@@ -41,7 +41,7 @@ def test_the_curve_that_gave_the_rows_is_not_drawn_outwards():
 
     A stiff one is drawn inwards by its penalty, as any smoother does.
     """
-    data = datasets.make_circle(1500, noise=0.3, rng=0)
+    data = datasets.make_circle(1500, noise=0.3, noise_kind="isotropic", rng=0)
     there = ProbabilisticCurve(25, closed=True, penalty=0.1).fit(data.X).vertices_
     assert abs(np.linalg.norm(there, axis=1).mean() - 1.0) < 0.02
 

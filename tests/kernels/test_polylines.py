@@ -10,7 +10,7 @@ from prinfold.kernels.polylines import nearest_on_polyline, nearest_on_polyline_
 
 
 @pytest.mark.parametrize("closed", [False, True])
-@pytest.mark.parametrize("D", [1, 2, 7])
+@pytest.mark.parametrize("D", [1, 2, 7, 40])
 def test_the_sweep_is_its_twin(closed, D):
     rng = np.random.default_rng(D)
     vertices, X = rng.normal(size=(12, D)).cumsum(axis=0), 3 * rng.normal(size=(60, D))

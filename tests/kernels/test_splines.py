@@ -41,9 +41,9 @@ def test_splines_sum_to_one_and_join_on_a_ring(space):
 
 
 @spaces
-@pytest.mark.parametrize("penalty", [1e-6, 1e-2, 10.0])
-def test_the_sweeps_are_dense_linear_algebra(space, penalty):
-    u, X, weight = sample()
+@pytest.mark.parametrize(("penalty", "D"), [(1e-6, 3), (1e-2, 3), (10.0, 3), (1e-2, 30)])
+def test_the_sweeps_are_dense_linear_algebra(space, penalty, D):
+    u, X, weight = sample(D=D)
     moments = space.moments(u, X, weight)
     B, W = space.matrix(u), np.diag(weight / weight.sum())
     A = B.T @ W @ B + penalty * dense_of(space.penalty)[np.ix_(space.place, space.place)]

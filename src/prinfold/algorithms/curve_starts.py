@@ -70,17 +70,17 @@ def trees(X: FloatArray, weight: FloatArray) -> list[Start]:
     return found
 
 
-def principal_axes(X: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(2, D) the first two principal directions of rows about their mean, and deviations (2,) along them."""
+def principal_axes(X: FloatArray, weight: FloatArray, count: int = 2) -> tuple[FloatArray, FloatArray]:
+    """(k, D) the first principal directions of rows about their mean, and deviations (k,) along them."""
     root = np.sqrt(weight / weight.sum())[:, None] * X
     if X.shape[1] <= len(X):
         _, values, directions = np.linalg.svd(root.T @ root, hermitian=True)
         deviations = np.sqrt(values)
     else:  # the scatter matrix would be larger than the data
         _, deviations, directions = np.linalg.svd(root, full_matrices=False)
-    if len(directions) == 1:
+    if len(directions) == 1 < count:
         return np.vstack([directions, np.zeros_like(directions)]), np.array([deviations[0], 0.0])
-    return directions[:2], deviations[:2]
+    return directions[:count], deviations[:count]
 
 
 def centres(X: FloatArray, weight: FloatArray, seeds: FloatArray) -> FloatArray:

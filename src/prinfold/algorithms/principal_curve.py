@@ -13,28 +13,29 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.algorithms.curve_starts import Start
+from prinfold.algorithms.curve_starts import Start, principal_axes
 from prinfold.algorithms.smoothers import Sample, Smooth, Smoother
 from prinfold.kernels.polylines import Feet, nearest_on_polyline
 
 _BEYOND = 1.0
 """How far an open curve reaches beyond its ends while rows are projected, in root mean squared distances."""
 
-_TRIAL = 6
-"""Steps after which starts are compared."""
+_FINEST = 1.3
+"""Scale of the finest bends, in deviations of the noise across the curve. At 0.9 the noise of zig-zags and rings is
+filled, and at 1.85 bends are flattened whose radius is three deviations, and smaller rings collapse."""
+
+_TRIAL = (0.9,) * 3 + (_FINEST,) * 3
+"""Scales in the steps after which starts are compared. They begin gently, as what is flattened then is lost: of 48
+spirals of 300 rows with noise of a third of the way between turns 1 is cut across, and 7 with the one scale."""
 
 _TRIAL_ROWS = 20_000
 """Rows by which they are compared, at most."""
 
-_FINEST = 1.85
-"""Scale of the finest bends, in deviations of the noise across the curve. Of half circles, zig-zags and spirals, the
-noise of some is filled at 1.5 and corners are cut at 3; in between the distance to the truth hardly depends on it."""
+_TRIAL_COLUMNS = 32
+"""Columns in which they are compared, at most: as many principal directions of the rows."""
 
-_HARDLY = 1.05
-"""How many times the V of the best open curve that of a closed one may be."""
-
-_WINDING = 1.3
-"""How many times the degrees of freedom of a closed curve an open one may have before that is looked into."""
+_HARDLY = 0.05
+"""How much longer the code of a closed curve may be than that of the best open one, for each row."""
 
 _GAPS = 2.0
 """How many times the widest gap to be expected one may be on a closed curve."""
@@ -77,8 +78,9 @@ class Curve:
 
     ``place`` (n,) is where rows are on it, by arc length and as shares of what they cover: the ``covered`` part of the
     ``chain`` (k, D), which reaches beyond open ends and round to the beginning of closed ones. ``residual`` (n, D) is
-    what takes them there, and ``noise`` the least deviation of theirs that was seen so far. ``smooth`` is what the
-    smoother said of the curve, None at the start, which had a ``name``.
+    what takes them there, ``across`` the number of directions that it has across the curve, and ``noise`` the least
+    deviation in each of them that was seen so far; ``longest`` is the length, of a ring the greatest so far.
+    ``smooth`` is what the smoother said of the curve, None at the start, which had a ``name``.
     """
 
     vertices: FloatArray
@@ -87,8 +89,10 @@ class Curve:
     covered: tuple[float, float]
     place: FloatArray
     residual: FloatArray
+    noise: float
+    across: float
+    longest: float
     step: int = 0
-    noise: float = np.inf
     smooth: Smooth | None = None
     name: str = "given"
 
@@ -96,6 +100,11 @@ class Curve:
     def score(self) -> float:
         """V, by which curves are compared; that of one that nothing was smoothed for is unknown."""
         return np.inf if self.smooth is None else self.smooth.score
+
+    @property
+    def length(self) -> float:
+        """How far rows reach along it; that of a closed curve is all of it."""
+        return float(self.covered[1] - self.covered[0])
 
     @property
     def squared(self) -> FloatArray:
@@ -116,7 +125,8 @@ def placed(rows: Rows, vertices: FloatArray, closed: bool, beyond: float = 0.0) 
     s = knots[feet.segment] + feet.share * (knots[feet.segment + 1] - knots[feet.segment])
     low, high = (0.0, float(knots[-1])) if closed else (float(s.min()), float(s.max()))
     place = np.clip((s - low) / (high - low), 0.0, 1.0) if high > low else np.zeros(len(s))
-    return Curve(vertices, closed, chain, (low, high), place, _residual(rows.X, chain, feet))
+    residual = _residual(rows.X, chain, feet)
+    return Curve(vertices, closed, chain, (low, high), place, residual, *noise_of(rows, residual), high - low)
 
 
 def begin(rows: Rows, start: Start, closed: bool) -> Curve:
@@ -124,30 +134,32 @@ def begin(rows: Rows, start: Start, closed: bool) -> Curve:
     return replace(placed(rows, start.vertices, closed), name=start.name)
 
 
-def step(rows: Rows, smoother: Smoother, curve: Curve, setting: float | None = None) -> Curve:
-    """Smooth rows along the curve, with the ``setting`` if one is given, and project them on what comes out."""
-    smooth = smoother.smooth(sample_of(rows, curve), curve.step, setting)
+def step(rows: Rows, smoother: Smoother, curve: Curve, scale: float = _FINEST) -> Curve:
+    """Smooth rows along the curve, and project them on what comes out."""
+    smooth = smoother.smooth(sample_of(rows, curve, scale), curve.step)
     after = placed(rows, smooth.vertices, curve.closed, _BEYOND * np.sqrt(rows.mean(curve.squared)))
-    noise = min(curve.noise, noise_of(rows, after)[0])
-    return replace(after, step=curve.step + 1, noise=noise, smooth=smooth, name=curve.name)
+    # A curve that flattens must not take its own bias for noise, nor a ring that shrinks its scale for a larger share,
+    # and go on with it to a point. What a start wound through is no measure.
+    noise = after.noise if curve.smooth is None else min(curve.noise, after.noise)
+    longest = max(curve.longest, after.longest) if curve.closed and curve.smooth is not None else after.longest
+    return replace(after, step=curve.step + 1, noise=noise, longest=longest, smooth=smooth, name=curve.name)
 
 
-def sample_of(rows: Rows, curve: Curve) -> Sample:
-    """Rows along a curve, with what their noise says about how finely it may bend."""
-    noise, across = noise_of(rows, curve)
-    length = float(_knots(curve.chain)[-1]) if curve.closed else curve.covered[1] - curve.covered[0]
-    # A curve that flattens must not take its own bias for noise, and flatten further.
-    finest = _FINEST * min(noise, curve.noise) / length if length > 0 else 0.0
-    return Sample(curve.place, rows.X, rows.weight, curve.closed, finest, (across + 1.0) / across)
+def sample_of(rows: Rows, curve: Curve, scale: float = _FINEST) -> Sample:
+    """Rows along a curve, with what their noise says about how finely it may bend: no finer than ``scale`` times it."""
+    finest = scale * curve.noise / curve.longest if curve.longest > 0 else 0.0
+    return Sample(curve.place, rows.X, rows.weight, curve.closed, finest, (curve.across + 1.0) / curve.across)
 
 
-def noise_of(rows: Rows, curve: Curve) -> tuple[float, float]:
+def noise_of(rows: Rows, residual: FloatArray) -> tuple[float, float]:
     """The deviation of the noise across a curve in each direction, √(tr C / q), and q, the number of directions.
 
-    q = max(1, p − 1) with p = (tr C)² / tr C², the number of directions that the residuals have, C being their second
-    moments; a curve that turns has one more of them than there are across it.
+    q = max(1, p − 1) with p = (tr C)² / tr C², the number of directions that the residuals (n, D) have, C being their
+    second moments; a curve that turns has one more of them than there are across it.
     """
-    moments = curve.residual.T @ (curve.residual * (rows.weight / rows.weight.sum())[:, None])
+    root = residual * np.sqrt(rows.weight / rows.weight.sum())[:, None]
+    # tr C² is that of the smaller of RᵀR and RRᵀ.
+    moments = root.T @ root if root.shape[1] <= len(root) else root @ root.T
     total = float(np.trace(moments))
     # Moments are divided by their trace before they are squared, as squares of large ones are beyond all numbers.
     across = max(1.0, 1.0 / float(np.square(moments / total).sum()) - 1.0) if total > 0 else 1.0
@@ -166,27 +178,46 @@ def measures(rows: Rows, curve: Curve) -> dict[str, float]:
 
 
 def best_start(rows: Rows, smoother: Smoother, candidates: Sequence[Candidate]) -> Candidate:
-    """Of starts, each open or closed, the one whose curve has the lowest V after a few steps.
+    """Where a few steps lead from starts, each open or closed, of that from which they lead to the shortest code.
 
-    Open and closed curves are no equals. A closed one may return where no rows are: it is taken if its V is hardly
-    higher than that of the best open one, and no part of it is without rows. An open one may wind more than once
-    through the noise of a ring: one that has many more degrees of freedom is tried again, smoothed as the ring is.
+    Open and closed curves are no equals. A closed one may return where no rows are: it is taken if its code is hardly
+    longer than that of the best open one, and no part of it is without rows.
     """
     if len(candidates) == 1:
         return candidates[0]
-    best = {shape: _best(rows, smoother, [each for each in candidates if each[1] == shape]) for shape in (False, True)}
-    found = [each for each in best.values() if each is not None]
-    if len(found) == 1:
-        return found[0][0]
-    (is_open, line), (is_closed, ring) = found
-    rival = line.score
-    # Scores are not finite where rows are too few to say.
-    if not np.isfinite(ring.score) or not np.isfinite(rival) or widest_gap(ring.place) > 1.0:
-        return is_open
-    if _df(line) > _WINDING * _df(ring):
-        again = [_tried(rows, smoother, begin(rows, *each), _setting(ring)) for each in candidates if not each[1]]
-        rival = min(each.score for each in again)
-    return is_closed if ring.score <= _HARDLY * rival else is_open
+    axes = _few_axes(rows)
+    some = Rows.of(rows.X @ axes.T, rows.weight)
+    begun = [begin(some, Start(start.name, start.vertices @ axes.T), closed) for start, closed in candidates]
+    ends = [_tried(some, smoother, each) for each in begun]
+    lengths = code_lengths(ends)
+    order: list[int] = np.argsort(lengths, kind="stable").tolist()
+    shortest = {ends[i].closed: i for i in reversed(order)}  # of either shape
+    best = order[0]
+    if len(shortest) == 2:
+        line, ring = shortest[False], shortest[True]
+        # Scores are not finite where rows are too few to say.
+        known = np.isfinite(lengths[ring]) and np.isfinite(lengths[line])
+        closes = known and widest_gap(ends[ring].place) <= 1.0 and lengths[ring] <= lengths[line] + _HARDLY
+        best = ring if closes else line
+    return Start(ends[best].name, ends[best].vertices @ axes), ends[best].closed
+
+
+def code_lengths(curves: Sequence[Curve]) -> FloatArray:
+    """(k,) what it takes to say where a row is, by each of k curves: its place, and what it lies beside it.
+
+    In nats, but for what is the same for all,
+
+        ln √(ℓ² + 2πe V/q) + (q/2) ln V,
+
+    with rows evenly along the length ℓ, or where noise is wider than that as far as it reaches, and Gaussian noise in q
+    directions across, of which those of the curve of lowest V count. V alone would have a curve wind through the noise
+    about it: that halves distances, and doubles the length.
+    """
+    V = np.maximum([each.score for each in curves], np.finfo(float).tiny)
+    length = np.array([each.length for each in curves])
+    q = curves[int(np.argmin(V))].across
+    root = np.sqrt(V / q)  # before squares, which large numbers do not have
+    return np.asarray(np.log(np.hypot(length, np.sqrt(2.0 * np.pi * np.e) * root)) + 0.5 * q * np.log(V))
 
 
 def widest_gap(place: FloatArray) -> float:
@@ -196,10 +227,10 @@ def widest_gap(place: FloatArray) -> float:
     return float(gaps.max() * n / (_GAPS * (np.log(n) + 3.0)))
 
 
-def _best(rows: Rows, smoother: Smoother, candidates: list[Candidate]) -> tuple[Candidate, Curve] | None:
-    """The start that leads to the lowest V, and where it leads; None where there are none."""
-    ends = [_tried(rows, smoother, begin(rows, *each)) for each in candidates]
-    return min(zip(candidates, ends, strict=True), key=lambda pair: pair[1].score) if ends else None
+def _few_axes(rows: Rows) -> FloatArray:
+    """(k, D) what starts are compared in: all columns, or the principal directions of the rows where those are many."""
+    n_columns = rows.X.shape[1]
+    return np.eye(n_columns) if n_columns <= _TRIAL_COLUMNS else principal_axes(rows.X, rows.weight, _TRIAL_COLUMNS)[0]
 
 
 def corrected(rows: Rows, smoother: Smoother, curve: Curve) -> Curve:
@@ -222,17 +253,9 @@ def corrected(rows: Rows, smoother: Smoother, curve: Curve) -> Curve:
     return curve
 
 
-def _setting(curve: Curve) -> float | None:
-    return None if curve.smooth is None else curve.smooth.setting
-
-
-def _df(curve: Curve) -> float:
-    return 0.0 if curve.smooth is None else curve.smooth.df
-
-
-def _tried(rows: Rows, smoother: Smoother, curve: Curve, setting: float | None = None) -> Curve:
-    for _ in range(_TRIAL):
-        curve = step(rows, smoother, curve, setting)
+def _tried(rows: Rows, smoother: Smoother, curve: Curve) -> Curve:
+    for scale in _TRIAL:
+        curve = step(rows, smoother, curve, scale)
     return curve
 
 

@@ -72,7 +72,10 @@ class SplineSpace:
         from prinfold.kernels.spline_sweeps import judge
 
         residual, trace = np.empty(len(penalties)), np.empty(len(penalties))
-        judge(moments.gram, self.penalty, moments.products, np.asarray(penalties, dtype=np.float64), residual, trace)
+        products = moments.products
+        if products.shape[1] > len(products):  # what is judged depends on RRᵀ alone, for which m columns are enough
+            products = np.ascontiguousarray(np.linalg.qr(products.T)[1].T)
+        judge(moments.gram, self.penalty, products, np.asarray(penalties, dtype=np.float64), residual, trace)
         return np.maximum(moments.square + residual, 0.0), trace
 
     def coefficients(self, moments: Moments, penalty: float) -> FloatArray:
