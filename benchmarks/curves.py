@@ -245,10 +245,9 @@ def rule(finest: float, caution: float | None) -> Iterator[None]:
     """Samples that are told another scale and another γ."""
     plain = curves.sample_of
 
-    def told(rows: Any, curve: Any) -> Any:
-        sample = plain(rows, curve)
-        scale = sample.finest * finest / curves._FINEST
-        return sample._replace(finest=scale, caution=sample.caution if caution is None else caution)
+    def told(rows: Any, curve: Any, scale: float = curves._FINEST) -> Any:
+        sample = plain(rows, curve, scale * finest / curves._FINEST)
+        return sample._replace(caution=sample.caution if caution is None else caution)
 
     curves.sample_of = told
     try:

@@ -78,8 +78,8 @@ class Curve:
 
     ``place`` (n,) is where rows are on it, by arc length and as shares of what they cover: the ``covered`` part of the
     ``chain`` (k, D), which reaches beyond open ends and round to the beginning of closed ones. ``residual`` (n, D) is
-    what takes them there, ``across`` the number of directions that it has across the curve, and ``noise`` the least
-    deviation in each of them that was seen so far; ``longest`` is the length, of a ring the greatest so far.
+    what takes them there, ``across`` the number of directions that it has across the curve, and ``noise`` its deviation
+    in each of them, both the least so far; ``longest`` is the length, of a ring the greatest so far.
     ``smooth`` is what the smoother said of the curve, None at the start, which had a ``name``.
     """
 
@@ -139,10 +139,15 @@ def step(rows: Rows, smoother: Smoother, curve: Curve, scale: float = _FINEST) -
     smooth = smoother.smooth(sample_of(rows, curve, scale), curve.step)
     after = placed(rows, smooth.vertices, curve.closed, _BEYOND * np.sqrt(rows.mean(curve.squared)))
     # A curve that flattens must not take its own bias for noise, nor a ring that shrinks its scale for a larger share,
-    # and go on with it to a point. What a start wound through is no measure.
-    noise = after.noise if curve.smooth is None else min(curve.noise, after.noise)
-    longest = max(curve.longest, after.longest) if curve.closed and curve.smooth is not None else after.longest
-    return replace(after, step=curve.step + 1, noise=noise, longest=longest, smooth=smooth, name=curve.name)
+    # and go on with it to a point; nor may one that fills the noise where that is widest call it narrow. What a start
+    # wound through is no measure.
+    after = replace(after, step=curve.step + 1, smooth=smooth, name=curve.name)
+    if curve.smooth is None:
+        return after
+    across = min(curve.across, after.across)
+    noise = min(curve.noise, after.noise * float(np.sqrt(after.across / across)))
+    longest = max(curve.longest, after.longest) if curve.closed else after.longest
+    return replace(after, noise=noise, across=across, longest=longest)
 
 
 def sample_of(rows: Rows, curve: Curve, scale: float = _FINEST) -> Sample:
@@ -210,12 +215,12 @@ def code_lengths(curves: Sequence[Curve]) -> FloatArray:
         ln √(ℓ² + 2πe V/q) + (q/2) ln V,
 
     with rows evenly along the length ℓ, or where noise is wider than that as far as it reaches, and Gaussian noise in q
-    directions across, of which those of the curve of lowest V count. V alone would have a curve wind through the noise
-    about it: that halves distances, and doubles the length.
+    directions across, the fewest that any of the curves leaves: one that fills the noise where it is widest leaves
+    more. V alone would have a curve wind through the noise about it: that halves distances, and doubles the length.
     """
     V = np.maximum([each.score for each in curves], np.finfo(float).tiny)
     length = np.array([each.length for each in curves])
-    q = curves[int(np.argmin(V))].across
+    q = min(each.across for each in curves)
     root = np.sqrt(V / q)  # before squares, which large numbers do not have
     return np.asarray(np.log(np.hypot(length, np.sqrt(2.0 * np.pi * np.e) * root)) + 0.5 * q * np.log(V))
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.algorithms.arc_curve import ArcCurve
+from prinfold.algorithms.row_span import RowSpan
 from prinfold.kernels.distances import squared_distances
 from prinfold.kernels.linalg import solve_symmetric
 from prinfold.kernels.natural_splines import Knots, bending, spline_at
@@ -112,24 +113,31 @@ class Sample:
 
 @dataclass(frozen=True)
 class CurveModel:
-    """What stays the same in training: penalty μ, clamping α and the least variance."""
+    """What stays the same in training: penalty μ, clamping α and the least variance.
+
+    ``columns`` is D where rows are given in fewer that span them; the others are nil, and count as noise does.
+    """
 
     penalty: float
     clamping: float
     floor: float
+    columns: int | None = None
 
-    def spreads(self, n_columns: int) -> tuple[float, float]:
+    def spreads(self, given: FloatArray) -> tuple[float, float]:
         """Variances along and across the curve, in units of 1/β; in one column there is no across."""
-        if n_columns == 1:
-            return 1.0, 1.0
-        return self.clamping, (n_columns - self.clamping) / (n_columns - 1.0)
+        D = self.n_columns(given)
+        return (1.0, 1.0) if D == 1 else (self.clamping, (D - self.clamping) / (D - 1.0))
+
+    def n_columns(self, given: FloatArray) -> int:
+        """D, for what is ``given`` as (…, D) or less."""
+        return self.columns or given.shape[1]
 
     def begin(self, sample: Sample, knots: Knots, values: FloatArray) -> State:
         """Equal shares, and the variance of the rows about their nearest node."""
         shares, total = np.full(len(values), 1.0 / len(values)), 0.0
         for rows, weight in sample.blocks():
             total += float(weight @ squared_distances(rows, values).min(axis=1))
-        variance = max(total / (sample.total * values.shape[1]), self.floor)
+        variance = max(total / (sample.total * self.n_columns(values)), self.floor)
         return self.judged(sample, State(knots, values, shares, variance))
 
     def judged(self, sample: Sample, state: State) -> State:
@@ -150,7 +158,7 @@ class CurveModel:
         knots = slid(state.knots, state.values, state.sums)
         values = self._solved(state, knots)
         moved = state._replace(knots=knots, values=values, shares=state.sums.mass / state.sums.mass.sum())
-        spread = self._spread_about(sample, state, moved) / (sample.total * values.shape[1])
+        spread = self._spread_about(sample, state, moved) / (sample.total * self.n_columns(values))
         return self.judged(sample, moved._replace(variance=max(spread, self.floor)))
 
     def measure(self, sample: Sample, state: State) -> dict[str, float]:
@@ -162,8 +170,8 @@ class CurveModel:
 
     def shares_of(self, rows: FloatArray, nodes: Nodes) -> tuple[FloatArray, FloatArray]:
         """(n, K) responsibilities of the nodes for rows, and (n,) ln p(t)."""
-        D = rows.shape[1]
-        along, across = self.spreads(D)
+        D = self.n_columns(rows)
+        along, across = self.spreads(rows)
         ln_det = D * np.log(2 * np.pi * nodes.variance) + np.log(along) + (D - 1) * np.log(across)
         logs = np.log(np.maximum(nodes.shares, _TINY)) - 0.5 * (self._distances(rows, nodes) / nodes.variance + ln_det)
         top = logs.max(axis=1, keepdims=True)
@@ -174,7 +182,7 @@ class CurveModel:
 
     def _distances(self, rows: FloatArray, nodes: Nodes) -> FloatArray:
         """(n, K) dᵀ (βΣ_k)⁻¹ d, what lies along the curve and across it each in its own unit."""
-        along, across = self.spreads(rows.shape[1])
+        along, across = self.spreads(rows)
         distance = squared_distances(rows, nodes.centres) / across
         if along != across:
             off = rows @ nodes.tangents.T - np.einsum("kd,kd->k", nodes.centres, nodes.tangents)
@@ -190,7 +198,7 @@ class CurveModel:
 
     def _spread_about(self, sample: Sample, old: State, new: State) -> float:
         """Σ r dᵀ(βΣ)⁻¹d with the responsibilities of the ``old`` state and the nodes of the ``new`` one."""
-        along, across = self.spreads(new.values.shape[1])
+        along, across = self.spreads(new.values)
         if along == across:
             assert old.sums is not None
             own = float(old.sums.mass @ np.einsum("kd,kd->k", new.values, new.values))
@@ -232,7 +240,7 @@ def likeliest_penalty(model: CurveModel, state: State) -> float:
     MacKay's fixed point, for a prior of precision μ on what the spline bends.
     """
     assert state.sums is not None
-    K, D = state.values.shape
+    K, D = len(state.values), model.n_columns(state.values)
     stiff = state.variance * model.penalty * bending(state.knots)
     held = solve_symmetric(np.diag(state.sums.mass) + stiff, stiff)
     free = 1 if state.knots.closed else 2  # a point or a line, which bend nothing
@@ -268,9 +276,10 @@ def placed_on(curve: ArcCurve, n_nodes: int) -> tuple[Knots, FloatArray]:
     return Knots(x, curve.length if curve.closed else 0.0), curve.point(x[:, None])
 
 
-def curve_of(state: State) -> ArcCurve:
-    """The spline as a curve by arc length."""
+def curve_of(state: State, span: RowSpan | None = None) -> ArcCurve:
+    """The spline as a curve by arc length, in all columns where rows are given in the ``span`` of themselves."""
     ends = state.knots.places[0] + state.knots.period if state.knots.closed else state.knots.places[-1]
     n = _PER_CELL * len(state.values)
     x = np.linspace(state.knots.places[0], ends, n, endpoint=not state.knots.closed)
-    return ArcCurve.through(spline_at(state.knots, state.values, x)[0], state.knots.closed)
+    points = spline_at(state.knots, state.values, x)[0]
+    return ArcCurve.through(points if span is None else span.back(points), state.knots.closed)

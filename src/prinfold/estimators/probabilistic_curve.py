@@ -23,6 +23,7 @@ from prinfold.algorithms.probabilistic_curve import (
     found_penalty,
     placed_on,
 )
+from prinfold.algorithms.row_span import RowSpan
 from prinfold.algorithms.smoothers import SmoothingSpline, n_effective
 from prinfold.estimators.curve import CurveManifold, Training
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
@@ -282,7 +283,7 @@ class ProbabilisticCurve(CurveManifold):
         rng, nodes = as_generator(random_state), self._nodes()
         node = rng.choice(len(nodes.shares), n, p=nodes.shares / nodes.shares.sum())
         noise = rng.standard_normal((n, nodes.centres.shape[1]))
-        along, across = np.sqrt(self._model().spreads(nodes.centres.shape[1]))
+        along, across = np.sqrt(self._model().spreads(nodes.centres))
         tangent = nodes.tangents[node]
         part = np.einsum("nd,nd->n", noise, tangent)[:, None] * tangent
         spread = across * noise + (along - across) * part
@@ -297,16 +298,19 @@ class ProbabilisticCurve(CurveManifold):
     # --------------------------------------------------------------------------------------------- training
 
     def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
+        n_columns = rows.shape[1]
+        self._refuse_clamping(n_columns)
+        # What is given need not lie in the span of the rows.
+        span = RowSpan.of(rows) if isinstance(self.init, str) else RowSpan(rows)
         # Weights are of as many rows as they stand for, but no fewer for being small.
-        sample = Sample(rows, weight * (n_effective(weight) / weight.sum()))
-        self._refuse_clamping(rows.shape[1])
-        floor = self.noise_floor * sample.square / (sample.total * rows.shape[1])
+        sample = Sample(span.rows, weight * (n_effective(weight) / weight.sum()))
+        floor = self.noise_floor * sample.square / (sample.total * n_columns)
 
         def begin() -> _Progress:
-            curve = self._start(rows, weight, offset)
-            n_nodes = self._n_nodes(sample, curve)
+            curve = self._start(span.rows, weight, offset)
+            n_nodes = self._n_nodes(sample, curve, n_columns)
             first = self.penalty or max(curve.length, np.finfo(float).tiny)
-            model = CurveModel(first, self.clamping, floor)
+            model = CurveModel(first, self.clamping, floor, n_columns)
             if self.penalty is None and curve.length > 0:
                 model, curve = found_penalty(model, sample, curve, n_nodes)
             return _Progress(model, model.begin(sample, *placed_on(curve, n_nodes)))
@@ -319,7 +323,7 @@ class ProbabilisticCurve(CurveManifold):
                 **settings,
             )
 
-        return Training(loop, lambda now: curve_of(now.state), _besides)
+        return Training(loop, lambda now: curve_of(now.state, span), lambda now: _besides(now, span))
 
     def _start(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> ArcCurve:
         """Hastie and Stuetzle's curve after a few steps from the best of the starts."""
@@ -333,12 +337,12 @@ class ProbabilisticCurve(CurveManifold):
         # About no loop a closed curve is smoothed to a point, from where there is no way back.
         return begun if smoothed.length < COLLAPSED * begun.length else smoothed
 
-    def _n_nodes(self, sample: Sample, curve: ArcCurve) -> int:
+    def _n_nodes(self, sample: Sample, curve: ArcCurve, n_columns: int) -> int:
         most = max(len(sample.rows), 3 if curve.closed else 2)
         if self.nodes is not None:
             return max(min(self.nodes, most), 3 if curve.closed else 2)
         squared = curve.nearest(sample.rows).squared_distance
-        across = max(sample.rows.shape[1] - 1, 1)
+        across = max(n_columns - 1, 1)
         deviation = np.sqrt(float(np.average(squared, weights=sample.weight)) / across)
         wanted = curve.length / deviation if deviation > 0 else _MOST
         return int(min(np.clip(np.ceil(wanted), _FEWEST, _MOST), most))
@@ -389,11 +393,11 @@ class ProbabilisticCurve(CurveManifold):
             )
 
 
-def _besides(now: _Progress) -> dict[str, Any]:
+def _besides(now: _Progress, span: RowSpan) -> dict[str, Any]:
     nodes = now.state.nodes
     return {
-        "nodes_": nodes.centres,
-        "node_tangents_": nodes.tangents,
+        "nodes_": span.back(nodes.centres),
+        "node_tangents_": span.back(nodes.tangents),
         "shares_": nodes.shares,
         "noise_variance_": float(nodes.variance),
         "penalty_": float(now.model.penalty),
