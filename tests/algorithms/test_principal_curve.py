@@ -152,3 +152,22 @@ def test_the_noise_of_large_numbers_is_as_large():
         for rows in (rows_of(X), rows_of(1e100 * X))
     )
     assert_allclose([large / 1e100, same], [small, q])
+
+
+def test_a_correction_smooths_as_the_curve_was():
+    """Chosen anew, how much to smooth residuals would be that of a straight line."""
+    told = []
+
+    class Told:
+        def smooth(self, sample, step, setting=None):
+            told.append(setting)
+            return SmoothingSpline().smooth(sample, step, setting)
+
+    rows = rows_of(datasets.make_half_circle(80, rng=0).X)
+    curve = curves.begin(rows, curve_starts.Start("given", curve_starts.line(rows.X, rows.weight)), False)
+    for _ in range(3):
+        curve = curves.step(rows, Told(), curve)
+    assert told == [None] * 3
+    curves.corrected(rows, Told(), curve)
+    assert len(told) > 3
+    assert set(told[3:]) == {curve.smooth.setting}

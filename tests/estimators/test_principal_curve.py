@@ -210,5 +210,14 @@ def test_noise_of_two_fifths_of_the_radius_does_not_close_a_ring_to_a_point(kind
 
 def test_a_spiral_in_wide_noise_is_followed():
     """By their score alone starts that cut across the turns, or wind through the noise, would be taken."""
-    found = [datasets.make_spiral(300, noise=0.08, rng=seed) for seed in range(3)]
-    assert np.median([max(distances(PrincipalCurve().fit(data.X), data)) for data in found]) < 0.08
+    for seed in range(3):
+        data = datasets.make_spiral(300, noise=0.08, rng=seed)
+        assert max(distances(PrincipalCurve().fit(data.X), data)) < 0.1
+
+
+def test_one_direction_of_wide_noise_among_many_narrow_ones_is_not_filled():
+    """Rows that a curve winds through leave noise in many directions, and narrow: no scale for bends."""
+    rng = np.random.default_rng(0)
+    data = datasets.make_half_circle(300, noise=0.1, noise_kind="isotropic", rng=0)
+    wide = np.hstack([data.X, 0.02 * rng.normal(size=(300, 18))])
+    assert PrincipalCurve().fit(wide).length_ < 4.0

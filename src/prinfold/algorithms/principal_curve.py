@@ -26,7 +26,7 @@ filled, and at 1.85 bends are flattened whose radius is three deviations, and sm
 
 _TRIAL = (0.9,) * 3 + (_FINEST,) * 3
 """Scales in the steps after which starts are compared. They begin gently, as what is flattened then is lost: of 48
-spirals of 300 rows with noise of a third of the way between turns 1 is cut across, and 7 with the one scale."""
+spirals of 300 rows with noise of a sixth of the way between turns 1 is cut across, and 7 with the one scale."""
 
 _TRIAL_ROWS = 20_000
 """Rows by which they are compared, at most."""
@@ -80,7 +80,8 @@ class Curve:
     ``chain`` (k, D), which reaches beyond open ends and round to the beginning of closed ones. ``residual`` (n, D) is
     what takes them there, ``across`` the number of directions that it has across the curve, and ``noise`` its deviation
     in each of them, both the least so far; ``longest`` is the length, of a ring the greatest so far.
-    ``smooth`` is what the smoother said of the curve, None at the start, which had a ``name``.
+    ``smooth`` is what the smoother said of the curve, None at the start, which had a ``name``; it may have been
+    ``smoothed`` before.
     """
 
     vertices: FloatArray
@@ -94,6 +95,7 @@ class Curve:
     longest: float
     step: int = 0
     smooth: Smooth | None = None
+    smoothed: bool = False
     name: str = "given"
 
     @property
@@ -131,7 +133,8 @@ def placed(rows: Rows, vertices: FloatArray, closed: bool, beyond: float = 0.0) 
 
 def begin(rows: Rows, start: Start, closed: bool) -> Curve:
     """The curve that a start gives."""
-    return replace(placed(rows, start.vertices, closed), name=start.name)
+    curve = replace(placed(rows, start.vertices, closed), name=start.name)
+    return curve if start.noise is None else replace(curve, noise=min(curve.noise, start.noise), smoothed=True)
 
 
 def step(rows: Rows, smoother: Smoother, curve: Curve, scale: float = _FINEST) -> Curve:
@@ -141,8 +144,8 @@ def step(rows: Rows, smoother: Smoother, curve: Curve, scale: float = _FINEST) -
     # A curve that flattens must not take its own bias for noise, nor a ring that shrinks its scale for a larger share,
     # and go on with it to a point; nor may one that fills the noise where that is widest call it narrow. What a start
     # wound through is no measure.
-    after = replace(after, step=curve.step + 1, smooth=smooth, name=curve.name)
-    if curve.smooth is None:
+    after = replace(after, step=curve.step + 1, smooth=smooth, smoothed=True, name=curve.name)
+    if not curve.smoothed:
         return after
     across = min(curve.across, after.across)
     noise = min(curve.noise, after.noise * float(np.sqrt(after.across / across)))
@@ -204,7 +207,7 @@ def best_start(rows: Rows, smoother: Smoother, candidates: Sequence[Candidate]) 
         known = np.isfinite(lengths[ring]) and np.isfinite(lengths[line])
         closes = known and widest_gap(ends[ring].place) <= 1.0 and lengths[ring] <= lengths[line] + _HARDLY
         best = ring if closes else line
-    return Start(ends[best].name, ends[best].vertices @ axes), ends[best].closed
+    return Start(ends[best].name, ends[best].vertices @ axes, ends[best].noise), ends[best].closed
 
 
 def code_lengths(curves: Sequence[Curve]) -> FloatArray:

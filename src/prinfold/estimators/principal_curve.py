@@ -36,7 +36,7 @@ class PrincipalCurve(CurveManifold):
         Curve to begin with: along the first principal component, the longest way through a minimum spanning tree of
         centres, the longest branch of the ridge of the density, or vertices of one that is given; for closed curves an
         ellipse along the first two components (``"pca"``) or a ``"circle"``. ``"auto"`` takes a few steps from all of
-        them but the ridge, and goes on with the one whose curve has the lowest cross-validation score.
+        them but the ridge, and goes on where these led to the shortest code for the rows: a curve near them, and short.
     closed : bool or "auto", default=False
         Whether the curve returns to its beginning; ``"auto"`` compares open and closed ones as it does starts.
     bias_correction : bool, default=False
