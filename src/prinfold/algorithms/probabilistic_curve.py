@@ -212,7 +212,7 @@ class CurveModel:
 
 def bent(state: State) -> float:
     """∫ ‖f″(x)‖² dx."""
-    return float(np.einsum("kd,kl,ld->", state.values, bending(state.knots), state.values))
+    return float(np.sum(state.values * (bending(state.knots) @ state.values)))
 
 
 def slid(knots: Knots, values: FloatArray, sums: Sums) -> Knots:
