@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from prinfold import ElasticNetBasis
 from prinfold.algorithms import principal_surface as surfaces
 from prinfold.algorithms import projected_regression as regression
+from prinfold.algorithms import regularized_manifold as manifolds
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.projected_regression import Sample, State, Sums, filled, starting_places
 from prinfold.geometry.span import Span
@@ -116,6 +117,19 @@ def test_places_fill_the_latent_space_and_a_single_one_is_its_middle():
     assert_allclose(Z, [[-1.0, 0.0], [-0.5, 0.0], [1.0, 0.0]])
 
 
+@pytest.mark.parametrize("method", [surfaces, manifolds])
+def test_a_step_is_a_regression_on_where_rows_are_and_then_a_projection(net, sample, places, method):
+    alternation = method.alternation(net, 0.1)
+    before = alternation.begin(sample, {"given": places})
+    after = alternation.step(sample, before)
+    where = filled(before.latent) if method is surfaces else before.latent
+    expected = Sums.of(net, sample, where).weights(0.1)
+    assert_allclose(after.weights, expected, atol=1e-12)
+    squared = np.square(sample.rows - net.point(after.latent, expected)).sum(axis=1)
+    assert after.error == pytest.approx(np.average(squared, weights=sample.weight))
+    assert after.error < before.error
+
+
 def test_projection_finds_the_nearest_of_many_points(net, sample, places):
     alternation = surfaces.alternation(net, 0.1)
     weights = Sums.of(net, sample, places).weights(0.1)
@@ -146,6 +160,16 @@ def test_columns_that_the_surface_does_not_move_in_only_add_to_the_error(net, sa
     inside = np.square(within.inside(off) - within.inside(images)).sum(axis=1)
     assert_allclose(inside + within.outside(off), np.square(off - images).sum(axis=1))
     assert_allclose(within.restored(within.inside(images)), images, atol=1e-12)
+
+
+def test_rows_go_no_farther_than_they_are_whatever_the_mesh_overlooks(monkeypatch):
+    monkeypatch.setattr(regression, "_MESH_PER_AXIS", {1: 2})
+    latent, t = line(30), np.linspace(-1, 1, 40)
+    net = BasisMap(latent, ElasticNetBasis().bind(latent))
+    sample = Sample(np.stack([np.cos(6.0 * t), np.sin(6.0 * t) + t], axis=1), np.ones(40))  # nearly two turns
+    weights = Sums.of(net, sample, t[:, None]).weights(1e-9)
+    found = surfaces.alternation(net, 1e-9).projected(sample, State(t[:, None], weights, 1e-9, np.inf))
+    assert found.error <= np.square(sample.rows - net.point(t[:, None], weights)).sum(axis=1).mean()
 
 
 def test_the_start_that_tells_more_is_taken():

@@ -138,21 +138,20 @@ class BoundElasticNet:
         return np.asarray(self.cardinals(Z) @ self.node_features)
 
     def evaluated(self, weights: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        """φ(z) W as a function of z: c(z) (ΦW), from the images of the few nodes about z."""
-        images = self.node_features @ weights
-        return lambda Z: np.asarray(self.cardinals(Z) @ images)
+        """φ(z) W as a function of z: c(z) (ΦW), from the images and slopes of the corners of the cell about z."""
+        fields = self.fields(weights)
+        return lambda Z: np.asarray(self._corners(Z) @ fields)
 
     def gradient(self, Z: FloatArray) -> FloatArray:
         return np.stack([self.cardinals(Z, axis) @ self.node_features for axis in range(Z.shape[1])], axis=2)
 
     def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
-        images = self.node_features @ weights
-        return np.stack([self.cardinals(Z, axis) @ images for axis in range(Z.shape[1])], axis=2)
+        fields = self.fields(weights)
+        return np.stack([self._corners(Z, axis) @ fields for axis in range(Z.shape[1])], axis=2)
 
     def cardinals(self, Z: FloatArray, along: int | None = None) -> sparse.csr_matrix:
         """(n, K) c(z): what the image of each node weighs at z; or its derivative along an axis."""
-        weights = cell_weights((Z - self.first) / self.step, self.latent.shape, self.latent.periodic, along)
-        return sparse.csr_matrix(weights @ self._slopes / (1.0 if along is None else self.step[along]))
+        return sparse.csr_matrix(self._corners(Z, along) @ self._slopes)
 
     def fields(self, weights: FloatArray) -> FloatArray:
         """(2^Q K, D) images of the nodes, their slopes and mixed slopes per step, in the order of ``cell_weights``."""
@@ -170,6 +169,11 @@ class BoundElasticNet:
         return np.array([2.0 * np.pi / n if closed else 2.0 / max(n - 1, 1) for n, closed in sizes])
 
     # --------------------------------------------------------------------------------------- how it is made
+
+    def _corners(self, Z: FloatArray, along: int | None = None) -> sparse.csr_matrix:
+        """(n, 2^Q K) what images and slopes of nodes weigh at z; or its derivative along an axis."""
+        weights = cell_weights((Z - self.first) / self.step, self.latent.shape, self.latent.periodic, along)
+        return weights if along is None else sparse.csr_matrix(weights / self.step[along])
 
     @cached_property
     def _steps(self) -> list[Steps]:

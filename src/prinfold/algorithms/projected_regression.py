@@ -39,7 +39,6 @@ _EMBEDDED_ROWS = 1000
 """Rows that a spectral embedding sees at most; the others take their places from neighbours."""
 
 _MESH_PER_AXIS = {1: 200, 2: 30, 3: 10}
-_N_STARTS = 2
 
 _NEWTON = {"max_iter": 30, "tol": 1e-6}
 """How exactly rows are projected in training: the next regression moves the surface by more."""
@@ -170,15 +169,15 @@ class Alternation:
     def projected(self, sample: Sample, state: State) -> State:
         """Rows at the nearest points of the surface.
 
-        The search goes downhill from the nearest of what the mesh suggests and of where a row is, so that it never ends
-        farther than that. Distances to the surface change within the columns that its weights span alone, of which
-        there may be far fewer.
+        The search goes downhill from the foot on a mesh or from where a row is, whichever is nearer, so that it never
+        ends farther than either. Distances to the surface change within the columns that its weights span alone, which
+        may be far fewer.
         """
         within = Span.of(state.weights)
         rows, weights = within.inside(sample.rows), within.inside(state.weights)
         place, jacobian = partial(self.surface.point, weights=weights), partial(self.surface.jacobian, weights=weights)
-        starts = surface_starts(rows, self.mesh(weights), self.domain, _N_STARTS)
-        starts = np.concatenate([starts, self.domain.retract(state.latent)[:, None]], axis=1)
+        foot = surface_starts(rows, self.mesh(weights), self.domain, 1)
+        starts = np.concatenate([foot, self.domain.retract(state.latent)[:, None]], axis=1)
         nearest = _nearest_start(rows, place, starts)
         found = project_to_surface(rows, place, jacobian, self.domain, nearest, **_NEWTON)  # type: ignore[arg-type]
         squared = found.squared_distance + within.outside(sample.rows)

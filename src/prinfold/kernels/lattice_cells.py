@@ -90,17 +90,16 @@ def cell_weights(
         offset = where if closed else corner[:, axis]
         value, slope = hermite(place[:, axis] - offset) if count > 1 else _alone(n)
         parts.append(slope if axis == along else value)
-    weight, column = [], []
-    for kinds in product((0, 1), repeat=n_axes):
-        block = int("".join(map(str, kinds)), 2) * n_nodes
-        for ends in product((0, 1), repeat=n_axes):
-            cell = [part[:, end, kind] for part, end, kind in zip(parts, ends, kinds, strict=True)]
-            weight.append(np.prod(cell, axis=0))
-            node = np.ravel_multi_index(tuple((corner + ends).T % np.array(shape)[:, None]), tuple(shape))
-            column.append(node + block)
-    row = np.tile(np.arange(n), len(weight))
-    entries = np.concatenate(weight), (row, np.concatenate(column))
-    return sparse.csr_matrix(entries, shape=(n, 2**n_axes * n_nodes))
+    ends = np.array(list(product((0, 1), repeat=n_axes)))
+    nodes = np.ravel_multi_index(tuple((corner[:, None] + ends).T % np.array(shape)[:, None, None]), tuple(shape)).T
+    weight, column = np.empty((n, len(ends), len(ends))), np.empty((n, len(ends), len(ends)), dtype=np.intp)
+    for block, kinds in enumerate(ends):  # of values and slopes, in the order of binary numbers as ends are
+        weight[:, block] = 1.0
+        for part, end, kind in zip(parts, ends.T, kinds, strict=True):
+            weight[:, block] *= part[:, end, kind]
+        column[:, block] = nodes + block * n_nodes
+    first = np.arange(n + 1) * len(ends) ** 2
+    return sparse.csr_matrix((weight.ravel(), column.ravel(), first), shape=(n, len(ends) * n_nodes))
 
 
 def _alone(n: int) -> tuple[FloatArray, FloatArray]:
