@@ -313,7 +313,7 @@ CASES = [
     # Rows are projected in every step, which on surfaces takes a second or so for each test.
     Case("PrincipalSurface", _surface(nodes=6), _SURFACE | {"open"}, 2, 2, slow=True),
     Case("PrincipalSurface-line", _surface(n_components=1, nodes=12), _SURFACE, 1, 1),
-    Case("PrincipalSurface-solid", _surface(n_components=3, nodes=4), _SURFACE, 3, 3, slow=True),
+    Case("PrincipalSurface-solid", _surface(n_components=3, nodes=4, max_iter=4), _SURFACE, 3, 3, slow=True),
     Case("RegularizedManifold", _regularized(nodes=8), _SURFACE | {"open", "monotone"}, 2, 2, slow=True),
     Case("RegularizedManifold-line", _regularized(n_components=1, nodes=12), _SURFACE | {"monotone"}, 1, 1),
     Case("KMM-compact", _kmm(kernel="quartic", bandwidth_rule="kth"), _KERNEL, 2, 2, slow=True),
