@@ -9,7 +9,7 @@
    the correction of Banfield and Raftery leaves of it.
 4. Rules for how much to smooth: cross-validation alone, with degrees of freedom counted for places too, and with
    bends no finer than the noise.
-5. Hastie and Stuetzle's curves of McQueen's figures 1 and 3, zig-zag and spiral.
+5. Hastie and Stuetzle's curves and Kégl's line of McQueen's figures 1 and 3, zig-zag and spiral.
 6. How often rows are taken to lie on a closed curve, that do and that do not.
 """
 
@@ -289,23 +289,32 @@ def mcqueen(folder: Path) -> None:
     """5. The curves of figures 1 and 3: from the principal component, as there, and from the best of starts."""
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(10, 8), layout="constrained")
     table = []
     sets = {"zig-zag": datasets.make_zigzag(400, rng=0), "spiral": datasets.make_spiral(1000, noise=0.03, rng=0)}
-    ways = {
-        "from the line, local lines": PrincipalCurve(LocalLinear(0.2, widest=0.6), init="pca"),
-        "best of starts, spline": PrincipalCurve(),
+    ways: dict[str, dict[str, Any]] = {
+        "smooth curve": {
+            "from the line, local lines": PrincipalCurve(LocalLinear(0.2, widest=0.6), init="pca"),
+            "best of starts, spline": PrincipalCurve(),
+        },
+        "polygonal line": {
+            "from the line, as published": PolygonalCurve(init="pca"),
+            "best of starts": PolygonalCurve(),
+        },
     }
-    for (name, data), ax in zip(sets.items(), axes, strict=True):
-        ax.plot(*data.X.T, "x", color="#6e7781", ms=3)
-        for (way, model), colour in zip(ways.items(), ("#E69F00", "#0072B2"), strict=True):
-            points = model.fit(data.X).inverse_transform(np.linspace(0, model.length_, _FINE)[:, None])
-            ax.plot(*points.T, color=colour, lw=2, label=way)
-            there, back = distances(points, true_points(data))
-            table.append([name, way, f"{there:.4f}", f"{back:.4f}", f"{model.length_:.2f}"])
-        ax.set(aspect="equal", title=name)
-    axes[0].legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12))
-    print_table("McQueen, figures 1 and 3", ["data", "curve", "to the truth", "from the truth", "length"], table)
+    for (name, data), column in zip(sets.items(), axes.T, strict=True):
+        for (kind, models), ax in zip(ways.items(), column, strict=True):
+            ax.plot(*data.X.T, "x", color="#8c959f", ms=3)
+            for (way, model), colour in zip(models.items(), ("#D55E00", "#0072B2"), strict=True):
+                model.fit(data.X)
+                points = finely(model.vertices_, closed=False)
+                there, back = distances(points, true_points(data))
+                label = f"{way}: {there:.3f}, {back:.3f}"
+                ax.plot(*points.T, color=colour, lw=2, label=label)
+                table.append([name, kind, way, f"{there:.4f}", f"{back:.4f}", f"{model.length_:.2f}"])
+            ax.set(aspect="equal", title=f"{name}, {kind}", xticks=[], yticks=[])
+            ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 0.0), fontsize=9)
+    print_table("McQueen, figures 1 and 3", ["data", "curve", "way", "to the truth", "from it", "length"], table)
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / "curves_mcqueen.png", dpi=80)
     plt.close(figure)

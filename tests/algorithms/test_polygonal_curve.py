@@ -22,6 +22,7 @@ from prinfold.algorithms.polygonal_curve import (
     step,
     train,
 )
+from prinfold.algorithms.polygonal_starts import along, is_straight, smooth_curve, supported
 from prinfold.kernels.polylines import nearest_on_polyline_reference
 
 closing = pytest.mark.parametrize("closed", [False, True])
@@ -276,3 +277,28 @@ def test_rows_of_a_problem_are_ordered_with_their_weights():
     made = Problem.of(X, X[:, 0] ** 2, False)
     assert_array_equal(made.weight, made.X[:, 0] ** 2)
     assert_array_equal(np.sort(made.X[:, 1]), np.sort(X[:, 1]))
+
+
+# ------------------------------------------------------------------------------------------------------- starts
+
+
+def test_a_start_leaves_out_what_is_beyond_a_stretch_without_rows():
+    even = (np.arange(1000) + 0.5) / 1000
+    assert_allclose(supported(even, np.full(1000, 1e-3), 10), [0.5 / 11, 1 - 0.5 / 11], atol=2e-3)
+    tail = np.append(0.08 + 0.92 * even, np.linspace(0.0, 0.005, 20))  # and a few that belong to another turn
+    low, high = supported(tail, np.full(1020, 1 / 1020), 40)
+    assert low == 0.075
+    assert high > 0.97
+    assert supported(1 - tail, np.full(1020, 1 / 1020), 40)[1] == 0.925
+
+
+def test_a_start_has_half_of_the_segments():
+    data = problem()
+    curve = smooth_curve(data.X, data.weight, "auto", False, np.zeros(3))
+    error = projected(data, curve.vertices, 0.0).error
+    asked = 0.3 * data.n ** (1 / 3) * data.radius / np.sqrt(error)
+    start = along(curve, data, Curvature())
+    assert len(start) - 1 == np.ceil((np.floor(asked) + 1) / 2)
+    assert_allclose(curve.nearest(start).squared_distance, 0, atol=1e-9)
+    assert not is_straight(data)
+    assert is_straight(Problem(data.X[:1] * np.linspace(-1, 1, 30)[:, None], np.ones(30)))

@@ -92,14 +92,22 @@ def test_a_circle_is_closed():
     assert model.n_segments_ == len(model.vertices_)
 
 
-def test_a_given_start_leads_round_a_spiral_that_the_line_cuts_across():
+def test_starts_lead_round_a_spiral_that_the_published_one_cuts_across():
     data = datasets.make_spiral(400, rng=0)
     truth = data.surface.mesh(60).vertices
     with pytest.warns(StructureWarning):
-        cut = PolygonalCurve().fit(data.X)
-    led = PolygonalCurve(init=truth).fit(data.X)
+        cut = PolygonalCurve(init="pca").fit(data.X)
     assert apart(cut, data)[0] > 0.08
-    assert max(apart(led, data)) < 0.03
+    for init in ("auto", truth):
+        assert max(apart(PolygonalCurve(init=init).fit(data.X), data)) < 0.03
+
+
+def test_whether_a_line_is_closed_may_be_found_out():
+    ring, arc = datasets.make_circle(150, rng=0), datasets.make_half_circle(100, rng=0)
+    for data, closed in ((ring, True), (arc, False)):
+        model = PolygonalCurve(closed="auto").fit(data.X)
+        assert model.closed_ == closed
+        assert max(apart(model, data)) < 0.05
 
 
 def test_rows_on_a_line_need_two_vertices():
@@ -131,7 +139,7 @@ def test_few_rows_are_not_joined_one_after_the_other():
     with pytest.warns(DegenerateWarning, match="12 segments joins the 12 rows that differ"):
         PolygonalCurve(n_segments=12).fit(X)
     with pytest.warns(DegenerateWarning, match="4 segments joins the 3 rows"):
-        assert np.isfinite(PolygonalCurve(closed=True).fit(X[:3]).transform(X)).all()
+        assert np.isfinite(PolygonalCurve(closed=True, init="pca").fit(X[:3]).transform(X)).all()
 
 
 @pytest.mark.filterwarnings("ignore::prinfold.exceptions.StructureWarning")
@@ -147,7 +155,7 @@ def test_few_rounds_are_told_of():
         ({"stopping": 0}, "stopping"),
         ({"n_segments": 0}, "n_segments"),
         ({"length": 0.0}, "length"),
-        ({"init": "circle"}, "init"),
+        ({"init": "circles"}, "init"),
     ],
 )
 def test_settings_out_of_range_are_refused(settings, match):

@@ -292,7 +292,7 @@ CASES = [
     Case("DensityRidge-shift", _ridge(step="mean_shift", bandwidth="silverman", max_iter=12), _RIDGE, 1, 1),
     Case("DensityRidge-surface", _ridge(n_components=2, bandwidth=0.8), _RIDGE, 2, 2, lambda s: {"bandwidth": 0.8 * s}),
     Case("PolygonalCurve", _polygonal(), _CURVE | {"open"}, 1, 1),
-    Case("PolygonalCurve-closed", _polygonal(closed=True), _CURVE, 1, 1),
+    Case("PolygonalCurve-closed", _polygonal(closed=True, init="pca"), _CURVE, 1, 1),
     Case("PolygonalCurve-length", _polygonal(length=5.0), _CURVE | {"monotone"}, 1, 1, lambda s: {"length": 5.0 * s}),
     Case("OrientedPointsCurve", lambda **more: OrientedPointsCurve(**{**_QUICK, **more}), _CURVE, 1, 1),
     Case("ProbabilisticCurve", _probable(), _PROBABLE | {"monotone", "open"}, 1, 1),

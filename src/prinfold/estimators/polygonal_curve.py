@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,8 +13,10 @@ from prinfold._typing import FloatArray
 from prinfold._validate import Constraint, flag, instance_of, integer, nothing, one_of, real
 from prinfold.algorithms import polygonal_curve
 from prinfold.algorithms.arc_curve import ArcCurve
+from prinfold.algorithms.curve_starts import NAMES
 from prinfold.algorithms.limited_length import LimitedLength
 from prinfold.algorithms.polygonal_curve import STARTS, Curvature, Problem, State
+from prinfold.algorithms.polygonal_starts import along, is_straight, smooth_curve
 from prinfold.estimators.curve import CurveManifold, Training
 from prinfold.exceptions import DegenerateWarning, InvalidDataError
 from prinfold.files import storable
@@ -23,9 +26,10 @@ from prinfold.files import storable
 class PolygonalCurve(CurveManifold):
     """The polygonal line algorithm: a principal curve of straight segments that gains one vertex after another.
 
-    It begins with a piece of the first principal component. Rows are projected on the line, and its vertices moved to
-    lower the mean squared distance of the rows and a penalty on corners; when that has come to rest a vertex is put in
-    the middle of the segment with most rows, until a rule says that there are enough.
+    It begins with a few segments along a smooth curve, or with a piece of the first principal component, as published
+    (``init="pca"``). Rows are projected on the line, and its vertices moved to lower the mean squared distance of the
+    rows and a penalty on corners; when that has come to rest a vertex is put in the middle of the segment with most
+    rows, until a rule says that there are enough.
 
     Parameters
     ----------
@@ -40,11 +44,14 @@ class PolygonalCurve(CurveManifold):
     length : float, default=None
         The longest that the curve may be, in units of the data. With it there is no penalty on corners, and k is
         n^(1/3) unless ``n_segments`` is given.
-    closed : bool, default=False
-        Whether the curve returns to its beginning, which is not part of the published method.
-    init : "pca" or array of shape (m, D), default="pca"
-        Vertices to begin with, in their order: a piece of the first principal component, or for closed curves four
-        corners in the first two; or those that are given.
+    closed : bool or "auto", default=False
+        Whether the curve returns to its beginning, which is not part of the published method. ``"auto"`` takes what
+        fits better, as a :class:`~prinfold.PrincipalCurve` does.
+    init : {"auto", "pca", "tree", "ridge", "circle"} or array of shape (m, D), default="auto"
+        What to begin with. ``"pca"`` is the published start: a piece of the first principal component, or for closed
+        curves four corners in the first two. The other names are starts of a :class:`~prinfold.PrincipalCurve`, which
+        takes ten steps from there, ``"auto"`` from whichever leads to the best curve; the line then begins along it,
+        with half of the segments that it is to have. An array holds vertices in their order.
     begin : array of shape (D,), default=None
         A row near which arc length is to begin, such as a root cell: the curve begins at the end that is nearer to it
         along the curve, a closed one at the vertex next to it. None begins in the half that more rows lie in.
@@ -90,15 +97,14 @@ class PolygonalCurve(CurveManifold):
 
     Notes
     -----
-    Penalty, rule and start are those of Kégl et al. with their defaults, as far as we can tell. These things are ours:
+    Penalty and rule are those of Kégl et al. with their defaults, and so is the start ``init="pca"``, as far as we can
+    tell. That one is straight, so that on rows that wind more than once the line ends in a local minimum which cuts
+    across their turns. These things are ours: the start that is the default here;
     vertices move together rather than one by one; λ is renewed when a vertex is added and not in between, and lengths
     of the first and the last segment enter the penalty once, so that there is one objective to hold all steps to; what
     share of it ends the rounds, which we found no published number for; and that n counts as 10 000 where it is more.
     With the rates as published, a line through many rows has segments much shorter than the noise, and folds to and fro
     across it.
-
-    The start is straight, so that a curve that winds ends in a local minimum which cuts across its turns: give ``init``
-    vertices along it, such as those of a :class:`~prinfold.PrincipalCurve`.
 
     References
     ----------
@@ -120,8 +126,8 @@ class PolygonalCurve(CurveManifold):
         "stopping": real(0, above=True),
         "n_segments": nothing | integer(1),
         "length": nothing | real(0, above=True),
-        "closed": flag,
-        "init": one_of(("pca",)) | instance_of(np.ndarray, words="an array of vertices"),
+        "closed": flag | one_of(("auto",)),
+        "init": one_of(NAMES) | instance_of(np.ndarray, list, words="an array of vertices"),
     }
 
     def __init__(
@@ -131,8 +137,8 @@ class PolygonalCurve(CurveManifold):
         stopping: float = polygonal_curve.STOPPING,
         n_segments: int | None = None,
         length: float | None = None,
-        closed: bool = False,
-        init: Any = "pca",
+        closed: Any = False,
+        init: Any = "auto",
         begin: Any = None,
         max_iter: int = 10_000,
         tol: float = polygonal_curve.TOL,
@@ -161,8 +167,14 @@ class PolygonalCurve(CurveManifold):
     # ---------------------------------------------------------------------------------------- training
 
     def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
-        problem, feature = Problem.of(rows, weight, bool(self.closed)), self._feature()
-        start = feature.begun(problem, self._start(problem, offset))
+        feature, problem = self._feature(), Problem.of(rows, weight, self._is_closed())
+        if self._finds_out() and not is_straight(problem):
+            curve = smooth_curve(rows, weight, self.init, self.closed, offset)
+            problem = replace(problem, closed=curve.closed)
+            start = along(curve, problem, feature)
+        else:
+            start = self._start(problem, offset)
+        start = feature.begun(problem, start)
 
         def curve_of(state: State) -> ArcCurve:
             return ArcCurve.through(state.vertices, problem.closed, smooth=False)
@@ -192,6 +204,13 @@ class PolygonalCurve(CurveManifold):
         if self.length is not None:
             return LimitedLength(float(self.length), self.n_segments)
         return Curvature(self.penalty, self.stopping, self.n_segments)
+
+    def _is_closed(self) -> bool:
+        return self.closed != "auto" and bool(self.closed)
+
+    def _finds_out(self) -> bool:
+        """Whether a smooth curve is to say where the line begins, or whether it is closed."""
+        return self.closed == "auto" or (isinstance(self.init, str) and self.init != "pca")
 
     def _start(self, problem: Problem, offset: FloatArray) -> FloatArray:
         if isinstance(self.init, str):
