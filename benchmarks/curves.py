@@ -181,19 +181,21 @@ def growth(full: bool) -> None:
     table = []
     for n in (1000, 10_000, 100_000, *((1_000_000,) if full else ())):
         data = datasets.make_spiral(n, rng=0)
-        clock = time.process_time()
-        model = PrincipalCurve().fit(data.X)
-        fitted = time.process_time() - clock
-        some = data.X[:10_000]
-        clock = time.process_time()
-        model.transform(some)
-        placed = (time.process_time() - clock) / len(some)
-        points = model.inverse_transform(np.linspace(0, model.length_, _FINE)[:, None])
-        there, back = distances(points, true_points(data))
-        table.append([n, f"{fitted:.2f}", model.n_iter_, f"{1e6 * placed:.0f}", f"{there:.4f}", f"{back:.4f}"])
+        for model in (PrincipalCurve(), PolygonalCurve()):
+            clock = time.process_time()
+            model.fit(data.X)
+            fitted = time.process_time() - clock
+            some = data.X[:10_000]
+            clock = time.process_time()
+            model.transform(some)
+            placed = (time.process_time() - clock) / len(some)
+            points = model.inverse_transform(np.linspace(0, model.length_, _FINE)[:, None])
+            there, back = distances(points, true_points(data))
+            cost = [f"{fitted:.2f}", model.n_iter_, f"{1e6 * placed:.0f}"]
+            table.append([n, type(model).__name__, *cost, f"{there:.4f}", f"{back:.4f}"])
     print_table(
         "A spiral by the number of rows",
-        ["rows", "CPU s", "steps", "µs to place a row", "to the truth", "from the truth"],
+        ["rows", "curve", "CPU s", "steps", "µs to place a row", "to the truth", "from the truth"],
         table,
     )
 
