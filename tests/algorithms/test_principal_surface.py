@@ -175,6 +175,16 @@ def test_rows_go_no_farther_than_they_are_whatever_the_mesh_overlooks(monkeypatc
     assert found.error <= np.square(sample.rows - net.point(t[:, None], weights)).sum(axis=1).mean()
 
 
+def test_a_surface_that_begins_too_small_grows():
+    latent, t = line(6), np.linspace(-1, 1, 30)[:, None]
+    net = BasisMap(latent, ElasticNetBasis().bind(latent))
+    alternation, sample = surfaces.alternation(net, 1e-3), Sample(t @ [[3.0, 4.0]], np.ones(30))
+    small = 0.95 * Sums.of(net, sample, t).weights(1e-3)
+    begun = alternation.projected(sample, State(t, small, 1e-3, np.inf))
+    assert_allclose(begun.latent, t / 0.95, atol=1e-6)  # beyond the edges, where the surface is followed
+    assert_allclose(net.point(t, alternation.step(sample, begun).weights), sample.rows, atol=1e-6)
+
+
 def test_the_start_that_tells_more_is_taken():
     t = np.linspace(-1, 1, 50)
     latent = line(8)
