@@ -11,8 +11,8 @@ Hastie and Stuetzle found it by projecting and smoothing in turn.
 # ----------------------------
 #
 # Begun at the principal component, as was the custom, the curve never finds its way into the turns of a spiral, and a
-# ``StructureWarning`` says that rows do not lie along it. By default curves begun in several ways are compared after a few steps; here the longest way through a minimum spanning
-# tree of some centres leads to the end.
+# ``StructureWarning`` says that rows do not lie along it. By default curves begun in several ways are compared after a
+# few steps; here the longest way through a minimum spanning tree of some centres leads to the end.
 
 import numpy as np
 from matplotlib import pyplot as plt
