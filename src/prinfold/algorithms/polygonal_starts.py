@@ -19,12 +19,6 @@ from prinfold.algorithms.polygonal_curve import Feature, Problem, segment
 from prinfold.algorithms.smoothers import SmoothingSpline
 from prinfold.kernels.polylines import nearest_on_polyline
 
-_STEPS = 10
-"""Steps of projecting and smoothing."""
-
-_COLLAPSED = 0.01
-"""Of its length at first: a curve that is shorter then has been smoothed to a point."""
-
 _BARE, _END = 0.1, 0.1
 """Rows over the usual number, below which a stretch has hardly any; and the part of the curve that is about its end."""
 
@@ -34,13 +28,8 @@ _PART = 0.5
 
 def smooth_curve(X: FloatArray, weight: FloatArray, init: Any, closed: Any, offset: FloatArray) -> ArcCurve:
     """Hastie and Stuetzle's curve after a few steps from the best of the starts that ``init`` and ``closed`` name."""
-    rows, smoother = curves.Rows.of(X, weight).thinned(), SmoothingSpline()
-    candidates = candidates_of(init, closed, rows.X, rows.weight, offset)
-    first = curve = curves.begin(rows, *curves.best_start(rows, smoother, candidates))
-    for _ in range(_STEPS):
-        curve = curves.step(rows, smoother, curve)
-    begun, smoothed = (ArcCurve.through(each.vertices, each.closed) for each in (first, curve))
-    return begun if smoothed.length < _COLLAPSED * begun.length else smoothed
+    rows = curves.Rows.of(X, weight).thinned()
+    return curves.settled(rows, SmoothingSpline(), candidates_of(init, closed, rows.X, rows.weight, offset))
 
 
 def is_straight(problem: Problem) -> bool:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.algorithms.arc_curve import ArcCurve
 from prinfold.algorithms.curve_starts import Start, principal_axes
 from prinfold.algorithms.smoothers import Sample, Smooth, Smoother
 from prinfold.kernels.polylines import Feet, nearest_on_polyline
@@ -39,6 +40,10 @@ _HARDLY = 0.05
 
 _GAPS = 2.0
 """How many times the widest gap to be expected one may be on a closed curve."""
+
+_SETTLING, _COLLAPSED = 10, 0.2
+"""Steps after which a curve is good enough for another method to begin along, unless it has shrunk below that share of
+its length: about no loop a closed one is smoothed to a point, from where there is no way back."""
 
 _CORRECTED = 0.01
 """Share of the mean squared distance below which the mean squared bias is not worth another correction."""
@@ -208,6 +213,15 @@ def best_start(rows: Rows, smoother: Smoother, candidates: Sequence[Candidate]) 
         closes = known and widest_gap(ends[ring].place) <= 1.0 and lengths[ring] <= lengths[line] + _HARDLY
         best = ring if closes else line
     return Start(ends[best].name, ends[best].vertices @ axes, ends[best].noise), ends[best].closed
+
+
+def settled(rows: Rows, smoother: Smoother, candidates: Sequence[Candidate]) -> ArcCurve:
+    """The curve that a few steps lead to from the best of starts, for other methods to begin along."""
+    first = curve = begin(rows, *best_start(rows.thinned(), smoother, candidates))
+    for _ in range(_SETTLING):
+        curve = step(rows, smoother, curve)
+    begun, smoothed = (ArcCurve.through(each.vertices, each.closed) for each in (first, curve))
+    return begun if smoothed.length < _COLLAPSED * begun.length else smoothed
 
 
 def code_lengths(curves: Sequence[Curve]) -> FloatArray:

@@ -45,7 +45,7 @@ _FEWEST_BENDS = 1e-3
 _ROUNDS, _STEPS, _LEAP, _SETTLED = 20, 10, 30.0, 0.02
 """How the penalty is found: rounds of so many steps, how far it may leap in one, and how little change is none."""
 
-COLLAPSED = 0.2
+_COLLAPSED = 0.2
 """Share of its first length below which a curve has collapsed."""
 
 _STIFFEST = 1e4
@@ -260,7 +260,7 @@ def found_penalty(model: CurveModel, sample: Sample, curve: ArcCurve, n_nodes: i
         for _ in range(_STEPS):
             state = model.step(sample, state)
         after, likeliest = curve_of(state), likeliest_penalty(model, state)
-        if after.length < COLLAPSED * first:
+        if after.length < _COLLAPSED * first:
             break
         curve, before = after, model.penalty
         penalty = float(np.clip(likeliest, before / _LEAP, min(before * _LEAP, _STIFFEST * first)))

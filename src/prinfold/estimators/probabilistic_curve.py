@@ -14,7 +14,6 @@ from prinfold.algorithms import principal_curve as curves
 from prinfold.algorithms.arc_curve import ArcCurve
 from prinfold.algorithms.curve_starts import NAMES, candidates_of
 from prinfold.algorithms.probabilistic_curve import (
-    COLLAPSED,
     CurveModel,
     Nodes,
     Sample,
@@ -32,9 +31,6 @@ from prinfold.loops import run_fixed_point
 
 _FEWEST, _MOST = 20, 200
 """Nodes that a curve has at least and at most, where rows are enough and their number is left open."""
-
-_SMOOTHINGS = 10
-"""Steps of Hastie and Stuetzle's that a start is improved by."""
 
 
 class _Progress(NamedTuple):
@@ -327,15 +323,9 @@ class ProbabilisticCurve(CurveManifold):
 
     def _start(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> ArcCurve:
         """Hastie and Stuetzle's curve after a few steps from the best of the starts."""
-        data, smoother = curves.Rows.of(rows, weight), SmoothingSpline()
+        data = curves.Rows.of(rows, weight)
         some = data.thinned()
-        candidates = candidates_of(self.init, self.closed, some.X, some.weight, offset)
-        first = curve = curves.begin(data, *curves.best_start(some, smoother, candidates))
-        for _ in range(_SMOOTHINGS):
-            curve = curves.step(data, smoother, curve)
-        begun, smoothed = (ArcCurve.through(each.vertices, each.closed) for each in (first, curve))
-        # About no loop a closed curve is smoothed to a point, from where there is no way back.
-        return begun if smoothed.length < COLLAPSED * begun.length else smoothed
+        return curves.settled(data, SmoothingSpline(), candidates_of(self.init, self.closed, *some[:2], offset))
 
     def _n_nodes(self, sample: Sample, curve: ArcCurve, n_columns: int) -> int:
         most = max(len(sample.rows), 3 if curve.closed else 2)
