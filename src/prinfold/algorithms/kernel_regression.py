@@ -41,7 +41,7 @@ _PART_PAIRS = 2**16
 _GRAM_ROWS = 2**13
 """Rows up to which inner products, half a gigabyte then, are held whatever the size of the table."""
 
-_GRAM_COLUMNS = 8
+_GRAM_COLUMNS = 16
 """Columns for each neighbour from which on inner products cost less: there every pair of a row's neighbours costs as
 much as so many columns do, being gathered from all over a matrix."""
 
@@ -106,15 +106,20 @@ class KernelRegression:
         """The target in the form that costs less with so many rows within reach of each."""
         target = self.target
         if not isinstance(target, DataTarget) or not _may_be_held(target.Y):
-            return self._form
-        return self._products if target.Y.shape[1] > _GRAM_COLUMNS * neighbours else self._form
+            return self._near_data
+        return self._products if target.Y.shape[1] > _GRAM_COLUMNS * neighbours else self._near_data
+
+    @cached_property
+    def _near_data(self) -> tuple[Target, FloatArray]:
+        """The target as it was given, and what is summed of it where few rows are within reach."""
+        return self.target, self.target.load_near(self.weight)
 
     @cached_property
     def _products(self) -> tuple[Target, FloatArray]:
         """The target as inner products of its rows."""
         assert isinstance(self.target, DataTarget)
         target = GramTarget(self.target.Y @ self.target.Y.T)
-        return target, target.load(self.weight)
+        return target, target.load_near(self.weight)
 
 
 def _near(job: Job) -> FloatArray:

@@ -8,11 +8,12 @@ needs of the target are the products r_i·y_j, so that a matrix of inner product
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from prinfold._typing import FloatArray, IntArray
+from prinfold._typing import FloatArray
 from prinfold.kernels.cells import Pairs
 
 
@@ -49,6 +50,9 @@ class Target(Protocol):
     ) -> None:
         """(b, n) w_j (scale_i (r_i·y_j − r_i·ŷ_i) + shift_i): what the objective gains with k_ij."""
 
+    def load_near(self, weight: FloatArray) -> FloatArray:
+        """The same for :meth:`fit_near` and :meth:`pull_near`."""
+
     def fit_near(self, k: FloatArray, pairs: Pairs, loaded: FloatArray, weight: FloatArray, alone: bool) -> Fit:
         """:meth:`fit` for (P,) kernel values of some pairs, all others being nil."""
 
@@ -80,9 +84,7 @@ class DataTarget:
         return np.column_stack([self.Y, np.ones(len(self.Y))]) * weight[:, None]
 
     def fit(self, k: FloatArray, loaded: FloatArray, weight: FloatArray, rows: slice, alone: bool) -> Fit:
-        return self._fit(k @ loaded, loaded, rows, alone)
-
-    def _fit(self, sums: FloatArray, loaded: FloatArray, rows: slice | IntArray, alone: bool) -> Fit:
+        sums = k @ loaded
         mass = sums[:, -1].copy()
         if not alone:
             sums += loaded[rows]
@@ -95,18 +97,19 @@ class DataTarget:
     def pull(
         self, fit: Fit, loaded: FloatArray, weight: FloatArray, scale: FloatArray, shift: FloatArray, out: FloatArray
     ) -> None:
-        np.dot(self._outer(fit, scale, shift), loaded.T, out=out)
+        outer = np.column_stack([fit.residual * scale[:, None], shift - scale * fit.along])
+        np.dot(outer, loaded.T, out=out)  # loaded is w_j (y_j, 1)
 
-    def _outer(self, fit: Fit, scale: FloatArray, shift: FloatArray) -> FloatArray:
-        """(b, D + 1) what is multiplied with w_j (y_j, 1)."""
-        return np.column_stack([fit.residual * scale[:, None], shift - scale * fit.along])
+    def load_near(self, weight: FloatArray) -> FloatArray:
+        """(n, D) w_j y_j; the rows themselves where all weights are one."""
+        return self._rows if (weight == 1.0).all() else self._rows * weight[:, None]
 
     def fit_near(self, k: FloatArray, pairs: Pairs, loaded: FloatArray, weight: FloatArray, alone: bool) -> Fit:
-        from prinfold.kernels.near_pairs import near_products
+        from prinfold.kernels.near_pairs import near_fits
 
-        sums = np.empty((len(pairs.rows), loaded.shape[1]))
-        near_products(k, pairs.cuts, pairs.near, loaded, sums)
-        return self._fit(sums, loaded, pairs.rows, alone)
+        residual, numbers = np.empty((len(pairs.rows), loaded.shape[1])), np.empty((4, len(pairs.rows)))
+        near_fits(k, *pairs, loaded, self._rows, weight, alone, residual, numbers)
+        return Fit(*numbers, residual)
 
     def pull_near(
         self,
@@ -118,9 +121,13 @@ class DataTarget:
         shift: FloatArray,
         out: FloatArray,
     ) -> None:
-        from prinfold.kernels.near_pairs import near_dots
+        from prinfold.kernels.near_pairs import near_pulls
 
-        near_dots(self._outer(fit, scale, shift), pairs.cuts, pairs.near, loaded, out)
+        near_pulls(fit.residual, scale, shift - scale * fit.along, *pairs[1:], loaded, weight, out)
+
+    @cached_property
+    def _rows(self) -> FloatArray:
+        return np.ascontiguousarray(self.Y, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -162,6 +169,9 @@ class GramTarget:
         np.multiply(fit.residual, scale[:, None], out=out)
         out += (shift - scale * fit.along)[:, None]
         out *= weight
+
+    def load_near(self, weight: FloatArray) -> FloatArray:
+        return self.load(weight)
 
     def fit_near(self, k: FloatArray, pairs: Pairs, loaded: FloatArray, weight: FloatArray, alone: bool) -> Fit:
         from prinfold.kernels.near_pairs import near_gram, near_totals
