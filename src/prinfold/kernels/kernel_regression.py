@@ -90,8 +90,9 @@ class DensePass:
         n, Q = job.X.shape
         self.job = job
         self.buffers = np.empty((2, block_rows, n))
-        self.left, self.right = distance_factors(job.X)
+        self.left, self.right = distance_factors(job.X, *job.profile.line)
         self.coarse = float(self.right[-1].max()) > _COARSE
+        self.wide = float(np.square(np.ptp(job.X, axis=0)).sum()) > _FARTHEST
         self.ends = np.column_stack([job.X, np.ones(n)])
         self.by_row = np.zeros((n, Q + 1))
         self.by_column = np.zeros((Q + 1, n))
@@ -99,9 +100,9 @@ class DensePass:
     def add(self, rows: slice) -> None:
         job = self.job
         b = rows.stop - rows.start
-        s, room = self.buffers[:, :b]
-        self._distances(rows, s, room)
-        k, g, factor = job.profile.split(s, room)
+        u, room = self.buffers[:, :b]
+        self._distances(rows, u, room)
+        k, g, factor = job.profile.split(u, room)
         itself = np.arange(b), np.arange(rows.start, rows.stop)
         k[itself] = g[itself] = 0.0
         fit, level = self._fit(k, rows)
@@ -117,17 +118,21 @@ class DensePass:
         self.by_row[rows] = pull @ self.ends
         self.by_column += self.ends[rows].T @ pull
 
-    def _distances(self, rows: slice, s: FloatArray, room: FloatArray) -> None:
-        """‖x_i − x_j‖² by the faster way that is exact enough."""
+    def _distances(self, rows: slice, u: FloatArray, room: FloatArray) -> None:
+        """a + b ‖x_i − x_j‖² of the profile's line, by the faster way that is exact enough."""
+        offset, slope = self.job.profile.line
         if self.coarse:
-            s[:] = 0.0
+            u[:] = 0.0
             for x in self.job.X.T:
                 np.subtract(x[rows, None], x, out=room)
                 room *= room
-                s += room
+                u += room
+            u *= slope
+            u += offset
         else:
-            np.dot(self.left[rows], self.right, out=s)
-        np.clip(s, 0.0, _FARTHEST, out=s)
+            np.dot(self.left[rows], self.right, out=u)
+        if self.wide:
+            np.maximum(u, offset + slope * _FARTHEST, out=u)
 
     def _fit(self, k: FloatArray, rows: slice) -> tuple[Fit, FloatArray]:
         """The fit, and (b,) the level that k is relative to: 1 but for rows far from all others."""
@@ -159,6 +164,9 @@ class NearPass:
         job, out = self.job, self.job.outcome
         pairs, s = self.cells.pairs(part, self.room)
         _, room, pull = self.room.numbers[:, : len(s)]
+        offset, slope = job.profile.line
+        s *= slope
+        s += offset
         k, g, factor = job.profile.split(s, room)
         fit = job.target.fit_near(k, pairs, job.loaded, job.weight, job.alone)
         rows = pairs.rows
@@ -173,10 +181,11 @@ class NearPass:
         return self.sum
 
 
-def distance_factors(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(n, Q + 2) and (Q + 2, n) whose product is ‖x_i − x_j‖² to rounding of the squares."""
+def distance_factors(X: FloatArray, offset: float = 0.0, slope: float = 1.0) -> tuple[FloatArray, FloatArray]:
+    """(n, Q + 2) and (Q + 2, n) whose product is a + b ‖x_i − x_j‖², offset and slope, to rounding of the squares."""
     square, one = np.einsum("ij,ij->i", X, X), np.ones(len(X))
-    return np.column_stack([-2.0 * X, square, one]), np.vstack([X.T, one, square])
+    left = np.column_stack([-2.0 * slope * X, slope * square + offset, slope * one])
+    return left, np.vstack([X.T, one, square])
 
 
 def relative_gaussian(X: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:

@@ -57,7 +57,7 @@ def find_near(
 
 
 # Sums in any order and fused products; nothing that would assume away rounding, infinities or what is no number.
-_LOOSELY = {"fastmath": {"reassoc", "contract"}}
+_LOOSELY: Any = {"fastmath": {"reassoc", "contract"}}
 
 
 def _add_eight(out: FloatArray, k: FloatArray, near: IntArray, p: int, table: FloatArray) -> None:

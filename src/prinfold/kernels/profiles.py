@@ -48,8 +48,12 @@ class Profile(Protocol):
     def draw(self, rng: np.random.Generator, n: int, dimension: int) -> FloatArray:
         """(n, dimension) draws from the density k(‖u‖²) / volume."""
 
-    def split(self, s: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """(k, g, c) with k = k(s) and c·g = dk/ds, written over ``s`` and ``room``; k and g may be one array."""
+    @property
+    def line(self) -> tuple[float, float]:
+        """(a, b) of a + b s, which :meth:`split` starts from: whoever computes s has it for nothing."""
+
+    def split(self, u: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """(k, g, c) with k = k(s) and c·g = dk/ds at u = a + b s, written over ``u`` and ``room``; k may be g."""
 
 
 @dataclass(frozen=True)
@@ -79,14 +83,17 @@ class Gaussian:
     def draw(self, rng: np.random.Generator, n: int, dimension: int) -> FloatArray:
         return rng.standard_normal((n, dimension))
 
-    def split(self, s: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    @property
+    def line(self) -> tuple[float, float]:
+        return 0.0, -0.5
+
+    def split(self, u: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         if self.reach < inf:
-            np.less(s, self.reach**2, out=room, casting="unsafe")
-        s *= -0.5
-        np.exp(s, out=s)
+            np.greater(u, -0.5 * self.reach**2, out=room, casting="unsafe")
+        np.exp(u, out=u)
         if self.reach < inf:
-            s *= room
-        return s, s, -0.5
+            u *= room
+        return u, u, -0.5
 
 
 @dataclass(frozen=True)
@@ -122,14 +129,20 @@ class Power:
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
         return np.asarray(direction * np.sqrt(rng.beta(dimension / 2, self.power + 1, (n, 1))))
 
-    def split(self, s: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        np.subtract(1.0, s, out=s)
-        np.clip(s, 0.0, inf, out=s)
-        np.copyto(room, s)
-        for _ in range(self.power - 2):  # a general power would take ten times as long
-            room *= s
-        s *= room
-        return s, room, -float(self.power)
+    @property
+    def line(self) -> tuple[float, float]:
+        return 1.0, -1.0
+
+    def split(self, u: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        np.maximum(u, 0.0, out=u)
+        if self.power == 2:
+            np.copyto(room, u)
+        else:
+            np.multiply(u, u, out=room)
+        for _ in range(self.power - 3):  # a general power would take ten times as long
+            room *= u
+        u *= room
+        return u, room, -float(self.power)
 
 
 PROFILES: dict[str, Gaussian | Power] = {

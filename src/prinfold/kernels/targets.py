@@ -109,7 +109,8 @@ class DataTarget:
 
         residual, numbers = np.empty((len(pairs.rows), loaded.shape[1])), np.empty((4, len(pairs.rows)))
         near_fits(k, *pairs, loaded, self._rows, weight, alone, residual, numbers)
-        return Fit(*numbers, residual)
+        mass, total, error, along = numbers
+        return Fit(mass, total, error, along, residual)
 
     def pull_near(
         self,
