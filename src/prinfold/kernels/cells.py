@@ -154,9 +154,9 @@ def _without_gaps(axis: FloatArray) -> FloatArray:
 
 
 def share_within(X: FloatArray, reach: float) -> float:
-    """About which share of all pairs is within reach, from some 32 points and 512 that they may be near to."""
+    """About which share of all pairs is within reach, from some 64 points and 1024 that they may be near to."""
     n = len(X)
-    some, many = X[:: max(1, n // 32)], X[:: max(1, n // 512)]
+    some, many = X[:: max(1, n // 64)], X[:: max(1, n // 1024)]
     s = np.zeros((len(some), len(many)))
     for a, b in zip(some.T, many.T, strict=True):
         s += np.square(a[:, None] - b)
