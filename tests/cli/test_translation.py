@@ -85,6 +85,19 @@ def test_modes_are_those_of_the_model(model: Path, call: Call) -> None:
     np.testing.assert_allclose(columns["mode_distance"], fitted.mode_distance(X), atol=1e-12)
 
 
+def test_modes_of_a_curve_are_its_likeliest_nodes(folder: Path, call: Call) -> None:
+    X = numbers(20)
+    (folder / "data.csv").write_text(csv_text(X))
+    fitted = prinfold.ProbabilisticCurve(max_iter=2, tol=0).fit(X)
+    fitted.save(folder / "curve.prinfold")
+    found = call("transform", "curve.prinfold", "data.csv", "--modes", "--keep", "none", "--json").json
+    assert found["columns"] == ["row", "latent_1", "log_likelihood", "mode_1"]
+    from prinfold.cli.tables import read_table
+
+    columns = read_table(Path("data-latent.csv")).columns
+    np.testing.assert_allclose(columns["mode_1"], fitted.posterior_mode(X)[:, 0], atol=1e-6)
+
+
 def test_a_model_without_posterior_has_no_modes(folder: Path, call: Call) -> None:
     (folder / "data.csv").write_text(csv_text(numbers(20)))
     assert call("fit", "data.csv", "--method", "kmm", "--set", "max_iter=2", "-q").code == 0

@@ -31,7 +31,7 @@ def _arguments(default: str, *, modes: bool = False) -> Callable[[argparse.Argum
             parser.add_argument(
                 "--modes",
                 action="store_true",
-                help="also the likeliest place of each row, and how far it is from the mean",
+                help="also the likeliest place of each row and, where the model says it, how far it is from the mean",
             )
         parser.add_argument(
             "--keep",
@@ -69,7 +69,7 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
         refuse_absent(options.data)
         check_target(out, [options.data, options.model], force=options.force, writers=WRITERS, standard=True)
         wants_modes = getattr(options, "modes", False)
-        if wants_modes and not hasattr(surface.model, "mode_distance"):
+        if wants_modes and not hasattr(surface.model, "posterior_mode"):
             raise WrongCallError(f"a {surface.kind} has no posterior, and so no modes; leave --modes out")
         table = read(options, console)
         cells = surface.cells(table)
@@ -151,7 +151,7 @@ def _with_modes(results: Results) -> Results:
     def work(surface: Surface, cells: Cells, index: IntArray) -> dict[str, Any]:
         modes, distance = surface.modes(cells, index)
         found = {f"mode_{j + 1}": modes[:, j] for j in range(modes.shape[1])}
-        return results(surface, cells, index) | found | {"mode_distance": distance}
+        return results(surface, cells, index) | found | ({} if distance is None else {"mode_distance": distance})
 
     return work
 

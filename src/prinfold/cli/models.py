@@ -78,10 +78,16 @@ class Surface:
         """(m, Q) latent coordinates of some rows."""
         return self.fitted.coordinates(self._rows(cells, index))
 
-    def modes(self, cells: Cells, index: IntArray) -> tuple[FloatArray, FloatArray]:
-        """(m, Q) likeliest latent coordinates of some rows, (m,) how far from them the coordinates lie."""
+    def modes(self, cells: Cells, index: IntArray) -> tuple[FloatArray, FloatArray | None]:
+        """(m, Q) likeliest latent coordinates of some rows, (m,) how far from them the coordinates lie.
+
+        None for the second where the coordinates of the model are no means, but the nearest places of a curve.
+        """
         rows = self._rows(cells, index)
-        return self.fitted.modes(rows), np.asarray(self.model.mode_distance(self.fitted.rows(rows)), dtype=float)
+        modes = self.fitted.modes(rows)
+        if not hasattr(self.model, "mode_distance"):
+            return modes, None
+        return modes, np.asarray(self.model.mode_distance(self.fitted.rows(rows)), dtype=float)
 
     def log_likelihood(self, cells: Cells, index: IntArray) -> FloatArray | None:
         """(m,) log-density of some rows in the units of the table; None where the model has none."""
