@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, PowerTransformer, StandardScaler
 
 import prinfold.estimators
-from prinfold import GTM, PPS, Comparison, GTMMixture, PolygonalCurve, compare, datasets
+from prinfold import GTM, PPS, SOM, Comparison, GTMMixture, PolygonalCurve, compare, datasets
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
 from prinfold.loops import StopReason
 from prinfold.select import (
@@ -589,6 +589,14 @@ def test_another_dimension_than_the_one_asked_for_is_said() -> None:
     assert words.startswith("Not of dimension 1, as was asked for: two has 2, end has 2; they keep their own")
     assert ": one has 1, curve has 1;" in wording.other_dimensions(everyone, 2)[0]
     assert wording.other_dimensions(everyone[1:2], 1) == []
+
+
+def test_dimensions_are_those_of_the_latent_spaces_that_were_fitted() -> None:
+    """A ring has one dimension, whatever ``n_components`` says of grids."""
+    ring, plane = SOM(nodes=6, latent="circle", max_iter=2, tol=0), SOM(nodes=(3, 2), max_iter=2, tol=0)
+    found = compare(X, {"ring": ring, "plane": plane}, n_components=1, folds=2)
+    (said,) = [words for words in found.notes if words.startswith("Not of dimension")]
+    assert ": plane has 2;" in said
 
 
 def test_several_pieces_have_no_roughness_and_are_never_the_front() -> None:

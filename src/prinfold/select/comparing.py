@@ -109,7 +109,8 @@ def compare(
     numbers = measured(each, job, sigma, max(rows.shape[1] - Q, 0))
     found = _concluded(everyone, each, numbers, criterion, rng, X)
     noise = float(np.sqrt(settled_noise(numbers)))
-    notes = (*found.notes, *other_dimensions(everyone, Q), *_thinned_out(len(rows), len(table)))
+    came_out = [next((trial.dimension for trial in folded if trial.dimension), None) for folded in each]
+    notes = (*found.notes, *other_dimensions(everyone, Q, came_out), *_thinned_out(len(rows), len(table)))
     notes = (*notes, *_one_sided(rows, names))
     seconds = perf_counter() - clock
     return replace(found, n_components=Q, sigma=noise, dimension=dimension, notes=notes, seconds=seconds)

@@ -116,10 +116,13 @@ def _told_apart(listed: list[Contestant]) -> list[Contestant]:
     return found
 
 
-def other_dimension(model: Any, n_components: int) -> int | None:
-    """The dimension that a model has by itself, where it is another than the one compared; None where it is not."""
+def other_dimension(model: Any, n_components: int, fitted: int | None = None) -> int | None:
+    """The dimension that a model has by itself, where it is another than the one compared; None where it is not.
+
+    That of the latent space that was ``fitted`` goes before the parameter, which circles and spheres leave aside.
+    """
     last = last_step(model)
-    own = getattr(last, "_dimension", None) or last.get_params(deep=False).get("n_components")
+    own = fitted or getattr(last, "_dimension", None) or last.get_params(deep=False).get("n_components")
     return int(own) if isinstance(own, int | np.integer) and own != n_components else None
 
 

@@ -31,7 +31,8 @@ class Trial(NamedTuple):
     """What a fit comes to: losses of the rows held out, numbers about the surface, or why there is none.
 
     ``errors``, ``level`` and ``slope`` of thinned rows, and ``log_likelihood`` are (m,), one for each row held out;
-    ``spread`` is (m, H). ``log_likelihood`` is NaN where the model has no density that is finite at all of them.
+    ``spread`` is (m, H). ``dimension`` is that of the latent space that was fitted, where it is said.
+    ``log_likelihood`` is NaN where the model has no density that is finite at all of them.
     """
 
     errors: FloatArray
@@ -45,6 +46,7 @@ class Trial(NamedTuple):
     seconds: float
     memory: float
     failure: str = ""
+    dimension: int | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ class Job:
             *_neighborhoods(surface, seen),
             seconds if not watched else np.nan,  # watching takes time of its own
             peak[0],
+            dimension=getattr(getattr(last_step(model), "latent_", None), "dimension", None),
         )
         if not all(np.isfinite(part).all() for part in trial[:4]):
             raise ArithmeticError("the surface is not finite everywhere that rows project to")

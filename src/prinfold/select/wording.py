@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -112,9 +113,13 @@ def legend(name: str, roughness: FloatArray, seconds: float) -> list[str]:
     return said
 
 
-def other_dimensions(everyone: tuple[Contestant, ...], n_components: int) -> list[str]:
-    """A note where some have another dimension than the one that is compared."""
-    own = [(one.name, other_dimension(one.model, n_components)) for one in everyone]
+def other_dimensions(
+    everyone: tuple[Contestant, ...], n_components: int, fitted: Sequence[int | None] | None = None
+) -> list[str]:
+    """A note where some have another dimension than the one that is compared; ``fitted`` has those that came out."""
+    known = fitted if fitted is not None else [None] * len(everyone)
+    pairs = zip(everyone, known, strict=True)
+    own = [(one.name, other_dimension(one.model, n_components, found)) for one, found in pairs]
     listed = ", ".join(f"{name} has {q}" for name, q in own if q is not None)
     if not listed:
         return []
