@@ -324,11 +324,25 @@ def test_what_is_no_net_is_refused(settings, words):
         (line(5), (SLIT,), "a net of 1 dimensions takes coordinates as cuts"),
         (grid(5, 5), (0.0,), "a net of 2 dimensions takes pairs of points with two coordinates as cuts"),
         (grid(3, 3, 3), (SLIT,), "a net of 3 dimensions cannot be cut"),
+        (line(5), (5.0,), "the cut at 5.0 lies beyond the net and would cut nothing.*are from −1 to 1; put the cut"),
+        (line(5), (0.3, -1.0), "the cut at -1.0 lies beyond the net"),
+        (circle(5), (30.0,), "the cut at 30.0 lies beyond the net.*are angles in radians"),
+        (grid(5, 5), (((2, 0), (3, 0)),), "lies beyond the net.*are from −1 to 1, from −1 to 1"),
+        (grid(5, 5), (((0, 3), (3, 0)),), "lies beyond the net"),
+        (cylinder(5, 5), (((0, 2), (1, 2)),), "lies beyond the net.*are angles in radians, from −1 to 1"),
     ],
 )
 def test_what_it_cannot_lie_on_is_refused(latent, cuts, words):
     with pytest.raises(InvalidParameterError, match=words):
         ElasticNetBasis(cuts=cuts).bind(latent)
+
+
+def test_cuts_that_pass_over_the_net_are_taken():
+    """Ends may lie beyond it, and cuts between the nodes of a coarse net."""
+    for cut in [((-3, 0), (3, 0)), ((0, 1.5), (1.5, 0)), ((0.1, 0.1), (0.2, 0.1)), ((1, -2), (1, 2))]:
+        assert ElasticNetBasis(cuts=[cut]).bind(grid(3, 3)).is_reached(np.array(cut))
+    assert min(ElasticNetBasis(cuts=[6.5]).bind(circle(5))._strength[0]) == 0
+    assert min(ElasticNetBasis(cuts=[-0.999]).bind(line(2))._strength[0]) == 0
 
 
 def test_tangents_look_across_a_tear_but_not_across_a_cut(rng):

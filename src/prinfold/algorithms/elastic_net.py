@@ -105,7 +105,15 @@ class ElasticNetBasis:
             words = {1: "coordinates", 2: "pairs of points with two coordinates"}.get(n_axes)
             can = f"takes {words} as cuts" if words else "cannot be cut"
             raise InvalidParameterError(f"a net of {n_axes} dimensions {can}, got {wrong[0]}")
-        return BoundElasticNet(latent, self)
+        net = BoundElasticNet(latent, self)
+        if missed := [cut for cut in self.cuts if not net.is_reached(np.array(cut))]:
+            where = ", ".join("angles in radians" if closed else "from −1 to 1" for closed in latent.periodic)
+            first = missed[0][0][0] if n_axes == 1 else missed[0]
+            raise InvalidParameterError(
+                f"the cut at {first} lies beyond the net and would cut nothing; "
+                f"its latent coordinates are {where}; put the cut between nodes, or leave it out of cuts"
+            )
+        return net
 
 
 @dataclass(frozen=True)
@@ -167,6 +175,19 @@ class BoundElasticNet:
         """(Q,) distance to the next node along each axis."""
         sizes = zip(self.latent.shape, self.latent.periodic, strict=True)
         return np.array([2.0 * np.pi / n if closed else 2.0 / max(n - 1, 1) for n, closed in sizes])
+
+    def is_reached(self, cut: FloatArray) -> bool:
+        """Whether some of a straight cut (Q, Q) lies on the net, however coarse it is: angles may go on for a turn."""
+        closed, turn = np.array(self.latent.periodic), 2.0 * np.pi
+        low, high = np.where(closed, self.first - turn, -1.0), np.where(closed, self.first + 2.0 * turn, 1.0)
+        if len(cut) == 1:
+            return bool(low[0] < cut[0, 0] <= high[0])
+        along = cut[1] - cut[0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = np.sort(np.stack([low - cut[0], high - cut[0]]) / along, axis=0)
+        level = along == 0
+        inside = (low <= cut[0]) & (cut[0] <= high)
+        return bool(inside[level].all() and ends[0, ~level].max(initial=0.0) <= ends[1, ~level].min(initial=1.0))
 
     # --------------------------------------------------------------------------------------- how it is made
 
