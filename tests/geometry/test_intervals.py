@@ -22,6 +22,13 @@ def test_gaps_are_outside_but_for_rounding():
     )
 
 
+def test_a_single_ring_has_no_outside():
+    """Arc length goes on in any turn; an open interval ends, and so does a ring that others follow."""
+    for closed in (True, False):
+        alone = Intervals(np.array([0.0]), np.array([2.0]), np.array([closed]))
+        assert_array_equal(alone.contains(column(-5, 1, 2.5, 9, np.nan, np.inf)), [closed, True, closed, closed, 0, 0])
+
+
 def test_slack_never_fills_a_gap():
     tight = Intervals(np.array([0.0, 1e6 + 0.1]), np.array([1e6, 2e6]), np.array([False, False]))
     assert not tight.contains(column(1e6 + 0.04))[0]

@@ -77,7 +77,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         Parameters
         ----------
         Z : array-like of shape (n, Q)
-            Latent coordinates; angles may be given in any turn.
+            Latent coordinates; angles, and arc length round a closed curve, may be given in any turn.
         extrapolate : bool, default=False
             Whether coordinates outside the latent domain are allowed; without it they raise
             :class:`~prinfold.exceptions.OutOfDomainError`.

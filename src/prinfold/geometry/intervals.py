@@ -22,7 +22,7 @@ class Intervals:
     """Intervals ``[low_b, high_b]`` (B,) in rising order; the two ends of a ``closed`` one are the same place.
 
     A coordinate in the gap between two belongs to the nearer one: it is outside, and retracts to its end, or round a
-    ring to the other side of the seam.
+    ring to the other side of the seam. A single ring has no outside.
     """
 
     low: FloatArray
@@ -52,6 +52,8 @@ class Intervals:
     def contains(self, Z: FloatArray) -> BoolArray:
         finite = np.isfinite(Z[:, 0])
         z = np.where(finite, Z[:, 0], 0.0)
+        if len(self.closed) == 1 and self.closed[0]:  # arc length round a single ring goes on in any turn, as angles do
+            return finite
         b = self.piece(z[:, None])
         return np.asarray(finite & (z >= self.low[b] - self._rounded) & (z <= self.high[b] + self._rounded))
 
