@@ -349,3 +349,10 @@ def test_the_u_matrix_is_the_lengths_of_edges():
         own = [np.linalg.norm(codebook[i] - codebook[j]) for i, j in latent.edges if k in (i, j)]
         assert_allclose(found.nodes[k], np.mean(own))
     assert_allclose(found.lengths, [np.linalg.norm(codebook[i] - codebook[j]) for i, j in latent.edges])
+
+
+def test_valleys_of_the_distance_have_one_start_each():
+    """On a line of six nodes: 3 and 2 lie beside each other, 0 is a valley of its own, 1 is beside two of them."""
+    near = np.array([[3, 2, 0, 1], [5, 3, 4, 0]])
+    assert_array_equal(som.basins(line(6), near, 1), [[3, 3, 0, 3], [5, 3, 5, 0]])
+    assert_array_equal(som.basins(line(6), near), [[3, 2, 0, 3], [5, 3, 5, 0]])

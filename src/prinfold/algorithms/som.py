@@ -139,6 +139,21 @@ def winners(rows: Rows, codebook: FloatArray, n_best: int = 1) -> IntArray:
     return found
 
 
+def basins(latent: LatentSpace, near: IntArray, kept: int = 2) -> IntArray:
+    """(n, s) nodes ``near`` rows, the nearest first, those beside a nearer one replaced by the nearest of all.
+
+    What is left are the bottoms of valleys of the distance: from their sides one comes down to the same place. Not
+    always, so that the first ``kept`` stay whatever they lie beside.
+    """
+    found = near.copy()
+    for j in range(kept, near.shape[1]):
+        beside = np.zeros(len(near), dtype=bool)
+        for nearer in near[:, :j].T:
+            beside |= are_neighbours(latent, near[:, j], nearer)
+        found[beside, j] = near[beside, 0]
+    return found
+
+
 def distances(rows: Rows, codebook: FloatArray, node: IntArray) -> FloatArray:
     """(n,) distance of each row from a node's vector, over the columns that it has."""
     out = np.empty(rows.n_rows)

@@ -176,7 +176,7 @@ class SOMVerbs(PrincipalManifold):
     def _nearest_seen(self, rows: FloatArray) -> FloatArray:
         """Latent coordinates of rows with missing cells, from the nodes nearest to what there is of them."""
         points = self._model.point(self.latent_.nodes)
-        near = som.winners(self._rows(rows), points, _N_STARTS)
+        near = som.basins(self.latent_, som.winners(self._rows(rows), points, _N_STARTS))
         found = project_to_surface(
             rows, self._point, self._jacobian, self.latent_.domain, self.latent_.nodes[near], seen=~np.isnan(rows)
         )
