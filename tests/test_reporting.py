@@ -16,11 +16,26 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from prinfold import GTM, KMM, PPS, UKR, DensityRidge, GTMClassifier, GTMMixture, MixedGTM, choose, datasets, report
+from prinfold import (
+    GTM,
+    KMM,
+    PPS,
+    SOM,
+    UKR,
+    DensityRidge,
+    GTMClassifier,
+    GTMMixture,
+    MixedGTM,
+    PrincipalSurface,
+    choose,
+    datasets,
+    report,
+)
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
 from prinfold.notebook.settings import settings_of
 from prinfold.plot.subject import row_names
 from prinfold.reporting import scene as scenes
+from prinfold.reporting import sections
 from prinfold.reporting.remarks import remarks
 from prinfold.reporting.scene import scene_of
 from prinfold.reporting.sections import about, pieces
@@ -366,6 +381,18 @@ def test_what_stands_out_is_told(
     assert [each for each in said if re.search(match, each)], said
 
 
+def test_a_self_organising_map_is_told_by_its_own_errors() -> None:
+    model = SOM(nodes=4, width=2.0, max_iter=1, tol=0.0).fit(_PIPE)
+    found = study(model, _PIPE)
+    assert found.map_errors == (model.quantisation_error(_PIPE), model.topographic_error(_PIPE))
+    assert "quantisation error" in sections.facts(found)
+    assert f"{100 * found.map_errors[1]:.1f} %" in sections.facts(found)
+    assert ">1 iteration in " in sections.training(found, "")
+    (said,) = [each for each in remarks(found) if "at the edge" in each]
+    assert "a self-organising map is drawn inwards at its edge" in said
+    assert "too short" not in said
+
+
 def test_warnings_on_the_way_are_told(pipe: tuple[GTM, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     import warnings
 
@@ -391,6 +418,15 @@ def test_settings_that_were_changed_come_first_with_what_became_of_them() -> Non
     by_name = {each.name: each for each in found}
     assert by_name["nodes"].became == "8 × 6"
     assert by_name["prior_precision"].became == f"{model.prior_precision_:.6g}"
+    assert by_name["init"].became == ""
+
+
+def test_settings_say_which_start_was_taken() -> None:
+    model = PrincipalSurface(max_iter=1, tol=0.0).fit(_PIPE[:60])
+    (init,) = [each for each in settings_of(model) if each.name == "init"]
+    assert (init.value, init.became) == ("'auto'", model.start_)
+    told = model.set_params(init="pca").fit(_PIPE[:60])
+    assert [each.became for each in settings_of(told) if each.name == "init"] == [""]
 
 
 # -------------------------------------------------------------------------------------------------------- wrong calls

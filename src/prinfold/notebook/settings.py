@@ -72,6 +72,12 @@ def _basis(model: Any) -> str:
     return f"{' × '.join(map(str, np.atleast_1d(shape)))} functions"
 
 
+def _start(model: Any) -> str:
+    """The start that was taken, where the model keeps its name and was not told it."""
+    taken = getattr(model, "start_", "")
+    return "" if isinstance(model.init, str) and model.init == taken else str(taken)
+
+
 def _kinds(model: Any) -> str:
     """How many columns there are of each kind."""
     if not hasattr(model, "columns_"):
@@ -83,6 +89,7 @@ _FOUND: dict[str, Callable[[Any], str]] = {
     "nodes": _nodes,
     "basis": _basis,
     "columns": _kinds,
+    "init": _start,
     "latent": lambda model: "",
     "noise": lambda model: "",
 }

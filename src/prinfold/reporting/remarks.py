@@ -131,9 +131,16 @@ def _crowded(study: Study) -> Iterator[str]:
     near = ((low + margin >= study.Z) | (high - margin <= study.Z)) & ~np.asarray(domain.periodic, dtype=bool)
     share = float(near.any(axis=1).mean())
     if share > _CROWDED:
+        # Means of neighbourhoods with one side only are drawn inwards, so that every open map of this kind ends early.
+        why = (
+            "the surface may be too short for them, or bend too little to follow them."
+            if study.map_errors is None
+            else "a self-organising map is drawn inwards at its edge and ends before the rows do. Where that is in the "
+            "way, a narrower width or more nodes reach farther, a torus or sphere has no edge, and a GTM reaches it."
+        )
         yield (
             f"{100 * share:.0f} % of the rows lie at the edge of the map, where it ends and cannot tell them apart: "
-            "the surface may be too short for them, or bend too little to follow them."
+            f"{why}"
         )
 
 

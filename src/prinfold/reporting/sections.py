@@ -12,7 +12,7 @@ from prinfold.citations import cite
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import Atlas, Branches
 from prinfold.notebook.settings import reasons, settings_of
-from prinfold.plot.subject import Groups
+from prinfold.plot.subject import Groups, counted
 from prinfold.reporting import writing
 from prinfold.reporting.pictures import Picture
 from prinfold.reporting.study import Study
@@ -44,6 +44,16 @@ def facts(study: Study) -> str:
         flat = 1.0 - study.flat / study.variance
         rows.append(
             ("variance explained", f"{100 * study.explained:.1f} %", f"a flat surface explains {100 * flat:.1f} %")
+        )
+    if study.map_errors is not None:
+        quantisation, topographic = study.map_errors
+        rows.append(("quantisation error", writing.number(quantisation), "mean distance from the nearest node"))
+        rows.append(
+            (
+                "topographic error",
+                f"{100 * topographic:.1f} %",
+                "rows whose two nearest nodes are no neighbours",
+            )
         )
     if study.likelihood is not None:
         rows.append(
@@ -225,7 +235,7 @@ def training(study: Study, pictures: str) -> str:
     """How training went."""
     model = study.fitted.model
     seconds = model.history_.get("seconds") or [0.0]
-    words = f"{model.n_iter_} iterations in {seconds[-1]:.3g} seconds. {model.stop_reason_}"
+    words = f"{counted(model.n_iter_, 'iteration')} in {seconds[-1]:.3g} seconds. {model.stop_reason_}"
     return writing.section("training", "Training", writing.paragraph(words), pictures)
 
 

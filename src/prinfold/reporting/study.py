@@ -40,8 +40,9 @@ class Study:
     units that the model sees, NaN for the other rows; ``feet`` (n, D) the nearest points in the user's units.
     ``variance`` is the mean squared distance from the mean in the units of the model, ``flat`` what a flat surface of
     the same dimension leaves of it. Where columns are levels or counts, ``cells`` (n, D') are the rows in the terms of
-    a point of the surface, a share for each level, and ``there`` (n, D') the surface at their coordinates. What cannot
-    be had is None, and ``heard`` says what was warned of on the way.
+    a point of the surface, a share for each level, and ``there`` (n, D') the surface at their coordinates. Of maps
+    whose nodes win rows, ``map_errors`` are the quantisation and the topographic error. What cannot be had is None, and
+    ``heard`` says what was warned of on the way.
     """
 
     fitted: Fitted
@@ -57,6 +58,7 @@ class Study:
     neighbourhoods: tuple[float, float] | None = None
     cells: FloatArray | None = None
     there: FloatArray | None = None
+    map_errors: tuple[float, float] | None = None
     heard: tuple[str, ...] = field(default=())
 
     @property
@@ -120,6 +122,7 @@ def study(model: Any, X: Any) -> Study:
             "likelihood": fitted.log_likelihood(X),
             "neighbourhoods": _neighbourhoods(fitted, seen, Z, complete),
             **_of_kinds(fitted, rows, Z),
+            "map_errors": _map_errors(fitted, rows),
         }
     heard = tuple(
         dict.fromkeys(str(each.message) for each in caught if each.category.__module__.startswith("prinfold"))
@@ -140,6 +143,14 @@ def _of_kinds(fitted: Fitted, rows: Any, Z: FloatArray) -> dict[str, Any]:
         return {}
     there = fitted.model.inverse_transform(fitted.latent.domain.retract(Z))
     return {"cells": np.asarray(fitted.model.indicators(rows), dtype=float), "there": np.asarray(there, dtype=float)}
+
+
+def _map_errors(fitted: Fitted, rows: Any) -> tuple[float, float] | None:
+    """Quantisation and topographic error, of a model that has them."""
+    model = fitted.model
+    if not hasattr(model, "topographic_error"):
+        return None
+    return float(model.quantisation_error(rows)), float(model.topographic_error(rows))
 
 
 def _kept_of_kinds(columns: Any, cells: FloatArray, there: FloatArray) -> list[Kept]:
