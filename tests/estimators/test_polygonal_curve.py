@@ -11,6 +11,7 @@ from prinfold import PolygonalCurve, datasets, load
 from prinfold.algorithms import polygonal_curve
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, StructureWarning
 from prinfold.geometry.simplices import nearest_on_simplices
+from prinfold.loops import StopReason
 from prinfold.metrics import length
 
 
@@ -184,3 +185,13 @@ def test_one_far_row_does_not_make_the_line_grow_for_ever(monkeypatch):
     with pytest.warns(DegenerateWarning, match="the rule asks for more than the 16 segments.*set n_segments"):
         model = PolygonalCurve(max_iter=2000).fit(X)
     assert model.n_segments_ == 16
+    assert model.stop_reason_ is StopReason.CAPPED
+    assert model.converged_
+    assert PolygonalCurve(n_segments=16, max_iter=2000).fit(X[:-1]).stop_reason_ is StopReason.GROWN
+
+
+@pytest.mark.parametrize("settings", [{"penalty": 0.2}, {"stopping": 1.0}])
+def test_what_a_length_takes_the_place_of_is_refused(settings):
+    (name,) = settings
+    with pytest.raises(InvalidParameterError, match=f"{name}=.* has no effect with length=3.0.*leave {name} at"):
+        PolygonalCurve(length=3.0, **settings).fit(datasets.make_half_circle(20, rng=0).X)

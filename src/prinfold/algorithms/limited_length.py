@@ -57,6 +57,10 @@ class LimitedLength:
         wanted = by_rows if self.n_segments is None else self.n_segments
         return bool(k >= wanted or error <= problem.nothing)
 
+    def is_capped(self, problem: Problem, k: int, error: float) -> bool:
+        """Never: k is what is asked for."""
+        return False
+
     def moved(self, problem: Problem, state: State) -> FloatArray:
         """All vertices at once: towards the solution, as far as Φ falls and the chain is not too long."""
         held, v = Held.of(problem, state.feet, len(state.vertices)), state.vertices

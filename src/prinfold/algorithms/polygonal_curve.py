@@ -21,8 +21,9 @@ these, and λ is renewed. This ends when
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -35,6 +36,7 @@ from prinfold.algorithms.smoothers import n_effective
 from prinfold.kernels.polylines import Feet, nearest_on_polyline, segments_of
 from prinfold.kernels.vertex_bands import Band
 from prinfold.loops import Done, Outcome, StopReason, run_fixed_point
+from prinfold.loops.rules import Measures
 
 PENALTY, STOPPING = 0.13, 0.3
 """λ' and β as published."""
@@ -126,6 +128,9 @@ class Feature(Protocol):
 
     def is_enough(self, problem: Problem, k: int, error: float) -> bool:
         """Whether it needs no more segments."""
+
+    def is_capped(self, problem: Problem, k: int, error: float) -> bool:
+        """Whether it may have no more, though it needs them."""
 
     def moved(self, problem: Problem, state: State) -> FloatArray:
         """(m, D) vertices with Φ no higher than at the state: the vertex step."""
@@ -226,8 +231,15 @@ class Curvature:
             return True
         if self.n_segments is not None:
             return k >= self.n_segments
-        if k >= problem.enough_segments:
-            return True
+        return k >= problem.enough_segments or self._is_fulfilled(problem, k, error)
+
+    def is_capped(self, problem: Problem, k: int, error: float) -> bool:
+        """Whether k is the most there may be by themselves, and the rule asks for more."""
+        if self.n_segments is not None or error <= problem.nothing:
+            return False
+        return k >= problem.enough_segments and not self._is_fulfilled(problem, k, error)
+
+    def _is_fulfilled(self, problem: Problem, k: int, error: float) -> bool:
         return bool(k > self.stopping * problem.n ** (1 / 3) * problem.radius / np.sqrt(error))
 
     def moved(self, problem: Problem, state: State) -> FloatArray:
@@ -296,6 +308,19 @@ def met(problem: Problem, feature: Feature, vertices: FloatArray) -> State:
     return standing(problem, vertices, feet, feature.coefficient(problem, k, first.error))
 
 
+@dataclass(frozen=True)
+class _Grown(Done):
+    """End when all is done, and say whether there are as many segments as were called for."""
+
+    is_capped: Callable[[int, float], bool] = lambda k, error: False
+
+    def stop(self, records: Sequence[Measures]) -> StopReason | None:
+        last = records[-1]
+        if not last["done"]:
+            return None
+        return StopReason.CAPPED if self.is_capped(int(last["segments"]), last["error"]) else StopReason.GROWN
+
+
 def train(
     problem: Problem, feature: Feature, start: FloatArray, *, max_iter: int, tol: float, listeners: Any = ()
 ) -> Outcome[State]:
@@ -329,7 +354,7 @@ def train(
         max_iter=max_iter,
         tol=tol,
         listeners=listeners,
-        rule=Done(reason=StopReason.GROWN),
+        rule=_Grown(is_capped=partial(feature.is_capped, problem)),
     )
 
 

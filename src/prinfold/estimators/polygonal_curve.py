@@ -18,7 +18,7 @@ from prinfold.algorithms.limited_length import LimitedLength
 from prinfold.algorithms.polygonal_curve import STARTS, Curvature, Problem, State
 from prinfold.algorithms.polygonal_starts import along, is_straight, smooth_curve
 from prinfold.estimators.curve import CurveManifold, Training
-from prinfold.exceptions import DegenerateWarning, InvalidDataError
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
 from prinfold.files import storable
 
 
@@ -43,7 +43,7 @@ class PolygonalCurve(CurveManifold):
         Segments to end with in place of that rule.
     length : float, default=None
         The longest that the curve may be, in units of the data. With it there is no penalty on corners, and k is
-        n^(1/3) unless ``n_segments`` is given.
+        n^(1/3) unless ``n_segments`` is given; ``penalty`` and ``stopping`` must be left as they are.
     closed : bool or "auto", default=False
         Whether the curve returns to its beginning, which is not part of the published method. ``"auto"`` takes what
         fits better, as a :class:`~prinfold.PrincipalCurve` does.
@@ -202,8 +202,17 @@ class PolygonalCurve(CurveManifold):
 
     def _feature(self) -> polygonal_curve.Feature:
         if self.length is not None:
+            self._refuse_what_length_replaces()
             return LimitedLength(float(self.length), self.n_segments)
         return Curvature(self.penalty, self.stopping, self.n_segments)
+
+    def _refuse_what_length_replaces(self) -> None:
+        for name, default in (("penalty", polygonal_curve.PENALTY), ("stopping", polygonal_curve.STOPPING)):
+            if getattr(self, name) != default:
+                raise InvalidParameterError(
+                    f"{name}={getattr(self, name)!r} has no effect with length={self.length!r}, which takes the place "
+                    f"of the penalty and of the rule for segments; leave {name} at {default}, or length at None"
+                )
 
     def _is_closed(self) -> bool:
         return self.closed != "auto" and bool(self.closed)

@@ -32,7 +32,7 @@ def progress_for(verbose: int, label: str, stream: TextIO | None = None) -> list
     return [LineLog(label, stream)]
 
 
-_SETTLED = {str(reason) for reason in (StopReason.CONVERGED, StopReason.GROWN, StopReason.WALKED)}
+_SETTLED = {str(reason) for reason in (StopReason.CONVERGED, StopReason.GROWN, StopReason.CAPPED, StopReason.WALKED)}
 """Endings of loops that had no more to do."""
 
 

@@ -25,6 +25,7 @@ class StopReason(Enum):
     ARRIVED = "Every row has come to rest."
     NOISE = "The error has come down to the level of the noise."
     GROWN = "The line has come to rest with as many segments as were called for."
+    CAPPED = "The line has come to rest with the most segments that it may have; the rule asks for more."
     WALKED = "The walk has come to its ends, or round to its beginning."
     SCHEDULE = "The schedule of the training has come to its end."
     STALLED = "The objective has not risen by tol for ten iterations."
