@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose
 
 from prinfold import PrincipalCurve
 from prinfold.algorithms.arc_curve import ArcCurve
-from prinfold.algorithms.curve_doubts import doubts, footing_of
+from prinfold.algorithms.curve_doubts import doubt, footing_of
 from prinfold.exceptions import StructureWarning
+from prinfold.reporting.study import study
 
 t = np.linspace(0, 1, 101)[:, None]
 line = ArcCurve.through(t * [4.0, 0.0])
@@ -25,7 +26,8 @@ def about(curve, n=200, noise=0.1, seed=0):
 
 
 def said(curve, rows, weight=None):
-    return doubts(curve, rows, np.ones(len(rows)) if weight is None else weight)
+    words = doubt(curve, rows, np.ones(len(rows)) if weight is None else weight)
+    return [words] if words else []
 
 
 def arm(n, x=2.0, length=1.5):
@@ -92,6 +94,22 @@ def test_a_curve_that_comes_back_beside_itself_winds():
     assert said(back, about(back, noise=0.03)) == [], "where rows are as narrow as that it is a hairpin"
 
 
+def test_ends_that_meet_are_a_loop():
+    (words,) = said(ring(closed=False), about(ring(), noise=0.05))
+    assert 'closed=True, or closed="auto"' in words
+    assert said(ring(), about(ring(), noise=0.05)) == []
+    half = ArcCurve.through(ring().vertices[:41])
+    assert said(half, about(half, noise=0.05)) == [], "a half circle has its ends apart"
+
+
+def test_a_curve_through_every_row_joins_them():
+    rows = np.random.default_rng(2).uniform([0, 0], [30, 1], size=(150, 2))
+    rows = rows[np.argsort(rows[:, 0])]
+    (words,) = said(ArcCurve.through(rows), np.vstack([rows, rows + 1e-3]))
+    assert "from one row to the next" in words
+    assert said(ArcCurve.through(rows[::2]), rows[::2]) == [], "a curve through a few rows has to turn between them"
+
+
 def test_a_blob_is_no_curve():
     rng = np.random.default_rng(0)
     (words,) = said(line, rng.normal(size=(300, 2)) * [1.0, 0.7] + [2.0, 0.0])
@@ -111,5 +129,7 @@ def test_a_fit_tells_its_doubts():
     angles = np.repeat([0.0, 2.1, 4.2], 150)
     rng = np.random.default_rng(0)
     rows = rng.uniform(0, 1, size=(450, 1)) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    with pytest.warns(StructureWarning):
-        PrincipalCurve().fit(rows + 0.04 * rng.normal(size=rows.shape))
+    with pytest.warns(StructureWarning, match="branch") as caught:
+        model = PrincipalCurve().fit(rows + 0.04 * rng.normal(size=rows.shape))
+    assert model.doubt_ == str(caught[0].message)
+    assert model.doubt_ in study(model, rows).heard

@@ -45,14 +45,22 @@ def test_a_curve_begins_near_the_row_that_is_named(curve, half, tmp_path):
 def test_a_closed_curve_has_its_seam_there(half):
     X = datasets.make_circle(80, noise=0.05, rng=0).X
     model = PrincipalCurve(closed=True, max_iter=3, tol=0, begin=X[7]).fit(X)
-    z = model.transform(X[7:8])[0, 0]
-    assert min(z, model.length_ - z) < model.length_ / len(model.vertices_)
+    for i in range(0, 80, 8):
+        begun = PrincipalCurve(closed=True, max_iter=0, tol=0, begin=X[i]).fit(X)
+        assert begun.transform(X[i : i + 1])[0, 0] < begun.length_ / len(begun.vertices_), "and is not the last of all"
+    assert model.transform(X[7:8])[0, 0] < model.length_ / len(model.vertices_)
 
 
 def test_a_beginning_in_the_middle_is_told(half):
     X, _, _ = half
     with pytest.warns(DegenerateWarning, match="begin= lies 1.* from the nearer end of a curve that is"):
         PrincipalCurve(begin=(0.0, 1.0), max_iter=3, tol=0).fit(X)
+
+
+def test_a_beginning_in_other_units_is_told(half):
+    X, one, _ = half
+    with pytest.warns(DegenerateWarning, match="begin= lies .* from the curve, and no row farther than 0"):
+        PrincipalCurve(begin=one * 1000, max_iter=3, tol=0).fit(X)
 
 
 def test_a_beginning_that_is_no_row_is_refused(half):

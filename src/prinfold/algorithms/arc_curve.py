@@ -177,7 +177,7 @@ def directed(curve: ArcCurve, X: FloatArray, weight: FloatArray, begin: FloatArr
     An open curve begins at the half that more of the rows are nearest to. A closed one begins opposite of the middle
     of the rows along it, so that few of them lie about the seam, towards the half that more of them are in. A point
     ``begin`` (D,) takes their place: an open curve begins at the end that is nearer to it along the curve, a closed one
-    at the vertex next to it.
+    at the last vertex before it.
     """
     if curve.length == 0:
         return curve
@@ -197,8 +197,12 @@ def directed(curve: ArcCurve, X: FloatArray, weight: FloatArray, begin: FloatArr
         curve, tilt = curve.begun_at(vertex), float(share @ np.sin(2 * np.pi * z / curve.length) ** 3)
         tilt = -tilt  # the sine is positive in the first half
     if abs(tilt) > _EVEN:
-        return curve.reversed() if tilt > 0 else curve
-    return min(curve, curve.reversed(), key=lambda way: way.vertices.tolist())
+        curve = curve.reversed() if tilt > 0 else curve
+    else:
+        curve = min(curve, curve.reversed(), key=lambda way: way.vertices.tolist())
+    if begin is None or not curve.closed or 2 * _along(curve, begin[None])[0] < curve.length:
+        return curve
+    return curve.begun_at(len(curve.vertices) - 1)  # the point itself is not to be the last of all
 
 
 def _along(curve: ArcCurve, X: FloatArray) -> FloatArray:

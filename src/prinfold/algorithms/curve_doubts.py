@@ -2,7 +2,7 @@
 
 No method for a single curve fails where there is none: it returns a curve through a blob, across a gap or out and back
 along a branch. What gives it away is measured here; the limits were set on simulated rows, see
-``benchmarks/curves.py``.
+``benchmarks/curve_doubts.py``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from prinfold.kernels.polylines import nearest_on_polyline, segments_of
 _FEWEST = 20
 """Fewest rows that say something about where there are none."""
 
-_GAP = 0.3
+_GAP = 0.25
 """Share of the length without a row from which on the rows are in pieces; chance leaves less of 20 rows or more."""
 
 _FAR = 4.0
@@ -40,11 +40,24 @@ _WIDE = 0.16
 _STRANDS = 4.5
 """Distance between two parts of a curve, in deviations across: rows spread evenly between them leave 3.5."""
 
-_DOUBLED = 0.25
+_DOUBLED = 0.2
 """Share of a curve with another part of it as near as that, from which on it winds through its own noise."""
 
 _ELSEWHERE = 0.75 * np.pi
 """Way along the curve over distance, from which on two points are on different parts of it; π/2 across a circle."""
+
+_MEETING = 6.0
+"""Distance between the ends of an open curve, in deviations across, below which it may be meant to close."""
+
+_ROUND, _TOUCHING = 0.15, 0.03
+"""The same in shares of the length: no ends that are farther apart meet, and all that are nearer do."""
+
+_TURN = 0.75
+"""Angle by which no curve through the middle of rows turns from one row to the next: 43 degrees."""
+
+_JOINED, _STREWN = 0.1, 100
+"""Share of the length along which it does, from which on it joins rows, and rows from which on that is said: a curve
+through a few has to turn between them."""
 
 _SAMPLE = 500
 """Rows that the deviation across is told from; points that parts of the curve are."""
@@ -62,14 +75,13 @@ class Footing(NamedTuple):
     across: float
 
 
-def doubts(curve: ArcCurve, rows: FloatArray, weight: FloatArray) -> list[str]:
-    """What speaks against a single curve through rows (n, D) with weights (n,), in words; often nothing."""
+def doubt(curve: ArcCurve, rows: FloatArray, weight: FloatArray) -> str:
+    """What speaks most against a single curve through rows (n, D) with weights (n,), in words; often nothing."""
     if len(rows) < _FEWEST or curve.length == 0:
-        return []
+        return ""
     footing = footing_of(curve, rows, weight)
-    found = [_gap(curve, footing), _astray(curve, footing), _winding(curve, footing)]
-    heard = [words for words in found if words]
-    return heard or [words for words in [_wide(curve, footing)] if words]
+    looks = (_gap, _astray, _winding, _loop, _joining, _wide)
+    return next((words for words in (look(curve, footing) for look in looks) if words), "")
 
 
 def footing_of(curve: ArcCurve, rows: FloatArray, weight: FloatArray) -> Footing:
@@ -103,6 +115,40 @@ def _gap(curve: ArcCurve, footing: Footing) -> str:
         f"from {begin:.4g} to {end:.4g}, {gaps[widest] / curve.length:.0%} of its length, the curve runs where there "
         f"are no rows{sides}: they are in pieces, or some are outliers; look at those, or take DensityRidge or "
         f"GTMMixture"
+    )
+
+
+def _loop(curve: ArcCurve, footing: Footing) -> str:
+    """An open curve that comes back to where it began."""
+    if curve.closed:
+        return ""
+    reach = np.linspace(0.0, 0.1 * curve.length, _SAMPLE // 10)[:, None]
+    apart = float(cdist(curve.point(reach), curve.point(curve.length - reach)).min())
+    near = max(_MEETING * footing.across, _TOUCHING * curve.length)
+    if apart > min(near, _ROUND * curve.length):
+        return ""
+    return (
+        f"the ends of the curve come within {apart:.3g} of each other, and it is {curve.length:.4g} long: rows seem to "
+        f'lie along a loop; set closed=True, or closed="auto"'
+    )
+
+
+def _joining(curve: ArcCurve, footing: Footing) -> str:
+    """A curve that turns from row to row."""
+    z = np.unique(footing.z)
+    if len(z) < _STREWN:
+        return ""
+    chords = np.diff(curve.point(z[:, None]), axis=0)  # from row to row, where a rough walk is no rougher than they are
+    size = np.linalg.norm(chords, axis=1)
+    cosine = np.einsum("ij,ij->i", chords[1:], chords[:-1]) / np.maximum(size[1:] * size[:-1], np.finfo(float).tiny)
+    sharp = np.arccos(np.clip(cosine, -1.0, 1.0)) > _TURN
+    joined = float((size[1:] + size[:-1])[sharp].sum()) / (2.0 * curve.length)
+    if joined < _JOINED:
+        return ""
+    return (
+        f"along {joined:.0%} of its length the curve turns by more than {np.degrees(_TURN):.0f}° from one row to the "
+        f"next: it joins rows that are strewn about, in place of running through their middle; leave those out, smooth "
+        f"more, or take DensityRidge"
     )
 
 

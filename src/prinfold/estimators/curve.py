@@ -13,17 +13,21 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray, Mesh
 from prinfold._validate import Constraint, check_parameters, flag, instance_of, integer, nothing, real
 from prinfold.algorithms.arc_curve import ArcCurve, directed
-from prinfold.algorithms.curve_doubts import doubts
+from prinfold.algorithms.curve_doubts import doubt
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.kernel_training import centred_rows
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidDataError, StructureWarning
 from prinfold.geometry.projection import Projection
+from prinfold.kernels.polylines import nearest_on_polyline
 from prinfold.latent import Branches
 from prinfold.loops import Last, Outcome, run_fixed_point
 
 _COLLAPSED = 0.01
 """Length of a curve, in units of the spread of the rows, below which it is a point."""
+
+_REMOTE = 2.0
+"""Distance of a beginning from the curve, over the largest that a row has, from which on it is in other units."""
 
 _MIDDLE = 1.0 / 3.0
 """Share of its length from which on a place is far from an end of a curve."""
@@ -48,7 +52,15 @@ class CurveManifold(PrincipalManifold):
     computed. ``curve_`` is about that mean, ``offset_``.
     """
 
-    _stored: ClassVar[tuple[str, ...]] = ("curve_", "offset_", "n_iter_", "converged_", "stop_reason_", "history_")
+    _stored: ClassVar[tuple[str, ...]] = (
+        "curve_",
+        "offset_",
+        "doubt_",
+        "n_iter_",
+        "converged_",
+        "stop_reason_",
+        "history_",
+    )
     _constraints: ClassVar[dict[str, Constraint]] = {
         "begin": nothing | instance_of(np.ndarray, list, tuple, words="a row of numbers, one for each column"),
         "max_iter": integer(0),
@@ -59,6 +71,7 @@ class CurveManifold(PrincipalManifold):
     begin: Any
     curve_: ArcCurve
     offset_: FloatArray
+    doubt_: str
 
     @abstractmethod
     def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
@@ -99,7 +112,8 @@ class CurveManifold(PrincipalManifold):
 
         self._listened_to(table, attributes, training.loop)
         doubted = self._collapse(centred, weight) or self._doubts(centred, weight)
-        for words, category in [*self._cautions(), *doubted]:
+        self.doubt_ = "; ".join(words for words, _ in doubted)
+        for words, category in [*self._cautions(), *self._remote(begin, centred), *doubted]:
             warnings.warn(words, category, stacklevel=3)
         return self
 
@@ -163,6 +177,21 @@ class CurveManifold(PrincipalManifold):
         words = f"begin= lies {place:.3g} from the nearer end of a curve that is {length:.3g} long"
         return [(f"{words}, at which it begins; name a row near one of the two ends", DegenerateWarning)]
 
+    def _remote(self, begin: FloatArray | None, rows: FloatArray) -> list[tuple[str, type[Warning]]]:
+        """What is to be said of a beginning that is nowhere near the rows."""
+        if begin is None or self.curve_.length == 0:
+            return []
+        vertices, closed = self.curve_.vertices, self.curve_.closed
+        off, most = (
+            float(np.sqrt(nearest_on_polyline(each, vertices, closed).squared.max())) for each in (begin[None], rows)
+        )
+        if off <= max(_REMOTE * most, _COLLAPSED * self.curve_.length):
+            return []
+        words = f"begin= lies {off:.3g} from the curve, and no row farther than {most[0]:.3g}"
+        return [
+            (f"{words}; give it in the units that the curve is fitted in, behind a scaler scaled", DegenerateWarning)
+        ]
+
     def _beginning(self, offset: FloatArray) -> FloatArray | None:
         """(D,) the point that the curve is to begin near, about the ``offset`` of the rows."""
         if self.begin is None:
@@ -187,7 +216,8 @@ class CurveManifold(PrincipalManifold):
 
     def _doubts(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
         """What is to be said of rows that do not lie along one curve."""
-        return [(words, StructureWarning) for words in doubts(self.curve_, rows, weight)]
+        words = doubt(self.curve_, rows, weight)
+        return [(words, StructureWarning)] if words else []
 
     def _latent_of(self, table: FloatArray) -> FloatArray:
         return self._nearest(table).latent.astype(table.dtype, copy=False)

@@ -62,6 +62,8 @@ class OrientedPointsCurve(CurveManifold):
         Length of the curve.
     closed_ : bool
         Whether the walk came round to its beginning.
+    doubt_ : str
+        What speaks against a single curve through these rows, in words; empty where nothing does.
     points_ : ndarray of shape (p, D)
         The principal oriented points.
     directions_ : ndarray of shape (p, D)

@@ -73,6 +73,8 @@ class PolygonalCurve(CurveManifold):
         Its length.
     closed_ : bool
         Whether it returns to its beginning.
+    doubt_ : str
+        What speaks against a single curve through these rows, in words; empty where nothing does.
     n_segments_ : int
         Segments that it has.
     offset_ : ndarray of shape (D,)

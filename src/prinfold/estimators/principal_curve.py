@@ -64,6 +64,8 @@ class PrincipalCurve(CurveManifold):
         Its length.
     closed_ : bool
         Whether it returns to its beginning.
+    doubt_ : str
+        What speaks against a single curve through these rows, in words; empty where nothing does.
     start_ : str
         The start that was taken.
     df_ : float

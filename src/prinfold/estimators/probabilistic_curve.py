@@ -87,6 +87,8 @@ class ProbabilisticCurve(CurveManifold):
         Its length.
     closed_ : bool
         Whether it returns to its beginning.
+    doubt_ : str
+        What speaks against a single curve through these rows, in words; empty where nothing does.
     nodes_ : ndarray of shape (K, D)
         Centres of the Gaussians, about ``offset_``.
     node_places_ : ndarray of shape (K, 1)

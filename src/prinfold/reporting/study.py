@@ -124,9 +124,9 @@ def study(model: Any, X: Any) -> Study:
             **_of_kinds(fitted, rows, Z),
             "map_errors": _map_errors(fitted, rows),
         }
-    heard = tuple(
-        dict.fromkeys(str(each.message) for each in caught if each.category.__module__.startswith("prinfold"))
-    )
+    said = [str(each.message) for each in caught if each.category.__module__.startswith("prinfold")]
+    doubt = getattr(fitted.model, "doubt_", "")
+    heard = tuple(dict.fromkeys([doubt, *said] if doubt else said))
     return Study(fitted, len(Z), table, Z, complete, heard=heard, **found)
 
 
