@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from prinfold import PolygonalCurve, datasets, load
 from prinfold.algorithms import polygonal_curve
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, StructureWarning
 from prinfold.geometry.simplices import nearest_on_simplices
+from prinfold.kernels.polylines import nearest_on_polyline_reference
 from prinfold.loops import StopReason
 from prinfold.metrics import length
 
@@ -83,6 +85,23 @@ def test_no_longer_than_it_may_be():
     assert short.length_ <= 1.5 * (1 + 1e-12)
     assert short.n_segments_ == 5, "the cube root of 80, rounded up"
     assert PolygonalCurve(length=2.5).fit(X).projection_error(X) < short.projection_error(X)
+
+
+@pytest.mark.parametrize("bound", [1.5, 2.0])
+def test_no_other_line_of_that_length_is_much_nearer(bound):
+    """A direct search under the constraint, begun at the line that was found."""
+    X = datasets.make_half_circle(80, rng=0).X
+    found = PolygonalCurve(length=bound).fit(X)
+
+    def distance(flat):
+        return nearest_on_polyline_reference(X, flat.reshape(-1, 2)).squared.mean()
+
+    def left(flat):
+        return bound - np.linalg.norm(np.diff(flat.reshape(-1, 2), axis=0), axis=1).sum()
+
+    limit = {"type": "ineq", "fun": left}
+    best = minimize(distance, found.vertices_.ravel(), method="SLSQP", constraints=[limit], options={"maxiter": 40})
+    assert found.projection_error(X) < 1.005 * best.fun
 
 
 def test_a_circle_is_closed():

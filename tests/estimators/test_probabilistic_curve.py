@@ -147,3 +147,8 @@ def test_what_was_fitted_is_not_changed_by_what_is_set_later():
     found = ProbabilisticCurve(8, penalty=1.0, max_iter=2, tol=0).fit(DATA.X)
     before = found.score(DATA.X)
     assert found.set_params(clamping=0.2).score(DATA.X) == before
+
+
+def test_rows_on_a_line_are_followed_without_a_word():
+    model = ProbabilisticCurve(max_iter=5, tol=0).fit(np.outer(np.arange(30.0), [1.0, 2.0, 3.0]))
+    assert model.length_ == pytest.approx(29 * np.sqrt(14), rel=1e-3)

@@ -27,7 +27,7 @@ filled, and at 1.85 bends are flattened whose radius is three deviations, and sm
 
 _TRIAL = (0.9,) * 3 + (_FINEST,) * 3
 """Scales in the steps after which starts are compared. They begin gently, as what is flattened then is lost: of 48
-spirals of 300 rows with noise of a sixth of the way between turns 1 is cut across, and 7 with the one scale."""
+spirals of 300 rows with noise of a sixth of the way between turns 1 is cut across, and 7 to 10 with the one scale."""
 
 _TRIAL_ROWS = 20_000
 """Rows by which they are compared, at most."""

@@ -245,7 +245,8 @@ def likeliest_penalty(model: CurveModel, state: State) -> float:
     held = solve_symmetric(np.diag(state.sums.mass) + stiff, stiff)
     free = 1 if state.knots.closed else 2  # a point or a line, which bend nothing
     determined = max(K - free - float(np.trace(held)), _FEWEST_BENDS)
-    return float(determined * D / max(bent(state), _TINY))
+    with np.errstate(over="ignore"):  # what does not bend at all calls for more than any number, which is then clipped
+        return float(determined * D / np.maximum(bent(state), _TINY))
 
 
 def found_penalty(model: CurveModel, sample: Sample, curve: ArcCurve, n_nodes: int) -> tuple[CurveModel, ArcCurve]:

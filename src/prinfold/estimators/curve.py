@@ -187,10 +187,8 @@ class CurveManifold(PrincipalManifold):
         )
         if off <= max(_REMOTE * most, _COLLAPSED * self.curve_.length):
             return []
-        words = f"begin= lies {off:.3g} from the curve, and no row farther than {most[0]:.3g}"
-        return [
-            (f"{words}; give it in the units that the curve is fitted in, behind a scaler scaled", DegenerateWarning)
-        ]
+        words = f"begin= lies {off:.3g} from the curve, and no row farther than {most:.3g}; is it in the units"
+        return [(f"{words} that the curve is fitted in, behind a scaler scaled?", DegenerateWarning)]
 
     def _beginning(self, offset: FloatArray) -> FloatArray | None:
         """(D,) the point that the curve is to begin near, about the ``offset`` of the rows."""

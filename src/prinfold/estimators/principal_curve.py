@@ -82,7 +82,7 @@ class PrincipalCurve(CurveManifold):
         Why they ended; its value is a sentence.
     history_ : dict of list
         ``objective`` (minus the share of the variance that is left), ``error`` (mean squared distance), ``df``,
-        ``score`` (that of cross-validation) and ``seconds``, the first entry being the start.
+        ``score`` (that of cross-validation) and ``seconds``, the first entry being the start; before any correction.
     n_features_in_ : int
         Columns of the training table.
     feature_names_in_ : ndarray of str

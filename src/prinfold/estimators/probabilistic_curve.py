@@ -61,7 +61,7 @@ class ProbabilisticCurve(CurveManifold):
         and below the number of columns.
     closed : bool or "auto", default=False
         Whether the curve returns to its beginning; ``"auto"`` compares open and closed ones as it does starts.
-    init : {"auto", "pca", "tree", "circle"} or array of shape (m, D), default="auto"
+    init : {"auto", "pca", "tree", "ridge", "circle"} or array of shape (m, D), default="auto"
         Curve to begin with, as of :class:`~prinfold.PrincipalCurve`, which takes ten steps from there.
     noise_floor : float, default=1e-6
         Smallest noise variance, relative to the mean variance of a column.
