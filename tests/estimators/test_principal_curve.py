@@ -224,3 +224,13 @@ def test_one_direction_of_wide_noise_among_many_narrow_ones_is_not_filled():
     data = datasets.make_half_circle(300, noise=0.1, noise_kind="isotropic", rng=0)
     wide = np.hstack([data.X, 0.02 * rng.normal(size=(300, 18))])
     assert PrincipalCurve().fit(wide).length_ < 4.0
+
+
+def test_a_curve_in_many_noisy_columns_does_not_wind_through_them():
+    """In many directions there is always one in which a curve can lean towards a row."""
+    rng = np.random.default_rng(0)
+    t = rng.uniform(size=400)
+    X = np.zeros((400, 50))
+    X[:, :2] = np.column_stack([4 * t, np.sin(2 * np.pi * t)])
+    length = PrincipalCurve().fit(X + 0.3 * rng.normal(size=X.shape)).length_
+    assert 4.2 < length < 9.0  # the sine has 5.8, and noise reaches beyond its ends; wound through it, 46

@@ -25,6 +25,14 @@ _FINEST = 1.3
 """Scale of the finest bends, in deviations of the noise across the curve. At 0.9 the noise of zig-zags and rings is
 filled, and at 1.85 bends are flattened whose radius is three deviations, and smaller rings collapse."""
 
+_WIDER = 0.15
+"""Power of half the number of directions by which that scale grows beyond two of them. At 0.25 sines in 50 columns are
+flattened."""
+
+_LEAST_CAUTION = 1.5
+"""How often degrees of freedom count at least, in however many directions the noise is. Counted (q + 1) / q times, a
+sine in 50 columns of noise comes out up to eight times as long; twice, ends with few rows are cut off."""
+
 _TRIAL = (0.9,) * 3 + (_FINEST,) * 3
 """Scales in the steps after which starts are compared. They begin gently, as what is flattened then is lost: of 48
 spirals of 300 rows with noise of a sixth of the way between turns 1 is cut across, and 7 to 10 with the one scale."""
@@ -159,9 +167,22 @@ def step(rows: Rows, smoother: Smoother, curve: Curve, scale: float = _FINEST) -
 
 
 def sample_of(rows: Rows, curve: Curve, scale: float = _FINEST) -> Sample:
-    """Rows along a curve, with what their noise says about how finely it may bend: no finer than ``scale`` times it."""
-    finest = scale * curve.noise / curve.longest if curve.longest > 0 else 0.0
-    return Sample(curve.place, rows.X, rows.weight, curve.closed, finest, (curve.across + 1.0) / curve.across)
+    """Rows along a curve, with what their noise σ in q directions says about how finely it may bend.
+
+    No finer than ``scale`` σ max(1, q/2)^0.15.
+    """
+    wide = scale * max(1.0, 0.5 * curve.across) ** _WIDER * curve.noise
+    finest = wide / curve.longest if curve.longest > 0 else 0.0
+    return Sample(curve.place, rows.X, rows.weight, curve.closed, finest, caution_of(curve.across))
+
+
+def caution_of(across: float) -> float:
+    """How often degrees of freedom count where noise has q directions across the curve: max((q + 1) / q, 3/2).
+
+    One number in q + 1 is spent on the place of a row. In many directions that is next to nothing, but a curve leans
+    towards rows in each of them, and rows move to where it leans towards them.
+    """
+    return max((across + 1.0) / across, _LEAST_CAUTION)
 
 
 def noise_of(rows: Rows, residual: FloatArray) -> tuple[float, float]:

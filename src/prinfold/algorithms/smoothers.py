@@ -9,10 +9,10 @@ the same for all coordinates, which is what turning the data asks for. Alone it 
 reasons, and two rules stand against them.
 
 Places are found by projection on the very curve that is judged: of the q + 1 numbers of a row, q of which are noise
-across the curve, one is spent on its place, so that degrees of freedom count γ = (q + 1) / q times. And a curve that
-bends often enough to fill the band of noise about it is near to any row, new ones included: with many rows no
-cross-validation is against it. Therefore no curve may bend on a scale finer than the noise is wide; ``Sample.finest``
-is that scale, and each smoother has the degrees of freedom that a spline has there.
+across the curve, one is spent on its place, so that degrees of freedom count γ = (q + 1) / q times, or 3/2 where that
+is more. And a curve that bends often enough to fill the band of noise about it is near to any row, new ones included:
+with many rows no cross-validation is against it. Therefore no curve may bend on a scale finer than the noise is wide;
+``Sample.finest`` is that scale, and each smoother has the degrees of freedom that a spline has there.
 """
 
 from __future__ import annotations
