@@ -122,12 +122,13 @@ def test_the_penalty_found_is_where_it_is_likeliest_itself():
     assert other.penalty == pytest.approx(model.penalty, rel=0.1)
 
 
-def test_its_determined_bends_are_the_trace_by_eigenvalues():
+@pytest.mark.parametrize(("curve", "free"), [(LINE, 2), (RING, 1)], ids=["open", "closed"])
+def test_its_determined_bends_are_the_trace_by_eigenvalues(curve, free):
     model = CurveModel(0.5, 1.0, 1e-9)
-    state = trained(model)
+    state = trained(model, curve)
     root = 1 / np.sqrt(state.sums.mass / state.variance)
     stiff = model.penalty * root[:, None] * bending(state.knots) * root
-    determined = (1 / (1 + np.linalg.eigvalsh(stiff)[2:])).sum()  # but for the two of a line
+    determined = (1 / (1 + np.linalg.eigvalsh(stiff)[free:])).sum()  # but for those of a line, or of a point
     assert likeliest_penalty(model, state) == pytest.approx(2 * determined / bent(state), rel=1e-6)
 
 

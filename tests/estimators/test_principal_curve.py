@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -234,3 +236,13 @@ def test_a_curve_in_many_noisy_columns_does_not_wind_through_them():
     X[:, :2] = np.column_stack([4 * t, np.sin(2 * np.pi * t)])
     length = PrincipalCurve().fit(X + 0.3 * rng.normal(size=X.shape)).length_
     assert 4.2 < length < 9.0  # the sine has 5.8, and noise reaches beyond its ends; wound through it, 46
+
+
+@pytest.mark.parametrize("gap", [0, 14])
+def test_a_gap_that_is_no_chance_leaves_a_ring_open(gap):
+    rng = np.random.default_rng(0)
+    angle = np.radians(rng.uniform(gap, 360, size=1000))
+    X = np.stack([np.cos(angle), np.sin(angle)], axis=1) + 0.02 * rng.normal(size=(1000, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StructureWarning)  # its ends are near each other
+        assert PrincipalCurve(closed="auto", max_iter=0, tol=0).fit(X).closed_ == (gap == 0)

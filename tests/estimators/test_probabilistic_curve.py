@@ -88,6 +88,10 @@ def test_the_posterior_wraps_round_a_closed_curve(ring):
     """About the seam the variance is that of a few nodes, not of the whole length."""
     seam = ring.inverse_transform([[1e-3]])
     assert ring.posterior_covariance(seam)[0, 0, 0] < 0.1
+    rows = ring.inverse_transform(ring.node_places_[len(ring.node_places_) // 3] + [[0.0], [0.4 * ring.length_ / 50]])
+    share, place = ring.responsibilities(rows), ring.node_places_[:, 0]  # far from the seam, as on a line
+    variance = share @ place**2 - (share @ place) ** 2
+    np.testing.assert_allclose(ring.posterior_covariance(rows)[:, 0, 0], variance, rtol=1e-6)
     assert ring.posterior_covariance(ring.inverse_transform([[ring.length_ / 2]]))[0, 0, 0] < 0.1
 
 

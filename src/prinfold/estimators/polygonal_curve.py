@@ -54,7 +54,7 @@ class PolygonalCurve(CurveManifold):
         with half of the segments that it is to have. An array holds vertices in their order.
     begin : array of shape (D,), default=None
         A row near which arc length is to begin, such as a root cell: the curve begins at the end that is nearer to it
-        along the curve, a closed one at the vertex next to it. None begins in the half that more rows lie in.
+        along the curve, a closed one at the last vertex before it. None begins in the half that more rows lie in.
     max_iter : int, default=10000
         Most rounds of projecting rows and moving vertices, those with few vertices included.
     tol : float, default=0.001

@@ -44,7 +44,7 @@ class PrincipalCurve(CurveManifold):
         of rows (Banfield and Raftery).
     begin : array of shape (D,), default=None
         A row near which arc length is to begin, such as a root cell: the curve begins at the end that is nearer to it
-        along the curve, a closed one at the vertex next to it. None begins in the half that more rows lie in.
+        along the curve, a closed one at the last vertex before it. None begins in the half that more rows lie in.
     max_iter : int, default=50
         Most steps.
     tol : float, default=1e-5
