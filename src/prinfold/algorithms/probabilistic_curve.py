@@ -26,7 +26,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.algorithms.arc_curve import ArcCurve
-from prinfold.algorithms.row_span import RowSpan
+from prinfold.geometry.span import Span
 from prinfold.kernels.distances import squared_distances
 from prinfold.kernels.linalg import solve_symmetric
 from prinfold.kernels.natural_splines import Knots, bending, spline_at
@@ -277,10 +277,10 @@ def placed_on(curve: ArcCurve, n_nodes: int) -> tuple[Knots, FloatArray]:
     return Knots(x, curve.length if curve.closed else 0.0), curve.point(x[:, None])
 
 
-def curve_of(state: State, span: RowSpan | None = None) -> ArcCurve:
+def curve_of(state: State, span: Span | None = None) -> ArcCurve:
     """The spline as a curve by arc length, in all columns where rows are given in the ``span`` of themselves."""
     ends = state.knots.places[0] + state.knots.period if state.knots.closed else state.knots.places[-1]
     n = _PER_CELL * len(state.values)
     x = np.linspace(state.knots.places[0], ends, n, endpoint=not state.knots.closed)
     points = spline_at(state.knots, state.values, x)[0]
-    return ArcCurve.through(points if span is None else span.back(points), state.knots.closed)
+    return ArcCurve.through(points if span is None else span.restored(points), state.knots.closed)

@@ -12,10 +12,10 @@ from prinfold._validate import Constraint, flag, instance_of, one_of
 from prinfold.algorithms import principal_curve as curves
 from prinfold.algorithms.arc_curve import ArcCurve
 from prinfold.algorithms.curve_starts import NAMES, candidates_of
-from prinfold.algorithms.row_span import RowSpan
 from prinfold.algorithms.smoothers import SMOOTHERS, KernelSmoother, LocalLinear, SmoothingSpline, smoother_of
 from prinfold.estimators.curve import CurveManifold, Training
 from prinfold.files import storable
+from prinfold.geometry.span import Span
 from prinfold.loops import Last, run_fixed_point
 
 
@@ -139,8 +139,8 @@ class PrincipalCurve(CurveManifold):
 
     def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
         # What is given need not lie in the span of the rows.
-        span = RowSpan.of(rows) if isinstance(self.init, str) else RowSpan(rows)
-        data, smoother = curves.Rows.of(span.rows, weight), smoother_of(self.smoother)
+        span = Span.of(rows) if isinstance(self.init, str) else Span(None)
+        data, smoother = curves.Rows.of(span.inside(rows), weight), smoother_of(self.smoother)
         some = data.thinned()
         candidates = candidates_of(self.init, self.closed, some.X, some.weight, offset)
 
@@ -157,7 +157,7 @@ class PrincipalCurve(CurveManifold):
 
         def curve_of(state: curves.Curve) -> ArcCurve:
             final = curves.corrected(data, smoother, state) if self.bias_correction else state
-            return ArcCurve.through(span.back(final.vertices), final.closed)
+            return ArcCurve.through(span.restored(final.vertices), final.closed)
 
         return Training(loop, curve_of, _besides)
 

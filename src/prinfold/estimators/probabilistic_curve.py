@@ -22,11 +22,11 @@ from prinfold.algorithms.probabilistic_curve import (
     found_penalty,
     placed_on,
 )
-from prinfold.algorithms.row_span import RowSpan
 from prinfold.algorithms.smoothers import SmoothingSpline, n_effective
 from prinfold.estimators.curve import CurveManifold, Training
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
 from prinfold.files import storable
+from prinfold.geometry.span import Span
 from prinfold.loops import run_fixed_point
 
 _FEWEST, _MOST = 20, 200
@@ -299,13 +299,14 @@ class ProbabilisticCurve(CurveManifold):
         n_columns = rows.shape[1]
         self._refuse_clamping(n_columns)
         # What is given need not lie in the span of the rows.
-        span = RowSpan.of(rows) if isinstance(self.init, str) else RowSpan(rows)
+        span = Span.of(rows) if isinstance(self.init, str) else Span(None)
+        inside = span.inside(rows)
         # Weights are of as many rows as they stand for, but no fewer for being small.
-        sample = Sample(span.rows, weight * (n_effective(weight) / weight.sum()))
+        sample = Sample(inside, weight * (n_effective(weight) / weight.sum()))
         floor = self.noise_floor * sample.square / (sample.total * n_columns)
 
         def begin() -> _Progress:
-            curve = self._start(span.rows, weight, offset)
+            curve = self._start(inside, weight, offset)
             n_nodes = self._n_nodes(sample, curve, n_columns)
             first = self.penalty or max(curve.length, np.finfo(float).tiny)
             model = CurveModel(first, self.clamping, floor, n_columns)
@@ -385,11 +386,11 @@ class ProbabilisticCurve(CurveManifold):
             )
 
 
-def _besides(now: _Progress, span: RowSpan) -> dict[str, Any]:
+def _besides(now: _Progress, span: Span) -> dict[str, Any]:
     nodes = now.state.nodes
     return {
-        "nodes_": span.back(nodes.centres),
-        "node_tangents_": span.back(nodes.tangents),
+        "nodes_": span.restored(nodes.centres),
+        "node_tangents_": span.restored(nodes.tangents),
         "shares_": nodes.shares,
         "noise_variance_": float(nodes.variance),
         "penalty_": float(now.model.penalty),

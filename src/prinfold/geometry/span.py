@@ -1,10 +1,11 @@
-"""The columns that a surface moves in, where there are many more columns than functions to make a surface of.
+"""The columns that a surface moves in, where there are many more columns than functions or rows to make it of.
 
 A surface y(z) = φ(z) W with weights W (M, D) lies in the span of their rows. With an orthonormal frame F (D, r) of it
 
     ‖x − y(z)‖² = ‖xF − φ(z) WF‖² + ‖x − xFFᵀ‖²,
 
-of which the second part is the same for every z: nearest points are found in r columns instead of D.
+of which the second part is the same for every z: nearest points are found in r columns instead of D. Rows themselves
+span no more than they are many, and neither does a curve that is made of sums of them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Span:
 
     @classmethod
     def of(cls, weights: FloatArray) -> Span:
-        """That of weights (M, D), where it is smaller than the space."""
+        """That of weights, or of rows, (M, D), where it is smaller than the space."""
         n_weights, n_columns = weights.shape
         return cls(np.linalg.qr(weights.T)[0] if n_columns > n_weights else None)
 

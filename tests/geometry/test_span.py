@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from prinfold import PrincipalCurve, ProbabilisticCurve, datasets
-from prinfold.algorithms.row_span import RowSpan
+from prinfold.geometry.span import Span
 
 shapes = pytest.mark.parametrize("closed", [False, True])
 
@@ -24,13 +24,15 @@ def turn(n_columns):
 
 def test_distances_are_kept_and_points_come_back():
     X = np.random.default_rng(0).normal(size=(6, 20))
-    span = RowSpan.of(X)
-    assert span.rows.shape == (6, 6)
-    assert_allclose(span.rows @ span.rows.T, X @ X.T, atol=1e-12)
-    assert_allclose(span.back(span.rows), X, atol=1e-12)
-    few = RowSpan.of(X[:, :6])
-    assert few.rows is few.back(few.rows)
-    assert few.basis is None
+    span = Span.of(X)
+    inside = span.inside(X)
+    assert inside.shape == (6, 6)
+    assert_allclose(inside @ inside.T, X @ X.T, atol=1e-12)
+    assert_allclose(span.restored(inside), X, atol=1e-12)
+    assert_allclose(span.outside(X), 0.0, atol=1e-20)
+    few = Span.of(X[:, :6])
+    assert few.inside(X) is X
+    assert few.restored(X) is X
 
 
 @shapes
@@ -53,7 +55,7 @@ def test_a_density_counts_the_columns_that_rows_do_not_span(closed, clamping, mo
     X = rows(closed) @ turn(80)
     model = ProbabilisticCurve(nodes=12, penalty=0.5, closed=closed, clamping=clamping, max_iter=3, tol=0)
     there = model.fit(X).score_samples(X), model.noise_variance_, model.penalty_, model.project(X)
-    monkeypatch.setattr(RowSpan, "of", RowSpan)  # rows as they are
+    monkeypatch.setattr(Span, "of", lambda rows: Span(None))  # rows as they are
     for one, other in zip((model.fit(X).score_samples(X), model.noise_variance_), there, strict=False):
         assert_allclose(one, other, rtol=1e-6)
     assert_allclose(model.project(X), there[3], atol=1e-6)
