@@ -1,8 +1,8 @@
 """Where a polygonal line may begin other than straight: along a smooth curve that looks for starts of its own.
 
 From a piece of the first principal component a line does not find its way round more than a whorl: what it cuts across
-is a local minimum. A smooth curve of Hastie and Stuetzle is begun in several ways, of which the best is told by
-cross-validation, and a line that begins along it stays there.
+is a local minimum. A smooth curve of Hastie and Stuetzle is begun in several ways, of which the one with the
+shortest code is taken, and a line that begins along it stays there.
 """
 
 from __future__ import annotations

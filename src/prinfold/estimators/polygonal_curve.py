@@ -20,6 +20,7 @@ from prinfold.algorithms.polygonal_starts import along, is_straight, smooth_curv
 from prinfold.estimators.curve import CurveManifold, Training
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
 from prinfold.files import storable
+from prinfold.loops import StopReason
 
 
 @storable
@@ -164,7 +165,6 @@ class PolygonalCurve(CurveManifold):
         return len(self.curve_.vertices) - (not self.curve_.closed)
 
     _n_rows: int = 0
-    _limit: int = 0
 
     # ---------------------------------------------------------------------------------------- training
 
@@ -181,7 +181,7 @@ class PolygonalCurve(CurveManifold):
         def curve_of(state: State) -> ArcCurve:
             return ArcCurve.through(state.vertices, problem.closed, smooth=False)
 
-        self._n_rows, self._limit = len(rows), int(np.ceil(polygonal_curve.MOST * problem.n ** (1 / 3)))
+        self._n_rows = len(rows)
         return Training(partial(polygonal_curve.train, problem, feature, start), curve_of)
 
     def _cautions(self) -> list[tuple[str, type[Warning]]]:
@@ -189,7 +189,7 @@ class PolygonalCurve(CurveManifold):
         if self.curve_.length == 0:
             return found
         k, n = self.n_segments_, self._n_rows
-        if self.n_segments is None and self.length is None and k >= self._limit:
+        if self.stop_reason_ is StopReason.CAPPED and k < n // 2:  # with few rows the reason says enough
             words = f"the rule asks for more than the {k} segments at which the line stopped"
             advice = "a few far rows can bring that about: leave them out, or set n_segments"
             found.append((f"{words}; {advice}", DegenerateWarning))
