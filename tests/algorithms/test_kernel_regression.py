@@ -26,10 +26,10 @@ def gram(Y):
     return GramTarget(Y @ Y.T)
 
 
-@pytest.fixture(params=["dense", "sparse"])
+@pytest.fixture(params=["plain", "dense", "sparse"])
 def way(request, monkeypatch):
-    """Whether pairs out of reach are looked at, where a kernel is nil anywhere."""
-    monkeypatch.setattr(kernel_regression, "_SPARSE_FROM", 0)
+    """Whether anything is compiled, and whether pairs out of reach are looked at, where a kernel is nil anywhere."""
+    monkeypatch.setattr(kernel_regression, "_COMPILED_FROM", 10**9 if request.param == "plain" else 0)
     monkeypatch.setattr(kernel_regression, "_SPARSE_SHARE", 2.0 if request.param == "sparse" else -1.0)
     monkeypatch.setattr(kernel_regression, "_PART_PAIRS", 500)
     return request.param
@@ -268,11 +268,11 @@ def test_with_few_neighbours_inner_products_are_taken_from_fewer_columns_on(D, s
     Y, X = rng.normal(size=(700, D)), rng.uniform(-spread, spread, (700, 2))
     given, seen = KernelRegression(DataTarget(Y), np.ones(700), PROFILES["quartic"]), []
     near = kernel_regression._near
-    monkeypatch.setattr(kernel_regression, "_near", lambda job: seen.append(type(job.target)) or near(job))
+    monkeypatch.setattr(kernel_regression, "_near", lambda job, at: seen.append(type(job.target)) or near(job, at))
     evaluation = given.gradient(X)
     assert seen == [GramTarget if products else DataTarget]
     assert_is_the_definition(given, Y, X)
-    monkeypatch.setattr(kernel_regression, "_GRAM_COLUMNS", 10**9)
+    monkeypatch.setattr(kernel_regression, "_GRAM_COLUMNS", {})
     assert_allclose(evaluation.gradient, given.gradient(X).gradient, atol=1e-12)
 
 
@@ -289,7 +289,7 @@ def test_pairs_are_looked_for_where_few_are_within_reach(spread, looked_for, mon
     gone = []
 
     def watched(name, way):
-        return lambda job: gone.append(name) or way(job)
+        return lambda *given: gone.append(name) or way(*given)
 
     for name in ("_near", "_dense"):
         monkeypatch.setattr(kernel_regression, name, watched(name, getattr(kernel_regression, name)))

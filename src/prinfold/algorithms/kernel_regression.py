@@ -8,7 +8,7 @@ leaving one out, j = i is not among those that predict row i (Meinicke et al. (8
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import inf
 from typing import NamedTuple
@@ -17,7 +17,7 @@ import numpy as np
 
 from prinfold._arrays import as_rows, work_through
 from prinfold._typing import BoolArray, FloatArray
-from prinfold.kernels.cells import cut_by_count, share_within, sort_into_cells
+from prinfold.kernels.cells import Cells, cut_by_count, sort_into_cells
 from prinfold.kernels.kernel_regression import DensePass, Job, MassTerm, NearPass, Outcome
 from prinfold.kernels.profiles import Profile
 from prinfold.kernels.targets import DataTarget, GramTarget, Target
@@ -28,8 +28,9 @@ _BLOCK_ENTRIES = 2**18
 """Pairs of a block, twice 2 MB of numbers: with blocks of twice that a pass over 4000 rows took a fifth longer. With
 fewer than 32 rows products become slow, so that blocks of more than 8000 rows grow with them."""
 
-_SPARSE_FROM = 500
-"""Rows from which on looking for pairs within reach pays for loading the compiler within some hundred evaluations."""
+_COMPILED_FROM = 500
+"""Rows from which on compiled code, and looking for pairs within reach, pays for loading the compiler within some
+hundred evaluations."""
 
 _SPARSE_SHARE = 0.17
 """Share of pairs within reach above which products over all pairs are faster: between 0.15 with inner products
@@ -41,9 +42,9 @@ _PART_PAIRS = 2**16
 _GRAM_ROWS = 2**13
 """Rows up to which inner products, half a gigabyte then, are held whatever the size of the table."""
 
-_GRAM_COLUMNS = 16
-"""Columns for each neighbour from which on inner products cost less: there every pair of a row's neighbours costs as
-much as so many columns do, being gathered from all over a matrix."""
+_GRAM_COLUMNS = {2000: 8, _GRAM_ROWS: 24}
+"""Columns for each neighbour from which on inner products cost less, up to so many rows: there every pair of a row's
+neighbours costs as much as so many columns do, the more where the matrix it is gathered from fits into no cache."""
 
 
 class Evaluation(NamedTuple):
@@ -82,60 +83,57 @@ class KernelRegression:
         return self._evaluate(X, mass_term, wanted=True)
 
     def _evaluate(self, X: FloatArray, term: MassTerm | None, wanted: bool) -> Evaluation:
-        X = np.ascontiguousarray(X, dtype=np.float64)
-        X = X - np.median(X, axis=0)  # which one row far away does not carry off, as it would the mean
-        share = self._share(X)
-        sparse, outcome = share < _SPARSE_SHARE, Outcome.of(len(X))
-        target, loaded = self._near_form(share * len(X)) if sparse else self._form
-        job = Job(X, target, loaded, self.weight, self.profile, self.leave_one_out, term, wanted, outcome)
-        gradient = _near(job) if sparse else _dense(job)
+        X, outcome = np.ascontiguousarray(X, dtype=np.float64), Outcome.of(len(X))
+        cells, share = self._cells(X)
+        target = self.target if cells is None else self._near_target(share * len(X))
+        compiled = len(X) >= _COMPILED_FROM
+        job = Job(X, target, self.weight, self.profile, self.leave_one_out, term, wanted, compiled, outcome)
+        gradient = _dense(job, self._loaded) if cells is None else _near(job, cells)
         value = float(self.weight @ (outcome.error + outcome.penalty)) / job.total_weight
         return Evaluation(value, gradient if wanted else None, outcome.error, outcome.mass, outcome.total <= 0)
 
-    def _share(self, X: FloatArray) -> float:
-        """About which share of the pairs is within reach, where looking for them may pay."""
+    def _cells(self, X: FloatArray) -> tuple[Cells | None, float]:
+        """Latent points in cells, where looking for pairs within reach pays, and the share of pairs that are."""
         reach = self.profile.reach
-        return share_within(X, reach) if reach < inf and len(X) >= _SPARSE_FROM else 1.0
+        if reach == inf or len(X) < _COMPILED_FROM:
+            return None, 1.0
+        cells = sort_into_cells(X, reach)
+        share = cells.share
+        return (cells if share < _SPARSE_SHARE else None), share
 
-    @cached_property
-    def _form(self) -> tuple[Target, FloatArray]:
-        """The target as it was given, and what is summed of it."""
-        return self.target, self.target.load(self.weight)
-
-    def _near_form(self, neighbours: float) -> tuple[Target, FloatArray]:
+    def _near_target(self, neighbours: float) -> Target:
         """The target in the form that costs less with so many rows within reach of each."""
-        target = self.target
-        if not isinstance(target, DataTarget) or not _may_be_held(target.Y):
-            return self._near_data
-        return self._products if target.Y.shape[1] > _GRAM_COLUMNS * neighbours else self._near_data
+        target, D = self.target, self.target.Y.shape[1] if isinstance(self.target, DataTarget) else 0
+        worth = (columns * neighbours for rows, columns in _GRAM_COLUMNS.items() if target.n_rows <= rows)
+        return self._products if next(worth, inf) < D else target
 
     @cached_property
-    def _near_data(self) -> tuple[Target, FloatArray]:
-        """The target as it was given, and what is summed of it where few rows are within reach."""
-        return self.target, self.target.load_near(self.weight)
+    def _loaded(self) -> FloatArray:
+        """What is summed of the target over all pairs."""
+        return self.target.load(self.weight)
 
     @cached_property
-    def _products(self) -> tuple[Target, FloatArray]:
+    def _products(self) -> Target:
         """The target as inner products of its rows."""
         assert isinstance(self.target, DataTarget)
-        target = GramTarget(self.target.Y @ self.target.Y.T)
-        return target, target.load_near(self.weight)
+        return GramTarget(self.target.Y @ self.target.Y.T)
 
 
-def _near(job: Job) -> FloatArray:
+def _near(job: Job, cells: Cells) -> FloatArray:
     """Over pairs within reach."""
-    cells = sort_into_cells(job.X, job.profile.reach)
     parts, most = cut_by_count(cells.counts, _PART_PAIRS)
     workers = work_through(lambda: NearPass(job, cells, most), parts)
     return reduce(np.add, (worker.gradient() for worker in workers))
 
 
-def _dense(job: Job) -> FloatArray:
+def _dense(job: Job, loaded: FloatArray) -> FloatArray:
     """Over all pairs."""
     n = len(job.X)
+    # The median is what one row far away does not carry off, as it would the mean.
+    job = replace(job, X=job.X - np.median(job.X, axis=0))
     block_rows = int(np.clip(_BLOCK_ENTRIES // n, 32, 512))
     parts = as_rows(job.X, block_rows=block_rows).slices
-    workers = work_through(lambda: DensePass(job, min(n, block_rows)), parts, n * n)
+    workers = work_through(lambda: DensePass(job, loaded, min(n, block_rows)), parts, n * n)
     return reduce(np.add, (worker.gradient() for worker in workers))
 
 

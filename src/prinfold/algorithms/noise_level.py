@@ -67,7 +67,7 @@ def typical_mean(squared: FloatArray, weight: FloatArray) -> float:
     before = np.cumsum(weight[order])
     median = squared[order[np.searchsorted(before, 0.5 * before[-1])]]
     most = _FAR_OFF * median if median > 0 else inf
-    return float(np.average(np.minimum(squared, most), weights=weight))
+    return float(weight @ np.minimum(squared, most)) / float(before[-1])
 
 
 def _kernel(distance: FloatArray, near: IntArray, rows: IntArray, profile: Profile, few: int) -> FloatArray:

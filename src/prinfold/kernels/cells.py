@@ -15,6 +15,9 @@ _MOST_AXES = 4
 this finds 10 000 to 50 000 points' neighbours about as fast as a k-d tree, which would have to list all pairs at once,
 and with eight at less than half that speed."""
 
+_COUNTED = 128
+"""Points whose neighbours are counted to tell how many there are."""
+
 _KEYS = 2**62
 """Cells are numbered up to here."""
 
@@ -55,6 +58,16 @@ class Cells:
         """(n,) how many pairs each sorted point has at most."""
         return np.asarray((self.stops - self.starts).sum(axis=1)[self.cell])
 
+    @property
+    def share(self) -> float:
+        """About which share of all pairs is within reach, counted for a hundred or so of them."""
+        from prinfold.kernels.near_pairs import count_near
+
+        n = len(self.order)
+        every = max(1, n // _COUNTED)
+        found = count_near(self.points, every, self.cell, self.starts, self.stops, self.reach)
+        return found / (len(range(0, n, every)) * n)
+
     def pairs(self, part: slice, room: Room) -> tuple[Pairs, FloatArray]:
         """Of some of the sorted points, and their squared distances; both lie in ``room``."""
         from prinfold.kernels.near_pairs import find_near
@@ -67,20 +80,29 @@ class Cells:
 
 def sort_into_cells(X: FloatArray, reach: float) -> Cells:
     """Cells of points (n, Q), numbered so that those beside each other along the last axis follow each other."""
-    axes, side = _cut_axes(X), _side(reach)
-    at = np.floor((X[:, axes] - X[:, axes].min(axis=0)) / side)
-    if np.prod(at.max(axis=0) + 3.0) > _KEYS:
-        at = np.column_stack([_without_gaps(axis) for axis in at.T])
-    stride = _strides(at.max(axis=0))
-    key = _keys(at, stride)
+    from prinfold.kernels.near_pairs import list_runs
+
+    key, stride = _number_cells(X, _side(reach))
     order = np.argsort(key)
-    key = key[order]
-    first = np.append(True, key[1:] != key[:-1])
-    keys, cell = key[first], np.cumsum(first) - 1
     steps = _steps(stride)
-    starts = np.column_stack([np.searchsorted(key, keys + step - 1) for step in steps])
-    stops = np.column_stack([np.searchsorted(key, keys + step + 1, side="right") for step in steps])
-    return Cells(np.ascontiguousarray(X[order].T), order, cell, starts, stops, reach)
+    cell, starts, stops = np.empty(len(X), np.int64), *np.empty((2, len(X), len(steps)), np.int64)
+    n_cells = list_runs(key[order], steps, cell, starts, stops)
+    return Cells(np.ascontiguousarray(X[order].T), order, cell, starts[:n_cells], stops[:n_cells], reach)
+
+
+def _number_cells(X: FloatArray, side: float) -> tuple[IntArray, IntArray]:
+    """(n,) keys of the cells of points, and how far apart the keys of cells beside each other are along each axis."""
+    from prinfold.kernels.near_pairs import key_cells
+
+    axes, low = _cut_axes(X), X.min(axis=0)
+    last = np.floor((X.max(axis=0) - low) / side)[axes]
+    if np.prod(last + 3.0) > _KEYS:
+        at = np.column_stack([_without_gaps(np.floor((X[:, a] - low[a]) / side)) for a in axes])
+        stride = _strides(at.max(axis=0))
+        return _keys(at, stride), stride
+    key, stride = np.empty(len(X), np.int64), _strides(last)
+    key_cells(X, axes, low[axes], side, stride, key)
+    return key, stride
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +148,8 @@ def make_grid(X: FloatArray, reach: float) -> Grid | None:
 
 
 def _cut_axes(X: FloatArray) -> IntArray:
+    if X.shape[1] <= _MOST_AXES:
+        return np.arange(X.shape[1])
     return np.sort(np.argsort(-np.ptp(X, axis=0), kind="stable")[:_MOST_AXES])
 
 
@@ -165,6 +189,8 @@ def share_within(X: FloatArray, reach: float) -> float:
 
 def cut_by_count(counts: IntArray, about: int) -> tuple[list[slice], int]:
     """Parts of rows that have about so many pairs, and the most that any of them has."""
+    if (total := int(counts.sum())) <= about:
+        return [slice(0, len(counts))], total
     before = np.append(0, np.cumsum(counts))
     ends = np.unique(np.append(np.searchsorted(before, np.arange(about, before[-1], about)), len(counts))).tolist()
     parts = [slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]

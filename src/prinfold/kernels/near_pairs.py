@@ -56,6 +56,52 @@ def find_near(
         cuts[i + 1] = at
 
 
+@compiled
+def count_near(points: FloatArray, every: int, cell: IntArray, starts: IntArray, stops: IntArray, reach: float) -> int:
+    """How many neighbours each ``every``-th point has, all in all, itself counted."""
+    square, found = reach * reach, 0
+    for p in range(0, len(cell), every):
+        for r in range(starts.shape[1]):
+            for j in range(starts[cell[p], r], stops[cell[p], r]):
+                apart = 0.0
+                for q in range(points.shape[0]):
+                    apart += (points[q, p] - points[q, j]) ** 2
+                found += int(apart < square)
+    return found
+
+
+@compiled
+def key_cells(X: FloatArray, axes: IntArray, low: FloatArray, side: float, stride: IntArray, key: IntArray) -> None:
+    """(n,) the key of each point's cell: Σ_a (1 + ⌊(x_a − low_a) / side⌋) stride_a."""
+    for i in range(len(X)):
+        key[i] = 0
+        for a in range(len(axes)):
+            key[i] += (1 + int(np.floor((X[i, axes[a]] - low[a]) / side))) * stride[a]
+
+
+@compiled
+def list_runs(key: IntArray, steps: IntArray, cell: IntArray, starts: IntArray, stops: IntArray) -> int:
+    """Number the cells of sorted keys (n,), list the runs (cells, steps) about each, and return how many there are.
+
+    Each of ``steps`` leads to the middle one of three cells that follow each other. Runs of one step begin and end the
+    later, the later the cell, so that no search is needed.
+    """
+    n = 0
+    for i in range(len(key)):
+        n += int(i == 0 or key[i] != key[i - 1])
+        cell[i] = n - 1
+    for r in range(len(steps)):
+        start, stop = 0, 0
+        for i in range(len(key)):
+            if i == 0 or key[i] != key[i - 1]:
+                while start < len(key) and key[start] < key[i] + steps[r] - 1:
+                    start += 1
+                while stop < len(key) and key[stop] <= key[i] + steps[r] + 1:
+                    stop += 1
+                starts[cell[i], r], stops[cell[i], r] = start, stop
+    return n
+
+
 # Sums in any order and fused products; nothing that would assume away rounding, infinities or what is no number.
 _LOOSELY: Any = {"fastmath": {"reassoc", "contract"}}
 
@@ -193,94 +239,98 @@ def _residual_of_a_row(row: Any, share: Any, y: Any) -> Any:
 
 @compiled
 def near_fits(
-    k: FloatArray,
+    v: FloatArray,
     rows: IntArray,
     cuts: IntArray,
     near: IntArray,
-    table: FloatArray,
     Y: FloatArray,
-    weight: FloatArray,
-    alone: bool,
-    residual: FloatArray,
+    own: FloatArray,
+    wanted: bool,
     numbers: FloatArray,
+    products: FloatArray,
 ) -> None:
-    """Predict some rows: (b, D) residuals ŷ_i − y_i, and (4, b) mass, sum of weights, ‖r_i‖² and r_i·ŷ_i.
+    """Predict some rows: (4, b) mass, sum of weights, ‖r_i‖² and r_i·ŷ_i, and (P,) r_i·y_j of each pair if wanted.
 
-    ``table`` holds w_j y_j. All of a row is done while it is at hand.
+    ``v`` are kernel values times weights, and ``own`` (b,) the weight of the row itself. All of a row is done while it
+    and its neighbours are at hand.
     """
+    r = np.empty(Y.shape[1])
     for i in range(len(rows)):
-        row, out = rows[i], residual[i]
-        _add_all(out, k, near, cuts[i], cuts[i + 1], table)
+        row, first, last = rows[i], cuts[i], cuts[i + 1]
+        _add_all(r, v, near, first, last, Y)
         mass = 0.0
-        for p in range(cuts[i], cuts[i + 1]):
-            mass += k[p] * weight[near[p]]
-        total = mass
-        if not alone:
-            total += weight[row]
-            for c in range(len(out)):
-                out[c] += table[row, c]
+        for p in range(first, last):
+            mass += v[p]
+        total = mass + own[i]
+        if own[i] > 0:
+            for c in range(len(r)):
+                r[c] += own[i] * Y[row, c]
         share = 1.0 / total if total > 0 else 0.0
-        error, along = _residual(out, share, Y[row])
+        error, along = _residual(r, share, Y[row])
+        numbers[0, i], numbers[1, i], numbers[2, i], numbers[3, i] = mass, total, error, along
+        if wanted:
+            _dots(r, near, first, last, Y, products)
+
+
+@compiled
+def near_gram_fits(
+    v: FloatArray,
+    rows: IntArray,
+    cuts: IntArray,
+    near: IntArray,
+    G: FloatArray,
+    own: FloatArray,
+    numbers: FloatArray,
+    products: FloatArray,
+) -> None:
+    """The same from the inner products G of rows, and the products whether they are wanted or not."""
+    for i in range(len(rows)):
+        row, first, last = rows[i], cuts[i], cuts[i + 1]
+        mass, itself = 0.0, own[i] * G[row, row]
+        for p in range(first, last):
+            mass += v[p]
+            itself += v[p] * G[row, near[p]]
+            products[p] = v[p] * G[near[p], near[p]] + own[i] * G[row, near[p]]
+        # Each entry of the symmetric matrix is far away in memory: fetched once, used twice.
+        for l in range(first, last):
+            weight, at, total = v[l], near[l], 0.0
+            for p in range(l + 1, last):
+                products[p] += weight * G[at, near[p]]
+                total += v[p] * G[at, near[p]]
+            products[l] += total
+        total = mass + own[i]
+        share = 1.0 / total if total > 0 else 0.0
+        itself = share * itself - G[row, row]
+        along = own[i] * itself
+        for p in range(first, last):
+            products[p] = share * products[p] - G[row, near[p]]
+            along += v[p] * products[p]
+        along *= share
+        error = max(along - itself, 0.0)
         numbers[0, i], numbers[1, i], numbers[2, i], numbers[3, i] = mass, total, error, along
 
 
 @compiled
-def near_pulls(
-    residual: FloatArray,
+def near_drift(
+    g: FloatArray,
+    products: FloatArray,
     scale: FloatArray,
     shift: FloatArray,
+    rows: IntArray,
     cuts: IntArray,
     near: IntArray,
-    table: FloatArray,
     weight: FloatArray,
-    out: FloatArray,
+    X: FloatArray,
+    gradient: FloatArray,
 ) -> None:
-    """(P,) scale_i r_i·table_j + shift_i w_j of each pair."""
-    for i in range(len(cuts) - 1):
-        _dots(residual[i], near, cuts[i], cuts[i + 1], table, out)
+    """Add 2 V_ij (x_i − x_j) to each pair's i, and take it from its j; V_ij = g_ij w_j (scale_i r_i·y_j + shift_i)."""
+    for i in range(len(rows)):
         for p in range(cuts[i], cuts[i + 1]):
-            out[p] = scale[i] * out[p] + shift[i] * weight[near[p]]
-
-
-@compiled
-def near_gram(
-    k: FloatArray, rows: IntArray, cuts: IntArray, near: IntArray, G: FloatArray, out: FloatArray, own: FloatArray
-) -> None:
-    """(P,) Σ_l k_il G_lj over the neighbours l of each pair's row i, and (b,) the same with the row itself as j."""
-    for i in range(len(cuts) - 1):
-        first, last = cuts[i], cuts[i + 1]
-        own[i] = 0.0
-        for p in range(first, last):
-            own[i] += k[p] * G[near[p], rows[i]]
-            out[p] = k[p] * G[near[p], near[p]]
-        # Each entry of the symmetric matrix is far away in memory: fetched once, used twice.
-        for l in range(first, last):
-            weight, row, total = k[l], near[l], 0.0
-            for p in range(l + 1, last):
-                out[p] += weight * G[row, near[p]]
-                total += k[p] * G[row, near[p]]
-            out[l] += total
-
-
-@compiled
-def near_totals(values: FloatArray, cuts: IntArray, out: FloatArray) -> None:
-    """(b,) the sum of each row's pairs."""
-    for i in range(len(cuts) - 1):
-        out[i] = 0.0
-        for p in range(cuts[i], cuts[i + 1]):
-            out[i] += values[p]
-
-
-@compiled
-def near_drift(
-    V: FloatArray, rows: IntArray, cuts: IntArray, near: IntArray, X: FloatArray, gradient: FloatArray
-) -> None:
-    """Add 2 V_ij (x_i − x_j) to each pair's i, and take it from its j."""
-    for i in range(len(cuts) - 1):
+            g[p] *= 2.0 * weight[near[p]] * (scale[i] * products[p] + shift[i])
         for q in range(X.shape[1]):
             here, total = X[rows[i], q], 0.0
             for p in range(cuts[i], cuts[i + 1]):
-                push = 2.0 * V[p] * (here - X[near[p], q])
+                push = g[p] * (here - X[near[p], q])
                 total += push
                 gradient[near[p], q] -= push
             gradient[rows[i], q] += total

@@ -17,6 +17,10 @@ from prinfold._typing import FloatArray
 GAUSSIAN_CUT = 6.0
 """Bandwidths beyond which a truncated Gaussian is nil: what is left out weighs less than exp(−18) = 1.5e-8 each."""
 
+FARTHEST = 1200.0
+"""Squared distances in bandwidths are held there: exp(−600) changes no sum that is not computed anew, and subnormal
+numbers, which come soon after, make products several times slower."""
+
 
 class Profile(Protocol):
     """What is asked of a kernel; s is any array of squared distances in bandwidths."""
@@ -55,6 +59,11 @@ class Profile(Protocol):
     def split(self, u: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         """(k, g, c) with k = k(s) and c·g = dk/ds at u = a + b s, written over ``u`` and ``room``; k may be g."""
 
+    def between(
+        self, X: FloatArray, points: FloatArray, rows: slice, u: FloatArray, room: FloatArray
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """The same of some rows of X (n, Q) with all, and ``points`` (Q, n) are those of X; by compiled code."""
+
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -92,6 +101,17 @@ class Gaussian:
             np.greater(u, -0.5 * self.reach**2, out=room, casting="unsafe")
         np.exp(u, out=u)
         if self.reach < inf:
+            u *= room
+        return u, u, -0.5
+
+    def between(
+        self, X: FloatArray, points: FloatArray, rows: slice, u: FloatArray, room: FloatArray
+    ) -> tuple[FloatArray, FloatArray, float]:
+        from prinfold.kernels.all_pairs import exponentials
+
+        exponentials(X, rows.start, points, -0.5, -0.5 * FARTHEST, u)
+        if self.reach < inf:
+            np.greater(u, np.exp(-0.5 * self.reach**2), out=room, casting="unsafe")
             u *= room
         return u, u, -0.5
 
@@ -142,6 +162,14 @@ class Power:
         for _ in range(self.power - 3):  # a general power would take ten times as long
             room *= u
         u *= room
+        return u, room, -float(self.power)
+
+    def between(
+        self, X: FloatArray, points: FloatArray, rows: slice, u: FloatArray, room: FloatArray
+    ) -> tuple[FloatArray, FloatArray, float]:
+        from prinfold.kernels.all_pairs import powers
+
+        powers(X, rows.start, points, self.power, u, room)
         return u, room, -float(self.power)
 
 

@@ -44,18 +44,17 @@ def _exp64(x: Any) -> Any:
     """eˣ for |x| ≤ 700 to 1e-14, in a form that becomes vector instructions; ``math.exp`` would be a call."""
     n = np.floor(x * 1.4426950408889634 + 0.5)
     r = (x - n * 0.693145751953125) - n * 1.4286068203094173e-06
-    p = 1.0 / 479001600.0
-    p = p * r + 1.0 / 39916800.0
-    p = p * r + 1.0 / 3628800.0
-    p = p * r + 1.0 / 362880.0
-    p = p * r + 1.0 / 40320.0
-    p = p * r + 1.0 / 5040.0
-    p = p * r + 1.0 / 720.0
-    p = p * r + 1.0 / 120.0
-    p = p * r + 1.0 / 24.0
-    p = p * r + 1.0 / 6.0
-    p = p * r + 0.5
-    p = p * r + 1.0
+    # The polynomial through eʳ at the eleven nodes of Chebyshev in ±ln 2 / 2: Taylor's takes two degrees more.
+    p = 2.7626357373278975e-07
+    p = p * r + 2.764018095446885e-06
+    p = p * r + 2.4801504346680997e-05
+    p = p * r + 0.00019841170270059897
+    p = p * r + 0.0013888888932488848
+    p = p * r + 0.008333333385668083
+    p = p * r + 0.04166666666657314
+    p = p * r + 0.16666666666554403
+    p = p * r + 0.5000000000000006
+    p = p * r + 1.0000000000000067
     p = p * r + 1.0
     # 1.5 · 2⁵² + 1023 + n has n + 1023 in its last bits, which become the exponent of 2ⁿ. No vector instruction before
     # AVX-512 turns n into an integer, and there sums are a quarter faster without.

@@ -29,7 +29,7 @@ class Fit(NamedTuple):
     along: FloatArray
     """(b,) r_i·ŷ_i."""
     residual: FloatArray
-    """Whatever the target wants back: (b, D) r_i, or r_i·y_j of all pairs."""
+    """Whatever the target wants back: (b, D) r_i, or r_i·y_j of all pairs or of those within reach."""
 
 
 class Target(Protocol):
@@ -50,23 +50,11 @@ class Target(Protocol):
     ) -> None:
         """(b, n) w_j (scale_i (r_i·y_j − r_i·ŷ_i) + shift_i): what the objective gains with k_ij."""
 
-    def load_near(self, weight: FloatArray) -> FloatArray:
-        """The same for :meth:`fit_near` and :meth:`pull_near`."""
+    def fit_near(self, v: FloatArray, pairs: Pairs, own: FloatArray, products: FloatArray, wanted: bool) -> Fit:
+        """:meth:`fit` from (P,) kernel values of some pairs times weights w_j, and (b,) the row's own weight in S_i.
 
-    def fit_near(self, k: FloatArray, pairs: Pairs, loaded: FloatArray, weight: FloatArray, alone: bool) -> Fit:
-        """:meth:`fit` for (P,) kernel values of some pairs, all others being nil."""
-
-    def pull_near(
-        self,
-        fit: Fit,
-        pairs: Pairs,
-        loaded: FloatArray,
-        weight: FloatArray,
-        scale: FloatArray,
-        shift: FloatArray,
-        out: FloatArray,
-    ) -> None:
-        """(P,) :meth:`pull` of those pairs."""
+        ``products`` (P,) becomes r_i·y_j of each pair where these are wanted, and is what the fit has for a residual.
+        """
 
 
 @dataclass(frozen=True)
@@ -100,31 +88,13 @@ class DataTarget:
         outer = np.column_stack([fit.residual * scale[:, None], shift - scale * fit.along])
         np.dot(outer, loaded.T, out=out)  # loaded is w_j (y_j, 1)
 
-    def load_near(self, weight: FloatArray) -> FloatArray:
-        """(n, D) w_j y_j; the rows themselves where all weights are one."""
-        return self._rows if (weight == 1.0).all() else self._rows * weight[:, None]
-
-    def fit_near(self, k: FloatArray, pairs: Pairs, loaded: FloatArray, weight: FloatArray, alone: bool) -> Fit:
+    def fit_near(self, v: FloatArray, pairs: Pairs, own: FloatArray, products: FloatArray, wanted: bool) -> Fit:
         from prinfold.kernels.near_pairs import near_fits
 
-        residual, numbers = np.empty((len(pairs.rows), loaded.shape[1])), np.empty((4, len(pairs.rows)))
-        near_fits(k, *pairs, loaded, self._rows, weight, alone, residual, numbers)
+        numbers = np.empty((4, len(pairs.rows)))
+        near_fits(v, *pairs, self._rows, own, wanted, numbers, products)
         mass, total, error, along = numbers
-        return Fit(mass, total, error, along, residual)
-
-    def pull_near(
-        self,
-        fit: Fit,
-        pairs: Pairs,
-        loaded: FloatArray,
-        weight: FloatArray,
-        scale: FloatArray,
-        shift: FloatArray,
-        out: FloatArray,
-    ) -> None:
-        from prinfold.kernels.near_pairs import near_pulls
-
-        near_pulls(fit.residual, scale, shift - scale * fit.along, *pairs[1:], loaded, weight, out)
+        return Fit(mass, total, error, along, products)
 
     @cached_property
     def _rows(self) -> FloatArray:
@@ -148,8 +118,7 @@ class GramTarget:
 
     def load(self, weight: FloatArray) -> FloatArray:
         """(n, n) w_j G_jl; G itself where all weights are one."""
-        G = np.ascontiguousarray(self.G, dtype=np.float64)
-        return G if (weight == 1.0).all() else G * weight[:, None]
+        return self._matrix if (weight == 1.0).all() else self._matrix * weight[:, None]
 
     def fit(self, k: FloatArray, loaded: FloatArray, weight: FloatArray, rows: slice, alone: bool) -> Fit:
         mass, products = k @ weight, k @ loaded
@@ -171,45 +140,17 @@ class GramTarget:
         out += (shift - scale * fit.along)[:, None]
         out *= weight
 
-    def load_near(self, weight: FloatArray) -> FloatArray:
-        return self.load(weight)
+    def fit_near(self, v: FloatArray, pairs: Pairs, own: FloatArray, products: FloatArray, wanted: bool) -> Fit:
+        from prinfold.kernels.near_pairs import near_gram_fits
 
-    def fit_near(self, k: FloatArray, pairs: Pairs, loaded: FloatArray, weight: FloatArray, alone: bool) -> Fit:
-        from prinfold.kernels.near_pairs import near_gram, near_totals
+        numbers = np.empty((4, len(pairs.rows)))  # which take the products, wanted or not
+        near_gram_fits(v, *pairs, self._matrix, own, numbers, products)
+        mass, total, error, along = numbers
+        return Fit(mass, total, error, along, products)
 
-        rows, cuts, near = pairs
-        mass, along, itself, products = (np.empty(n) for n in (len(rows), len(rows), len(rows), len(near)))
-        k = k * weight[near]
-        near_totals(k, cuts, mass)
-        near_gram(k, rows, cuts, near, self.G, products, itself)
-        total, own = mass, 0.0 if alone else weight[rows]
-        n_near = np.diff(cuts)
-        if not alone:
-            total = mass + own
-            products += loaded[np.repeat(rows, n_near), near]
-            itself += loaded[rows, rows]
-        share = inverse(total)
-        products *= np.repeat(share, n_near)
-        products -= self.G[np.repeat(rows, n_near), near]
-        itself = itself * share - self.G[rows, rows]
-        near_totals(k * products, cuts, along)
-        along = (along + own * itself) * share
-        return Fit(mass, total, np.maximum(along - itself, 0.0), along, products)
-
-    def pull_near(
-        self,
-        fit: Fit,
-        pairs: Pairs,
-        loaded: FloatArray,
-        weight: FloatArray,
-        scale: FloatArray,
-        shift: FloatArray,
-        out: FloatArray,
-    ) -> None:
-        n_near = np.diff(pairs.cuts)
-        np.multiply(fit.residual, np.repeat(scale, n_near), out=out)
-        out += np.repeat(shift - scale * fit.along, n_near)
-        out *= weight[pairs.near]
+    @cached_property
+    def _matrix(self) -> FloatArray:
+        return np.ascontiguousarray(self.G, dtype=np.float64)
 
 
 def inverse(total: FloatArray) -> FloatArray:
