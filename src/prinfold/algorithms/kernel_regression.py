@@ -42,7 +42,7 @@ _PART_PAIRS = 2**16
 _GRAM_ROWS = 2**13
 """Rows up to which inner products, half a gigabyte then, are held whatever the size of the table."""
 
-_GRAM_COLUMNS = {2000: 8, _GRAM_ROWS: 24}
+_GRAM_COLUMNS = {1000: 3, 2000: 8, _GRAM_ROWS: 16}
 """Columns for each neighbour from which on inner products cost less, up to so many rows: there every pair of a row's
 neighbours costs as much as so many columns do, the more where the matrix it is gathered from fits into no cache."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +34,7 @@ class Room:
 
     def __init__(self, n_pairs: int) -> None:
         n_pairs += 1  # the search writes one more than it keeps
-        self.near = np.empty(n_pairs, np.int64)
+        self.near = np.empty(n_pairs, np.uint32)
         self.numbers = np.empty((3, n_pairs))
 
 
@@ -158,8 +157,10 @@ def _side(reach: float) -> float:
 
 
 def _strides(last: FloatArray) -> IntArray:
-    size = last + 3.0  # two more, so that steps beyond either end lead to keys of no cell
-    return np.append(np.cumprod(size[:0:-1])[::-1], 1.0).astype(np.int64)
+    strides = [1]
+    for axis in last[:0:-1].tolist():
+        strides.append(strides[-1] * (int(axis) + 3))  # two more: steps beyond either end lead to keys of no cell
+    return np.array(strides[::-1], dtype=np.int64)
 
 
 def _keys(at: FloatArray, stride: IntArray) -> IntArray:
@@ -167,8 +168,10 @@ def _keys(at: FloatArray, stride: IntArray) -> IntArray:
 
 
 def _steps(stride: IntArray) -> IntArray:
-    steps = product((-1, 0, 1), repeat=len(stride) - 1)
-    return np.array([np.array(step, dtype=np.int64) @ stride[:-1] for step in steps], dtype=np.int64)
+    steps = [0]
+    for across in stride[:-1].tolist():
+        steps = [step + side for step in steps for side in (-across, 0, across)]
+    return np.array(steps, dtype=np.int64)
 
 
 def _without_gaps(axis: FloatArray) -> FloatArray:

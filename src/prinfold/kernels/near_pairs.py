@@ -1,8 +1,9 @@
 """Sums over the pairs of latent points within reach of each other, compiled.
 
 Pairs are listed row by row: ``near[cuts[i]:cuts[i + 1]]`` are the neighbours of the i-th row of a part. What is done to
-each pair is little, so that calls and temporaries would outweigh it. This module imports numba: import it only where
-there is much to do.
+each pair is little, so that calls and temporaries would outweigh it, and so would looking whether a place counts from
+the end of an array: names of neighbours are unsigned, and loops run over slices from nought. This module imports numba:
+import it only where there is much to do.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ def find_near(
     for i in range(len(cell)):
         for r in range(starts.shape[1]):
             longest = max(longest, stops[cell[i], r] - starts[cell[i], r])
-    apart, square, at = np.empty(longest), reach * reach, 0
+    room, square, at = np.empty(longest), reach * reach, np.uint64(0)
     cuts[0] = 0
     for i in range(len(cell)):
         p = first + i
         for r in range(starts.shape[1]):
             start, stop = starts[cell[i], r], stops[cell[i], r]
-            for j in range(stop - start):
-                apart[j] = (points[0, p] - points[0, start + j]) ** 2
-            for q in range(1, points.shape[0]):
-                for j in range(stop - start):
-                    apart[j] += (points[q, p] - points[q, start + j]) ** 2
-            for j in range(stop - start):
+            apart, names, itself = room[: stop - start], order[start:stop], p - start
+            for q in range(points.shape[0]):
+                here, there = points[q, p], points[q][start:stop]
+                for j in range(len(apart)):
+                    apart[j] = (here - there[j]) ** 2 + (apart[j] if q > 0 else 0.0)
+            for j in range(len(apart)):
                 # Written in any case, and kept by moving on: the branch would be as good as random.
-                near[at], s[at] = order[start + j], apart[j]
-                at += int(apart[j] < square) & int(start + j != p)
+                near[at], s[at] = names[j], apart[j]
+                at += np.uint64((apart[j] < square) & (j != itself))
         cuts[i + 1] = at
 
 
@@ -285,29 +286,30 @@ def near_gram_fits(
 ) -> None:
     """The same from the inner products G of rows, and the products whether they are wanted or not."""
     for i in range(len(rows)):
-        row, first, last = rows[i], cuts[i], cuts[i + 1]
-        mass, itself = 0.0, own[i] * G[row, row]
-        for p in range(first, last):
-            mass += v[p]
-            itself += v[p] * G[row, near[p]]
-            products[p] = v[p] * G[near[p], near[p]] + own[i] * G[row, near[p]]
+        row, part = rows[i], slice(cuts[i], cuts[i + 1])
+        w, name, out, mine = v[part], near[part], products[part], G[rows[i]]
+        mass, itself = 0.0, own[i] * mine[row]
+        for p in range(len(w)):
+            mass += w[p]
+            itself += w[p] * mine[name[p]]
+            out[p] = w[p] * G[name[p], name[p]] + own[i] * mine[name[p]]
         # Each entry of the symmetric matrix is far away in memory: fetched once, used twice.
-        for l in range(first, last):
-            weight, at, total = v[l], near[l], 0.0
-            for p in range(l + 1, last):
-                products[p] += weight * G[at, near[p]]
-                total += v[p] * G[at, near[p]]
-            products[l] += total
+        for l in range(len(w)):
+            theirs, weight, total = G[name[l]], w[l], 0.0
+            for p in range(l + 1, len(w)):
+                product = theirs[name[p]]
+                out[p] += weight * product
+                total += w[p] * product
+            out[l] += total
         total = mass + own[i]
         share = 1.0 / total if total > 0 else 0.0
-        itself = share * itself - G[row, row]
+        itself = share * itself - mine[row]
         along = own[i] * itself
-        for p in range(first, last):
-            products[p] = share * products[p] - G[row, near[p]]
-            along += v[p] * products[p]
+        for p in range(len(w)):
+            out[p] = share * out[p] - mine[name[p]]
+            along += w[p] * out[p]
         along *= share
-        error = max(along - itself, 0.0)
-        numbers[0, i], numbers[1, i], numbers[2, i], numbers[3, i] = mass, total, error, along
+        numbers[0, i], numbers[1, i], numbers[2, i], numbers[3, i] = mass, total, max(along - itself, 0.0), along
 
 
 @compiled
@@ -325,12 +327,14 @@ def near_drift(
 ) -> None:
     """Add 2 V_ij (x_i − x_j) to each pair's i, and take it from its j; V_ij = g_ij w_j (scale_i r_i·y_j + shift_i)."""
     for i in range(len(rows)):
-        for p in range(cuts[i], cuts[i + 1]):
-            g[p] *= 2.0 * weight[near[p]] * (scale[i] * products[p] + shift[i])
+        part = slice(cuts[i], cuts[i + 1])
+        V, name, product = g[part], near[part], products[part]
+        for p in range(len(V)):
+            V[p] *= 2.0 * weight[name[p]] * (scale[i] * product[p] + shift[i])
         for q in range(X.shape[1]):
             here, total = X[rows[i], q], 0.0
-            for p in range(cuts[i], cuts[i + 1]):
-                push = g[p] * (here - X[near[p], q])
+            for p in range(len(V)):
+                push = V[p] * (here - X[name[p], q])
                 total += push
-                gradient[near[p], q] -= push
+                gradient[name[p], q] -= push
             gradient[rows[i], q] += total
