@@ -182,7 +182,7 @@ def dense_parts(at: Late, repeats: int) -> dict[str, float]:
                 relative = worker.buffer[: len(loaded) * len(nodes.centres)].reshape(len(loaded), -1)
                 own = noise.levelled_log_density(loaded, nodes, None, relative[None])
                 marks.append(time.perf_counter())
-                total, _ = gtm.levelled_weights(relative)
+                total, _ = gtm.levelled_weights(relative, noise.exponential(relative.dtype))
                 posterior = gtm.Posterior(relative, total, own + np.log(total))
                 marks.append(time.perf_counter())
                 noise.statistics(worker.sums, loaded, None, posterior, None)

@@ -7,13 +7,14 @@ small parallel products spend their time in barriers.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property, reduce
-from threading import Lock, RLock
-from typing import Any, Protocol, Self, TypeVar, overload
+from threading import Lock, RLock, local
+from typing import Any, Protocol, Self, TypeVar, cast, overload
 
 import joblib  # comes with scikit-learn, which needs it
 import numpy as np
@@ -30,7 +31,7 @@ _BLOCK_BYTES = 2**22
 for each other between the few calls that each block takes."""
 
 
-_ENTRIES_PER_THREAD = 2**20
+_ENTRIES_PER_THREAD = 2**18
 """Entries below which another thread costs more to start than it saves."""
 
 
@@ -98,6 +99,12 @@ class Rows:
         return True
 
     @property
+    def plain(self) -> bool:
+        """Whether a block is nothing but rows of an array in memory, less the offset."""
+        table = self.table
+        return type(table) is np.ndarray and table.flags.c_contiguous and self.scale is None and not self.gaps
+
+    @property
     def sample(self) -> Rows:
         """Rows at hand that stand for all of them."""
         return self
@@ -113,6 +120,20 @@ class Rows:
         if self.scale is not None:
             centred /= self.scale
         return centred.astype(self.table.dtype, copy=False)
+
+    def remembered(self, owner: object, make: Callable[[], T]) -> T:
+        """What somebody made of all rows, and nobody may change; of the last who asked alone."""
+        entry = self._memory[0] if self._memory else (None, None)
+        if entry[0] is not owner:
+            entry = owner, make()
+            if isinstance(entry[1], np.ndarray):
+                entry[1].flags.writeable = False
+            self._memory[:] = [entry]
+        return cast(T, entry[1])
+
+    @cached_property
+    def _memory(self) -> list[tuple[Any, Any]]:
+        return []
 
     def block_weight(self, part: Selection) -> FloatArray | None:
         return None if self.weight is None else self.weight[part]
@@ -207,25 +228,53 @@ def work_through(make: Callable[[], W], parts: Sequence[P], n_entries: int | Non
     job in derived numbers; a small one stays on one thread.
     """
     with blas_on_one_thread() as allowed:
-        worth = allowed if n_entries is None else max(1, n_entries // _ENTRIES_PER_THREAD)
-        if (
-            n_entries is not None
-        ):  # beyond a few threads, those with few parts wait for the interpreter and for the last
-            worth = min(worth, max(2, len(parts) // _PARTS_PER_THREAD))
-        n_threads = max(1, min(allowed, worth, len(parts)))
+        n_threads = 1 if _busy.here else _threads_for(len(parts), n_entries, allowed)
         workers = [make() for _ in range(n_threads)]
 
         def work(start: int) -> None:
-            for part in parts[start::n_threads]:
-                workers[start].add(part)
+            _busy.here = True
+            try:
+                for part in parts[start::n_threads]:
+                    workers[start].add(part)
+            finally:
+                _busy.here = False
 
-        if n_threads == 1:
+        others = [_pool(n_threads - 1).submit(work, start) for start in range(1, n_threads)]
+        try:
             work(0)
-        else:
-            with ThreadPoolExecutor(n_threads) as pool:
-                for _ in pool.map(work, range(n_threads)):
-                    pass
+        finally:
+            wait(others)  # whatever happened, nobody goes on writing
+        for other in others:
+            other.result()
         return workers
+
+
+def _threads_for(n_parts: int, n_entries: int | None, allowed: int) -> int:
+    """How many threads a pass is worth."""
+    if n_entries is None:
+        return max(1, min(allowed, n_parts))
+    worth = max(1, n_entries // _ENTRIES_PER_THREAD)
+    # Beyond a few threads, those with few parts wait for the interpreter and for the last.
+    return max(1, min(allowed, worth, max(2, n_parts // _PARTS_PER_THREAD), n_parts))
+
+
+class _Busy(local):
+    """Whether this thread works on a part: what that begins by itself stays on it, or it might wait for itself."""
+
+    here = False
+
+
+_busy = _Busy()
+
+
+@cache
+def _pool(n: int) -> ThreadPoolExecutor:
+    """Threads that are kept: new ones for every pass would have to be given memory anew."""
+    return ThreadPoolExecutor(n, thread_name_prefix="prinfold")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads stay behind in the parent
 
 
 def dense(block: Any) -> FloatArray:

@@ -18,7 +18,7 @@ from prinfold.algorithms import gtm, oriented_bounds, pruning
 from prinfold.algorithms.oriented_model import OrientedParameters
 from prinfold.algorithms.oriented_sums import OrientedNodes
 from prinfold.algorithms.tangents import Tangents
-from prinfold.kernels.balls import split_radii
+from prinfold.kernels.balls import Balls, split_radii
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
@@ -68,16 +68,17 @@ def test_the_bound_holds_for_every_row_of_a_ball(seed, clamping, log_precision, 
     centre = rng.standard_normal(6)
     inside = rng.standard_normal((50, 6))
     inside *= radius * rng.uniform(0, 1, (50, 1)) / np.linalg.norm(inside, axis=1, keepdims=True)
-    bound = noise.bound(nodes, centre[None], np.array([radius]))[0]
+    frame = np.linalg.qr(rng.standard_normal((6, int(rng.integers(1, 5)))))[0]
+    radii = np.array(split_radii(inside, frame))[:, None]
+    whole = Balls(centre[None], np.array([radius]), frame[:, :0], *radii[1:])
+    bound = noise.bound(nodes, whole)[0]
     log_weight = log_joint(model, parameters, centre + inside)
     rounding = 1e-10 * (1 + np.abs(log_weight).max())
     log_weight -= logsumexp(log_weight, axis=1, keepdims=True)
     assert (log_weight <= bound + rounding).all()
-    frame = np.linalg.qr(rng.standard_normal((6, int(rng.integers(1, 5)))))[0]
-    radii = np.array(split_radii(inside, frame))[:, None]
-    framed = noise.framed_bound(nodes, centre[None], frame, *radii)[0]
+    framed = noise.bound(nodes, whole._replace(radius=radii[0], frame=frame))[0]
     assert (log_weight <= framed + rounding).all()
-    assert (framed <= noise.bound(nodes, centre[None], radii[0])[0] + rounding).all()
+    assert (framed <= noise.bound(nodes, whole._replace(radius=radii[0]))[0] + rounding).all()
 
 
 def hand_made(rng, K, D, Q):
@@ -119,7 +120,7 @@ def test_what_turning_adds_is_bounded_whatever_the_tangents_and_the_axes(seed):
     delta, best, radius = inside + outside, np.zeros(1, dtype=int), np.hypot(within, beside)
     sine = oriented_bounds._sines(nodes, best)
     added = 0.5 * np.einsum("nd,kde,ne->nk", delta, precision[0] - precision, delta).max(axis=0)
-    framed = oriented_bounds._framed_turn(nodes, best, sine, radius, oriented_bounds.Framed(F, within, beside))
+    framed = oriented_bounds._framed_turn(nodes, best, sine, Balls(np.zeros((1, D)), radius, F, within, beside))
     largest = np.linalg.eigvalsh(precision[0] - precision)[:, -1]
     assert (added <= framed[0] * (1 + 1e-9) + 1e-9).all()
     assert (largest <= oriented_bounds._largest_turn(nodes, best, sine)[0] * (1 + 1e-9) + 1e-9).all()
@@ -149,8 +150,8 @@ def test_what_moving_adds_is_bounded_whatever_the_tangents_and_the_axes(seed):
     unit = [part / np.maximum(np.linalg.norm(part, axis=1, keepdims=True), 1e-300) for part in (inside, outside)]
     rows = x + step * unit[0] + 2 * step * unit[1]
     reached = np.diagonal(log_density(rows)) - log_density(rows)[:, best]
-    framed = oriented_bounds.Framed(F, np.array([step]), np.array([2 * step]))
-    bound = oriented_bounds.turned_bounds(nodes, x[None], np.array([np.sqrt(5) * step]), framed)[0]
+    balls = Balls(x[None], np.array([np.sqrt(5) * step]), F, np.array([step]), np.array([2 * step]))
+    bound = oriented_bounds.turned_bounds(nodes, balls)[0]
     assert (reached <= bound + 1e-9 * (1 + np.abs(bound))).all()
 
 

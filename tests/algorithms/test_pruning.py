@@ -18,6 +18,7 @@ from prinfold import GTM, PPS
 from prinfold._arrays import Rows, as_rows
 from prinfold.algorithms import gtm, pruning
 from prinfold.exceptions import InvalidParameterError
+from prinfold.kernels.balls import Balls
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
@@ -61,12 +62,15 @@ def test_the_bound_holds_for_every_row_of_a_ball(seed, log_precision, radius, sh
     centre = rng.standard_normal(6) + shift
     inside = rng.standard_normal((50, 6))
     inside *= radius * rng.uniform(0, 1, (50, 1)) / np.linalg.norm(inside, axis=1, keepdims=True)
-    bound = noise.bound(nodes, centre[None], np.array([radius]))[0]
+    frame, radii = np.linalg.qr(rng.standard_normal((6, 3)))[0], np.array([radius])
+    seen, starts = (inside @ frame).astype(np.float32), np.array([0, len(inside)])
+    known = Balls(centre[None], radii, frame, radii, radii, seen, starts)
     squares = np.square(centre + inside[:, None] - nodes.centres).sum(axis=2)
     log_weight = -0.5 * parameters.precision * squares
     log_weight -= logsumexp(log_weight, axis=1, keepdims=True)
     rounding = 1e-12 * (1 + parameters.precision * squares.max())
-    assert (log_weight <= bound + rounding).all()
+    for balls in (known._replace(frame=frame[:, :0]), known._replace(seen=None), known):
+        assert (log_weight <= noise.bound(nodes, balls)[0] + rounding).all()
 
 
 @pytest.mark.parametrize("settings", [{}, {"latent": "sphere", "nodes": 200, "basis": 40}, {"latent": "torus"}])
@@ -192,15 +196,15 @@ def test_rows_are_grouped_once_each_into_balls_that_hold_them():
     assert_array_equal(np.sort(groups.order), np.arange(len(X)))
     assert (np.diff(groups.starts) > 0).all()
     assert np.diff(groups.starts).max() <= 512
-    for g, (centre, radius) in enumerate(zip(groups.centre, groups.radius, strict=True)):
+    for g, (centre, radius) in enumerate(zip(groups.balls.centre, groups.balls.radius, strict=True)):
         distance = np.linalg.norm(X[groups.rows(g)] - model.offset_ - centre, axis=1)
         assert distance.max() <= radius * (1 + 1e-12) + 1e-12
         offset = X[groups.rows(g)] - model.offset_ - centre
-        inside = offset @ groups.frame @ groups.frame.T
-        assert np.linalg.norm(inside, axis=1).max() <= groups.within[g] * (1 + 1e-12) + 1e-12
-        assert np.linalg.norm(offset - inside, axis=1).max() <= groups.beside[g] * (1 + 1e-12) + 1e-12
+        inside = offset @ groups.balls.frame @ groups.balls.frame.T
+        assert np.linalg.norm(inside, axis=1).max() <= groups.balls.within[g] * (1 + 1e-12) + 1e-12
+        assert np.linalg.norm(offset - inside, axis=1).max() <= groups.balls.beside[g] * (1 + 1e-12) + 1e-12
     # One outlier swells one ball, not the median one.
-    assert np.median(groups.radius) < 1.0
+    assert np.median(groups.balls.radius) < 1.0
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

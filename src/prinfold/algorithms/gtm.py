@@ -190,9 +190,15 @@ class _Pass:
         """Rows as the noise wants them."""
         return self.model.noise.load(self.rows.block(chosen), self.rows.block_errors(chosen))
 
+    def _loaded(self, chosen: Selection) -> Any:
+        """The same for those who change nothing; a table of one block is made ready once for all passes."""
+        if isinstance(chosen, slice) and chosen == slice(0, self.rows.n_rows):
+            return self.rows.remembered(self.model.noise, lambda: self.load(chosen))
+        return self.load(chosen)
+
     def posterior(self, part: Part) -> tuple[Any, Posterior]:
         """Rows as the noise wants them, and their responsibilities by (3.7), up to the division by the sum."""
-        loaded = self.load(part.rows)
+        loaded = self._loaded(part.rows)
         n_nodes = len(self.nodes.centres)
         work = self._room(self.model.noise.n_layers, len(loaded), n_nodes if part.near is None else len(part.near))
         total, log_sum = self._weigh(loaded, part.near, work)
@@ -213,7 +219,7 @@ class _Pass:
         noise = cast(LevelledNoise, self.model.noise)
         with np.errstate(over="ignore", invalid="ignore"):  # rows of which this comes true are found and computed anew
             constant = noise.levelled_log_density(loaded, self.nodes, near, work)
-            total, far = levelled_weights(work[0])
+            total, far = levelled_weights(work[0], noise.exponential(work.dtype))
             log_sum = constant + np.log(total, dtype=np.float64)
         if len(far):  # rows far from every node, or much nearer to one than the noise would have them
             # In double precision: squares of what is so far away may be too large for single.
@@ -235,12 +241,19 @@ class _Summer(_Pass):
 
     def add(self, part: Part | Batch) -> None:
         if isinstance(part, Batch):
-            loaded, weight = self.load(part.rows), self.rows.block_weight(part.rows)
+            loaded, weight = self._loaded_batch(part.rows), self.rows.block_weight(part.rows)
             groups = part.cuts, part.near, part.near_cuts
             cast(SweepingNoise, self.model.noise).sweep(self.sums, loaded, weight, self.nodes, groups)
             return
         loaded, posterior = self.posterior(part)
         self.model.noise.statistics(self.sums, loaded, self.rows.block_weight(part.rows), posterior, part.near)
+
+    def _loaded_batch(self, chosen: Selection) -> Any:
+        """The same as ``load``; by compiled code where there is some, which other threads need not wait for."""
+        noise, rows = self.model.noise, self.rows
+        if hasattr(noise, "load_chosen") and rows.plain and not isinstance(chosen, slice):
+            return noise.load_chosen(rows, chosen)
+        return self.load(chosen)
 
 
 class _Visitor(_Pass):

@@ -6,17 +6,19 @@ The noise of the GTM as it was proposed, and the fastest: see :mod:`prinfold.alg
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from prinfold._arrays import Rows
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.cell_noise import CellNoise
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters, Posterior, Statistics, largest_weight
 from prinfold.algorithms.penalties import Penalty
-from prinfold.kernels.balls import rise_bounds
-from prinfold.kernels.responsibilities import sound_sums
+from prinfold.kernels.balls import Balls, rise_bounds
+from prinfold.kernels.responsibilities import FASTEST, Exponential, sound_sums
 
 
 class IsotropicNodes(NamedTuple):
@@ -24,10 +26,12 @@ class IsotropicNodes(NamedTuple):
 
     ``loading`` (D + 2, K) has β, β y and −½β‖y‖² + ½D, so that [−½‖t‖², t, 1] · loading is −½β‖t − y‖² + ½D,
     which is near zero for the nodes that a row belongs to; without its first row it is the part of
-    log p(t | node) that differs between nodes. ``centres`` (K, D) are the y themselves.
+    log p(t | node) that differs between nodes. ``levelled`` is the same in the unit of the fastest exponential, and
+    ``centres`` (K, D) are the y themselves.
     """
 
     loading: FloatArray
+    levelled: FloatArray
     centres: FloatArray
     precision: float
     log_normaliser: float
@@ -87,7 +91,9 @@ class IsotropicNoise:
         np.multiply(centres.T, beta, out=loading[1:-1], casting="same_kind")
         loading[-1] = 0.5 * n_columns - beta * half_square
         log_normaliser = 0.5 * n_columns * (np.log(beta / (2 * np.pi)) - 1.0)
-        return IsotropicNodes(loading, centres, beta, float(log_normaliser))
+        per_e = self.exponential(loading.dtype).per_e
+        levelled = loading if per_e == 1.0 else loading * loading.dtype.type(per_e)
+        return IsotropicNodes(loading, levelled, centres, beta, float(log_normaliser))
 
     def with_gaps(self) -> CellNoise:
         return CellNoise(self.floor)
@@ -110,6 +116,14 @@ class IsotropicNoise:
         loaded[:, -1] = 1.0
         return loaded
 
+    def load_chosen(self, rows: Rows, chosen: IntArray) -> FloatArray:
+        """The same of some rows of a plain table, compiled."""
+        from prinfold.kernels.sweeps import load_chosen  # loads numba, which small jobs never need
+
+        loaded = np.empty((len(chosen), rows.n_columns + 2), dtype=rows.table.dtype)
+        load_chosen(rows.table, chosen, rows.offset, loaded)
+        return loaded
+
     def log_density(
         self, loaded: FloatArray, nodes: IsotropicNodes, near: IntArray | None, work: FloatArray
     ) -> FloatArray:
@@ -129,28 +143,19 @@ class IsotropicNoise:
         For a row that the model explains ½β‖t − y‖² is about ½D, half a χ² of as many degrees of freedom, at the
         nodes that matter; with ½D added it is near zero there, and can be given to ``exp`` as it is.
         """
-        np.dot(loaded, nodes.loading if near is None else nodes.loading[:, near], out=work[0])
+        np.dot(loaded, nodes.levelled if near is None else nodes.levelled[:, near], out=work[0])
         return nodes.log_normaliser
 
-    def bound(self, nodes: IsotropicNodes, centre: FloatArray, radius: FloatArray) -> FloatArray:
+    def exponential(self, dtype: Any) -> Exponential:
+        return FASTEST[np.dtype(dtype)]
+
+    def bound(self, nodes: IsotropicNodes, balls: Balls, least: float = -inf) -> FloatArray:
         """(G, K) bounds on log r_k(t), the log responsibility of node k for any row t of a ball of rows.
 
         Up to a constant of the row log p(t | k) is β(t·y_k − ½‖y_k‖²). The sum over all nodes is at least its largest
         term, so log r_k(t) is below log p(t | k) − max_i log p(t | i), which :func:`rise_bounds` bounds.
         """
-        return nodes.precision * rise_bounds(nodes.centres, centre, radius)
-
-    def framed_bound(
-        self,
-        nodes: IsotropicNodes,
-        centre: FloatArray,
-        frame: FloatArray,
-        radius: FloatArray,
-        within: FloatArray,
-        beside: FloatArray,
-    ) -> FloatArray:
-        """The same of balls whose radii along and across some axes are known, and never larger."""
-        return nodes.precision * rise_bounds(nodes.centres, centre, radius, frame, within, beside)
+        return nodes.precision * rise_bounds(nodes.centres, balls, least / nodes.precision)
 
     def sweep(
         self,

@@ -88,7 +88,7 @@ class KernelRegression:
         target = self.target if cells is None else self._near_target(share * len(X))
         compiled = len(X) >= _COMPILED_FROM
         job = Job(X, target, self.weight, self.profile, self.leave_one_out, term, wanted, compiled, outcome)
-        gradient = _dense(job, self._loaded) if cells is None else _near(job, cells)
+        gradient = _dense(job, self._loaded, self._rooms) if cells is None else _near(job, cells)
         value = float(self.weight @ (outcome.error + outcome.penalty)) / job.total_weight
         return Evaluation(value, gradient if wanted else None, outcome.error, outcome.mass, outcome.total <= 0)
 
@@ -113,6 +113,11 @@ class KernelRegression:
         return self.target.load(self.weight)
 
     @cached_property
+    def _rooms(self) -> list[FloatArray]:
+        """Buffers that evaluations leave for the next: new ones would have to be paged in every time."""
+        return []
+
+    @cached_property
     def _products(self) -> Target:
         """The target as inner products of its rows."""
         assert isinstance(self.target, DataTarget)
@@ -126,14 +131,23 @@ def _near(job: Job, cells: Cells) -> FloatArray:
     return reduce(np.add, (worker.gradient() for worker in workers))
 
 
-def _dense(job: Job, loaded: FloatArray) -> FloatArray:
+def _dense(job: Job, loaded: FloatArray, rooms: list[FloatArray]) -> FloatArray:
     """Over all pairs."""
     n = len(job.X)
     # The median is what one row far away does not carry off, as it would the mean.
     job = replace(job, X=job.X - np.median(job.X, axis=0))
     block_rows = int(np.clip(_BLOCK_ENTRIES // n, 32, 512))
-    parts = as_rows(job.X, block_rows=block_rows).slices
-    workers = work_through(lambda: DensePass(job, loaded, min(n, block_rows)), parts, n * n)
+    shape = 2, min(n, block_rows), n
+
+    def make() -> DensePass:
+        try:
+            room = rooms.pop()
+        except IndexError:
+            room = np.empty(shape)
+        return DensePass(job, loaded, room if room.shape == shape else np.empty(shape))
+
+    workers = work_through(make, as_rows(job.X, block_rows=block_rows).slices, n * n)
+    rooms.extend(worker.buffers for worker in workers)
     return reduce(np.add, (worker.gradient() for worker in workers))
 
 

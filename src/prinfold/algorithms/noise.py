@@ -18,6 +18,8 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.penalties import Penalty
 from prinfold.files import storable
+from prinfold.kernels.balls import Balls
+from prinfold.kernels.responsibilities import Exponential
 
 
 class Posterior(NamedTuple):
@@ -182,15 +184,21 @@ class FactoredNoise(Noise, Protocol):
 class BoundedNoise(Noise, Protocol):
     """A noise that can tell which nodes do not matter to a ball of rows."""
 
-    def bound(self, nodes: Any, centre: FloatArray, radius: FloatArray) -> FloatArray:
-        """(G, K) bounds on the log responsibility of each node for any row of each ball."""
+    def bound(self, nodes: Any, balls: Balls, least: float) -> FloatArray:
+        """(G, K) bounds on the log responsibility of each node for any row of each ball.
+
+        Below ``least`` it does not matter how low they are.
+        """
 
 
 class LevelledNoise(Noise, Protocol):
     """A noise whose log densities need no search for each row's largest: they lie near zero by themselves."""
 
     def levelled_log_density(self, loaded: FloatArray, nodes: Any, near: IntArray | None, work: FloatArray) -> float:
-        """log p(t | node): into ``work[0]`` all but a constant, which is returned."""
+        """log p(t | node): into ``work[0]`` all but a constant, which is returned, not in that unit."""
+
+    def exponential(self, dtype: Any) -> Exponential:
+        """What takes those logarithms, and so their unit."""
 
 
 class SweepingNoise(Noise, Protocol):

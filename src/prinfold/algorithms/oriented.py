@@ -6,6 +6,7 @@ For the model see :mod:`prinfold.algorithms.oriented_model`, for other rows :mod
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,11 +14,12 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Posterior, largest_weight
-from prinfold.algorithms.oriented_bounds import Framed, turned_bounds
+from prinfold.algorithms.oriented_bounds import turned_bounds
 from prinfold.algorithms.oriented_cells import OrientedCells
 from prinfold.algorithms.oriented_model import OrientedModel, OrientedParameters
 from prinfold.algorithms.oriented_sums import OrientedNodes, OrientedSums
-from prinfold.kernels.responsibilities import sound_sums
+from prinfold.kernels.balls import Balls
+from prinfold.kernels.responsibilities import NATURAL, Exponential, sound_sums
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,9 @@ class OrientedNoise(OrientedModel):
         self._fill(loaded, nodes.loading if near is None else nodes.loading[:, :, near], nodes, near, work)
         return nodes.constant
 
+    def exponential(self, dtype: Any) -> Exponential:
+        return NATURAL
+
     def log_density(
         self, loaded: FloatArray, nodes: OrientedNodes, near: IntArray | None, work: FloatArray
     ) -> FloatArray:
@@ -80,21 +85,9 @@ class OrientedNoise(OrientedModel):
                 work[1] += square
             _add_signed(work[0], work[1], sign)
 
-    def bound(self, nodes: OrientedNodes, centre: FloatArray, radius: FloatArray) -> FloatArray:
+    def bound(self, nodes: OrientedNodes, balls: Balls, least: float = -inf) -> FloatArray:
         """(G, K) bounds on log r_k(t), the log responsibility of node k for any row t of a ball of rows."""
-        return turned_bounds(nodes, centre, radius)
-
-    def framed_bound(
-        self,
-        nodes: OrientedNodes,
-        centre: FloatArray,
-        frame: FloatArray,
-        radius: FloatArray,
-        within: FloatArray,
-        beside: FloatArray,
-    ) -> FloatArray:
-        """The same of balls whose radii along and across some axes are known, and never larger."""
-        return turned_bounds(nodes, centre, radius, Framed(frame, within, beside))
+        return turned_bounds(nodes, balls)
 
     def sums(self, nodes: OrientedNodes) -> OrientedSums:
         """Empty sums."""

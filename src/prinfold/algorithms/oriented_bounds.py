@@ -27,17 +27,10 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.oriented_sums import OrientedNodes
+from prinfold.kernels.balls import Balls
 
 _ROUNDING = 1e-13
 """Squared lengths as differences of products are off by this share of the terms, so much is added."""
-
-
-class Framed(NamedTuple):
-    """Axes F (D, q), and how far the rows of each ball reach within and beside them, (G,) each."""
-
-    axes: FloatArray
-    within: FloatArray
-    beside: FloatArray
 
 
 class _Pull(NamedTuple):
@@ -75,11 +68,9 @@ def _unit(nodes: OrientedNodes) -> float:
     return float(max(nodes.inverse_across.max(), nodes.inverse_along.max()))
 
 
-def turned_bounds(
-    nodes: OrientedNodes, centre: FloatArray, radius: FloatArray, framed: Framed | None = None
-) -> FloatArray:
+def turned_bounds(nodes: OrientedNodes, balls: Balls) -> FloatArray:
     """(G, K) bounds on log r_k(t) over the rows t of each ball; see the head of this file."""
-    frame, Y = nodes.tangents.frame, nodes.centres
+    centre, frame, Y = balls.centre, nodes.tangents.frame, nodes.centres
     contrast = nodes.inverse_across - nodes.inverse_along
     squared = np.einsum("gd,gd->g", centre, centre)[:, None] + np.einsum("kd,kd->k", Y, Y) - 2 * (centre @ Y.T)
     coordinate = centre @ np.swapaxes(frame, 1, 2) - np.einsum("qkd,kd->qk", frame, Y)[:, None]
@@ -88,14 +79,14 @@ def turned_bounds(
     best = log_density.argmax(axis=1)
     apart = _Pull(centre, Y, frame).squares_apart(nodes, coordinate, best)
     sine = _sines(nodes, best)
-    rho, unit = radius[:, None], _unit(nodes)
+    rho, unit = balls.radius[:, None], _unit(nodes)
     change = unit * rho * np.sqrt(apart) + 0.5 * rho**2 * _largest_turn(nodes, best, sine)
-    if framed is not None and framed.axes.shape[1]:
-        F = framed.axes
+    if balls.frame.shape[1]:
+        F = balls.frame
         inside = _Pull(centre @ F, Y @ F, frame @ F).squares_apart(nodes, coordinate, best)
         beside = np.maximum(apart - inside, 0.0) + _ROUNDING * (apart + inside)
-        linear = framed.within[:, None] * np.sqrt(inside) + framed.beside[:, None] * np.sqrt(beside)
-        change = np.minimum(change, unit * linear + _framed_turn(nodes, best, sine, radius, framed))
+        linear = balls.within[:, None] * np.sqrt(inside) + balls.beside[:, None] * np.sqrt(beside)
+        change = np.minimum(change, unit * linear + _framed_turn(nodes, best, sine, balls))
     return np.asarray(log_density - log_density[np.arange(len(best)), best][:, None] + change)
 
 
@@ -119,16 +110,14 @@ def _largest_turn(nodes: OrientedNodes, best: IntArray, sine: FloatArray) -> Flo
     return np.asarray(np.maximum(turn + np.maximum(contrast - contrast[best][:, None], 0.0), 0.0))
 
 
-def _framed_turn(
-    nodes: OrientedNodes, best: IntArray, sine: FloatArray, radius: FloatArray, framed: Framed
-) -> FloatArray:
+def _framed_turn(nodes: OrientedNodes, best: IntArray, sine: FloatArray, balls: Balls) -> FloatArray:
     """(G, K) upper bounds on ½ δᵀ(Λ_j − Λ_k)δ by what lies within and beside the axes."""
     inverse, contrast = nodes.inverse_across, nodes.inverse_across - nodes.inverse_along
-    inside = np.square(nodes.tangents.frame @ framed.axes).sum(axis=(0, 2))
+    inside = np.square(nodes.tangents.frame @ balls.frame).sum(axis=(0, 2))
     leak = np.sqrt(np.maximum(nodes.tangents.rank - inside, 0.0) + _ROUNDING)
-    within, beside = framed.within[:, None], framed.beside[:, None]
+    within, beside = balls.within[:, None], balls.beside[:, None]
     of_best = leak[best][:, None]
     turn = sine * within**2 + 2 * within * beside * (leak + of_best) + (beside * np.maximum(leak, of_best)) ** 2
-    total = np.abs(contrast) * turn + np.maximum(inverse[best][:, None] - inverse, 0.0) * radius[:, None] ** 2
+    total = np.abs(contrast) * turn + np.maximum(inverse[best][:, None] - inverse, 0.0) * balls.radius[:, None] ** 2
     total += np.maximum(contrast - contrast[best][:, None], 0.0) * (within + of_best * beside) ** 2
     return np.asarray(0.5 * total)

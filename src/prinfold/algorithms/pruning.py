@@ -22,7 +22,7 @@ from prinfold._arrays import Rows, Selection, filled, for_each_block
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import BoundedNoise, Nodes, Noise
-from prinfold.kernels.balls import leading_axes, split_radii
+from prinfold.kernels.balls import Balls, leading_axes, split_radii
 
 LOST = 1e-9
 """Largest share of a row's likelihood that the nodes left out may hold; so is the loss in nats."""
@@ -78,20 +78,15 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Groups:
-    """Rows in balls: group g holds rows ``order[starts[g]:starts[g + 1]]``, within ``radius[g]`` of ``centre[g]``.
-
-    They are within ``within[g]`` of it along the axes of ``frame`` (D, q) and within ``beside[g]`` across them.
-    ``fine`` groups are for sweeps.
-    """
+    """Rows in balls: group g holds rows ``order[starts[g]:starts[g + 1]]``; ``fine`` groups are for sweeps."""
 
     order: IntArray
     starts: IntArray
-    centre: FloatArray
-    radius: FloatArray
-    frame: FloatArray
-    within: FloatArray
-    beside: FloatArray
+    balls: Balls
     fine: bool = False
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
 
     def rows(self, g: int) -> IntArray:
         return self.order[self.starts[g] : self.starts[g + 1]]
@@ -170,7 +165,7 @@ def grouped(
     if hasattr(noise, "bound") and not rows.gaps:
         return groups, _parts(groups, near_nodes(cast(BoundedNoise, noise), nodes, groups))
     every = np.arange(surface.latent.n_nodes)
-    return groups, [Part(groups.rows(g), every) for g in range(len(groups.radius))]
+    return groups, [Part(groups.rows(g), every) for g in range(len(groups))]
 
 
 def swept(groups: Groups, parts: Sequence[Part]) -> Sequence[Part | Batch]:
@@ -220,14 +215,20 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
     starts = _cut(label[order])
     n_groups, frame = len(starts) - 1, _axes_of(anchors)
     centre, radii = np.empty((n_groups, rows.n_columns)), np.empty((3, n_groups))
+    seen = np.empty((rows.n_rows, frame.shape[1]), dtype=np.float32) if fine else None
+    unit = float(np.abs(anchors).max()) or 1.0
 
     def one_group(g: int) -> None:
         block = rows.block(order[starts[g] : starts[g + 1]]).astype(np.float64, copy=False)
         centre[g] = block.mean(axis=0)
-        radii[:, g] = split_radii(block - centre[g], frame)
+        block = block - centre[g]
+        radii[:, g] = split_radii(block, frame)
+        if seen is not None:
+            with np.errstate(over="ignore"):  # rows too far away for single precision are known by their radius
+                seen[starts[g] : starts[g + 1]] = block @ frame / unit
 
     for_each_block(one_group, range(n_groups))
-    return Groups(order, starts, centre, radii[0], frame, radii[1], radii[2], fine)
+    return Groups(order, starts, Balls(centre, radii[0], frame, radii[1], radii[2], seen, starts, unit), fine)
 
 
 def near_nodes(noise: BoundedNoise, nodes: Nodes, groups: Groups) -> Near:
@@ -238,17 +239,12 @@ def near_nodes(noise: BoundedNoise, nodes: Nodes, groups: Groups) -> Near:
     together, and the log-likelihood loses less than −log(1 − LOST) of it.
     """
     at_once = max(1, 2**16 // len(nodes.centres))  # a chunk of bounds stays in a core's cache
-    chunks = [slice(i, i + at_once) for i in range(0, len(groups.radius), at_once)]
+    chunks = [slice(i, min(i + at_once, len(groups))) for i in range(0, len(groups), at_once)]
     found: dict[int, tuple[IntArray, IntArray]] = {}
-    framed = getattr(noise, "framed_bound", None)
+    negligible = float(np.log(LOST / (2 * len(nodes.centres))))  # left out whatever the others are
 
     def one_chunk(some: slice) -> None:
-        if framed is None:
-            bound = noise.bound(nodes, groups.centre[some], groups.radius[some])
-        else:
-            radii = groups.radius[some], groups.within[some], groups.beside[some]
-            bound = framed(nodes, groups.centre[some], groups.frame, *radii)
-        found[some.start] = _keep(bound, groups.fine)
+        found[some.start] = _keep(noise.bound(nodes, groups.balls.some(some), negligible), groups.fine)
 
     for_each_block(one_chunk, chunks)
     near, counts = zip(*(found[some.start] for some in chunks), strict=True)

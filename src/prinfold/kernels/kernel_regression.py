@@ -126,13 +126,12 @@ class DensePass:
     """One thread's share of a pass over all pairs: takes blocks of rows, with buffers and sums of its own.
 
     Latent points lie near the origin for the most part, so that the thin products at the end do not cancel; ``loaded``
-    is what the target wants summed.
+    is what the target wants summed, and ``buffers`` (2, b, n) have room for blocks.
     """
 
-    def __init__(self, job: Job, loaded: FloatArray, block_rows: int) -> None:
+    def __init__(self, job: Job, loaded: FloatArray, buffers: FloatArray) -> None:
         n, Q = job.X.shape
-        self.job, self.loaded = job, loaded
-        self.buffers = np.empty((2, block_rows, n))
+        self.job, self.loaded, self.buffers = job, loaded, buffers
         self.values = (CompiledValues if job.compiled else PlainValues)(job)
         self.ends = np.column_stack([job.X, np.ones(n)])
         self.by_row = np.zeros((n, Q + 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import cho_solve, eigh, lapack
+from scipy.linalg import eigh, lapack
 
 from prinfold._typing import FloatArray
 
@@ -17,11 +17,12 @@ def solve_symmetric(A: FloatArray, B: FloatArray) -> FloatArray:
     may succeed and return noise; the minimum-norm solution on the eigenvectors above rounding level
     is taken there instead.
     """
-    factor, failed = lapack.dpotrf(A, lower=True)
+    # Transposed, which is the same matrix in the order that LAPACK wants; what is above the diagonal is never read.
+    factor, failed = lapack.dpotrf(A.T, lower=True, clean=False)
     if not failed:
-        reciprocal_condition, _ = lapack.dpocon(factor, np.linalg.norm(A, 1), uplo="L")
+        reciprocal_condition, _ = lapack.dpocon(factor, np.abs(A).sum(axis=0).max(), uplo="L")
         if reciprocal_condition > _rounding(A):
-            return np.asarray(cho_solve((factor, True), B, check_finite=False))
+            return np.asarray(lapack.dpotrs(factor, B, lower=True)[0])
     return _solve_truncated(A, B)
 
 

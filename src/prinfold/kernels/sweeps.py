@@ -163,6 +163,32 @@ def _weigh_far(row: FloatArray, loaded: FloatArray, loading: FloatArray) -> tupl
 weigh_far = register_jitable(_weigh_far)
 
 
+def _centred(row: FloatArray, offset: FloatArray, into: FloatArray) -> float:
+    """Write row − offset, and return the square of what was written."""
+    raise NotImplementedError
+
+
+@overload(_centred, jit_options={"fastmath": {"reassoc", "contract"}})
+def _centred_row(row: Any, offset: Any, into: Any) -> Any:
+    def centred(row: Any, offset: Any, into: Any) -> Any:
+        square = 0.0
+        for c in range(len(row)):
+            into[c] = row[c] - offset[c]
+            square += np.float64(into[c]) * np.float64(into[c])
+        return square
+
+    return centred
+
+
+@compiled
+def load_chosen(table: FloatArray, chosen: IntArray, offset: FloatArray, loaded: FloatArray) -> None:
+    """(n, D + 2) −½‖t‖², t and 1 of some rows t of a table, less its offset: without the interpreter's lock."""
+    last = loaded.shape[1] - 1
+    for i in range(len(chosen)):
+        loaded[i, 0] = -0.5 * _centred(table[chosen[i]], offset, loaded[i][1:last])
+        loaded[i, last] = 1.0
+
+
 @compiled
 def sweep(
     loaded: FloatArray,
@@ -253,6 +279,80 @@ def keep_near(bound: FloatArray, lost: float) -> tuple[IntArray, IntArray]:
                 kept[at] = k
                 at += 1
     return kept, counts
+
+
+@compiled
+def reach_of(
+    products: FloatArray,
+    inner: FloatArray,
+    half_square: FloatArray,
+    inner_half_square: FloatArray,
+    best: IntArray,
+    radii: FloatArray,
+    rounding: float,
+    slack: tuple[float, float],
+) -> None:
+    """How far rows reach towards components, as ``kernels.balls`` has it, from y_j·y_k and the same along the axes.
+
+    Of each ball ``radii`` (3, G) are its own, that within and that beside the axes. ``inner`` becomes the reach, and
+    ``products`` what is beside, with a share of what is within and a constant as ``slack``.
+    """
+    share, constant = slack
+    for g in range(len(best)):
+        own, own_inner = half_square[best[g]], inner_half_square[best[g]]
+        radius, within, beside = radii[0, g], radii[1, g], radii[2, g]
+        row, inner_row = products[g], inner[g]
+        for k in range(len(row)):
+            apart = 2.0 * (max(half_square[k] - row[k] + own, 0.0) + rounding)
+            inside = 2.0 * (max(inner_half_square[k] - inner_row[k] + own_inner, 0.0) + rounding)
+            across = beside * np.sqrt(max(apart - inside, 0.0) + rounding)
+            along = within * np.sqrt(inside)
+            inner_row[k] = min(radius * np.sqrt(apart), along + across)
+            row[k] = across + share * along + constant
+
+
+@compiled
+def tighten(
+    Z: FloatArray,
+    best: IntArray,
+    seen: FloatArray,
+    starts: IntArray,
+    within: FloatArray,
+    rise: FloatArray,
+    beside: FloatArray,
+    least: float,
+    unit: float,
+    reach: FloatArray,
+) -> None:
+    """Lower ``reach`` (G, K) to what the rows of each ball have, where ``rise`` + ``reach`` is above ``least``.
+
+    That is the largest product of a row's place along some axes, ``seen`` (n, q), with z_k − z_j, ``best`` telling j,
+    and what is ``beside``. Places and differences are in single precision and in a ``unit``; a ball with rows too far
+    away for that, by its radius ``within`` the axes, stays as it is.
+    """
+    K, q = Z.shape
+    chosen, most = np.empty(K, np.int64), np.empty(K, seen.dtype)
+    gathered, room = np.empty(K * q, seen.dtype), np.empty(longest(starts) * K, seen.dtype)
+    for g in range(len(best)):
+        if not within[g] < 1e30 * unit:
+            continue
+        k = 0
+        for i in range(K):
+            chosen[k] = i
+            k += int(rise[g, i] + reach[g, i] > least)
+        rows, local = seen[starts[g] : starts[g + 1]], gathered[: k * q].reshape(k, q)
+        for j in range(k):
+            for c in range(q):
+                local[j, c] = (Z[chosen[j], c] - Z[best[g], c]) / unit
+        product, farthest = room[: len(rows) * k].reshape(len(rows), k), most[:k]
+        np.dot(rows, local.T, product)
+        farthest[:] = -np.inf
+        for row in product:
+            for j in range(k):
+                farthest[j] = max(farthest[j], row[j])
+        for j in range(k):
+            i = chosen[j]
+            reach[g, i] = min(reach[g, i], unit * unit * np.float64(farthest[j]) + beside[g, i])
 
 
 def sweep_reference(
