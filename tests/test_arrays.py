@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -144,8 +146,9 @@ def test_memory_of_a_pass_does_not_grow_with_the_rows(tmp_path):
         tracemalloc.stop()
         return top
 
-    peak(1000)  # what the first call imports and caches
-    small, large = peak(20_000), peak(200_000)
+    with threadpool_limits(1, user_api="blas"):  # each thread has a block of its own
+        peak(1000)  # what the first call imports and caches
+        small, large = peak(20_000), peak(200_000)
     assert large < small + 2e5  # the extra rows alone are 5.8 MB
     assert large < 200_000 * 8 * 4 / 2
 
@@ -238,3 +241,65 @@ def test_what_is_shared_is_found_once_however_many_ask():
     assert len(set(map(id, found))) == 1
     assert other.answer is not found[0]
     assert Slow.answer.__doc__ == "Of a long search."
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_what_a_part_begins_by_itself_stays_on_its_thread():
+    """Or all threads that are kept might wait for parts that none of them is left to take."""
+    seen = []
+
+    def outer(part):
+        inner = []
+        for _ in range(2):  # the first must not make it forget that it is busy
+            for_each_block(lambda _: inner.append(threading.get_ident()), range(6))
+        seen.append((threading.get_ident(), set(inner)))
+
+    for_each_block(outer, range(12))
+    assert len(seen) == 12
+    assert all(inner == {own} for own, inner in seen)
+    assert len({own for own, _ in seen}) > 1
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_an_error_is_passed_on_when_all_threads_have_come_to_an_end():
+    done = []
+
+    def work(part):
+        if part == 1:
+            raise ValueError("this part is bad")
+        sleep(0.01)
+        done.append(part)
+
+    with pytest.raises(ValueError, match="this part is bad"):
+        for_each_block(work, range(9))
+    ended = len(done)
+    sleep(0.05)
+    assert len(done) == ended >= 6
+    for_each_block(done.append, range(3))  # and the threads are there for the next
+    assert len(done) == ended + 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.usefixtures("three_threads")
+def test_a_fork_has_threads_of_its_own():
+    for_each_block(lambda _: None, range(6))  # begins threads that the child will not have
+    child = multiprocessing.get_context("fork").Process(target=for_each_block, args=(abs, range(6)))
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0, "the child waits for threads that stayed behind"
+
+
+def test_what_is_remembered_of_all_rows_is_made_once_and_kept_as_it_is():
+    rows, made = as_rows(np.arange(6.0).reshape(3, 2)), []
+
+    def make():
+        made.append(1)
+        return rows.block(slice(0, 3))
+
+    first = rows.remembered("one", make)
+    assert rows.remembered("one", make) is first
+    with pytest.raises(ValueError, match="read-only"):
+        first += 1.0
+    assert rows.remembered("another", make) is not first
+    assert len(made) == 2

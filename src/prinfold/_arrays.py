@@ -232,12 +232,12 @@ def work_through(make: Callable[[], W], parts: Sequence[P], n_entries: int | Non
         workers = [make() for _ in range(n_threads)]
 
         def work(start: int) -> None:
-            _busy.here = True
+            before, _busy.here = _busy.here, True
             try:
                 for part in parts[start::n_threads]:
                     workers[start].add(part)
             finally:
-                _busy.here = False
+                _busy.here = before
 
         others = [_pool(n_threads - 1).submit(work, start) for start in range(1, n_threads)]
         try:

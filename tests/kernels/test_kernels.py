@@ -16,6 +16,8 @@ from prinfold.kernels.basis import (
 from prinfold.kernels.distances import nearest_squared_distance, squared_distances, squared_distances_reference
 from prinfold.kernels.linalg import solve_symmetric
 from prinfold.kernels.responsibilities import (
+    NATURAL,
+    Exponential,
     levelled_weights,
     normalise_log_weights,
     normalise_log_weights_reference,
@@ -142,11 +144,13 @@ def test_harmonics_are_orthogonal_round_the_circle():
 
 
 @given(seed=SEEDS, spread=st.sampled_from([1.0, 30.0, 300.0]), shift=st.floats(-800, 800), k=st.integers(1, 9))
+@pytest.mark.parametrize("exponential", [NATURAL, Exponential(np.exp2, np.log2(np.e))], ids=["of e", "of two"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_levelled_weights_are_right_or_say_that_they_are_not(seed, spread, shift, k, dtype):
+def test_levelled_weights_are_right_or_say_that_they_are_not(seed, spread, shift, k, dtype, exponential):
     log_weight = (np.random.default_rng(seed).normal(size=(20, k)) * spread + shift).astype(dtype)
-    expected, expected_sum = normalise_log_weights_reference(log_weight.astype(np.float64))
-    total, far = levelled_weights(log_weight)
+    log_weight *= dtype(exponential.per_e)
+    expected, expected_sum = normalise_log_weights_reference(log_weight.astype(np.float64) / exponential.per_e)
+    total, far = levelled_weights(log_weight, exponential)
     sound = np.setdiff1d(np.arange(20), far)
     digits = 1e-12 if dtype is np.float64 else 2e-5
     np.testing.assert_allclose(np.log(total[sound], dtype=float), expected_sum[sound], rtol=digits, atol=digits)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from prinfold._arrays import as_rows
+from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.kernels import sweeps
 from prinfold.kernels.responsibilities import _SPAN, sound_sums
 
@@ -204,3 +208,25 @@ def test_a_sweep_of_turning_noise_is_what_it_is_defined_to_be(dtype, crossed, se
         assert_allclose(tangential / reach, 2 * expected[1] / reach, **tolerance)
         if crossed:
             assert_allclose(cross / largest / reach, 2 * expected[2] / largest / reach, **tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_chosen_are_loaded_as_blocks_are(dtype, rng):
+    table = (rng.normal(size=(40, 5)) + 1e4).astype(dtype)
+    rows, noise = as_rows(table, table.mean(axis=0, dtype=np.float64)), IsotropicNoise(1e-9)
+    chosen = rng.permutation(40)[:17].astype(np.int32)
+    assert rows.plain
+    assert_allclose(noise.load_chosen(rows, chosen), noise.load(rows.block(chosen)), rtol=4 * np.finfo(dtype).eps)
+
+
+def test_tables_that_are_more_than_rows_in_memory_are_not_plain(rng, tmp_path):
+    table = rng.normal(size=(8, 3))
+    np.save(tmp_path / "x.npy", table)
+    others = [
+        as_rows(np.load(tmp_path / "x.npy", mmap_mode="r")),
+        as_rows(np.asfortranarray(table)),
+        as_rows(scipy.sparse.csr_matrix(table)),
+        as_rows(table, gaps=True),
+        replace(as_rows(table), scale=np.ones(3)),
+    ]
+    assert not any(rows.plain for rows in others)
