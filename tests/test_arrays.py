@@ -262,21 +262,31 @@ def test_what_a_part_begins_by_itself_stays_on_its_thread():
 
 @pytest.mark.usefixtures("three_threads")
 def test_an_error_is_passed_on_when_all_threads_have_come_to_an_end():
-    done = []
+    begun, done = [], []
 
     def work(part):
+        begun.append(part)
         if part == 1:
             raise ValueError("this part is bad")
-        sleep(0.01)
+        sleep(0.02)
         done.append(part)
 
     with pytest.raises(ValueError, match="this part is bad"):
-        for_each_block(work, range(9))
-    ended = len(done)
-    sleep(0.05)
-    assert len(done) == ended >= 6
+        for_each_block(work, range(300))
+    assert set(begun) == {1, *done}, "nobody is still at it"
+    assert len(done) < 20, "the others do not go on to the end for nothing"
     for_each_block(done.append, range(3))  # and the threads are there for the next
-    assert len(done) == ended + 3
+    assert sorted(done[-3:]) == [0, 1, 2]
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_threads_are_kept():
+    def names():
+        seen = set()
+        for_each_block(lambda _: (sleep(0.005), seen.add(threading.get_ident())), range(9))
+        return seen
+
+    assert names() == names()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property, reduce
-from threading import Lock, RLock, local
+from threading import Event, Lock, RLock, local
 from typing import Any, Protocol, Self, TypeVar, cast, overload
 
 import joblib  # comes with scikit-learn, which needs it
@@ -37,6 +37,10 @@ _ENTRIES_PER_THREAD = 2**18
 
 _PARTS_PER_THREAD = 4
 """Parts for each thread after the second: on 16 cores 8 threads took half the time that 16 took for 35 parts."""
+
+
+_MOST_KEPT = 32
+"""Threads that are kept at most, or one for each core if these are more; passes for which there are none left wait."""
 
 
 class Summable(Protocol):
@@ -102,7 +106,8 @@ class Rows:
     def plain(self) -> bool:
         """Whether a block is nothing but rows of an array in memory, less the offset."""
         table = self.table
-        return type(table) is np.ndarray and table.flags.c_contiguous and self.scale is None and not self.gaps
+        simple = type(self) is Rows and type(table) is np.ndarray and table.flags.c_contiguous
+        return bool(simple and self.scale is None and not self.gaps)
 
     @property
     def sample(self) -> Rows:
@@ -123,8 +128,8 @@ class Rows:
 
     def remembered(self, owner: object, make: Callable[[], T]) -> T:
         """What somebody made of all rows, and nobody may change; of the last who asked alone."""
-        entry = self._memory[0] if self._memory else (None, None)
-        if entry[0] is not owner:
+        entry = self._memory[0] if self._memory else None
+        if entry is None or entry[0] is not owner:
             entry = owner, make()
             if isinstance(entry[1], np.ndarray):
                 entry[1].flags.writeable = False
@@ -231,15 +236,22 @@ def work_through(make: Callable[[], W], parts: Sequence[P], n_entries: int | Non
         n_threads = 1 if _busy.here else _threads_for(len(parts), n_entries, allowed)
         workers = [make() for _ in range(n_threads)]
 
+        failed = Event()
+
         def work(start: int) -> None:
             before, _busy.here = _busy.here, True
             try:
                 for part in parts[start::n_threads]:
+                    if failed.is_set():
+                        break
                     workers[start].add(part)
+            except BaseException:
+                failed.set()  # what the others would still do is for nobody
+                raise
             finally:
                 _busy.here = before
 
-        others = [_pool(n_threads - 1).submit(work, start) for start in range(1, n_threads)]
+        others = [_pool().submit(work, start) for start in range(1, n_threads)]
         try:
             work(0)
         finally:
@@ -268,9 +280,9 @@ _busy = _Busy()
 
 
 @cache
-def _pool(n: int) -> ThreadPoolExecutor:
-    """Threads that are kept: new ones for every pass would have to be given memory anew."""
-    return ThreadPoolExecutor(n, thread_name_prefix="prinfold")
+def _pool() -> ThreadPoolExecutor:
+    """Threads that are kept, begun as they are needed: new ones for every pass would have to be given memory anew."""
+    return ThreadPoolExecutor(max(_MOST_KEPT, os.cpu_count() or 1), thread_name_prefix="prinfold")
 
 
 if hasattr(os, "register_at_fork"):

@@ -320,3 +320,12 @@ def test_a_mass_may_be_barred_from_falling():
     after = objective.value(X - 0.1 * before.gradient, barrier)
     assert after.value < before.value
     assert_allclose(before.value, weight @ barrier(before.mass, weight)[0] / weight.sum(), rtol=1e-13)
+
+
+@pytest.mark.usefixtures("way")
+@profiles
+def test_latent_points_that_are_no_numbers_are_not_passed_over(profile):
+    X, Y, weight = problem()
+    X[3, 1] = np.nan
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(KernelRegression(DataTarget(Y), weight, profile).value(X).value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -383,3 +384,20 @@ def test_a_sparse_table_is_never_filled_in_whole():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.4 * 20_000 * 1000 * 8, "a scatter matrix and a few blocks, not the table"
+
+
+@pytest.mark.parametrize("bounds_at_once", [2**16, 600, 1])
+def test_rows_of_a_group_are_known_in_whichever_chunk_it_is_bounded(swept, monkeypatch, bounds_at_once):
+    X = sheet(3000)
+    X[5] = 1e60  # too far for single precision: known by its radius alone
+    model = GTM(nodes=16, basis=5, max_iter=8, tol=0.0).fit(X[6:])
+    rows, nodes = prepared(model, X)
+    groups = pruning.make_groups(model._model.surface, rows, model.weights_, fine=True)
+    assert len(groups) > 3
+    monkeypatch.setattr(pruning, "_BOUNDS_AT_ONCE", bounds_at_once)
+    near = pruning.near_nodes(model._model.noise, nodes, groups)
+    weight = gtm.responsibilities(model._model, rows, model._parameters())
+    for g, (start, stop) in enumerate(pairwise(near.cuts)):
+        left_out = np.delete(weight[groups.rows(g)], near.nodes[start:stop], axis=1)
+        assert left_out.sum(axis=1).max() <= 1.0001 * pruning.LOST
+    assert np.diff(near.cuts).mean() < 0.7 * 256

@@ -27,7 +27,8 @@ class IsotropicNodes(NamedTuple):
     ``loading`` (D + 2, K) has β, β y and −½β‖y‖² + ½D, so that [−½‖t‖², t, 1] · loading is −½β‖t − y‖² + ½D,
     which is near zero for the nodes that a row belongs to; without its first row it is the part of
     log p(t | node) that differs between nodes. ``levelled`` is the same in the unit of the fastest exponential, and
-    ``centres`` (K, D) are the y themselves.
+    ``centres`` (K, D) are the y themselves. In single precision the β of either is off, which would be felt in the same
+    way by all rows far from the origin; ``excess`` is by how much that of ``loading`` and that of ``levelled`` are.
     """
 
     loading: FloatArray
@@ -35,6 +36,7 @@ class IsotropicNodes(NamedTuple):
     centres: FloatArray
     precision: float
     log_normaliser: float
+    excess: tuple[float, float]
 
 
 class Swept(NamedTuple):
@@ -86,14 +88,16 @@ class IsotropicNoise:
         beta = parameters.precision
         half_square = 0.5 * np.einsum("kd,kd->k", centres, centres)
         n_nodes, n_columns = centres.shape
-        loading = np.empty((n_columns + 2, n_nodes), dtype=dtype)
-        loading[0] = beta
-        np.multiply(centres.T, beta, out=loading[1:-1], casting="same_kind")
-        loading[-1] = 0.5 * n_columns - beta * half_square
+        full = np.empty((n_columns + 2, n_nodes))
+        full[0] = beta
+        np.multiply(centres.T, beta, out=full[1:-1])
+        full[-1] = 0.5 * n_columns - beta * half_square
+        per_e = self.exponential(dtype).per_e
+        loading: FloatArray = full.astype(dtype, copy=False)
+        levelled: FloatArray = loading if per_e == 1.0 else (full * per_e).astype(dtype, copy=False)
+        excess = float(loading[0, 0]) - beta, float(levelled[0, 0]) / per_e - beta
         log_normaliser = 0.5 * n_columns * (np.log(beta / (2 * np.pi)) - 1.0)
-        per_e = self.exponential(loading.dtype).per_e
-        levelled = loading if per_e == 1.0 else loading * loading.dtype.type(per_e)
-        return IsotropicNodes(loading, levelled, centres, beta, float(log_normaliser))
+        return IsotropicNodes(loading, levelled, centres, beta, float(log_normaliser), excess)
 
     def with_gaps(self) -> CellNoise:
         return CellNoise(self.floor)
@@ -137,14 +141,16 @@ class IsotropicNoise:
 
     def levelled_log_density(
         self, loaded: FloatArray, nodes: IsotropicNodes, near: IntArray | None, work: FloatArray
-    ) -> float:
-        """log p(t | node) split in two: into ``work[0]`` (n, K) all but a constant, which is returned.
+    ) -> float | FloatArray:
+        """log p(t | node) split in two: into ``work[0]`` (n, K) all but a constant, of each row or of all, returned.
 
         For a row that the model explains ½β‖t − y‖² is about ½D, half a χ² of as many degrees of freedom, at the
         nodes that matter; with ½D added it is near zero there, and can be given to ``exp`` as it is.
         """
         np.dot(loaded, nodes.levelled if near is None else nodes.levelled[:, near], out=work[0])
-        return nodes.log_normaliser
+        if loaded.dtype == np.float64:
+            return nodes.log_normaliser
+        return np.asarray(nodes.log_normaliser + 0.5 * nodes.excess[1] * _row_squares(loaded))
 
     def exponential(self, dtype: Any) -> Exponential:
         return FASTEST[np.dtype(dtype)]
@@ -175,9 +181,11 @@ class IsotropicNoise:
             sums.swept = Swept(np.ascontiguousarray(nodes.loading.T), np.zeros(nodes.loading.T.shape))
         ones = np.ones(len(loaded)) if weight is None else weight
         largest, log_sum = largest_weight(ones), np.empty(len(loaded))
-        sums.square += float(ones @ _row_squares(loaded))
+        square = float(ones @ _row_squares(loaded))
+        sums.square += square
         sweep(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *sums.swept, log_sum)
         sums.log_likelihood += float(ones @ (log_sum + (nodes.log_normaliser - np.log(len(nodes.centres)))))
+        sums.log_likelihood += 0.5 * nodes.excess[0] * square
         sums.total += float(ones.sum())
 
     def sums(self, nodes: IsotropicNodes) -> IsotropicSums:

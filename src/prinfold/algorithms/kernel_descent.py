@@ -56,7 +56,12 @@ class Problem:
 
     def validated_error(self, X: FloatArray) -> float:
         """The error with each row left out, whichever of the two is minimised."""
-        return replace(self.regression, leave_one_out=True).value(X).value
+        return self._leaving_one_out.value(X).value
+
+    @cached_property
+    def _leaving_one_out(self) -> KernelRegression:
+        regression = self.regression  # itself where it does, with all that it has made of the rows
+        return regression if regression.leave_one_out else replace(regression, leave_one_out=True)
 
     def among(self, rows: IntArray) -> Problem:
         """The same for some rows, predicted by each other."""

@@ -95,7 +95,7 @@ class KernelRegression:
     def _cells(self, X: FloatArray) -> tuple[Cells | None, float]:
         """Latent points in cells, where looking for pairs within reach pays, and the share of pairs that are."""
         reach = self.profile.reach
-        if reach == inf or len(X) < _COMPILED_FROM:
+        if reach == inf or len(X) < _COMPILED_FROM or not np.isfinite(X).all():  # the rest is not to look sound
             return None, 1.0
         cells = sort_into_cells(X, reach)
         share = cells.share

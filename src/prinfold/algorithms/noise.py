@@ -194,8 +194,10 @@ class BoundedNoise(Noise, Protocol):
 class LevelledNoise(Noise, Protocol):
     """A noise whose log densities need no search for each row's largest: they lie near zero by themselves."""
 
-    def levelled_log_density(self, loaded: FloatArray, nodes: Any, near: IntArray | None, work: FloatArray) -> float:
-        """log p(t | node): into ``work[0]`` all but a constant, which is returned, not in that unit."""
+    def levelled_log_density(
+        self, loaded: FloatArray, nodes: Any, near: IntArray | None, work: FloatArray
+    ) -> float | FloatArray:
+        """log p(t | node): into ``work[0]`` all but a constant of all rows or of each, which is returned as it is."""
 
     def exponential(self, dtype: Any) -> Exponential:
         """What takes those logarithms, and so their unit."""

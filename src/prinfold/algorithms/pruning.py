@@ -38,6 +38,9 @@ _NODES_PER_ANCHOR = {False: 9, True: 4}
 _ROWS_PER_GROUP = {False: 32, True: 80}
 """Of groups that are computed one by one, and of groups for sweeps."""
 
+_BOUNDS_AT_ONCE = 2**16
+"""A chunk of bounds that stays in a core's cache."""
+
 _MOST_ROWS = 512
 _ROWS_PER_BATCH = 1024
 _BESIDE = 0.005
@@ -213,7 +216,7 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
     for_each_block(one_block, rows.slices)
     order: IntArray = np.asarray(np.lexsort((distance, label)), dtype=np.int32 if rows.n_rows < 2**31 else np.int64)
     starts = _cut(label[order])
-    n_groups, frame = len(starts) - 1, _axes_of(anchors)
+    n_groups, frame = len(starts) - 1, _axes_of(anchors, fine)
     centre, radii = np.empty((n_groups, rows.n_columns)), np.empty((3, n_groups))
     seen = np.empty((rows.n_rows, frame.shape[1]), dtype=np.float32) if fine else None
     unit = float(np.abs(anchors).max()) or 1.0
@@ -238,7 +241,7 @@ def near_nodes(noise: BoundedNoise, nodes: Nodes, groups: Groups) -> Near:
     log(LOST / K) each, or bounds whose exponentials sum to less than LOST, so that they hold less than LOST
     together, and the log-likelihood loses less than −log(1 − LOST) of it.
     """
-    at_once = max(1, 2**16 // len(nodes.centres))  # a chunk of bounds stays in a core's cache
+    at_once = max(1, _BOUNDS_AT_ONCE // len(nodes.centres))
     chunks = [slice(i, min(i + at_once, len(groups))) for i in range(0, len(groups), at_once)]
     found: dict[int, tuple[IntArray, IntArray]] = {}
     negligible = float(np.log(LOST / (2 * len(nodes.centres))))  # left out whatever the others are
@@ -261,10 +264,13 @@ def _keep(bound: FloatArray, fine: bool) -> tuple[IntArray, IntArray]:
     return node, np.bincount(of_group, minlength=len(bound))
 
 
-def _axes_of(points: FloatArray) -> FloatArray:
-    """The few axes along which a surface extends; none where it takes half of all columns or more."""
-    some = points[:: max(1, len(points) // 256)]
-    return leading_axes(some, _BESIDE, min(_MOST_AXES, points.shape[1] // 2))
+def _axes_of(points: FloatArray, fine: bool) -> FloatArray:
+    """The few axes along which a surface extends; none where it takes too many.
+
+    Where rows are known by radii alone, half of all columns are too many: radii within and beside them gain nothing.
+    """
+    some, D = points[:: max(1, len(points) // 256)], points.shape[1]
+    return leading_axes(some, _BESIDE, min(_MOST_AXES, D if fine else D // 2))
 
 
 def _anchors(surface: BasisMap, weights: FloatArray, n_rows: int, fine: bool) -> FloatArray:
