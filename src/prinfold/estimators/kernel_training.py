@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from math import inf
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -17,8 +18,10 @@ from prinfold.exceptions import DegenerateWarning, InvalidDataError
 _NOTHING = 0.99
 """Share of the variance that is not predicted from which on nothing is."""
 
+_LOST = 1e-9
 _ALONE = 1e-3
-"""Weight of a latent point's neighbours, in units of its own, below which it has none."""
+"""Weight of a latent point's neighbours, in units of its own, below which it has none but for rounding, and below which
+those it has do not count."""
 
 
 class Unique(NamedTuple):
@@ -178,8 +181,12 @@ class TrainedKernelManifold(KernelManifold):
         others = (
             np.exp(self._model.mixture.log_density(centres)) * self.latent_.weight.sum() / self.latent_.weight - 1.0
         )
+        lost = int((others < _LOST).sum()) if self._model.mixture.profile.reach < inf else 0
         if len(centres) > 1 and np.median(others) < _ALONE:
             found.append("most latent points have no neighbours, so that the surface is the rows; widen the bandwidth")
+        elif lost:
+            words = f"{lost} of {len(centres)} latent points ended without neighbours within reach of the kernel"
+            found.append(f"{words}, so that nothing predicts their rows; widen the bandwidth or take kernel='gaussian'")
         used = self.candidates_.neighbors[self.candidates_.neighbors > 0].tolist()
         asked = [] if self.n_neighbors is None else np.atleast_1d(self.n_neighbors).tolist()
         if asked and used and not set(used) <= set(asked):
