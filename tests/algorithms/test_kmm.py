@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from tests.properties.cases import cloud
 
-from prinfold import datasets
+from prinfold import datasets, select_kmm
 from prinfold.algorithms import kmm, residuals
 from prinfold.algorithms.kernel_descent import Averaged, Problem, Walk
 from prinfold.exceptions import InvalidDataError
@@ -249,7 +249,7 @@ def test_tables_print_join_and_travel():
     table = residuals.join([one, two])
     assert list(table.dimensions) == [1, 1, 2, 2]
     assert table.lowest == {1: one.residuals.min(), 2: two.residuals.min()}
-    assert str(table).count("← chosen") == 1
+    assert [str(each).count("← chosen") for each in (one, two, table)] == [1, 1, 0]
     assert "isomap" in repr(table)
     arrays: dict = {}
     again = _decode(_encode(table, "table", arrays), arrays)
@@ -311,3 +311,13 @@ def test_averaged_parameters_pull_by_the_transpose():
     averaged = Averaged(A)
     assert_allclose(np.vdot(averaged.latent(P), G), np.vdot(P, averaged.pull(G)))
     assert isinstance(maps(Y, weight).problem, Problem)
+
+
+def test_a_table_of_several_dimensions_chooses_none():
+    X = datasets.make_half_circle(120, rng=0).X
+    one, several = (str(select_kmm(X, dimensions=d, n_neighbors=(6, 10))) for d in ((1,), (1, 2)))
+    assert one.count("← chosen") == 1
+    assert "chosen" not in several
+    assert several.startswith("lowest residual by dimension")
+    assert "← lowest in 1" in several
+    assert "← lowest in 2" in several

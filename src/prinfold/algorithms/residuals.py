@@ -75,17 +75,24 @@ class Residuals:
         return {int(d): float(self.residuals[self.dimensions == d].min()) for d in np.unique(self.dimensions)}
 
     def __str__(self) -> str:
-        best = self.chosen
+        lowest, best = self.lowest, self.chosen
         title = f"{label(self.names[best], int(self.neighbors[best]))}, residual {self.residuals[best]:.6g}"
-        lines = [
-            f"{title} of variance {self.variance:.6g}, chosen among:",
-            "  start        dimension  neighbours  data bandwidth  latent bandwidth    residual",
-        ]
+        title += f" of variance {self.variance:.6g}, chosen among:"
+        if len(lowest) > 1:  # residuals fall with every dimension: which is enough is for the reader to see
+            fall = ", ".join(f"{residual:.4g} in {d}" for d, residual in lowest.items())
+            title = f"lowest residual by dimension, of variance {self.variance:.6g}: {fall}"
+        lines = [title, "  start        dimension  neighbours  data bandwidth  latent bandwidth    residual"]
         for c, name in enumerate(self.names):
             numbers = f"{self.dimensions[c]:9d}  {self.neighbors[c]:10d}  {self.data_bandwidths[c]:14.4g}"
             numbers += f"  {self.latent_bandwidths[c]:16.4g}  {self.residuals[c]:10.5g}"
-            lines.append(f"  {name:11}  {numbers}{'  ← chosen' if c == best else ''}")
+            lines.append(f"  {name:11}  {numbers}{self._mark(c, best)}")
         return "\n".join(lines + [f"  {reason}" for reason in self.failures])
+
+    def _mark(self, c: int, best: int) -> str:
+        lowest, dimension = self.lowest, int(self.dimensions[c])
+        if len(lowest) == 1:
+            return "  ← chosen" if c == best else ""
+        return f"  ← lowest in {dimension}" if self.residuals[c] == lowest[dimension] else ""
 
     def __repr__(self) -> str:
         best = self.chosen
