@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from prinfold._arrays import as_rows
 from prinfold.algorithms.isotropic import IsotropicNoise
-from prinfold.kernels import sweeps
+from prinfold.kernels import ball_bounds, sweeps
 from prinfold.kernels.responsibilities import _SPAN, sound_sums
 
 
@@ -131,7 +131,7 @@ def test_what_is_left_out_cannot_hold_more_than_may_be_lost(seed, K, spread):
     rng = np.random.default_rng(seed)
     lost = 1e-9
     bound = np.log(lost) + spread * rng.normal(size=(5, K))
-    kept, counts = sweeps.keep_near(bound, lost)
+    kept, counts = ball_bounds.keep_near(bound, lost)
     ends = np.cumsum(counts)
     for row, end, count in zip(bound, ends, counts, strict=True):
         mine = kept[end - count : end]
@@ -150,7 +150,7 @@ def test_what_is_left_out_cannot_hold_more_than_may_be_lost(seed, K, spread):
 
 
 def test_a_bound_that_is_no_number_leaves_nothing_out_that_matters():
-    kept, counts = sweeps.keep_near(np.array([[0.0, np.inf, -np.inf, -1e300], [np.nan, 1e300, -1e300, 0.0]]), 1e-9)
+    kept, counts = ball_bounds.keep_near(np.array([[0.0, np.inf, -np.inf, -1e300], [np.nan, 1e300, -1e300, 0.0]]), 1e-9)
     assert_array_equal(kept, [0, 1, 0, 1, 3])
     assert_array_equal(counts, [2, 3])
 

@@ -257,7 +257,7 @@ def near_nodes(noise: BoundedNoise, nodes: Nodes, groups: Groups) -> Near:
 def _keep(bound: FloatArray, fine: bool) -> tuple[IntArray, IntArray]:
     """Nodes that groups keep, given bounds (G, K) on their log shares, and how many each keeps."""
     if fine:
-        from prinfold.kernels.sweeps import keep_near  # compiled, as the sweep that follows will be
+        from prinfold.kernels.ball_bounds import keep_near  # compiled, as the sweep that follows will be
 
         return keep_near(bound, LOST)
     of_group, node = np.nonzero(~(bound <= np.log(LOST / bound.shape[1])))  # what is no number bounds nothing

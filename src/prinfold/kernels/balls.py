@@ -104,7 +104,7 @@ def _known_rises(
     Y: FloatArray, half_square: FloatArray, balls: Balls, best: IntArray, rise: FloatArray, least: float
 ) -> FloatArray:
     """The same for rows that are known along the axes, compiled: only sweeps ask for this."""
-    from prinfold.kernels.sweeps import reach_of, tighten
+    from prinfold.kernels.ball_bounds import reach_of, tighten
 
     assert balls.seen is not None
     assert balls.starts is not None
