@@ -113,7 +113,7 @@ class BasisMap:
 
     def _normal_equations(self, gram: FloatArray, right: FloatArray, strength: float) -> FloatArray:
         gram = np.array(gram, dtype=np.float64)
-        np.einsum("ii->i", gram)[:] += strength * self.penalty_mask
+        gram.flat[:: len(gram) + 1] += strength * self.penalty_mask
         # C order, so that a model read back from a file computes the same bits.
         return np.ascontiguousarray(solve_symmetric(gram, np.asarray(right, dtype=np.float64)))
 
