@@ -54,24 +54,21 @@ def bench_dense(full: bool) -> None:
     lines = []
     for label, size in SIZES.items():
         large = size["n"] > 5000
-        turns, at_once = ((8, 4) if full else (2, 3)) if large else ((40, 10) if full else (20, 10))
+        turns, at_once = ((8, 4) if full else (2, 3)) if large else ((20, 40) if full else (8, 25))
         for dtype in (np.float64, np.float32):
             X = sheet(size["n"], size["D"], dtype)
             at = late(X, size["nodes"], size["basis"], 5)
+            single = float("nan")
             for threads in sorted({1, CORES}):
                 with threadpool_limits(threads):
                     runs = {"floor": floor(X, size["nodes"] ** 2, at_once), "dense": partial(at.steps, at_once, False)}
                     took = take_turns(runs, turns)
-                ours, products = took["dense"], took["floor"]
-                ratio = ours.median / products.median
-                best = ours.least / products.least
-                cells = (
-                    1e3 * products.median,
-                    1e3 * ours.median,
-                    ratio,
-                    best,
-                    verdict(ratio, size["wanted"]),
-                )
+                ours, products = took["dense"].median, took["floor"].median
+                single = single if threads > 1 else ours
+                # What is wanted was said of one thread; on more of them what counts is how much they gain.
+                reached = verdict(ours / products, size["wanted"]) if threads == 1 else f"{single / ours:.2f} × faster"
+                minima = took["dense"].least / took["floor"].least
+                cells = (1e3 * products, 1e3 * ours, ours / products, minima, reached)
                 lines.append((label, dtype.__name__, threads, *cells))
     heads = ("size", "type", "threads", "products ms", "iteration ms", "ratio", "of minima", "wanted")
     print_table("1. Dense E-step and M-step, planning off, against the two products", heads, lines)

@@ -87,6 +87,19 @@ def test_lattice_nodes_fill_the_axes_evenly(space):
 
 
 @every
+def test_a_space_with_axes_is_their_product(space):
+    """Lattices have them; nodes of other spaces lie where they lie."""
+    assert bool(space.axes) == (type(space) is Lattice)
+    if space.axes:
+        product = np.meshgrid(*(axis.nodes[:, 0] for axis in space.axes), indexing="ij")
+        np.testing.assert_array_equal(np.stack(product, axis=-1).reshape(-1, space.n_columns), space.nodes)
+        np.testing.assert_array_equal(
+            space.embed(space.nodes),
+            np.hstack([axis.embed(space.nodes[:, [j]]) for j, axis in enumerate(space.axes)]),
+        )
+
+
+@every
 def test_spacing_is_a_distance_between_neighbours(space):
     a, b = space.edges.T
     lengths = space.distance(space.nodes[a], space.nodes[b])

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property, reduce
-from threading import Event, Lock, RLock, local
+from threading import Lock, RLock, local
 from typing import Any, Protocol, Self, TypeVar, cast, overload
 
 import joblib  # comes with scikit-learn, which needs it
@@ -236,17 +236,17 @@ def work_through(make: Callable[[], W], parts: Sequence[P], n_entries: int | Non
         n_threads = 1 if _busy.here else _threads_for(len(parts), n_entries, allowed)
         workers = [make() for _ in range(n_threads)]
 
-        failed = Event()
+        failed: list[int] = []
 
         def work(start: int) -> None:
             before, _busy.here = _busy.here, True
             try:
                 for part in parts[start::n_threads]:
-                    if failed.is_set():
+                    if failed:
                         break
                     workers[start].add(part)
             except BaseException:
-                failed.set()  # what the others would still do is for nobody
+                failed.append(start)  # what the others would still do is for nobody
                 raise
             finally:
                 _busy.here = before
@@ -255,7 +255,8 @@ def work_through(make: Callable[[], W], parts: Sequence[P], n_entries: int | Non
         try:
             work(0)
         finally:
-            wait(others)  # whatever happened, nobody goes on writing
+            if others:
+                wait(others)  # whatever happened, nobody goes on writing
         for other in others:
             other.result()
         return workers

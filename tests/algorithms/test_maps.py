@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from prinfold import GaussianBasis, HarmonicBasis
 from prinfold.algorithms import maps
 from prinfold.algorithms.maps import BasisMap
-from prinfold.latent import Points, Sphere, circle, cylinder, grid, line, torus
+from prinfold.latent import Hexagons, Points, Sphere, circle, cylinder, grid, line, torus
 
 CASES = {
     "line": (line(12), GaussianBasis(4)),
@@ -63,6 +63,49 @@ def test_rows_in_parts_equal_the_whole(rng, monkeypatch):
     monkeypatch.setattr(maps, "_ROWS_AT_ONCE", 7)
     np.testing.assert_allclose(surface.point(Z, W), points, atol=1e-14)
     np.testing.assert_allclose(surface.jacobian(Z, W), slopes, atol=1e-14)
+
+
+PRODUCTS = {
+    "grid, no linear terms": (grid(9, 8), GaussianBasis((4, 5), linear=False)),
+    "grid, wide": (grid(12, 12), GaussianBasis(6, scale=1.2)),
+    "grid 3-D": (grid(8, 7, 6), GaussianBasis((3, 4, 2))),
+    "cylinder": (cylinder(12, 9), GaussianBasis((5, 4))),
+    "torus": (torus(12, 11), GaussianBasis(5)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_inner_products_axis_by_axis_are_those_of_all_nodes(name, rng):
+    latent, basis = PRODUCTS[name]
+    surface = BasisMap(latent, basis.bind(latent))
+    mass, Phi = rng.exponential(size=latent.n_nodes), surface.node_features
+    assert surface._product_gram is not None
+    np.testing.assert_allclose(surface.gram(mass), Phi.T @ (mass[:, None] * Phi), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("latent", [Hexagons((9, 9), (False, False)), Sphere(60)])
+def test_nodes_that_are_no_product_of_axes_have_no_shorter_way(latent, rng):
+    surface = BasisMap(latent, GaussianBasis(5 if latent.n_columns == 2 else 25).bind(latent))
+    mass, Phi = rng.exponential(size=latent.n_nodes), surface.node_features
+    assert surface._product_gram is None
+    np.testing.assert_allclose(surface.gram(mass), Phi.T @ (mass[:, None] * Phi), rtol=1e-12, atol=1e-12)
+
+
+def test_masses_below_zero_count_as_none(rng):
+    """Rounding makes some; as roots they would be no numbers."""
+    surface, mass = make("grid"), rng.normal(size=30)
+    np.testing.assert_array_equal(surface.gram(mass), surface.gram(np.maximum(mass, 0.0)))
+
+
+def test_images_of_nodes_are_those_of_the_weights_given_even_if_written_over(rng):
+    surface = make("grid")
+    W = rng.normal(size=(surface.node_features.shape[1], 3))
+    before = surface.nodes(W)
+    assert surface.nodes(W.copy()) is before
+    W[0] += 1.0
+    np.testing.assert_array_equal(surface.nodes(W), surface.node_features @ W)
+    with pytest.raises(ValueError, match="read-only"):
+        before[0] = 0.0
 
 
 @every

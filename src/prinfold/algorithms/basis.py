@@ -23,6 +23,7 @@ from prinfold.kernels.basis import (
     harmonic_features_gradient,
 )
 from prinfold.kernels.distances import nearest_squared_distance
+from prinfold.kernels.product_grams import Factors
 from prinfold.latent import LatentSpace, Lattice, Points, Sphere, grid
 
 _MOST_CENTRES = 2**16
@@ -48,6 +49,13 @@ class BoundBasis(Protocol):
 
     def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
         """(n, D, Q) Σ_m ∂φ_m/∂z w_m, without ever holding the gradients of all basis functions."""
+
+
+class ProductBasis(BoundBasis, Protocol):
+    """Basis functions that are products of functions of one axis each."""
+
+    def factors(self, axes: tuple[LatentSpace, ...]) -> list[Factors]:
+        """Those functions at the nodes of every axis."""
 
 
 class Basis(Protocol):
@@ -141,6 +149,22 @@ class BoundGaussianBasis:
         E = self.latent.embed(Z)
         parts = [gaussian_features(E, self.centres, self.width), np.ones((len(Z), 1))]
         return np.concatenate([parts[0], E, parts[1]] if self.linear else parts, axis=1)
+
+    def factors(self, axes: tuple[LatentSpace, ...]) -> list[Factors]:
+        """The same at the nodes of a product of ``axes``: a bump is a product of bumps along each."""
+        found, n_bumps, n_embedded = [], *self.centres.shape
+        column = 0
+        for axis in axes:
+            E = axis.embed(axis.nodes)
+            own = slice(column, column := column + E.shape[1])
+            places, which = np.unique(self.centres[:, own], axis=0, return_inverse=True)
+            values = np.hstack([gaussian_features(E, places, self.width), E, np.ones((len(E), 1))])
+            chosen = np.full(n_bumps + (n_embedded if self.linear else 0) + 1, values.shape[1] - 1)
+            chosen[:n_bumps] = which.reshape(-1)
+            if self.linear:
+                chosen[n_bumps:-1][own] = len(places) + np.arange(E.shape[1])
+            found.append(Factors(values, chosen))
+        return found
 
     def gradient(self, Z: FloatArray) -> FloatArray:
         E, J = self.latent.embed(Z), self.latent.embed_jacobian(Z)

@@ -104,8 +104,7 @@ def approximate_block(surface: BasisMap, mass: FloatArray, precision: float) -> 
 
     It takes the responsibilities as given, as if a row belonged to one node. Other blocks are nil.
     """
-    rooted = np.sqrt(precision * np.maximum(mass, 0.0))[:, None] * surface.node_features
-    return np.asarray(rooted.T @ rooted)
+    return precision * surface.gram(mass)
 
 
 def exact_hessian(model: gtm.GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.algorithms.basis import BoundBasis
+from prinfold.algorithms.basis import BoundBasis, ProductBasis
 from prinfold.kernels.linalg import solve_symmetric
+from prinfold.kernels.product_grams import ProductGram
 from prinfold.latent import LatentSpace
 
 _ROWS_AT_ONCE = 4096
@@ -50,8 +52,38 @@ class BasisMap:
         return np.moveaxis(np.tensordot(self.node_gradients, weights, axes=(1, 0)), 1, 2)
 
     def nodes(self, weights: FloatArray) -> FloatArray:
-        """(K, D) images of the nodes, Y = Φ W (3.10)."""
-        return self.node_features @ weights
+        """(K, D) images of the nodes, Y = Φ W (3.10). Not to be written to: the last ones are remembered.
+
+        An iteration asks for the same ones three times, before and after the weights are found and in the E-step.
+        """
+        known, images = self._last_nodes[0]
+        if not np.array_equal(known, weights):
+            images = self.node_features @ weights
+            images.flags.writeable = False
+            self._last_nodes[0] = weights.copy(), images
+        return images
+
+    @cached_property
+    def _last_nodes(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Weights and the images they gave; replaced as one, as threads may look."""
+        return [(np.empty(0), np.empty(0))]
+
+    def gram(self, mass: FloatArray) -> FloatArray:
+        """(M, M) ΦᵀGΦ of the masses (K,) of the nodes."""
+        weight = np.maximum(mass, 0.0)
+        if self._product_gram is not None:
+            return self._product_gram(weight)
+        # A matrix times its own transpose: BLAS computes one half of it only.
+        rooted = np.sqrt(weight)[:, None] * self.node_features
+        return np.asarray(rooted.T @ rooted)
+
+    @cached_property
+    def _product_gram(self) -> ProductGram | None:
+        """A shorter way to the same on lattices."""
+        if not (self.latent.axes and hasattr(self.basis, "factors")):
+            return None
+        factors = cast(ProductBasis, self.basis).factors(self.latent.axes)
+        return ProductGram.of(factors) if ProductGram.worth_it(factors) else None
 
     def point(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
         """(n, D) y(z)."""
@@ -76,12 +108,9 @@ class BasisMap:
         without any mass could undo what earlier steps gained.
         """
         Phi = self.node_features
-        residual = (
-            Phi.T @ (moment - mass[:, None] * (Phi @ weights)) - (strength * self.penalty_mask)[:, None] * weights
-        )
-        # A matrix times its own transpose: BLAS computes one half of it only.
-        rooted = np.sqrt(np.maximum(mass, 0.0))[:, None] * Phi
-        return weights + self._normal_equations(rooted.T @ rooted, residual, strength)
+        residual = Phi.T @ (moment - mass[:, None] * self.nodes(weights))
+        residual -= (strength * self.penalty_mask)[:, None] * weights
+        return weights + self._normal_equations(self.gram(mass), residual, strength)
 
     def solve_columns(
         self, mass: FloatArray, moment: FloatArray, strength: FloatArray, weights: FloatArray
@@ -112,7 +141,7 @@ class BasisMap:
         return np.asarray(self.penalty_mask @ np.square(weights))
 
     def _normal_equations(self, gram: FloatArray, right: FloatArray, strength: float) -> FloatArray:
-        gram = np.array(gram, dtype=np.float64)
+        """Solves ``gram`` + λM, which is written over."""
         gram.flat[:: len(gram) + 1] += strength * self.penalty_mask
         # C order, so that a model read back from a file computes the same bits.
         return np.ascontiguousarray(solve_symmetric(gram, np.asarray(right, dtype=np.float64)))

@@ -191,7 +191,7 @@ class FisherMetric:
         """(M, D) the operator times X."""
         nodes, tangents = self.nodes, self.nodes.tangents
         contrast = nodes.inverse_across - nodes.inverse_along
-        moved = self.surface.nodes(X)
+        moved = self.surface.node_features @ X
         on_centre = nodes.inverse_across[:, None] * moved - contrast[:, None] * along(tangents.frame, moved)
         turned = off(tangents.frame, self.surface.node_jacobian(X))
         metric = np.swapaxes(tangents.pullback, 1, 2) @ tangents.pullback

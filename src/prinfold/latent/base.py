@@ -46,6 +46,11 @@ class LatentSpace(ABC):
         return np.full(self._embedded_nodes.shape[1], 1.0 / self.spacing if self.n_nodes > 1 else 1.0)
 
     @property
+    def axes(self) -> tuple[LatentSpace, ...]:
+        """Spaces of one dimension of which this is the product, nodes and all, the last varying fastest; or none."""
+        return ()
+
+    @property
     @abstractmethod
     def edges(self) -> IntArray:
         """(E, 2) pairs of neighbouring nodes, each once, smaller index first."""

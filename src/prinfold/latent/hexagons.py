@@ -9,7 +9,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.latent.base import unique_edges
+from prinfold.latent.base import LatentSpace, unique_edges
 from prinfold.latent.lattice import Lattice
 
 _ROW = np.sqrt(0.75)
@@ -42,6 +42,10 @@ class Hexagons(Lattice):
         low = np.where(self.periodic, -np.pi, np.where(extent > 0, -1.0, 0.0))
         high = np.where(self.periodic, np.pi, np.where(extent > 0, 1.0, 0.0))
         return np.asarray(low + (high - low) * place / np.where(extent > 0, extent, 1.0))
+
+    @property
+    def axes(self) -> tuple[LatentSpace, ...]:
+        return ()  # where a node lies along its row depends on the row
 
     @property
     def node_units(self) -> FloatArray:

@@ -59,6 +59,10 @@ class Lattice(LatentSpace):
             columns += [n / (2 * np.pi)] * 2 if closed else [max(n - 1, 1) / 2]
         return np.array(columns)
 
+    @property
+    def axes(self) -> tuple[LatentSpace, ...]:
+        return tuple(Lattice((n,), (closed,)) for n, closed in zip(self.shape, self.periodic, strict=True))
+
     @cached_property
     def edges(self) -> IntArray:
         index = np.arange(np.prod(self.shape)).reshape(self.shape)
