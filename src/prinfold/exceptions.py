@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 
 class PrinfoldError(Exception):
     """Base of every error that prinfold raises on its own account."""
@@ -77,3 +80,15 @@ class StructureWarning(PrinfoldWarning):
 
 class InterruptedWarning(PrinfoldWarning):
     """Training was interrupted; the best model so far was kept."""
+
+
+_OURS = {"prinfold", "sklearn", "joblib", "contextlib"}
+"""Packages whose lines a warning does not point at: nobody can change those."""
+
+
+def warn_caller(words: str, category: type[Warning]) -> None:
+    """Warn of the line that called prinfold, however deep within it, or behind scikit-learn, the reason was found."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(words, category, stacklevel=level)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -209,6 +210,21 @@ def test_pipelines_and_grid_search(case: Case):
     assert search.best_params_[f"{name}__max_iter"] in {1, 3}
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert search.best_estimator_.transform(X).shape == (len(X), case.n_columns)
+
+
+WARNING = ["GTM", "GTMSequence", "GTMMixture", "MixedGTM", "PPS", "UKR", "KMM", "SOM", "DensityRidge", "PrincipalCurve"]
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize("case", [case for case in CASES if case.name in WARNING], ids=lambda case: case.name)
+def test_warnings_point_at_the_line_that_called(case: Case):
+    """Not at prinfold's own, nor at scikit-learn's where that stands between."""
+    hasty, X = case.make(max_iter=1, tol=1e-12), cloud()
+    for model in (hasty, make_pipeline(StandardScaler(), hasty)):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            model.fit(X)
+        assert {each.filename for each in heard} == {__file__}, [str(each.message) for each in heard]
 
 
 @cases("density")

@@ -7,7 +7,6 @@ on sheets, embeddings and patches for each step.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +19,7 @@ from prinfold.algorithms.density_ridge import Flow, Flowed
 from prinfold.algorithms.ridge_embedding import embed
 from prinfold.algorithms.ridge_patches import Patches, fit_patches
 from prinfold.algorithms.ridge_sheets import make_sheet
-from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, warn_caller
 from prinfold.files import storable
 from prinfold.geometry.footholds import Footholds, graph_starts
 from prinfold.geometry.projection import Projection, project_to_surface
@@ -186,10 +185,9 @@ def _warn_of_flat(Z: FloatArray, spacing: float) -> None:
     """Say so where the largest piece has no width to speak of."""
     wide = int((np.ptp(Z, axis=0) > spacing).sum())
     if wide < Z.shape[1]:
-        warnings.warn(
+        warn_caller(
             f"the largest piece of the ridge, of {len(Z)} nodes, extends along {wide} of {Z.shape[1]} dimensions only; "
             "across the others the surface is what the tangent planes show within a bandwidth. A larger bandwidth may "
             "join pieces, and a smaller n_components may suit the data",
             DegenerateWarning,
-            stacklevel=3,
         )

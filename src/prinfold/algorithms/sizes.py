@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from prinfold.algorithms.basis import Basis, GaussianBasis
-from prinfold.exceptions import DegenerateWarning, InvalidParameterError
+from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
 from prinfold.latent import Hexagons, LatentSpace, Lattice, Points, Sphere, circle, cylinder, grid, line, torus
 
 LATENTS: dict[str, tuple[int | None, Callable[..., LatentSpace]]] = {
@@ -43,7 +42,7 @@ def make_latent(latent: Any, nodes: Any, n_components: int, n_rows: float) -> La
     fixed, build = LATENTS[name]
     if fixed not in (None, n_components) and n_components != _DEFAULT_COMPONENTS:
         words = f"n_components={n_components} has no meaning for latent={name!r}, whose dimension is {fixed}"
-        warnings.warn(words, DegenerateWarning, stacklevel=5)
+        warn_caller(words, DegenerateWarning)
     n_components = fixed or n_components
     if name == "sphere":
         return build(int(np.prod(nodes)) if nodes is not None else _total_nodes(2, n_rows))

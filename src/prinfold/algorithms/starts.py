@@ -5,7 +5,6 @@ Each start is a function ``(model, rows, rng) → Parameters``; ``STARTS`` names
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -19,7 +18,7 @@ from prinfold.algorithms.cycle_placements import cycle_placements, has_angles
 from prinfold.algorithms.gtm import GTMModel, State, measure
 from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.noise import Parameters
-from prinfold.exceptions import DegenerateWarning, InvalidParameterError
+from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
 from prinfold.initialise import (
     EMBEDDERS,
     Axes,
@@ -141,7 +140,7 @@ def cycle_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parame
     if fits:
         return _best_of(fits)
     words = "the rows do not go round in as many loops as the latent space has; training begins from their principal "
-    warnings.warn(words + "plane. An open latent space may suit them better.", DegenerateWarning, stacklevel=2)
+    warn_caller(words + "plane. An open latent space may suit them better.", DegenerateWarning)
     return pca_start(model, rows, rng)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self
@@ -17,7 +16,13 @@ from prinfold.algorithms.curve_doubts import doubt
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.kernel_training import centred_rows
-from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidDataError, StructureWarning
+from prinfold.exceptions import (
+    CorruptModelFileError,
+    DegenerateWarning,
+    InvalidDataError,
+    StructureWarning,
+    warn_caller,
+)
 from prinfold.geometry.projection import Projection
 from prinfold.kernels.polylines import nearest_on_polyline
 from prinfold.latent import Branches
@@ -114,7 +119,7 @@ class CurveManifold(PrincipalManifold):
         doubted = self._collapse(centred, weight) or self._doubts(centred, weight)
         self.doubt_ = "; ".join(words for words, _ in doubted)
         for words, category in [*self._cautions(), *self._remote(begin, centred), *doubted]:
-            warnings.warn(words, category, stacklevel=3)
+            warn_caller(words, category)
         return self
 
     def transform(self, X: Any) -> FloatArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Self
@@ -34,7 +33,7 @@ from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.kernel_training import Unique, unique_rows
 from prinfold.estimators.ridge_verbs import RidgeVerbs
-from prinfold.exceptions import DegenerateWarning, InvalidDataError
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, warn_caller
 from prinfold.files import storable
 from prinfold.geometry.projection import Projection
 from prinfold.latent import LatentSpace
@@ -274,7 +273,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         self._listened_to(table, partial(self._attributes, fit), walk)
         self._judge_the_others(table, rows)
         for words, category in self._cautions():
-            warnings.warn(words, category, stacklevel=3)
+            warn_caller(words, category)
         return self
 
     def transform(self, X: Any) -> FloatArray:

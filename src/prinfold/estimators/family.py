@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -19,7 +18,7 @@ from prinfold.algorithms import gtm
 from prinfold.algorithms.noise import Parameters
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.streaming import mean_over_blocks
-from prinfold.exceptions import DegenerateWarning, InvalidParameterError, UnsupportedInputError
+from prinfold.exceptions import DegenerateWarning, InvalidParameterError, UnsupportedInputError, warn_caller
 from prinfold.geometry.folds import Folds, find_folds
 from prinfold.sources import Blocks
 
@@ -307,11 +306,10 @@ class GTMFamily(PrincipalManifold):
         """Say which rows have no value at all."""
         unseen = np.flatnonzero(np.isnan(table).all(axis=1))
         if len(unseen):
-            warnings.warn(
+            warn_caller(
                 f"{len(unseen)} row(s) have no value in any column, the first being row {unseen[0]}; they teach "
                 "nothing, and all that can be said of them is what the model expects of any row",
                 DegenerateWarning,
-                stacklevel=5,
             )
 
     def _detail(self) -> float:

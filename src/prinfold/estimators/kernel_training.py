@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from math import inf
 from typing import Any, ClassVar, NamedTuple, Self
@@ -13,7 +12,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold._validate import Constraint, check_parameters, check_table, check_weight, flag, integer, real
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.kernel_manifold import KernelManifold
-from prinfold.exceptions import DegenerateWarning, InvalidDataError
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, warn_caller
 
 _NOTHING = 0.99
 """Share of the variance that is not predicted from which on nothing is."""
@@ -132,7 +131,7 @@ class TrainedKernelManifold(KernelManifold):
         rows = self._collapse(table, weight)
         self._place_the_others(table, self._learn(table, rows))
         for words, category in self._cautions():
-            warnings.warn(words, category, stacklevel=3)
+            warn_caller(words, category)
         return self
 
     def _collapse(self, table: FloatArray, weight: FloatArray | None) -> Unique:

@@ -21,7 +21,13 @@ from prinfold.algorithms import gtm_mixture as algorithm
 from prinfold.algorithms.noise import Parameters
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.gtm import GTM
-from prinfold.exceptions import DegenerateWarning, InterruptedWarning, InvalidParameterError, UnsupportedInputError
+from prinfold.exceptions import (
+    DegenerateWarning,
+    InterruptedWarning,
+    InvalidParameterError,
+    UnsupportedInputError,
+    warn_caller,
+)
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Atlas
 
@@ -397,15 +403,14 @@ class MixtureVerbs(PrincipalManifold):
     def _warn(self, rows: Rows, model: algorithm.MixtureModel, state: algorithm.State) -> None:
         """Say in words what went wrong or may mislead."""
         for words, category in self._how_it_ended():
-            warnings.warn(words, category, stacklevel=4)
+            warn_caller(words, category)
         total = rows.total_weight
         dead = [j for j, share in enumerate(self.mixing_) if share * total < _FEW_ROWS]
         if dead:
-            warnings.warn(
+            warn_caller(
                 f"map(s) {_listed(dead)} hold less than one row: there is nothing left for them to explain; "
                 f"set n_maps={max(1, len(self.maps_) - len(dead))}, or another random_state or partition",
                 DegenerateWarning,
-                stacklevel=4,
             )
         said: dict[tuple[str, type[Warning]], list[int]] = {}
         share = self._memberships(replace(rows, weight=None))[0]
@@ -421,7 +426,7 @@ class MixtureVerbs(PrincipalManifold):
                     said.setdefault((str(one.message), one.category), []).append(j)
         for (words, category), maps in said.items():
             where = "" if len(maps) == len(self.maps_) else f"map(s) {_listed(maps)}: "
-            warnings.warn(where + words, category, stacklevel=4)
+            warn_caller(where + words, category)
 
 
 def _listed(maps: list[int]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,7 +27,7 @@ from prinfold.algorithms.density_ridge import STEPS, Flow, Flowed, Status
 from prinfold.algorithms.mode_clustering import Modes, find_modes, label
 from prinfold.algorithms.spaces import SPACES, Space
 from prinfold.estimators.kernel_training import unique_rows
-from prinfold.exceptions import CorruptModelFileError, DegenerateWarning
+from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, warn_caller
 from prinfold.files import save, storable
 
 
@@ -207,11 +206,11 @@ class ModeClustering(ClusterMixin, BaseEstimator):
         self.labels_, self.status_ = self._spread(found, table, rows.name)
         if self.mode_weight_[0] < self.min_weight:
             words = f"no mode has the weight min_weight={self.min_weight:g}: the heaviest has {self.mode_weight_[0]:g}"
-            warnings.warn(f"{words} and is kept; lower min_weight", DegenerateWarning, stacklevel=2)
+            warn_caller(f"{words} and is kept; lower min_weight", DegenerateWarning)
         unsettled = int((self.status_ == Status.NOT_CONVERGED).sum())
         if unsettled and self.tol > 0:
             words = f"{unsettled} of {len(table)} rows were still climbing after {self.max_iter} steps"
-            warnings.warn(f"{words}; raise max_iter or tol", DegenerateWarning, stacklevel=2)
+            warn_caller(f"{words}; raise max_iter or tol", DegenerateWarning)
         return self
 
     @property

@@ -27,7 +27,7 @@ from prinfold.algorithms.monitoring import SPLITS, Contributions, Limits, Measur
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.gauges import SurfaceGauge
 from prinfold.estimators.mapped import map_with, refuse_other_columns, takes
-from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidParameterError
+from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidParameterError, warn_caller
 from prinfold.files import save, storable
 
 _share = Constraint(lambda v: real(0, above=True).test(v) and v < 1, "a number between 0 and 1")
@@ -212,13 +212,12 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
     def _warn_of_few(self) -> None:
         n = len(self.reference_)
         if not np.isfinite(monitoring.alarm_limit(self.reference_[:, 0], self.alarm_rate)):
-            warnings.warn(
+            warn_caller(
                 f"{n} rows held out cannot tell what happens once in {1 / self.alarm_rate:.0f} rows (alarm_rate="
                 f"{self.alarm_rate:g}): the smallest p-value is 1/{n + 1}. Limits are the largest values seen, or the "
                 f"model's own where those are larger; give at least {int(np.ceil(1 / self.alarm_rate)) - 1} rows, or "
                 "raise alarm_rate",
                 DegenerateWarning,
-                stacklevel=3,
             )
 
     # ---------------------------------------------------------------------------------------- watching

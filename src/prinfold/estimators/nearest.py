@@ -26,7 +26,7 @@ from prinfold._validate import (
 from prinfold.algorithms import nearest
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.gtm import GTM
-from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError
+from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError, warn_caller
 from prinfold.files import save, storable
 
 _LEAST_ROWS = 2
@@ -312,5 +312,5 @@ def _surface(recipe: Any, rows: FloatArray, weight: FloatArray | None, label: An
     except InvalidDataError as error:
         raise InvalidDataError(f"class {label!r} ({len(rows)} rows): {error}") from error
     for each in heard:
-        warnings.warn(f"class {label!r}: {each.message}", each.category, stacklevel=4)
+        warn_caller(f"class {label!r}: {each.message}", each.category)
     return surface

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple, Self
@@ -24,7 +23,13 @@ from prinfold.algorithms.tuning import ProcessPrior
 from prinfold.estimators.bands import BandVerbs
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.training import Job
-from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidDataError, InvalidParameterError
+from prinfold.exceptions import (
+    CorruptModelFileError,
+    DegenerateWarning,
+    InvalidDataError,
+    InvalidParameterError,
+    warn_caller,
+)
 from prinfold.initialise import column_variances
 from prinfold.loops import StopReason
 
@@ -179,11 +184,10 @@ class PartialFitVerbs(BandVerbs):
         moved = self._middle(given.table, given.weight) - self.offset_
         lost = float(np.finfo(given.table.dtype).eps * (moved @ moved) * self._parameters().level)
         if lost > _ROUNDING:
-            warnings.warn(
+            warn_caller(
                 f"rows lie {np.linalg.norm(moved):.3g} from offset_, where this stream began, which is so far beside "
                 f"the noise that rounding in {given.table.dtype} shows; begin a new model, or use float64",
                 DegenerateWarning,
-                stacklevel=4,
             )
 
     def _kept_spread(self) -> Spread:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
@@ -13,7 +12,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold._validate import check_weight, has_gaps
-from prinfold.exceptions import DegenerateWarning, InvalidDataError
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, warn_caller
 
 
 class Paths(NamedTuple):
@@ -172,11 +171,10 @@ def warn_of_unseen(table: FloatArray, cuts: IntArray) -> IntArray:
     """Numbers of the sequences that have no value at all, of which it warns; (n, D) rows are in their order."""
     unseen = np.flatnonzero(np.logical_and.reduceat(np.isnan(table).all(axis=1), cuts[:-1]))
     if len(unseen):
-        warnings.warn(
+        warn_caller(
             f"{len(unseen)} sequence(s) have no value in any row, the first being sequence {unseen[0]}; they teach "
             "nothing, and all that can be said of them is what the model expects of any sequence",
             DegenerateWarning,
-            stacklevel=6,
         )
     return unseen
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -40,6 +39,7 @@ from prinfold.exceptions import (
     InvalidDataError,
     InvalidParameterError,
     UnsupportedInputError,
+    warn_caller,
 )
 from prinfold.files import storable
 from prinfold.initialise import column_variances, observed_mean, weighted_mean
@@ -257,7 +257,7 @@ class SOM(SOMVerbs):
             refuse_empty_columns(table, getattr(self, "feature_names_in_", None))
         self._train(table, weight)
         for words, category in self._cautions(table):
-            warnings.warn(words, category, stacklevel=3)
+            warn_caller(words, category)
         return self
 
     def _rows_that_count(self, table: FloatArray, weight: FloatArray | None) -> IntArray | None:
@@ -268,7 +268,7 @@ class SOM(SOMVerbs):
         seen = ~np.isnan(table).all(axis=1)
         if not seen.all():
             words = f"{(~seen).sum()} row(s) have no value in any column, the first being row {seen.argmin()}"
-            warnings.warn(f"{words}; they teach nothing", DegenerateWarning, stacklevel=4)
+            warn_caller(f"{words}; they teach nothing", DegenerateWarning)
         seen &= True if weight is None else weight > 0
         kept = np.flatnonzero(seen)
         if len(kept) < _FEWEST_ROWS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +14,7 @@ from prinfold._validate import has_gaps
 from prinfold.algorithms import som
 from prinfold.algorithms.node_map import NodeMap
 from prinfold.estimators.base import PrincipalManifold
-from prinfold.exceptions import DegenerateWarning, InvalidDataError, UnsupportedInputError
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, UnsupportedInputError, warn_caller
 from prinfold.geometry.footholds import Footholds
 from prinfold.geometry.projection import project_to_surface
 
@@ -141,11 +140,10 @@ class SOMVerbs(PrincipalManifold):
         lost = np.asarray(np.isnan(table).all(axis=1, keepdims=True))
         if not lost.any():
             return table
-        warnings.warn(
+        warn_caller(
             f"{lost.sum()} row(s) have no value in any column, the first being row {lost.argmax()}; they are given the "
             "place of the mean of the training rows",
             DegenerateWarning,
-            stacklevel=4,
         )
         return np.where(lost, self.offset_.astype(table.dtype), table)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,13 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold._validate import as_generator, refuse_containers, refuse_other_names, refuse_scale
 from prinfold.algorithms.streams import Survey, extremes, survey
-from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, UnsupportedInputError
+from prinfold.exceptions import (
+    DegenerateWarning,
+    InvalidDataError,
+    InvalidParameterError,
+    UnsupportedInputError,
+    warn_caller,
+)
 from prinfold.sources import Blocks
 from prinfold.sources.layout import Numbers
 
@@ -51,11 +56,10 @@ def surveyed(estimator: Any, blocks: Blocks, sample_weight: Any, errors: Any, mi
 
 def _warn_of_the_unseen(found: Survey) -> None:
     if found.n_unseen:
-        warnings.warn(
+        warn_caller(
             f"{found.n_unseen} row(s) have no value in any column, the first being row {found.first_unseen}; "
             "they teach nothing",
             DegenerateWarning,
-            stacklevel=6,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from copy import copy
 from functools import partial
@@ -35,7 +34,7 @@ from prinfold.algorithms.sizes import make_latent
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.kernel_training import centred_rows, weighted_places
-from prinfold.exceptions import CorruptModelFileError, DegenerateWarning
+from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, warn_caller
 from prinfold.geometry.projection import Projection
 from prinfold.geometry.span import Span
 from prinfold.latent import Lattice
@@ -105,7 +104,7 @@ class RegressedManifold(PrincipalManifold):
         init = self.init if isinstance(self.init, str) else weighted_places(self.init, unique, self.n_components)
         self._train(table, Sample(rows, unique.weight), offset, init)
         for words, category in self._cautions():
-            warnings.warn(words, category, stacklevel=3)
+            warn_caller(words, category)
         return self
 
     def _train(self, table: FloatArray, sample: Sample, offset: FloatArray, init: Any) -> None:

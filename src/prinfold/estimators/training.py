@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
@@ -56,6 +55,7 @@ from prinfold.exceptions import (
     InvalidDataError,
     InvalidParameterError,
     MultimodalWarning,
+    warn_caller,
 )
 from prinfold.geometry.folds import describe
 from prinfold.initialise import (
@@ -399,7 +399,7 @@ class TrainedFamily(GTMFamily):
         )
 
     def _say(self, words: str, category: type[Warning]) -> None:
-        warnings.warn(words, category, stacklevel=6)
+        warn_caller(words, category)
 
     def _share_of_rows_on_folds(self, rows: Rows) -> float:
         """Folds where no row lies are harmless: they bridge gaps between clusters."""

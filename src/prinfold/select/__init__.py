@@ -20,7 +20,7 @@ from prinfold.estimators.gtm import GTM
 from prinfold.estimators.selection import standard_error
 from prinfold.estimators.sequence_verbs import SequenceVerbs
 from prinfold.estimators.sequences import arrange
-from prinfold.exceptions import DegenerateWarning, InvalidParameterError
+from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
 from prinfold.loops import StopReason
 from prinfold.select.choices import Choice, incomparable, remarks
 from prinfold.select.comparing import compare
@@ -114,7 +114,7 @@ def choose(
     )
     said = incomparable(found)
     if said:
-        warnings.warn(said, DegenerateWarning, stacklevel=2)
+        warn_caller(said, DegenerateWarning)
     return replace(found, model=fitted, notes=tuple(remarks(found, job.fold_weights)))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -15,7 +14,7 @@ from sklearn.base import BaseEstimator, clone
 
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold._validate import as_generator, check_table, integer
-from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, warn_caller
 from prinfold.select.comparisons import Comparison
 from prinfold.select.contestants import Contestant, contestants_of
 from prinfold.select.dimensions import suggest_dimension
@@ -181,7 +180,7 @@ def _one_sided(rows: FloatArray, names: Sequence[str]) -> list[str]:
         f"{names[most]!r} holds {share:.1%} of the variance of all columns, so that surfaces go by it alone; unless "
         "its units are those of the others, standardise them first: X = StandardScaler().fit_transform(X)."
     )
-    warnings.warn(words, DegenerateWarning, stacklevel=3)
+    warn_caller(words, DegenerateWarning)
     return [words]
 
 
