@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from prinfold._validate import check_parameters, check_table, instance_of
+from prinfold._settings import check_parameters, instance_of
+from prinfold._validate import check_table
 from prinfold.estimators.kernel_manifold import KernelManifold
 from prinfold.loops import StopReason
 

@@ -15,8 +15,9 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prinfold import GTM, KMM, GaussianBasis
-from prinfold._validate import as_generator, check_latent, check_table, integer, nothing, one_of, real
+from prinfold import GTM, KMM, GaussianBasis, compare
+from prinfold._settings import as_generator, integer, nothing, one_of, real
+from prinfold._validate import check_latent, check_table
 from prinfold.exceptions import (
     DegenerateWarning,
     InvalidDataError,
@@ -758,3 +759,20 @@ def test_what_gives_blocks_is_sent_to_them(thing: object) -> None:
 def test_places_on_a_curve_are_a_column():
     with pytest.raises(InvalidDataError, match=r"shape \(n, 1\), got \(2,\).*Z.reshape\(-1, 1\)"):
         check_latent([1.0, 2.0], 1)
+
+
+def test_a_dictionary_is_no_table() -> None:
+    with pytest.raises(UnsupportedInputError, match=r"dictionary .* pandas.DataFrame\(X\)"):
+        GTM().fit({"a": [1.0, 2.0], "b": [0.0, 1.0]})
+
+
+@pytest.mark.parametrize("model", [GTM(), [GTM(), GTM()], (GTM(),), GTM])
+def test_models_in_place_of_the_table_are_named(model) -> None:
+    with pytest.raises(UnsupportedInputError, match=r"the table comes first, .* compare\(X, models\)"):
+        compare(model, np.eye(4))
+
+
+@pytest.mark.parametrize("threshold", ["a", True, 0, 1.0, -0.5, float("nan")])
+def test_a_threshold_is_a_share(threshold) -> None:
+    with pytest.raises(InvalidParameterError, match="threshold must be a number between 0 and 1, got"):
+        GTM(max_iter=1, tol=0, nodes=3).fit(np.eye(4)).responsibilities(np.eye(4), threshold=threshold)

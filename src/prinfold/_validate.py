@@ -1,18 +1,10 @@
-"""What comes in: tables, weights, latent coordinates, parameters.
+"""What comes in: tables, weights, classes, latent coordinates.
 
 The only file that touches scikit-learn's private helpers.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import difflib
-import inspect
-import numbers
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any, cast
 
 import narwhals.stable.v1 as nw
@@ -30,14 +22,18 @@ from sklearn.utils.validation import (
 )
 
 from prinfold._arrays import NamedBlock
-from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
-
-_SHOWN = 5
-"""How many offending rows or columns an error names."""
-
-
-# ---------------------------------------------------------------------------------------------- tables
+from prinfold._refusals import (
+    SHOWN,
+    listed,
+    refuse_containers,
+    refuse_dates,
+    refuse_non_finite,
+    refuse_other_names,
+    refuse_scale,
+    refuse_text,
+)
+from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidDataError, UnsupportedInputError
 
 
 def check_table(
@@ -98,19 +94,6 @@ def _validated(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Any:
     return table
 
 
-def refuse_other_names(estimator: Any, names: Sequence[str] | None) -> None:
-    """Raise an error where columns have other names than those of the fit."""
-    own = getattr(estimator, "feature_names_in_", None)
-    if own is None or names is None or list(own) == list(names):
-        return
-    at = next(i for i, (new, old) in enumerate(zip_longest(names, own)) if new != old)
-    new, old = (repr(str(each[at])) if at < len(each) else "missing" for each in (names, own))
-    raise InvalidDataError(
-        "The feature names should match those that were passed during fit, in the same order: "
-        f"column {at} is {new}, but was {old}; choose columns by columns="
-    )
-
-
 def check_cells(table: Any, names: Any, *, fitting: bool) -> None:
     """Refuse infinite numbers, and such as are too large or vary too little, in a table with missing cells."""
     entries: Any = table
@@ -125,21 +108,6 @@ def _extremes(table: FloatArray, names: Any) -> tuple[float, float]:
     if np.isnan(table).all():
         return 0.0, 0.0
     return float(np.fmin.reduce(table, axis=None)), float(np.fmax.reduce(table, axis=None))
-
-
-def refuse_empty_columns(table: FloatArray, names: Any) -> None:
-    """Raise an error that names the columns of a table in which nothing was measured."""
-    refuse_columns_of_nothing(np.flatnonzero(np.isnan(table).all(axis=0)), names)
-
-
-def refuse_columns_of_nothing(empty: IntArray, names: Any) -> None:
-    """Raise an error naming columns in which nothing was measured; ``empty`` are their numbers, or there are none."""
-    if len(empty):
-        labels = [str(names[c]) if names is not None else str(c) for c in empty[:_SHOWN]]
-        raise InvalidDataError(
-            f"Input X: column(s) {_listed(labels, len(empty))} hold no value in any row that counts (all are NaN); "
-            "drop them"
-        )
 
 
 def has_gaps(table: Any) -> bool:
@@ -159,8 +127,8 @@ def check_errors(errors: Any, table: FloatArray, estimator: Any = None) -> Float
     own = [str(name) for name in getattr(errors, "columns", ())]
     if names is not None and len(own) == len(names) > 1 and own != [str(name) for name in names]:
         raise InvalidDataError(
-            f"errors has the columns {_listed(own[:_SHOWN], len(own))}, but the table has "
-            f"{_listed(names[:_SHOWN], len(names))}; give them the same names in the same order"
+            f"errors has the columns {listed(own[:SHOWN], len(own))}, but the table has "
+            f"{listed(names[:SHOWN], len(names))}; give them the same names in the same order"
         )
     try:
         found: FloatArray = np.asarray(errors, dtype=np.float64)
@@ -202,161 +170,6 @@ def rows_of(table: Any, rows: slice | IntArray) -> Any:
     if nw.dependencies.is_into_dataframe(table):
         return nw.from_native(table, eager_only=True)[rows].to_native()
     return table[rows]
-
-
-def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
-    """Name the fix for containers that would fail obscurely or be pulled into memory silently."""
-    kind = f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
-    if isinstance(X, str | bytes | os.PathLike):
-        name = X if isinstance(X, str | bytes) else str(X)
-        raise UnsupportedInputError(
-            f"got {name!r}, the name of something rather than a table of numbers; read the file first, "
-            f"for example with pandas.read_csv({name!r})"
-        )
-    if scipy.sparse.issparse(X) and not accept_sparse:
-        raise UnsupportedInputError(
-            f"got a sparse matrix ({type(X).__name__}) but dense data is required; pass X.toarray(), "
-            "or reduce the columns first, for example with sklearn.decomposition.TruncatedSVD"
-        )
-    if hasattr(X, "obsm") and hasattr(X, "uns"):
-        raise UnsupportedInputError(
-            f"got {kind}, an annotated data object; pass one of its arrays, such as adata.obsm['X_pca'] or adata.X"
-        )
-    if hasattr(X, "dask") or kind.startswith("dask"):
-        raise UnsupportedInputError(
-            f"got {kind}, a Dask collection, which would be pulled into memory whole; pass X.compute() if it fits, "
-            "or a NumPy memory map"
-        )
-    if kind == "prinfold.Blocks":
-        raise UnsupportedInputError(
-            "got Blocks, a table that is read block by block, which this does not do; call it for each block "
-            "(for block in blocks: ...), or join the blocks if they fit in memory: numpy.concatenate(list(blocks)). "
-            "Fitted to blocks as they are can be GTM, SemiLinearGTM and PPS"
-        )
-    if isinstance(X, Iterator) or inspect.isfunction(X):
-        raise UnsupportedInputError(
-            f"got a {type(X).__name__}, which is no table; a GTM reads what a function returns block by block: "
-            "fit(Blocks(function)), with a function that returns a fresh iterator each time"
-        )
-    if nw.dependencies.is_into_dataframe(X):
-        return
-    if hasattr(X, "collect") and hasattr(X, "lazy"):
-        raise UnsupportedInputError(f"got {kind}, a query that has not run yet; pass X.collect()")
-
-
-_TEMPORAL = (nw.Date, nw.Datetime, nw.Duration)
-_ADVICE = {
-    "text": "drop it or encode it as numbers, for example with sklearn.preprocessing.OneHotEncoder, or use MixedGTM, "
-    "which takes text unchanged; "
-    "to colour a plot by it, pass it as labels=",
-    "dates": "drop it or turn it into a number, such as the days since a fixed one",
-}
-
-
-def refuse_dates(X: Any) -> None:
-    """Raise an error for columns of dates, which NumPy would silently turn into nanoseconds."""
-    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
-        raise InvalidDataError(f"Input X holds dates ({X.dtype}); {_ADVICE['dates'].replace(' it', ' them')}.")
-    dated = []
-    if nw.dependencies.is_pandas_dataframe(X):  # whose columns may share a name, which narwhals refuses
-        dated = [name for name, kind in zip(X.columns, X.dtypes, strict=True) if getattr(kind, "kind", "") in {*"mM"}]
-    elif nw.dependencies.is_into_dataframe(X):
-        schema = nw.from_native(X, eager_only=True).schema
-        dated = [name for name, kind in schema.items() if isinstance(kind, _TEMPORAL)]
-    if dated:
-        raise InvalidDataError(_about_columns([repr(str(name)) for name in dated], "dates", ""))
-
-
-def refuse_text(X: Any) -> None:
-    """Raise an error that names the columns of a table that hold text or dates; return where there are none."""
-    for kind, test in (("text", str), ("dates", (dt.date, dt.time, dt.timedelta, np.datetime64))):
-        found, example = [], ""
-        for name, values in _columns(X):
-            row = next((i for i, value in enumerate(values) if isinstance(value, test) and not _reads(value)), None)
-            if row is not None:
-                example = example or f", such as {str(values[row])!r} in row {row}"
-                found.append(name)
-        if found:
-            raise InvalidDataError(_about_columns(found, kind, example))
-
-
-def _columns(X: Any) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Columns of whatever may be a table, each with what to call it."""
-    if nw.dependencies.is_pandas_dataframe(X):
-        yield from ((repr(str(name)), X.iloc[:, j].tolist()) for j, name in enumerate(X.columns))
-        return
-    if nw.dependencies.is_into_dataframe(X):
-        frame = nw.from_native(X, eager_only=True)
-        yield from ((repr(name), frame[name].to_list()) for name in frame.columns)
-        return
-    try:
-        table = np.asarray(X, dtype=object)
-    except ValueError:  # rows of unequal length
-        return
-    if table.ndim == 2:
-        yield from ((str(j), column.tolist()) for j, column in enumerate(table.T))
-
-
-def _reads(value: Any) -> bool:
-    """Whether text is a number all the same."""
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _about_columns(names: Sequence[str], kind: str, example: str) -> str:
-    one = len(names) == 1
-    advice = _ADVICE[kind] if one else _ADVICE[kind].replace(" it", " them")
-    subject = "column" if one else "columns"
-    listed = _listed(names[:_SHOWN], len(names))
-    return f"Input X: {subject} {listed} {'holds' if one else 'hold'} {kind}{example}; {advice}."
-
-
-def refuse_non_finite(table: FloatArray, names: Any, first_row: int = 0) -> None:
-    """Raise an error that names the rows, counted from ``first_row``, and columns of NaN and infinity."""
-    entries = scipy.sparse.coo_matrix(table) if scipy.sparse.issparse(table) else None
-    values = table if entries is None else entries.data
-    bad = ~np.isfinite(values)
-    if not bad.any():
-        return
-    where = np.nonzero(bad) if entries is None else (entries.row[bad], entries.col[bad])
-    rows, columns = (np.unique(each) for each in where)
-    kind = "NaN" if np.isnan(values).any() else "infinity (inf)"
-    labels = [str(names[c]) if names is not None else str(c) for c in columns[:_SHOWN]]
-    raise InvalidDataError(
-        f"Input X contains {kind}: {int(bad.sum())} of its values are not finite, in row(s) "
-        f"{_listed(first_row + rows[:_SHOWN], len(rows))} and column(s) {_listed(labels, len(columns))}. "
-        "Drop those rows or fill the values first, for example with GTM().fit(X).impute(X) or "
-        "sklearn.impute.SimpleImputer."
-    )
-
-
-_SMALLEST_RANGE = 1e-143
-"""How little numbers may differ, of whatever type they are."""
-
-
-def refuse_scale(dtype: np.dtype[Any], low: float, high: float, *, fitting: bool) -> None:
-    """Raise an error for numbers whose squares, or the inverse of whose variance, the type cannot hold."""
-    largest = 0.01 * float(np.finfo(dtype).max) ** 0.5
-    if max(-low, high) > largest:
-        raise InvalidDataError(
-            f"Input X holds values up to {max(-low, high):.3g}, whose squares overflow {dtype}; scale its columns "
-            "first, for example with sklearn.preprocessing.StandardScaler"
-        )
-    # Sums are in double precision, where one over the variance of the noise, a millionth of theirs, is to be held too.
-    smallest = max(1e4 / float(np.finfo(dtype).max) ** 0.5, _SMALLEST_RANGE)
-    if fitting and 0 < high - low < smallest:
-        raise InvalidDataError(
-            f"Input X varies by {high - low:.3g} only, and one over its variance overflows {dtype}; scale its columns "
-            "first, for example with sklearn.preprocessing.StandardScaler"
-        )
-
-
-def _listed(shown: Any, total: int) -> str:
-    more = f" and {total - len(shown)} more" if total > len(shown) else ""
-    return ", ".join(map(str, shown)) + more
 
 
 def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
@@ -437,98 +250,6 @@ def check_latent(Z: Any, n_columns: int) -> FloatArray:
     return latent
 
 
-# ------------------------------------------------------------------------------------------ parameters
-
-
-@dataclass(frozen=True)
-class Constraint:
-    """What a parameter may be: a test, the words that describe it, and the names among its values."""
-
-    test: Callable[[Any], bool]
-    words: str
-    names: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    """The words of each alternative, where there are several."""
-
-    def __or__(self, other: Constraint) -> Constraint:
-        parts = (*(self.parts or (self.words,)), *(other.parts or (other.words,)))
-        return Constraint(lambda v: self.test(v) or other.test(v), _either(parts), self.names + other.names, parts)
-
-    def refusal(self, name: str, value: Any) -> str:
-        """What to say of a value that cannot be, with the name that was probably meant."""
-        near = difflib.get_close_matches(value.lower(), self.names, 1) if isinstance(value, str) else []
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"{name} must be {self.words}, got {value!r}{hint}"
-
-
-def _either(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
-
-
-def _is_number(value: Any, kind: type) -> bool:
-    """Whether a value is a number of some kind; booleans are not numbers here."""
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
-def integer(minimum: int, maximum: int | None = None) -> Constraint:
-    """A whole number, at least ``minimum`` and at most ``maximum``."""
-    words = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-    return Constraint(
-        lambda v: _is_number(v, numbers.Integral) and minimum <= v <= (v if maximum is None else maximum),
-        f"a whole number {words}",
-    )
-
-
-def real(minimum: float, *, above: bool = False) -> Constraint:
-    """A finite number, at least (or above) ``minimum``."""
-
-    def test(value: Any) -> bool:
-        # Compared rather than asked whether finite: a whole number may be too large to become a float.
-        if not _is_number(value, numbers.Real) or not -np.inf < value < np.inf:
-            return False
-        return bool(value > minimum if above else value >= minimum)
-
-    return Constraint(test, f"a finite number {'above' if above else 'of at least'} {minimum:g}")
-
-
-def one_of(options: Mapping[str, Any] | Sequence[str]) -> Constraint:
-    """One of a few names."""
-    shown = tuple(map(repr, options))
-    return Constraint(lambda v: isinstance(v, str) and v in options, _either(shown), tuple(options), shown)
-
-
-def several(each: Constraint, words: str) -> Constraint:
-    """A tuple or list, not empty, of what ``each`` allows."""
-    return Constraint(
-        lambda value: isinstance(value, tuple | list) and len(value) > 0 and all(map(each.test, value)),
-        f"a tuple of {words}",
-    )
-
-
-def instance_of(*types: type, words: str) -> Constraint:
-    """An instance of a class."""
-    return Constraint(lambda v: isinstance(v, types), words)
-
-
-nothing = Constraint(lambda v: v is None, "None")
-flag = Constraint(lambda v: isinstance(v, bool | np.bool_), "True or False")
-axis_counts = integer(1) | Constraint(
-    lambda v: isinstance(v, tuple | list) and len(v) > 0 and all(integer(1).test(i) for i in v),
-    "a tuple of such numbers (one per latent axis)",
-)
-random_state = Constraint(
-    lambda v: v is None or integer(0).test(v) or isinstance(v, np.random.RandomState | np.random.Generator),
-    "None, a whole number of at least 0, a RandomState or a Generator",
-)
-
-
-def check_parameters(estimator: Any, constraints: Mapping[str, Constraint]) -> None:
-    """Check every parameter of an estimator against its table."""
-    for name, value in estimator.get_params(deep=False).items():
-        if not constraints[name].test(value):
-            raise InvalidParameterError(f"{type(estimator).__name__}: {constraints[name].refusal(name, value)}")
-
-
 def forget(estimator: Any) -> None:
     """Drop what an earlier fit left, so that one that fails now leaves no mixture of the two."""
     for name in [name for name in vars(estimator) if name.endswith("_")]:
@@ -538,10 +259,3 @@ def forget(estimator: Any) -> None:
 def gives_frames(estimator: Any) -> bool:
     """Whether ``set_output`` asks that what ``transform`` returns be made into a frame."""
     return bool(_get_output_config("transform", estimator)["dense"] != "default")
-
-
-def as_generator(random_state: RandomState) -> np.random.Generator:
-    """A NumPy generator from whatever scikit-learn's users pass as ``random_state``."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31 - 1))
-    return np.random.default_rng(random_state)

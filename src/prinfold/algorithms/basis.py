@@ -12,8 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
+from prinfold._settings import Constraint, axis_counts, flag, integer, real
 from prinfold._typing import BoolArray, FloatArray
-from prinfold._validate import Constraint, axis_counts, flag, integer, real
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.kernels.basis import (

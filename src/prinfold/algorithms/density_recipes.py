@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from prinfold._settings import Constraint, as_generator, instance_of, nothing, one_of, real
 from prinfold._typing import FloatArray
-from prinfold._validate import Constraint, as_generator, instance_of, nothing, one_of, real
 from prinfold.algorithms.adaptive_density import AdaptiveDensity
 from prinfold.algorithms.bandwidths import BANDWIDTHS, choose_bandwidth
 from prinfold.algorithms.densities import Density, Derivatives, KernelDensity

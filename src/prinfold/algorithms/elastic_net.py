@@ -26,8 +26,8 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import solve_triangular
 
+from prinfold._settings import Constraint, integer, real
 from prinfold._typing import BoolArray, FloatArray
-from prinfold._validate import Constraint, integer, real
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.kernels.lattice_cells import Steps, cell_weights, differences, slopes, steps_along

@@ -17,7 +17,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from prinfold._arrays import Rows, blas_on_one_thread
-from prinfold._validate import Constraint, integer, real
+from prinfold._settings import Constraint, integer, real
 from prinfold.algorithms import gtm
 from prinfold.algorithms.blocked import BlockedModel, added, blocks_of, refuse_following
 from prinfold.algorithms.freezing import Frozen, freeze, refuse_unsplit, thawed

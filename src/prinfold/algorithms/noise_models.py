@@ -11,8 +11,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from prinfold._settings import Constraint, axis_counts, flag, integer, nothing, one_of, real
 from prinfold._typing import FloatArray
-from prinfold._validate import Constraint, axis_counts, flag, integer, nothing, one_of, real
 from prinfold.algorithms.cell_noise import CellNoise
 from prinfold.algorithms.factor_loadings import AlignedLoading, SharedLoading
 from prinfold.algorithms.factor_noise import FactorNoise

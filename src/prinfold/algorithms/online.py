@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._arrays import Rows, blas_on_one_thread
-from prinfold._validate import Constraint, as_generator, integer, nothing, real
+from prinfold._settings import Constraint, as_generator, integer, nothing, real
 from prinfold.algorithms import gtm
 from prinfold.algorithms.blocked import BlockedModel, refuse_following, some_rows
 from prinfold.algorithms.noise_models import check_recipe

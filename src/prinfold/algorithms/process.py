@@ -27,8 +27,8 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from prinfold._settings import Constraint, flag, nothing, one_of, real
 from prinfold._typing import BoolArray, FloatArray
-from prinfold._validate import Constraint, flag, nothing, one_of, real
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.kernels.covariances import COVARIANCES, leading_pivots

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from prinfold._settings import Constraint, integer, nothing, one_of, real
 from prinfold._typing import FloatArray
-from prinfold._validate import Constraint, integer, nothing, one_of, real
 from prinfold.algorithms.ridge_signals import BANDWIDTHS, Points, carry, height, noise_of_differences
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.kernels import wavelets as kernel

@@ -23,8 +23,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from prinfold._settings import real
 from prinfold._typing import FloatArray, IntArray
-from prinfold._validate import real
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.kernels.splines import FEWEST, SplineSpace

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from prinfold._arrays import Rows, as_rows
+from prinfold._refusals import refuse_columns_of_nothing, refuse_non_finite, refuse_scale
 from prinfold._typing import FloatArray
-from prinfold._validate import refuse_columns_of_nothing, refuse_non_finite, refuse_scale
 from prinfold.exceptions import InvalidDataError
 from prinfold.sources import Blocks
 from prinfold.sources.layout import Numbers

@@ -13,8 +13,9 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import blas_on_one_thread, dense, for_each_block
+from prinfold._settings import integer
 from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
-from prinfold._validate import check_latent, check_table, integer
+from prinfold._validate import check_latent, check_table
 from prinfold.citations import Citations, cite
 from prinfold.estimators.callbacks import CallbackSupportMixin, forward_to_callbacks
 from prinfold.exceptions import InterruptedWarning, InvalidParameterError, OutOfDomainError

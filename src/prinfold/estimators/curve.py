@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from prinfold._settings import Constraint, check_parameters, flag, instance_of, integer, nothing, real
 from prinfold._typing import FloatArray, Mesh
-from prinfold._validate import Constraint, check_parameters, flag, instance_of, integer, nothing, real
 from prinfold.algorithms.arc_curve import ArcCurve, directed
 from prinfold.algorithms.curve_doubts import doubt
 from prinfold.estimators.base import PrincipalManifold

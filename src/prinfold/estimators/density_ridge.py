@@ -11,19 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import blas_on_one_thread
+from prinfold._settings import Constraint, check_parameters, flag, instance_of, integer, one_of, random_state, real
 from prinfold._typing import FloatArray, IntArray, Mesh
-from prinfold._validate import (
-    Constraint,
-    check_parameters,
-    check_table,
-    check_weight,
-    flag,
-    instance_of,
-    integer,
-    one_of,
-    random_state,
-    real,
-)
+from prinfold._validate import check_table, check_weight
 from prinfold.algorithms.density_recipes import BANDWIDTH, DENSITY, MASK, Made, Recipe
 from prinfold.algorithms.density_ridge import STARTS, STEPS, Flow, Flowed, Status, Walk, floor_of, worth_keeping
 from prinfold.algorithms.normals import NORMALS

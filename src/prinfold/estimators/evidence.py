@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import as_rows
+from prinfold._settings import Constraint, nothing, one_of, real
 from prinfold._typing import FloatArray
-from prinfold._validate import Constraint, check_errors, check_weight, has_gaps, nothing, one_of, real, weighty_rows
+from prinfold._validate import check_errors, check_weight, has_gaps, weighty_rows
 from prinfold.algorithms import evidence, gtm
 from prinfold.algorithms.evidence_training import FIRST_STRENGTH, EvidenceModel, after_plain_steps
 from prinfold.algorithms.penalties import ConstantPenalty, Penalty

@@ -12,8 +12,10 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import Rows, as_rows
+from prinfold._refusals import refuse_containers
+from prinfold._settings import as_generator, check_setting, fraction, integer
 from prinfold._typing import FloatArray, RandomState
-from prinfold._validate import as_generator, check_errors, has_gaps, integer, refuse_containers
+from prinfold._validate import check_errors, has_gaps
 from prinfold.algorithms import gtm
 from prinfold.algorithms.noise import Parameters
 from prinfold.estimators.base import PrincipalManifold
@@ -113,8 +115,7 @@ class GTMFamily(PrincipalManifold):
         """
         if threshold is None:
             return self._ask(gtm.responsibilities, X, errors)
-        if not 0 < threshold < 1:
-            raise InvalidParameterError(f"threshold={threshold!r} is not a number between 0 and 1")
+        check_setting("threshold", threshold, fraction)
         return self._ask(partial(gtm.sparse_responsibilities, threshold=threshold), X, errors)
 
     def posterior_mode(self, X: Any, *, errors: Any = None) -> FloatArray:
@@ -236,8 +237,7 @@ class GTMFamily(PrincipalManifold):
         ndarray of shape (n, D)
         """
         check_is_fitted(self)
-        if not integer(0).test(n):
-            raise InvalidParameterError(f"n must be {integer(0).words}, got {n!r}")
+        check_setting("n", n, integer(0))
         model = self._model
         rows, _ = gtm.sample(model, self._parameters(), n, as_generator(random_state))
         return rows + self.offset_

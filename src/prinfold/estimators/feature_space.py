@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from prinfold._settings import Constraint, flag, instance_of, nothing, one_of
 from prinfold._typing import FloatArray, IntArray
-from prinfold._validate import Constraint, flag, instance_of, nothing, one_of
 from prinfold.algorithms.features import (
     KERNEL_NAMES,
     Features,

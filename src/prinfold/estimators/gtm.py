@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import Rows
+from prinfold._settings import Constraint, one_of
 from prinfold._typing import FloatArray, RandomState
-from prinfold._validate import Constraint, one_of
 from prinfold.algorithms import gtm
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters

@@ -10,25 +10,21 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import Rows
-from prinfold._typing import RandomState
-from prinfold._validate import (
+from prinfold._refusals import refuse_empty_columns
+from prinfold._settings import (
     Constraint,
     as_generator,
-    check_errors,
     check_parameters,
-    check_table,
-    check_weight,
     flag,
-    forget,
-    has_gaps,
     instance_of,
     integer,
     nothing,
     one_of,
     random_state,
     real,
-    refuse_empty_columns,
 )
+from prinfold._typing import RandomState
+from prinfold._validate import check_errors, check_table, check_weight, forget, has_gaps
 from prinfold.algorithms.gtm_mixture import MixtureModel, State
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.gtm import GTM

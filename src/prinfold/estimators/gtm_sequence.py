@@ -8,18 +8,10 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from prinfold._arrays import Rows
+from prinfold._refusals import refuse_empty_columns
+from prinfold._settings import Constraint, check_parameters, integer, nothing, one_of, real
 from prinfold._typing import FloatArray, RandomState
-from prinfold._validate import (
-    Constraint,
-    check_errors,
-    check_parameters,
-    has_gaps,
-    integer,
-    nothing,
-    one_of,
-    real,
-    refuse_empty_columns,
-)
+from prinfold._validate import check_errors, has_gaps
 from prinfold.algorithms import gtm
 from prinfold.algorithms.gtm_sequence import SequenceModel, SequenceRows, in_sequences
 from prinfold.algorithms.maps import BasisMap

@@ -10,8 +10,9 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from prinfold._settings import integer
 from prinfold._typing import FloatArray
-from prinfold._validate import check_errors, check_table, check_weight, integer
+from prinfold._validate import check_errors, check_table, check_weight
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.exceptions import InvalidParameterError
 

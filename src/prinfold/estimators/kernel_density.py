@@ -10,19 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from prinfold._settings import Constraint, check_parameters, flag, one_of, real
 from prinfold._typing import FloatArray
-from prinfold._validate import (
-    Constraint,
-    check_labels,
-    check_parameters,
-    check_table,
-    check_weight,
-    flag,
-    forget,
-    one_of,
-    real,
-    weighty_rows,
-)
+from prinfold._validate import check_labels, check_table, check_weight, forget, weighty_rows
 from prinfold.algorithms import kernel_density
 from prinfold.algorithms.kernel_density import ClassRows
 from prinfold.algorithms.nearest import class_shares

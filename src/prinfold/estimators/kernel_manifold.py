@@ -7,12 +7,13 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from prinfold._settings import Constraint, as_generator, check_parameters, check_setting, integer, one_of, real
 from prinfold._typing import FloatArray, IntArray, Mesh, RandomState
-from prinfold._validate import Constraint, as_generator, check_latent, check_parameters, integer, one_of, real
+from prinfold._validate import check_latent
 from prinfold.algorithms.kernel_map import KernelMap
 from prinfold.algorithms.thresholds import THRESHOLDS, Contour, make_threshold
 from prinfold.estimators.base import PrincipalManifold
-from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
+from prinfold.exceptions import CorruptModelFileError
 from prinfold.files import storable
 from prinfold.geometry.footholds import Footholds, graph_starts
 from prinfold.geometry.projection import Projection, project_to_surface
@@ -99,8 +100,7 @@ class KernelManifold(PrincipalManifold):
         ndarray of shape (n, D), or that and an ndarray of shape (n, Q)
         """
         check_is_fitted(self)
-        if not integer(0).test(n):
-            raise InvalidParameterError(f"n must be {integer(0).words}, got {n!r}")
+        check_setting("n", n, integer(0))
         Z = _draw(self.latent_, n, as_generator(random_state))
         points = self._shown(Z)
         return (points, Z) if return_latent else points

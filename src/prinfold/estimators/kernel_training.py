@@ -8,8 +8,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from prinfold._settings import Constraint, check_parameters, flag, integer, real
 from prinfold._typing import FloatArray, IntArray
-from prinfold._validate import Constraint, check_parameters, check_table, check_weight, flag, integer, real
+from prinfold._validate import check_table, check_weight
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.kernel_manifold import KernelManifold
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, warn_caller

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
+from prinfold._settings import Constraint, flag, instance_of, integer, nothing, one_of, real, several
 from prinfold._typing import FloatArray, IntArray
-from prinfold._validate import Constraint, flag, instance_of, integer, nothing, one_of, real, several
 from prinfold.algorithms import kmm
 from prinfold.algorithms.candidates import STARTS
 from prinfold.algorithms.kernel_descent import Place

@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from prinfold._settings import Constraint, one_of, real
 from prinfold._typing import FloatArray
-from prinfold._validate import Constraint, check_labels, check_targets, one_of, real, rows_of, weighty_rows
+from prinfold._validate import check_labels, check_targets, rows_of, weighty_rows
 from prinfold.algorithms import landscapes
 from prinfold.algorithms.landscapes import ClassLandscape, PropertyLandscape
 from prinfold.algorithms.nearest import class_shares

@@ -12,18 +12,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from prinfold._settings import Constraint, check_parameters, nothing, real
 from prinfold._typing import FloatArray
-from prinfold._validate import (
-    Constraint,
-    check_frame,
-    check_parameters,
-    check_table,
-    check_weight,
-    forget,
-    nothing,
-    real,
-    rows_of,
-)
+from prinfold._validate import check_frame, check_table, check_weight, forget, rows_of
 from prinfold.algorithms.landscape_sums import Responsibilities, blocks_of
 from prinfold.algorithms.landscapes import ClassLandscape, PropertyLandscape
 from prinfold.estimators.base import PrincipalManifold

@@ -9,15 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import Rows, dense
+from prinfold._settings import Constraint, instance_of, integer, nothing, one_of, real
 from prinfold._typing import FloatArray, RandomState
-from prinfold._validate import (
-    Constraint,
-    instance_of,
-    integer,
-    nothing,
-    one_of,
-    real,
-)
 from prinfold.algorithms import gtm
 from prinfold.algorithms.cell_noise import CellNoise
 from prinfold.algorithms.column_kinds import KINDS

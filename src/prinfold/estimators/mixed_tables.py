@@ -11,15 +11,9 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from prinfold._arrays import Rows, dense
+from prinfold._refusals import refuse_containers, refuse_dates, refuse_non_finite
 from prinfold._typing import FloatArray
-from prinfold._validate import (
-    check_cells,
-    check_weight,
-    refuse_containers,
-    refuse_dates,
-    refuse_non_finite,
-    weighty_rows,
-)
+from prinfold._validate import check_cells, check_weight, weighty_rows
 from prinfold.algorithms.column_frames import as_frame, decode, fill_frame
 from prinfold.algorithms.column_typing import (
     Columns,

@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.base import clone
 
 from prinfold._arrays import Rows, as_rows, dense
+from prinfold._settings import check_parameters
 from prinfold._typing import FloatArray, IntArray
-from prinfold._validate import check_latent, check_parameters, has_gaps
+from prinfold._validate import check_latent, has_gaps
 from prinfold.algorithms import gtm as algorithm
 from prinfold.algorithms.factor_starts import with_directions
 from prinfold.algorithms.gtm_mixture import MixtureModel, MixtureParameters, State

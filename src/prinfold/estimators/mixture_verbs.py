@@ -14,8 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import Rows, as_rows
+from prinfold._settings import as_generator, check_setting, fraction, integer, nothing
 from prinfold._typing import FloatArray, Mesh, RandomState
-from prinfold._validate import as_generator, check_errors, has_gaps, integer
+from prinfold._validate import check_errors, has_gaps
 from prinfold.algorithms import gtm
 from prinfold.algorithms import gtm_mixture as algorithm
 from prinfold.algorithms.noise import Parameters
@@ -120,8 +121,7 @@ class MixtureVerbs(PrincipalManifold):
         ndarray or csr_matrix of shape (n, K)
             K is the number of nodes of all maps together.
         """
-        if threshold is not None and not 0 < threshold < 1:
-            raise InvalidParameterError(f"threshold={threshold!r} is not a number between 0 and 1")
+        check_setting("threshold", threshold, nothing | fraction)
         rows = self._read(X, errors)
         share, kind = self._memberships(rows)[0], rows.table.dtype
         if threshold is None:
@@ -248,8 +248,7 @@ class MixtureVerbs(PrincipalManifold):
         ndarray of shape (n, D)
         """
         check_is_fitted(self)
-        if not integer(0).test(n):
-            raise InvalidParameterError(f"n must be {integer(0).words}, got {n!r}")
+        check_setting("n", n, integer(0))
         rng = as_generator(random_state)
         chart = rng.choice(len(self.maps_), size=n, p=self.mixing_ / self.mixing_.sum())
         out = np.empty((n, self.n_features_in_))

@@ -10,18 +10,9 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import blas_on_one_thread
+from prinfold._settings import Constraint, check_parameters, integer, one_of, random_state, real
 from prinfold._typing import FloatArray, IntArray
-from prinfold._validate import (
-    Constraint,
-    check_parameters,
-    check_table,
-    check_weight,
-    forget,
-    integer,
-    one_of,
-    random_state,
-    real,
-)
+from prinfold._validate import check_table, check_weight, forget
 from prinfold.algorithms.density_recipes import BANDWIDTH, DENSITY, MASK, Recipe
 from prinfold.algorithms.density_ridge import STEPS, Flow, Flowed, Status
 from prinfold.algorithms.mode_clustering import Modes, find_modes, label

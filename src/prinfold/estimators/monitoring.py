@@ -10,18 +10,9 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from prinfold._settings import Constraint, as_generator, check_parameters, integer, one_of, random_state, real
 from prinfold._typing import FloatArray
-from prinfold._validate import (
-    Constraint,
-    as_generator,
-    check_parameters,
-    check_table,
-    forget,
-    integer,
-    one_of,
-    random_state,
-    real,
-)
+from prinfold._validate import check_table, forget
 from prinfold.algorithms import monitoring
 from prinfold.algorithms.monitoring import SPLITS, Contributions, Limits, Measures, PValues
 from prinfold.estimators.base import PrincipalManifold

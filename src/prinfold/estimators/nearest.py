@@ -11,18 +11,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from prinfold._settings import Constraint, check_parameters, nothing, one_of
 from prinfold._typing import FloatArray, IntArray
-from prinfold._validate import (
-    Constraint,
-    check_labels,
-    check_parameters,
-    check_table,
-    check_weight,
-    forget,
-    nothing,
-    one_of,
-    weighty_rows,
-)
+from prinfold._validate import check_labels, check_table, check_weight, forget, weighty_rows
 from prinfold.algorithms import nearest
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.gtm import GTM

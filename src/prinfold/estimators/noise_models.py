@@ -9,20 +9,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from prinfold._refusals import refuse_containers, refuse_other_names
+from prinfold._settings import Constraint, check_parameters, instance_of, integer, nothing
 from prinfold._typing import FloatArray, RandomState
-from prinfold._validate import (
-    Constraint,
-    check_errors,
-    check_latent,
-    check_parameters,
-    check_table,
-    forget,
-    instance_of,
-    integer,
-    nothing,
-    refuse_containers,
-    refuse_other_names,
-)
+from prinfold._validate import check_errors, check_latent, check_table, forget
 from prinfold.algorithms import gtm as algorithm
 from prinfold.algorithms.noise_models import AXES, LowRankNoise
 from prinfold.estimators.gtm import GTM

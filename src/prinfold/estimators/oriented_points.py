@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from prinfold._settings import Constraint, nothing, real
 from prinfold._typing import FloatArray
-from prinfold._validate import Constraint, nothing, real
 from prinfold.algorithms import oriented_points
 from prinfold.algorithms.arc_curve import ArcCurve
 from prinfold.algorithms.oriented_points import Walk, reference_width

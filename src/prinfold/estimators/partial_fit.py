@@ -11,8 +11,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import dense
+from prinfold._refusals import refuse_empty_columns
+from prinfold._settings import check_parameters
 from prinfold._typing import FloatArray
-from prinfold._validate import check_errors, check_parameters, check_table, check_weight, has_gaps, refuse_empty_columns
+from prinfold._validate import check_errors, check_table, check_weight, has_gaps
 from prinfold.algorithms import gtm
 from prinfold.algorithms.cell_noise import node_masses
 from prinfold.algorithms.memory import Memory, remembered, with_gaps

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from prinfold._settings import Constraint, flag, instance_of, integer, nothing, one_of, real
 from prinfold._typing import FloatArray
-from prinfold._validate import Constraint, flag, instance_of, integer, nothing, one_of, real
 from prinfold.algorithms import polygonal_curve
 from prinfold.algorithms.arc_curve import ArcCurve
 from prinfold.algorithms.curve_starts import NAMES

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from prinfold._settings import Constraint, as_generator, nothing, one_of, real
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold._validate import Constraint, as_generator, nothing, one_of, real
 from prinfold.algorithms import clamping as clampings
 from prinfold.algorithms import gtm, pps
 from prinfold.algorithms.isotropic import IsotropicNoise

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from prinfold._settings import Constraint, flag, instance_of, one_of
 from prinfold._typing import FloatArray
-from prinfold._validate import Constraint, flag, instance_of, one_of
 from prinfold.algorithms import principal_curve as curves
 from prinfold.algorithms.arc_curve import ArcCurve
 from prinfold.algorithms.curve_starts import NAMES, candidates_of

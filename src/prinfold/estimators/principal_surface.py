@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from prinfold._validate import Constraint, nothing, real
+from prinfold._settings import Constraint, nothing, real
 from prinfold.algorithms import principal_surface as surfaces
 from prinfold.algorithms.elastic_net import ElasticNetBasis
 from prinfold.algorithms.maps import BasisMap

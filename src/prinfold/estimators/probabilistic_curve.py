@@ -8,8 +8,18 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from prinfold._settings import (
+    Constraint,
+    as_generator,
+    check_setting,
+    flag,
+    instance_of,
+    integer,
+    nothing,
+    one_of,
+    real,
+)
 from prinfold._typing import FloatArray, RandomState
-from prinfold._validate import Constraint, as_generator, flag, instance_of, integer, nothing, one_of, real
 from prinfold.algorithms import principal_curve as curves
 from prinfold.algorithms.arc_curve import ArcCurve
 from prinfold.algorithms.curve_starts import NAMES, candidates_of
@@ -276,8 +286,7 @@ class ProbabilisticCurve(CurveManifold):
         ndarray of shape (n, D)
         """
         check_is_fitted(self)
-        if not integer(0).test(n):
-            raise InvalidParameterError(f"n must be {integer(0).words}, got {n!r}")
+        check_setting("n", n, integer(0))
         rng, nodes = as_generator(random_state), self._nodes()
         node = rng.choice(len(nodes.shares), n, p=nodes.shares / nodes.shares.sum())
         noise = rng.standard_normal((n, nodes.centres.shape[1]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from prinfold._validate import Constraint, real
+from prinfold._settings import Constraint, real
 from prinfold.algorithms import regularized_manifold as manifolds
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.process import GaussianProcess

@@ -9,8 +9,8 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from prinfold._settings import as_generator
 from prinfold._typing import RandomState
-from prinfold._validate import as_generator
 from prinfold.algorithms import ridge_lines
 from prinfold.algorithms.density_ridge import Flow, Flowed
 from prinfold.algorithms.redrawn import flow_on, kernels_of

@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from prinfold._settings import as_generator, check_setting, integer
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold._validate import as_generator, integer
 from prinfold.algorithms import gtm, gtm_sequence
 from prinfold.algorithms.gtm_sequence import SequenceModel
 from prinfold.algorithms.transitions import Chain
@@ -56,8 +56,7 @@ class ProcessVerbs(SequenceVerbs):
         ndarray of shape (S, n_steps, D)
             Standard deviations about them, noise and what is not known of the walk together. Only with ``return_std``.
         """
-        if not integer(1).test(n_steps):
-            raise InvalidParameterError(f"n_steps must be {integer(1).words}, got {n_steps!r}")
+        check_setting("n_steps", n_steps, integer(1))
         rows, _ = self._arranged(arrange(X, lengths, groups), errors)
         model = replace(self._sequence_model, noise=self._model.noise.with_gaps())
         mean, variance = gtm_sequence.forecast(model, rows, self._parameters(), n_steps)
@@ -88,8 +87,7 @@ class ProcessVerbs(SequenceVerbs):
             Latent coordinates of the nodes that the walks went by. Only with ``return_latent``.
         """
         check_is_fitted(self)
-        if not integer(0).test(n):
-            raise InvalidParameterError(f"n must be {integer(0).words}, got {n!r}")
+        check_setting("n", n, integer(0))
         if length is not None and not integer(1).test(length):
             raise InvalidParameterError(f"length must be {integer(1).words}, got {length!r}")
         rng, model, parameters = as_generator(random_state), self._model, self._parameters()

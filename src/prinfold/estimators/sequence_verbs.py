@@ -10,6 +10,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import Rows
+from prinfold._settings import check_setting, fraction
 from prinfold._typing import FloatArray
 from prinfold._validate import check_errors, gives_frames
 from prinfold.algorithms import gtm, gtm_sequence
@@ -196,8 +197,7 @@ class SequenceVerbs(GTM):
         """
         if threshold is None:
             return self._follow(gtm.responsibilities, X, lengths, groups, errors)
-        if not 0 < threshold < 1:
-            raise InvalidParameterError(f"threshold={threshold!r} is not a number between 0 and 1")
+        check_setting("threshold", threshold, fraction)
         question = partial(gtm.sparse_responsibilities, threshold=threshold)
         return self._follow(question, X, lengths, groups, errors)
 

@@ -8,25 +8,22 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from prinfold._arrays import as_rows, filled
-from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold._validate import (
+from prinfold._refusals import refuse_empty_columns
+from prinfold._settings import (
     Constraint,
     as_generator,
     axis_counts,
     check_parameters,
-    check_table,
-    check_weight,
     flag,
-    has_gaps,
     instance_of,
     integer,
     nothing,
     one_of,
     random_state,
     real,
-    refuse_empty_columns,
-    weighty_rows,
 )
+from prinfold._typing import FloatArray, IntArray, RandomState
+from prinfold._validate import check_table, check_weight, has_gaps, weighty_rows
 from prinfold.algorithms import som
 from prinfold.algorithms.node_map import NodeMap, Won
 from prinfold.algorithms.schedules import Schedule, as_schedule

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from prinfold._refusals import refuse_containers, refuse_other_names, refuse_scale
+from prinfold._settings import as_generator
 from prinfold._typing import FloatArray
-from prinfold._validate import as_generator, refuse_containers, refuse_other_names, refuse_scale
 from prinfold.algorithms.streams import Survey, extremes, survey
 from prinfold.exceptions import (
     DegenerateWarning,

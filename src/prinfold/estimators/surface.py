@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from prinfold._typing import FloatArray
-from prinfold._validate import (
+from prinfold._settings import (
     Constraint,
     axis_counts,
     check_parameters,
@@ -21,6 +20,7 @@ from prinfold._validate import (
     one_of,
     real,
 )
+from prinfold._typing import FloatArray
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.projected_regression import (
     MOST_COMPONENTS,

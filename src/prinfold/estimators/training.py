@@ -9,27 +9,22 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from prinfold._arrays import Rows, as_rows, filled
-from prinfold._typing import FloatArray, IntArray
-from prinfold._validate import (
+from prinfold._refusals import refuse_empty_columns
+from prinfold._settings import (
     Constraint,
     as_generator,
     axis_counts,
-    check_errors,
-    check_latent,
     check_parameters,
-    check_table,
-    check_weight,
     flag,
-    has_gaps,
     instance_of,
     integer,
     nothing,
     one_of,
     random_state,
     real,
-    refuse_empty_columns,
-    weighty_rows,
 )
+from prinfold._typing import FloatArray, IntArray
+from prinfold._validate import check_errors, check_latent, check_table, check_weight, has_gaps, weighty_rows
 from prinfold.algorithms import gtm
 from prinfold.algorithms.basis import Basis
 from prinfold.algorithms.blocked import ending_true, refuse_open_process

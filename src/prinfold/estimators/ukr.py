@@ -7,8 +7,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from prinfold._settings import Constraint, flag, instance_of, integer, nothing, one_of, real, several
 from prinfold._typing import FloatArray, IntArray
-from prinfold._validate import Constraint, flag, instance_of, integer, nothing, one_of, real, several
 from prinfold.algorithms import kernel_descent, ukr
 from prinfold.algorithms.candidates import STARTS, Candidates, Start, choose_start, default_sizes
 from prinfold.algorithms.features import Features

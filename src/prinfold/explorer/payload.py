@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import narwhals.stable.v1 as nw
 import numpy as np
 
+from prinfold._settings import integer
 from prinfold._typing import FloatArray
-from prinfold._validate import integer
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.explorer.decoders import decoder_of, latent_of, links_of, told_of
 from prinfold.latent import Atlas

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prinfold._settings import check_setting, integer
 from prinfold._typing import FloatArray, IntArray
-from prinfold._validate import integer
 from prinfold.exceptions import InvalidParameterError
 from prinfold.plot import ink
 from prinfold.plot.certainty_data import (
@@ -59,8 +59,7 @@ def uncertainty(
     matplotlib.axes.Axes
     """
     fitted, scale = Fitted.of(model), half_width(level)
-    if not integer(1).test(most):
-        raise InvalidParameterError(f"most must be {integer(1).words}, got {most!r}")
+    check_setting("most", most, integer(1))
     layout = _layout(fitted, ax)
     refuse_solid(layout)
     spread = coordinate_spread(fitted, X, int(most))

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm
 
+from prinfold._settings import real
 from prinfold._typing import FloatArray, IntArray
-from prinfold._validate import real
 from prinfold.exceptions import InvalidParameterError
 from prinfold.plot.data import Field, View
 from prinfold.plot.layouts import Layout, Plane, Space, local_frame

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prinfold._refusals import refuse_non_finite
 from prinfold._typing import FloatArray
-from prinfold._validate import refuse_non_finite
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import Atlas, Branches
 from prinfold.plot import ink

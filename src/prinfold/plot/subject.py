@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._arrays import dense
+from prinfold._refusals import refuse_containers, refuse_dates, refuse_text
 from prinfold._typing import FloatArray, IntArray
-from prinfold._validate import refuse_containers, refuse_dates, refuse_text
 from prinfold.estimators.steps import straight, undo
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, PrinfoldError
 from prinfold.latent import LatentSpace

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from prinfold._settings import check_setting, integer
 from prinfold._typing import FloatArray, IntArray
-from prinfold._validate import integer
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import Atlas, Branches
 from prinfold.plot.subject import Fitted
@@ -32,8 +32,7 @@ def columns_along(fitted: Fitted, most: int, n_places: int = 200) -> Along:
             "columns are drawn along one curve, but this model is not a single curve; fit one, such as "
             "PrincipalCurve(), or see plot.latent_map"
         )
-    if not integer(1).test(most):
-        raise InvalidParameterError(f"most must be {integer(1).words}, got {most!r}")
+    check_setting("most", most, integer(1))
     drawn = fitted.model.mesh().latent[:, 0]
     places = np.linspace(float(drawn.min()), float(drawn.max()), n_places)
     Y = fitted.points(latent.domain.retract(places[:, None])).T

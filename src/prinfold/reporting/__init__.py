@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from prinfold._validate import integer
+from prinfold._settings import check_setting, integer
 from prinfold.exceptions import InvalidParameterError
 from prinfold.explorer import Page
 from prinfold.explorer.packing import asset, packed, target_of
@@ -85,8 +85,7 @@ def report(
     Page
         Which shows itself in a notebook.
     """
-    if not integer(1).test(worst):
-        raise InvalidParameterError(f"worst must be {integer(1).words}, got {worst!r}")
+    check_setting("worst", worst, integer(1))
     if labels is not None and values is not None:
         raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
     target, why = target_of(path), sections.why_this_one(reason)

@@ -14,8 +14,8 @@ import joblib
 import numpy as np
 from sklearn.base import clone
 
+from prinfold._settings import as_generator, check_setting, integer
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold._validate import as_generator, integer
 from prinfold.estimators.gtm import GTM
 from prinfold.estimators.selection import standard_error
 from prinfold.estimators.sequence_verbs import SequenceVerbs
@@ -159,8 +159,7 @@ def _several(values: Any) -> list[Any]:
 def _prepared(model: Any, rows: Rows, by: str, folds: int, rng: np.random.Generator) -> Job:
     if by not in CRITERIA:
         raise InvalidParameterError(f"by must be one of {', '.join(map(repr, CRITERIA))}, got {by!r}")
-    if not integer(2).test(folds):
-        raise InvalidParameterError(f"folds must be {integer(2).words}, got {folds!r}")
+    check_setting("folds", folds, integer(2))
     if isinstance(rows, SequenceSample) and by != "held-out":
         raise InvalidParameterError(f"by={by!r} takes each row for itself, which sequences are not; use by='held-out'")
     criterion = CRITERIA[by](folds, rows.unit)

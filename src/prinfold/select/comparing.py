@@ -12,8 +12,9 @@ import joblib
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from prinfold._settings import as_generator, integer
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold._validate import as_generator, check_table, integer
+from prinfold._validate import check_table
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, warn_caller
 from prinfold.select.comparisons import Comparison
 from prinfold.select.contestants import Contestant, contestants_of

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from prinfold._arrays import NamedBlock
+from prinfold._settings import integer
 from prinfold._typing import FloatArray
-from prinfold._validate import integer
 from prinfold.exceptions import InvalidParameterError
 from prinfold.sources.layout import Key, Layout, Numbers, cut, layout_of, length_of
 from prinfold.sources.readers import reader_of

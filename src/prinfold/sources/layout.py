@@ -14,8 +14,9 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold._arrays import dense
+from prinfold._refusals import refuse_dates, refuse_text
 from prinfold._typing import FloatArray
-from prinfold._validate import refuse_dates, refuse_text, rows_of
+from prinfold._validate import rows_of
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
 
 Key = str | int

@@ -1,0 +1,215 @@
+"""Refusals: what of a table cannot be used, named by row and column, and what to do about it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import inspect
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import scipy.sparse
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidDataError, UnsupportedInputError
+
+SHOWN = 5
+"""How many offending rows or columns an error names."""
+
+
+def refuse_other_names(estimator: Any, names: Sequence[str] | None) -> None:
+    """Raise an error where columns have other names than those of the fit."""
+    own = getattr(estimator, "feature_names_in_", None)
+    if own is None or names is None or list(own) == list(names):
+        return
+    at = next(i for i, (new, old) in enumerate(zip_longest(names, own)) if new != old)
+    new, old = (repr(str(each[at])) if at < len(each) else "missing" for each in (names, own))
+    raise InvalidDataError(
+        "The feature names should match those that were passed during fit, in the same order: "
+        f"column {at} is {new}, but was {old}; choose columns by columns="
+    )
+
+
+def refuse_empty_columns(table: FloatArray, names: Any) -> None:
+    """Raise an error that names the columns of a table in which nothing was measured."""
+    refuse_columns_of_nothing(np.flatnonzero(np.isnan(table).all(axis=0)), names)
+
+
+def refuse_columns_of_nothing(empty: IntArray, names: Any) -> None:
+    """Raise an error naming columns in which nothing was measured; ``empty`` are their numbers, or there are none."""
+    if len(empty):
+        labels = [str(names[c]) if names is not None else str(c) for c in empty[:SHOWN]]
+        raise InvalidDataError(
+            f"Input X: column(s) {listed(labels, len(empty))} hold no value in any row that counts (all are NaN); "
+            "drop them"
+        )
+
+
+def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
+    """Name the fix for containers that would fail obscurely or be pulled into memory silently."""
+    kind = f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
+    if isinstance(X, str | bytes | os.PathLike):
+        name = X if isinstance(X, str | bytes) else str(X)
+        raise UnsupportedInputError(
+            f"got {name!r}, the name of something rather than a table of numbers; read the file first, "
+            f"for example with pandas.read_csv({name!r})"
+        )
+    if isinstance(X, Mapping):
+        raise UnsupportedInputError("got a dictionary rather than a table of numbers; pass pandas.DataFrame(X)")
+    if _is_model(X) or (isinstance(X, list | tuple) and any(map(_is_model, X))):
+        raise UnsupportedInputError(
+            "got a model where a table of numbers is expected; the table comes first, as in model.fit(X) or "
+            "compare(X, models)"
+        )
+    if scipy.sparse.issparse(X) and not accept_sparse:
+        raise UnsupportedInputError(
+            f"got a sparse matrix ({type(X).__name__}) but dense data is required; pass X.toarray(), "
+            "or reduce the columns first, for example with sklearn.decomposition.TruncatedSVD"
+        )
+    if hasattr(X, "obsm") and hasattr(X, "uns"):
+        raise UnsupportedInputError(
+            f"got {kind}, an annotated data object; pass one of its arrays, such as adata.obsm['X_pca'] or adata.X"
+        )
+    if hasattr(X, "dask") or kind.startswith("dask"):
+        raise UnsupportedInputError(
+            f"got {kind}, a Dask collection, which would be pulled into memory whole; pass X.compute() if it fits, "
+            "or a NumPy memory map"
+        )
+    if kind == "prinfold.Blocks":
+        raise UnsupportedInputError(
+            "got Blocks, a table that is read block by block, which this does not do; call it for each block "
+            "(for block in blocks: ...), or join the blocks if they fit in memory: numpy.concatenate(list(blocks)). "
+            "Fitted to blocks as they are can be GTM, SemiLinearGTM and PPS"
+        )
+    if isinstance(X, Iterator) or inspect.isfunction(X):
+        raise UnsupportedInputError(
+            f"got a {type(X).__name__}, which is no table; a GTM reads what a function returns block by block: "
+            "fit(Blocks(function)), with a function that returns a fresh iterator each time"
+        )
+    if nw.dependencies.is_into_dataframe(X):
+        return
+    if hasattr(X, "collect") and hasattr(X, "lazy"):
+        raise UnsupportedInputError(f"got {kind}, a query that has not run yet; pass X.collect()")
+
+
+def _is_model(value: Any) -> bool:
+    return hasattr(value, "get_params") or (isinstance(value, type) and hasattr(value, "fit"))
+
+
+_TEMPORAL = (nw.Date, nw.Datetime, nw.Duration)
+
+_ADVICE = {
+    "text": "drop it or encode it as numbers, for example with sklearn.preprocessing.OneHotEncoder, or use MixedGTM, "
+    "which takes text unchanged; "
+    "to colour a plot by it, pass it as labels=",
+    "dates": "drop it or turn it into a number, such as the days since a fixed one",
+}
+
+
+def refuse_dates(X: Any) -> None:
+    """Raise an error for columns of dates, which NumPy would silently turn into nanoseconds."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
+        raise InvalidDataError(f"Input X holds dates ({X.dtype}); {_ADVICE['dates'].replace(' it', ' them')}.")
+    dated = []
+    if nw.dependencies.is_pandas_dataframe(X):  # whose columns may share a name, which narwhals refuses
+        dated = [name for name, kind in zip(X.columns, X.dtypes, strict=True) if getattr(kind, "kind", "") in {*"mM"}]
+    elif nw.dependencies.is_into_dataframe(X):
+        schema = nw.from_native(X, eager_only=True).schema
+        dated = [name for name, kind in schema.items() if isinstance(kind, _TEMPORAL)]
+    if dated:
+        raise InvalidDataError(_about_columns([repr(str(name)) for name in dated], "dates", ""))
+
+
+def refuse_text(X: Any) -> None:
+    """Raise an error that names the columns of a table that hold text or dates; return where there are none."""
+    for kind, test in (("text", str), ("dates", (dt.date, dt.time, dt.timedelta, np.datetime64))):
+        found, example = [], ""
+        for name, values in _columns(X):
+            row = next((i for i, value in enumerate(values) if isinstance(value, test) and not _reads(value)), None)
+            if row is not None:
+                example = example or f", such as {str(values[row])!r} in row {row}"
+                found.append(name)
+        if found:
+            raise InvalidDataError(_about_columns(found, kind, example))
+
+
+def _columns(X: Any) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Columns of whatever may be a table, each with what to call it."""
+    if nw.dependencies.is_pandas_dataframe(X):
+        yield from ((repr(str(name)), X.iloc[:, j].tolist()) for j, name in enumerate(X.columns))
+        return
+    if nw.dependencies.is_into_dataframe(X):
+        frame = nw.from_native(X, eager_only=True)
+        yield from ((repr(name), frame[name].to_list()) for name in frame.columns)
+        return
+    try:
+        table = np.asarray(X, dtype=object)
+    except ValueError:  # rows of unequal length
+        return
+    if table.ndim == 2:
+        yield from ((str(j), column.tolist()) for j, column in enumerate(table.T))
+
+
+def _reads(value: Any) -> bool:
+    """Whether text is a number all the same."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _about_columns(names: Sequence[str], kind: str, example: str) -> str:
+    one = len(names) == 1
+    advice = _ADVICE[kind] if one else _ADVICE[kind].replace(" it", " them")
+    subject = "column" if one else "columns"
+    which = listed(names[:SHOWN], len(names))
+    return f"Input X: {subject} {which} {'holds' if one else 'hold'} {kind}{example}; {advice}."
+
+
+def refuse_non_finite(table: FloatArray, names: Any, first_row: int = 0) -> None:
+    """Raise an error that names the rows, counted from ``first_row``, and columns of NaN and infinity."""
+    entries = scipy.sparse.coo_matrix(table) if scipy.sparse.issparse(table) else None
+    values = table if entries is None else entries.data
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return
+    where = np.nonzero(bad) if entries is None else (entries.row[bad], entries.col[bad])
+    rows, columns = (np.unique(each) for each in where)
+    kind = "NaN" if np.isnan(values).any() else "infinity (inf)"
+    labels = [str(names[c]) if names is not None else str(c) for c in columns[:SHOWN]]
+    raise InvalidDataError(
+        f"Input X contains {kind}: {int(bad.sum())} of its values are not finite, in row(s) "
+        f"{listed(first_row + rows[:SHOWN], len(rows))} and column(s) {listed(labels, len(columns))}. "
+        "Drop those rows or fill the values first, for example with GTM().fit(X).impute(X) or "
+        "sklearn.impute.SimpleImputer."
+    )
+
+
+_SMALLEST_RANGE = 1e-143
+"""How little numbers may differ, of whatever type they are."""
+
+
+def refuse_scale(dtype: np.dtype[Any], low: float, high: float, *, fitting: bool) -> None:
+    """Raise an error for numbers whose squares, or the inverse of whose variance, the type cannot hold."""
+    largest = 0.01 * float(np.finfo(dtype).max) ** 0.5
+    if max(-low, high) > largest:
+        raise InvalidDataError(
+            f"Input X holds values up to {max(-low, high):.3g}, whose squares overflow {dtype}; scale its columns "
+            "first, for example with sklearn.preprocessing.StandardScaler"
+        )
+    # Sums are in double precision, where one over the variance of the noise, a millionth of theirs, is to be held too.
+    smallest = max(1e4 / float(np.finfo(dtype).max) ** 0.5, _SMALLEST_RANGE)
+    if fitting and 0 < high - low < smallest:
+        raise InvalidDataError(
+            f"Input X varies by {high - low:.3g} only, and one over its variance overflows {dtype}; scale its columns "
+            "first, for example with sklearn.preprocessing.StandardScaler"
+        )
+
+
+def listed(shown: Any, total: int) -> str:
+    more = f" and {total - len(shown)} more" if total > len(shown) else ""
+    return ", ".join(map(str, shown)) + more

@@ -1,0 +1,120 @@
+"""Settings of estimators and options: what each may be, and what to say of one that cannot be."""
+
+from __future__ import annotations
+
+import difflib
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prinfold._typing import RandomState
+from prinfold.exceptions import InvalidParameterError
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What a parameter may be: a test, the words that describe it, and the names among its values."""
+
+    test: Callable[[Any], bool]
+    words: str
+    names: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    """The words of each alternative, where there are several."""
+
+    def __or__(self, other: Constraint) -> Constraint:
+        parts = (*(self.parts or (self.words,)), *(other.parts or (other.words,)))
+        return Constraint(lambda v: self.test(v) or other.test(v), _either(parts), self.names + other.names, parts)
+
+    def refusal(self, name: str, value: Any) -> str:
+        """What to say of a value that cannot be, with the name that was probably meant."""
+        near = difflib.get_close_matches(value.lower(), self.names, 1) if isinstance(value, str) else []
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"{name} must be {self.words}, got {value!r}{hint}"
+
+
+def _either(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    """Whether a value is a number of some kind; booleans are not numbers here."""
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def integer(minimum: int, maximum: int | None = None) -> Constraint:
+    """A whole number, at least ``minimum`` and at most ``maximum``."""
+    words = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+    return Constraint(
+        lambda v: _is_number(v, numbers.Integral) and minimum <= v <= (v if maximum is None else maximum),
+        f"a whole number {words}",
+    )
+
+
+def real(minimum: float, *, above: bool = False) -> Constraint:
+    """A finite number, at least (or above) ``minimum``."""
+
+    def test(value: Any) -> bool:
+        # Compared rather than asked whether finite: a whole number may be too large to become a float.
+        if not _is_number(value, numbers.Real) or not -np.inf < value < np.inf:
+            return False
+        return bool(value > minimum if above else value >= minimum)
+
+    return Constraint(test, f"a finite number {'above' if above else 'of at least'} {minimum:g}")
+
+
+def one_of(options: Mapping[str, Any] | Sequence[str]) -> Constraint:
+    """One of a few names."""
+    shown = tuple(map(repr, options))
+    return Constraint(lambda v: isinstance(v, str) and v in options, _either(shown), tuple(options), shown)
+
+
+def several(each: Constraint, words: str) -> Constraint:
+    """A tuple or list, not empty, of what ``each`` allows."""
+    return Constraint(
+        lambda value: isinstance(value, tuple | list) and len(value) > 0 and all(map(each.test, value)),
+        f"a tuple of {words}",
+    )
+
+
+def instance_of(*types: type, words: str) -> Constraint:
+    """An instance of a class."""
+    return Constraint(lambda v: isinstance(v, types), words)
+
+
+fraction = Constraint(lambda v: _is_number(v, numbers.Real) and 0 < v < 1, "a number between 0 and 1")
+nothing = Constraint(lambda v: v is None, "None")
+
+flag = Constraint(lambda v: isinstance(v, bool | np.bool_), "True or False")
+
+axis_counts = integer(1) | Constraint(
+    lambda v: isinstance(v, tuple | list) and len(v) > 0 and all(integer(1).test(i) for i in v),
+    "a tuple of such numbers (one per latent axis)",
+)
+
+random_state = Constraint(
+    lambda v: v is None or integer(0).test(v) or isinstance(v, np.random.RandomState | np.random.Generator),
+    "None, a whole number of at least 0, a RandomState or a Generator",
+)
+
+
+def check_setting(name: str, value: Any, constraint: Constraint) -> None:
+    """Check one setting of a verb."""
+    if not constraint.test(value):
+        raise InvalidParameterError(constraint.refusal(name, value))
+
+
+def check_parameters(estimator: Any, constraints: Mapping[str, Constraint]) -> None:
+    """Check every parameter of an estimator against its table."""
+    for name, value in estimator.get_params(deep=False).items():
+        if not constraints[name].test(value):
+            raise InvalidParameterError(f"{type(estimator).__name__}: {constraints[name].refusal(name, value)}")
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """A NumPy generator from whatever scikit-learn's users pass as ``random_state``."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    return np.random.default_rng(random_state)
