@@ -262,6 +262,12 @@ def work_through(make: Callable[[], W], parts: Sequence[P], n_entries: int | Non
         return workers
 
 
+def threads_allowed() -> int:
+    """How many threads a pass may have."""
+    with blas_on_one_thread() as allowed:
+        return 1 if _busy.here else allowed
+
+
 def _threads_for(n_parts: int, n_entries: int | None, allowed: int) -> int:
     """How many threads a pass is worth."""
     if n_entries is None:

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWar
 def always(monkeypatch):
     """Plan even the smallest pass."""
     monkeypatch.setattr(pruning, "_WORTH_IT", 0)
+    monkeypatch.setattr(pruning, "_NODES_PER_THREAD", 0)
 
 
 def trained(X, n_iter=10, **settings):
@@ -69,7 +70,7 @@ def test_the_bound_holds_for_every_row_of_a_ball(seed, clamping, log_precision, 
     inside = rng.standard_normal((50, 6))
     inside *= radius * rng.uniform(0, 1, (50, 1)) / np.linalg.norm(inside, axis=1, keepdims=True)
     frame = np.linalg.qr(rng.standard_normal((6, int(rng.integers(1, 5)))))[0]
-    radii = np.array(split_radii(inside, frame))[:, None]
+    radii, _ = split_radii(inside, np.array([0]), frame)
     whole = Balls(centre[None], np.array([radius]), frame[:, :0], *radii[1:])
     bound = noise.bound(nodes, whole)[0]
     log_weight = log_joint(model, parameters, centre + inside)

@@ -6,6 +6,7 @@ import tracemalloc
 from dataclasses import replace
 from itertools import pairwise
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse
@@ -18,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from prinfold import GTM, PPS
 from prinfold._arrays import Rows, as_rows
 from prinfold.algorithms import gtm, pruning
+from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.exceptions import InvalidParameterError
 from prinfold.kernels.balls import Balls
 
@@ -28,13 +30,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWar
 def always(monkeypatch):
     """Plan even the smallest pass."""
     monkeypatch.setattr(pruning, "_WORTH_IT", 0)
+    monkeypatch.setattr(pruning, "_NODES_PER_THREAD", 0)
 
 
 @pytest.fixture
 def swept(always, monkeypatch):
     """… and sweep compiled groups from the first pass on."""
-    monkeypatch.setattr(pruning, "_SWEEP_FROM", 0)
-    monkeypatch.setattr(pruning, "_SWEEP_AFTER", 0)
+    for name in ("_SWEEP_FROM", "_SWEEP_AFTER", "_COMPILE_ONCE_FROM"):
+        monkeypatch.setattr(pruning, name, 0)
 
 
 def sheet(n=1500, seed=0, noise=0.02):
@@ -208,18 +211,75 @@ def test_rows_are_grouped_once_each_into_balls_that_hold_them():
     assert np.median(groups.balls.radius) < 1.0
 
 
+VERBS = ["transform", "score_samples", "responsibilities", "posterior_mode", "posterior_covariance", "mode_distance"]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(
-    "verb",
-    ["transform", "score_samples", "responsibilities", "posterior_mode", "posterior_covariance", "mode_distance"],
-)
-def test_every_verb_is_the_dense_one(monkeypatch, verb, dtype):
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_is_the_dense_one(monkeypatch, always, verb, dtype, compiled):
     X = sheet().astype(dtype)
-    model = trained(X)
+    X[:3] += np.array([[3.0], [30.0], [1e4]], dtype=dtype)  # far from every node, where sums of weights underflow
+    model = trained(X[3:])
+    groups = []
+    weigh = IsotropicNoise.weigh
+    monkeypatch.setattr(IsotropicNoise, "weigh", lambda *args: groups.append(args[-1]) or weigh(*args))
+    for name in ("_SWEEP_FROM", "_COMPILE_ONCE_FROM"):
+        monkeypatch.setattr(pruning, name, 0 if compiled else 10**15)
+    planned = getattr(model, verb)(X)
+    assert bool(groups) == compiled
+    monkeypatch.setattr(pruning, "_WORTH_IT", 10**15)
     dense = getattr(model, verb)(X)
-    for name in ("_WORTH_IT", "_SWEEP_FROM", "_SWEEP_AFTER"):  # a single pass has no sweeps, however large it is
-        monkeypatch.setattr(pruning, name, 0)
-    assert_allclose(getattr(model, verb)(X), dense, atol=1e-6 if dtype is np.float64 else 2e-2)
+    rtol = 1e-7 if dtype is np.float64 else 1e-5
+    assert_allclose(planned, dense, rtol=rtol, atol=1e-6 if dtype is np.float64 else 2e-2)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_sparse_weights_of_a_plan_are_the_dense_ones(monkeypatch, always, compiled):
+    X = sheet()
+    model = trained(X)
+    monkeypatch.setattr(pruning, "_SWEEP_FROM", 0 if compiled else 10**15)
+    monkeypatch.setattr(pruning, "_COMPILE_ONCE_FROM", 0 if compiled else 10**15)
+    planned = model.responsibilities(X, threshold=1e-6).toarray()
+    monkeypatch.setattr(pruning, "_WORTH_IT", 10**15)
+    assert_allclose(planned, model.responsibilities(X, threshold=1e-6).toarray(), atol=1e-6)
+
+
+def test_a_single_pass_is_planned_where_nodes_are_many_for_its_threads(monkeypatch):
+    monkeypatch.setattr(pruning, "_WORTH_IT", 0)
+    X = sheet()
+    model = trained(X)
+    rows, nodes = prepared(model, X)
+
+    def kinds(threads):
+        with threadpool_limits(threads):
+            parts = pruning.plan_once(model._model.surface, model._model.noise, nodes, rows, model.weights_)
+        return {type(part) if part.near is not None else None for part in parts}
+
+    monkeypatch.setattr(pruning, "_NODES_PER_THREAD", 256)
+    assert kinds(1) == {pruning.Part}
+    assert kinds(2) == ({None} if joblib.cpu_count() > 1 else {pruning.Part})
+    monkeypatch.setattr(pruning, "_NODES_PER_THREAD", 257)
+    assert kinds(1) == {None}
+
+
+def test_a_single_pass_waits_for_the_compiler_only_where_it_is_long_or_there_already(monkeypatch, always):
+    X = sheet()
+    model = trained(X)
+    rows, nodes = prepared(model, X)
+
+    def kind():
+        parts = pruning.plan_once(model._model.surface, model._model.noise, nodes, rows, model.weights_)
+        return type(parts[0])
+
+    monkeypatch.setattr(pruning, "_SWEEP_FROM", 0)
+    monkeypatch.setattr(pruning, "_COMPILED", "prinfold.never")
+    assert kind() is pruning.Part
+    monkeypatch.setattr(pruning, "_COMPILED", "sys")
+    assert kind() is pruning.Batch
+    monkeypatch.setattr(pruning, "_COMPILED", "prinfold.never")
+    monkeypatch.setattr(pruning, "_COMPILE_ONCE_FROM", 0)
+    assert kind() is pruning.Batch
 
 
 @pytest.mark.parametrize("sweep_from", [0, 10**12])

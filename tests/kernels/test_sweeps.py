@@ -68,6 +68,29 @@ def test_a_sweep_is_what_it_is_defined_to_be(dtype, seed, sizes, n_near, C, away
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    n_near=st.integers(1, 30),
+    away=st.sampled_from([0.0, 10.0, 1e3]),
+)
+def test_weights_are_those_that_a_sweep_sums_up(dtype, seed, sizes, n_near, away):
+    loaded, loading, near, cuts, share = job(seed, sizes, n_near, 5, dtype, away)
+    near_cuts = np.append(0, np.cumsum([len(each) for each in near]))
+    weights, (total, log_sum) = np.empty(len(loaded) * n_near, dtype=dtype), np.empty((2, len(loaded)))
+    groups = cuts, np.concatenate(near), near_cuts
+    sweeps.weigh_groups(loaded, *groups, sound_sums(loaded.dtype), loading, weights, total, log_sum)
+    products, expected_sum = swept(loaded, loading, near, cuts, share)
+    assert_array_equal(log_sum, expected_sum)
+    found, weight = np.zeros(loading.shape), weights.reshape(-1, n_near).astype(np.float64)
+    eps = float(np.finfo(dtype).eps)
+    assert_allclose(weight.sum(axis=1), total, rtol=40 * eps)
+    for nodes, a, b in zip(near, cuts[:-1], cuts[1:], strict=True):
+        found[nodes] += (weight[a:b] / total[a:b, None]).T @ (share[a:b, None] * loaded[a:b].astype(np.float64))
+    assert_allclose(products, found, rtol=200 * eps, atol=200 * eps * np.abs(loaded).max())
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_weights_scale_the_sums(dtype):
     loaded, loading, near, cuts, share = job(0, [5, 3], 7, 5, dtype)
     once, _ = swept(loaded, loading, near, cuts, share)

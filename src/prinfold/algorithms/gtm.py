@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import pairwise
 from math import prod
 from operator import add
 from typing import Any, NamedTuple, Protocol, cast
@@ -31,9 +32,10 @@ from prinfold.algorithms.noise import (
     Posterior,
     Statistics,
     SweepingNoise,
+    WeighingNoise,
 )
 from prinfold.algorithms.penalties import Penalty
-from prinfold.algorithms.pruning import Batch, Hint, Part, plan, whole
+from prinfold.algorithms.pruning import Batch, Hint, Part, plan, plan_once, whole
 from prinfold.kernels.responsibilities import levelled_weights, relative_weights
 from prinfold.latent import LatentSpace
 
@@ -196,6 +198,13 @@ class _Pass:
             return self.rows.remembered(self.model.noise, lambda: self.load(chosen))
         return self.load(chosen)
 
+    def _loaded_batch(self, chosen: Selection) -> Any:
+        """The same as ``load``; by compiled code where there is some, which other threads need not wait for."""
+        noise, rows = self.model.noise, self.rows
+        if hasattr(noise, "load_chosen") and rows.plain and not isinstance(chosen, slice):
+            return noise.load_chosen(rows, chosen)
+        return self.load(chosen)
+
     def posterior(self, part: Part) -> tuple[Any, Posterior]:
         """Rows as the noise wants them, and their responsibilities by (3.7), up to the division by the sum."""
         loaded = self._loaded(part.rows)
@@ -248,13 +257,6 @@ class _Summer(_Pass):
         loaded, posterior = self.posterior(part)
         self.model.noise.statistics(self.sums, loaded, self.rows.block_weight(part.rows), posterior, part.near)
 
-    def _loaded_batch(self, chosen: Selection) -> Any:
-        """The same as ``load``; by compiled code where there is some, which other threads need not wait for."""
-        noise, rows = self.model.noise, self.rows
-        if hasattr(noise, "load_chosen") and rows.plain and not isinstance(chosen, slice):
-            return noise.load_chosen(rows, chosen)
-        return self.load(chosen)
-
 
 class _Visitor(_Pass):
     """Hands over what it finds of each part."""
@@ -263,8 +265,22 @@ class _Visitor(_Pass):
         super().__init__(model, rows, nodes)
         self.take = take
 
-    def add(self, part: Part) -> None:
+    def add(self, part: Part | Batch) -> None:
+        if isinstance(part, Batch):
+            self._hand_over(part)
+            return
         self.take(part.rows, *self.posterior(part), part.near, self.nodes)
+
+    def _hand_over(self, batch: Batch) -> None:
+        """Group by group, of what was weighed together."""
+        loaded, groups = self._loaded_batch(batch.rows), (batch.cuts, batch.near, batch.near_cuts)
+        weights, total, log_sum = cast(WeighingNoise, self.model.noise).weigh(loaded, self.nodes, groups)
+        log_likelihood, end = log_sum - np.log(len(self.nodes.centres)), 0
+        for some, (a, b) in zip(pairwise(batch.cuts), pairwise(batch.near_cuts), strict=True):
+            rows = slice(*some)
+            begin, end = end, end + (rows.stop - rows.start) * (b - a)
+            posterior = Posterior(weights[begin:end].reshape(-1, b - a), total[rows], log_likelihood[rows])
+            self.take(cast(IntArray, batch.rows)[rows], loaded[rows], posterior, batch.near[a:b], self.nodes)
 
 
 Take = Callable[[Selection, Any, Posterior, IntArray | None, Any], None]
@@ -332,7 +348,9 @@ def _joined(
 def posterior_mean(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n, Q) mean of the posterior over latent space."""
     latent = model.surface.latent
-    return _per_row(model, rows, parameters, lambda p, near: latent.mean(_weights(p), near), (latent.n_columns,))
+    return _per_row(
+        model, rows, parameters, lambda p, near: latent.mean(p.relative, near, p.total), (latent.n_columns,)
+    )
 
 
 def posterior_mode(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
@@ -368,7 +386,7 @@ def mode_distance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatA
     latent = model.surface.latent
 
     def apart(posterior: Posterior, near: IntArray | None) -> FloatArray:
-        return latent.distance(latent.mean(_weights(posterior), near), _mode(latent, posterior, near))
+        return latent.distance(latent.mean(posterior.relative, near, posterior.total), _mode(latent, posterior, near))
 
     return _per_row(model, rows, parameters, apart, ())
 
@@ -452,16 +470,14 @@ def visit_each(model: GTMModel, rows: Rows, parameters: Parameters, take: Take) 
     visit_parts(model, rows, *_prepared(model, rows, parameters), take)
 
 
-def visit_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: Sequence[Part], take: Take) -> None:
+def visit_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: Sequence[Part | Batch], take: Take) -> None:
     """Hand some parts to ``take``, on several threads."""
     work_through(lambda: _Visitor(model, rows, nodes, take), parts, _n_entries(parts, nodes))
 
 
-def _prepared(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[Nodes, list[Part]]:
+def _prepared(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[Nodes, Sequence[Part | Batch]]:
     nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
-    # One pass is not worth a compiler.
-    parts, _ = plan(model.surface, model.noise, nodes, rows, parameters.weights, Hint(), sweeps=False)
-    return nodes, cast(list[Part], parts)
+    return nodes, plan_once(model.surface, model.noise, nodes, rows, parameters.weights)
 
 
 def _n_entries(parts: Sequence[Part | Batch], nodes: Nodes) -> int:

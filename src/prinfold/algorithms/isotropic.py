@@ -188,6 +188,19 @@ class IsotropicNoise:
         sums.log_likelihood += 0.5 * nodes.excess[0] * square
         sums.total += float(ones.sum())
 
+    def weigh(
+        self, loaded: FloatArray, nodes: IsotropicNodes, groups: tuple[IntArray, IntArray, IntArray]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Weights of many groups, one matrix after another, their sums and log Σ p(t | node), (n,) each; compiled."""
+        from prinfold.kernels.sweeps import weigh_groups  # loads numba, which small jobs never need
+
+        cuts, near, near_cuts = groups
+        weights = np.empty(int(np.diff(cuts) @ np.diff(near_cuts)), dtype=loaded.dtype)
+        total, log_sum = np.empty((2, len(loaded)))
+        loading = np.ascontiguousarray(nodes.loading.T)
+        weigh_groups(loaded, cuts, near, near_cuts, sound_sums(loaded.dtype), loading, weights, total, log_sum)
+        return weights, total, log_sum + nodes.log_normaliser + 0.5 * nodes.excess[0] * _row_squares(loaded)
+
     def sums(self, nodes: IsotropicNodes) -> IsotropicSums:
         """Empty sums."""
         n_nodes, n_columns = nodes.centres.shape

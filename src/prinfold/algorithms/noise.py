@@ -217,6 +217,15 @@ class SweepingNoise(Noise, Protocol):
         """Add all groups to the sums."""
 
 
+class WeighingNoise(Noise, Protocol):
+    """A noise that weighs many groups of rows, each with its own nodes, in one compiled call."""
+
+    def weigh(
+        self, loaded: FloatArray, nodes: Any, groups: tuple[IntArray, IntArray, IntArray]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Weights (n, k) of all groups, one after another, (n,) their sums and (n,) log Σ p(t | node)."""
+
+
 def largest_weight(weight: FloatArray) -> float:
     """By which weights are divided meanwhile: a block may be in single precision, which holds none of 1e-46."""
     return float(weight.max()) or 1.0

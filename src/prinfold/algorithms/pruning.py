@@ -11,6 +11,7 @@ call; groups are then made smaller, in jobs that are large enough to wait for th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,7 +19,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from prinfold._arrays import Rows, Selection, filled, for_each_block
+from prinfold._arrays import Rows, Selection, filled, for_each_block, threads_allowed
 from prinfold._typing import FloatArray, IntArray
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import BoundedNoise, Nodes, Noise
@@ -33,6 +34,13 @@ _WORTH_IT = 2**22
 _SWEEP_FROM = 2**24
 _SWEEP_AFTER = 4
 """Rows × nodes, and passes, from which compiled sweeps pay: loading the compiler takes as long as a few passes."""
+
+_COMPILE_ONCE_FROM = 2**28
+_COMPILED = "prinfold.kernels.sweeps"
+"""The same of a single pass; where sweeps were loaded before, ``_SWEEP_FROM`` is enough."""
+
+_NODES_PER_THREAD = 600
+"""Nodes from which a single pass is worth planning, for each thread that a dense one would have."""
 
 _NODES_PER_ANCHOR = {False: 9, True: 4}
 _ROWS_PER_GROUP = {False: 32, True: 80}
@@ -147,6 +155,18 @@ def plan(
     return _batches(groups, near) if groups.fine else _parts(groups, near), after
 
 
+def plan_once(surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray) -> Sequence[Part | Batch]:
+    """The parts of a single pass, whose groups serve no other, so that it takes more nodes to be worth them.
+
+    Making groups gains little from threads, where a dense pass gains all there is.
+    """
+    if surface.latent.n_nodes < _NODES_PER_THREAD * threads_allowed():
+        return whole(rows)
+    ready = _SWEEP_FROM if _COMPILED in sys.modules else _COMPILE_ONCE_FROM
+    compiled = hasattr(noise, "weigh") and rows.n_rows * surface.latent.n_nodes >= ready
+    return plan(surface, noise, nodes, rows, weights, Hint(None, _SWEEP_AFTER if compiled else 0), compiled)[0]
+
+
 def _dense(noise: Noise, nodes: Nodes, rows: Rows, compiled: bool) -> Sequence[Part | Batch]:
     """Every row with every node, compiled where the noise gains by that."""
     if not (compiled and getattr(noise, "sweeps_all", False)):
@@ -184,13 +204,10 @@ def _parts(groups: Groups, near: Near) -> list[Part]:
 
 
 def _batches(groups: Groups, near: Near) -> list[Batch]:
-    """Groups that follow each other, about as many rows at a time as a block has."""
-    n_batches = max(1, int(np.ceil(len(groups.order) / _ROWS_PER_BATCH)))
-    wanted = np.linspace(0, len(groups.order), n_batches + 1)
-    edges = np.unique(np.searchsorted(groups.starts, wanted))
+    """Groups that follow each other, some at a time."""
     found = []
-    for a, b in pairwise(edges):
-        starts, cuts = groups.starts[a : b + 1], near.cuts[a : b + 1]
+    for some in _runs(groups.starts):
+        starts, cuts = (each[some.start : some.stop + 1] for each in (groups.starts, near.cuts))
         rows, nodes = groups.order[starts[0] : starts[-1]], near.nodes[cuts[0] : cuts[-1]]
         found.append(Batch(rows, starts - starts[0], nodes, cuts - cuts[0]))
     return found
@@ -221,16 +238,18 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
     seen = np.empty((rows.n_rows, frame.shape[1]), dtype=np.float32) if fine else None
     unit = float(np.abs(anchors).max()) or 1.0
 
-    def one_group(g: int) -> None:
-        block = rows.block(order[starts[g] : starts[g + 1]]).astype(np.float64, copy=False)
-        centre[g] = block.mean(axis=0)
-        block = block - centre[g]
-        radii[:, g] = split_radii(block, frame)
+    def some_groups(part: slice) -> None:
+        cuts = starts[part.start : part.stop + 1]
+        block = rows.block(order[cuts[0] : cuts[-1]]).astype(np.float64, copy=False)
+        sizes, begin = np.diff(cuts), cuts[:-1] - cuts[0]
+        centre[part] = np.add.reduceat(block, begin, axis=0) / sizes[:, None]
+        delta = block - np.repeat(centre[part], sizes, axis=0)
+        radii[:, part], within = split_radii(delta, begin, frame)
         if seen is not None:
             with np.errstate(over="ignore"):  # rows too far away for single precision are known by their radius
-                seen[starts[g] : starts[g + 1]] = block @ frame / unit
+                seen[cuts[0] : cuts[-1]] = within / unit
 
-    for_each_block(one_group, range(n_groups))
+    for_each_block(some_groups, _runs(starts))
     return Groups(order, starts, Balls(centre, radii[0], frame, radii[1], radii[2], seen, starts, unit), fine)
 
 
@@ -278,6 +297,13 @@ def _anchors(surface: BasisMap, weights: FloatArray, n_rows: int, fine: bool) ->
     wanted = min(surface.latent.n_nodes // _NODES_PER_ANCHOR[fine], n_rows // _ROWS_PER_GROUP[fine])
     per_axis = int(np.ceil(max(wanted, 1) ** (1 / surface.latent.dimension)))
     return surface.point(surface.latent.refined(max(per_axis, 2)).nodes, weights)
+
+
+def _runs(starts: IntArray) -> list[slice]:
+    """Groups that follow each other, about as many rows at a time as a block has."""
+    n_rows = int(starts[-1])
+    wanted = np.linspace(0, n_rows, max(1, int(np.ceil(n_rows / _ROWS_PER_BATCH))) + 1)
+    return [slice(int(a), int(b)) for a, b in pairwise(np.unique(np.searchsorted(starts, wanted)))]
 
 
 def _cut(label: IntArray) -> IntArray:

@@ -43,12 +43,16 @@ class Balls(NamedTuple):
         return Balls(self.centre[part], *radii, self.seen, starts, self.unit)
 
 
-def split_radii(delta: FloatArray, frame: FloatArray) -> tuple[float, float, float]:
-    """How far rows reach from the centre of their ball: in all, within the axes of ``frame`` (D, q), beside them."""
+def split_radii(delta: FloatArray, begin: IntArray, frame: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(3, G) how far rows reach from the centre of their ball: in all, within the axes of ``frame`` (D, q), beside.
+
+    ``delta`` (n, D) are the rows less that centre, those of a ball from where it ``begin``s to where the next one does.
+    Returned with it are (n, q) the rows along the axes.
+    """
     within = delta @ frame
     square, inside = np.einsum("nd,nd->n", delta, delta), np.einsum("nq,nq->n", within, within)
     beside = np.maximum(square - inside, 0.0) + _ROUNDING * square
-    return tuple(float(np.sqrt(each.max())) for each in (square, inside, beside))  # type: ignore[return-value]
+    return np.sqrt(np.maximum.reduceat(np.stack([square, inside, beside]), begin, axis=1)), within
 
 
 def leading_axes(points: FloatArray, remainder: float, most: int) -> FloatArray:

@@ -163,6 +163,27 @@ def _weigh_far(row: FloatArray, loaded: FloatArray, loading: FloatArray) -> tupl
 weigh_far = register_jitable(_weigh_far)
 
 
+def _weigh_group(
+    rows: FloatArray,
+    loading: FloatArray,
+    sound: tuple[float, float],
+    weight: FloatArray,
+    total: FloatArray,
+    log_sum: FloatArray,
+) -> None:
+    """Weights (n, k) of rows (n, C) for components (k, C), their sums, and the logs of those."""
+    np.dot(rows, loading.T, weight)
+    for i in range(len(rows)):
+        found, level = _weigh(weight[i]), 0.0
+        if not sound[0] < found < sound[1]:
+            found, level = weigh_far(weight[i], rows[i], loading)
+        total[i] = found
+        log_sum[i] = level + math.log(found)
+
+
+weigh_group = register_jitable(_weigh_group)
+
+
 def _centred(row: FloatArray, offset: FloatArray, into: FloatArray) -> float:
     """Write row − offset, and return the square of what was written."""
     raise NotImplementedError
@@ -212,22 +233,46 @@ def sweep(
     C = loaded.shape[1]
     n_most, k_most = longest(cuts), longest(near_cuts)
     gathered, weights = np.empty(k_most * C, loaded.dtype), np.empty(n_most * k_most, loaded.dtype)
+    total = np.empty(n_most)
     for g in range(len(cuts) - 1):
         rows, nodes = loaded[cuts[g] : cuts[g + 1]], near[near_cuts[g] : near_cuts[g + 1]]
         n, k = len(rows), len(nodes)
         local, weight = gathered[: k * C].reshape(k, C), weights[: n * k].reshape(n, k)
         gather(loading, nodes, local)
-        np.dot(rows, local.T, weight)
+        weigh_group(rows, local, sound, weight, total, log_sum[cuts[g] : cuts[g + 1]])
         for i in range(n):
-            total, level = _weigh(weight[i]), 0.0
-            if not sound[0] < total < sound[1]:
-                total, level = weigh_far(weight[i], rows[i], local)
-            log_sum[cuts[g] + i] = level + math.log(total)
-            factor = share[cuts[g] + i] / total
+            factor = share[cuts[g] + i] / total[i]
             for c in range(C):
                 rows[i, c] *= factor
         np.dot(weight.T, rows, local)
         scatter(local, nodes, scale, products)
+
+
+@compiled
+def weigh_groups(
+    loaded: FloatArray,
+    cuts: IntArray,
+    near: IntArray,
+    near_cuts: IntArray,
+    sound: tuple[float, float],
+    loading: FloatArray,
+    weights: FloatArray,
+    total: FloatArray,
+    log_sum: FloatArray,
+) -> None:
+    """The weights themselves of groups as :func:`sweep` has them: one (n, k) matrix after another in ``weights``.
+
+    ``total`` (n,) is set to the sum of each row's, ``log_sum`` to the log of what they would sum to on their own scale.
+    """
+    C, end = loaded.shape[1], 0
+    gathered = np.empty(longest(near_cuts) * C, loaded.dtype)
+    for g in range(len(cuts) - 1):
+        rows, nodes = loaded[cuts[g] : cuts[g + 1]], near[near_cuts[g] : near_cuts[g + 1]]
+        begin, end = end, end + len(rows) * len(nodes)
+        local = gathered[: len(nodes) * C].reshape(len(nodes), C)
+        gather(loading, nodes, local)
+        weight = weights[begin:end].reshape(len(rows), len(nodes))
+        weigh_group(rows, local, sound, weight, total[cuts[g] : cuts[g + 1]], log_sum[cuts[g] : cuts[g + 1]])
 
 
 def sweep_reference(

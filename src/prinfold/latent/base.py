@@ -109,10 +109,11 @@ class LatentSpace(ABC):
         """(n,) distance along the space between matching rows."""
         return np.asarray(np.linalg.norm(self.domain.difference(A, B), axis=1))
 
-    def mean(self, weight: FloatArray, near: IntArray | None = None) -> FloatArray:
+    def mean(self, weight: FloatArray, near: IntArray | None = None, total: FloatArray | None = None) -> FloatArray:
         """(n, Q) mean of the nodes under weights (n, K): the embedded mean, projected back.
 
-        With ``near`` the weights are (n, m) and those of the nodes it names; the others weigh nothing.
+        With ``near`` the weights are (n, m) and those of the nodes it names; the others weigh nothing. They sum to one
+        in each row, or to its ``total`` (n,).
 
         Where that mean points nowhere (weight spread evenly round a circle, say), the heaviest node
         stands in for it.
@@ -120,7 +121,8 @@ class LatentSpace(ABC):
         embedded, nodes = self._embedded_nodes, self.nodes
         if near is not None:
             embedded, nodes = embedded[near], nodes[near]
-        Z, resultant = self.unembed(weight @ embedded)
+        mean = weight @ embedded
+        Z, resultant = self.unembed(mean if total is None else mean / total[:, None])
         lost = resultant < _NO_RESULTANT
         if lost.any():
             Z[lost] = nodes[np.argmax(weight[lost], axis=1)]
