@@ -35,6 +35,15 @@ def test_distances_are_kept_and_points_come_back():
     assert few.restored(X) is X
 
 
+def test_a_span_may_lie_anywhere():
+    rng = np.random.default_rng(0)
+    weights, origin, X = rng.normal(size=(3, 9)), rng.normal(size=9) + 5.0, rng.normal(size=(7, 9))
+    span, surface = Span.of(weights, origin), rng.normal(size=(7, 3)) @ weights + origin
+    assert_allclose(span.restored(span.inside(surface)), surface, atol=1e-12)
+    apart = np.square(X - surface).sum(axis=1)
+    assert_allclose(np.square(span.inside(X) - span.inside(surface)).sum(axis=1) + span.outside(X), apart)
+
+
 @shapes
 @pytest.mark.parametrize("n_columns", [20, 40, 80])
 def test_a_curve_in_more_columns_is_the_curve_turned(closed, n_columns):

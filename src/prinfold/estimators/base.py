@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -25,6 +25,7 @@ from prinfold.geometry.footholds import Footholds
 from prinfold.geometry.metric import stretch
 from prinfold.geometry.projection import Projection, project_to_surface
 from prinfold.geometry.region import Region
+from prinfold.geometry.span import Span
 from prinfold.kernels.distances import squared_distances
 from prinfold.latent import LatentSpace
 from prinfold.loops import Outcome, StopReason, progress_for
@@ -377,17 +378,25 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     def _nearest(self, table: FloatArray) -> Projection:
         """Exact projection in row blocks, started from the mesh."""
-        footholds, nodes = self._footholds(), self._point(self.latent_.nodes)
+        narrow, within = self._narrowed()
+        footholds, nodes = narrow._footholds(), narrow._point(self.latent_.nodes)
         n, (Q, D) = table.shape[0], (self.latent_.n_columns, table.shape[1])
         found = Projection(np.empty((n, Q)), np.empty((n, D)), np.empty(n), np.empty(n, dtype=bool))
 
         def one_block(part: slice) -> None:
-            block = self._nearest_block(dense(table[part]).astype(float), footholds, nodes)
-            for whole, rows in zip(found, block, strict=True):
-                whole[part] = rows
+            rows = dense(table[part]).astype(float)
+            block = narrow._nearest_block(within.inside(rows), footholds, nodes)
+            squared = block.squared_distance + within.outside(rows)
+            block = block._replace(points=within.restored(block.points), squared_distance=squared)
+            for whole, some in zip(found, block, strict=True):
+                whole[part] = some
 
         for_each_block(one_block, [slice(i, i + _PROJECT_ROWS) for i in range(0, n, _PROJECT_ROWS)])
         return found
+
+    def _narrowed(self) -> tuple[Self, Span]:
+        """The same surface in the columns that it moves in, where it knows of fewer, and which those are."""
+        return self, Span(None)
 
     def _footholds(self) -> Footholds | None:
         """The mesh to start projections from; beyond three dimensions it would have too many simplices to search."""

@@ -19,6 +19,7 @@ from prinfold._validate import check_errors, has_gaps
 from prinfold.algorithms import gtm
 from prinfold.algorithms.noise import Parameters
 from prinfold.estimators.base import PrincipalManifold
+from prinfold.estimators.spanned import SpannedManifold
 from prinfold.estimators.streaming import mean_over_blocks
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, UnsupportedInputError, warn_caller
 from prinfold.geometry.folds import Folds, find_folds
@@ -27,7 +28,7 @@ from prinfold.sources import Blocks
 R = TypeVar("R")
 
 
-class GTMFamily(PrincipalManifold):
+class GTMFamily(SpannedManifold):
     """A mixture on a grid of latent nodes: fitted, it has ``_model``, ``weights_``, ``offset_`` and the noise."""
 
     _stored: ClassVar[tuple[str, ...]] = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -29,6 +29,7 @@ from prinfold.estimators.training import Job, TrainedFamily
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
 from prinfold.files import storable
 from prinfold.geometry.folds import Folds, find_folds
+from prinfold.geometry.span import Span
 
 _kind = one_of(tuple(KINDS))
 _of_columns = Constraint(
@@ -420,6 +421,9 @@ class MixedGTM(MixedTables):
     def _jacobian(self, Z: FloatArray) -> FloatArray:
         eta = self._model.surface.point(Z, self.weights_)
         return self._noise.mean_jacobian(eta, self._model.surface.jacobian(Z, self.weights_))
+
+    def _narrowed(self) -> tuple[Self, Span]:
+        return self, Span(None)  # means are not linear in the weights
 
     def _n_predictors(self) -> int:
         return self.columns_.layout.n_predictors

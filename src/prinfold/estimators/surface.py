@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from copy import copy
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -34,9 +33,8 @@ from prinfold.algorithms.sizes import make_latent
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.callbacks import with_callbacks
 from prinfold.estimators.kernel_training import centred_rows, weighted_places
+from prinfold.estimators.spanned import SpannedManifold
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, warn_caller
-from prinfold.geometry.projection import Projection
-from prinfold.geometry.span import Span
 from prinfold.latent import Lattice
 from prinfold.loops import Rule, run_fixed_point
 
@@ -44,7 +42,7 @@ _NODES = {1: 40, 2: 12, 3: 6}
 """Nodes along each axis, by latent dimension."""
 
 
-class RegressedManifold(PrincipalManifold):
+class RegressedManifold(SpannedManifold):
     """Base of estimators that project rows on a surface and fit it to them in turn; a method says which and how.
 
     Rows that are equal are collapsed to one with the weight of all, and their mean, ``offset_``, is taken off before
@@ -151,17 +149,6 @@ class RegressedManifold(PrincipalManifold):
         if not np.any(self.weights_):
             found.append(("all rows are equal, so that the surface is a point", DegenerateWarning))
         return found
-
-    def _nearest(self, table: FloatArray) -> Projection:
-        """Exact projection; of wide tables within the columns that the surface moves in."""
-        within = Span.of(self.weights_)
-        if within.frame is None:
-            return super()._nearest(table)
-        narrow, rows = copy(self), table.astype(np.float64) - self.offset_
-        narrow.weights_, narrow.offset_ = within.inside(self.weights_), np.zeros(within.frame.shape[1])
-        found = super(RegressedManifold, narrow)._nearest(within.inside(rows))
-        points = within.restored(found.points) + self.offset_
-        return found._replace(points=points, squared_distance=found.squared_distance + within.outside(rows))
 
     def _latent_of(self, table: FloatArray) -> FloatArray:
         return self._nearest(table).latent.astype(table.dtype, copy=False)

@@ -19,26 +19,27 @@ from prinfold._typing import FloatArray
 
 @dataclass(frozen=True)
 class Span:
-    """The span of a surface, by an orthonormal ``frame`` (D, r); without one all columns are in it."""
+    """The span of a surface about its ``origin``, by an orthonormal ``frame`` (D, r); without one it is the space."""
 
     frame: FloatArray | None
+    origin: FloatArray | float = 0.0
 
     @classmethod
-    def of(cls, weights: FloatArray) -> Span:
+    def of(cls, weights: FloatArray, origin: FloatArray | float = 0.0) -> Span:
         """That of weights, or of rows, (M, D), where it is smaller than the space."""
         n_weights, n_columns = weights.shape
-        return cls(np.linalg.qr(weights.T)[0] if n_columns > n_weights else None)
+        return cls(np.linalg.qr(weights.T)[0], origin) if n_columns > n_weights else cls(None)
 
     def inside(self, X: FloatArray) -> FloatArray:
         """(n, r) coordinates of rows (n, D) in the frame."""
-        return X if self.frame is None else X @ self.frame
+        return X if self.frame is None else (X - self.origin) @ self.frame
 
     def outside(self, X: FloatArray) -> FloatArray:
         """(n,) squared distances of rows from the span."""
         if self.frame is None:
             return np.zeros(len(X))
-        return np.asarray(np.square(X - self.restored(X @ self.frame)).sum(axis=1))
+        return np.asarray(np.square(X - self.restored(self.inside(X))).sum(axis=1))
 
     def restored(self, Y: FloatArray) -> FloatArray:
         """(n, D) rows with coordinates Y (n, r)."""
-        return Y if self.frame is None else Y @ self.frame.T
+        return Y if self.frame is None else Y @ self.frame.T + self.origin
