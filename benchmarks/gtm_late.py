@@ -15,7 +15,9 @@ from timing import Times, clocked, take_turns
 
 from prinfold import GTM
 from prinfold._arrays import Rows, blas_on_one_thread, work_through
-from prinfold.algorithms import gtm, pruning, starts
+from prinfold.algorithms import gtm, passes, pruning, starts
+from prinfold.algorithms.noise import Posterior
+from prinfold.kernels.responsibilities import levelled_weights
 
 NEVER = 10**15
 CYCLE = 32
@@ -101,7 +103,7 @@ def kept_by(at: Late) -> float:
     model, rows, parameters = at.model, at.rows, at.state.parameters
     nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
     plan, _ = pruning.plan(model.surface, model.noise, nodes, rows, parameters.weights, pruning.Hint(age=CYCLE))
-    return gtm._n_entries(plan, nodes) / (rows.n_rows * len(nodes.centres))
+    return passes.n_entries(plan, nodes) / (rows.n_rows * len(nodes.centres))
 
 
 def path_of(plan: Sequence[pruning.Part | pruning.Batch]) -> str:
@@ -133,7 +135,7 @@ def parts_of(at: Late, repeats: int) -> Parts:
     plan, after = pruning.plan(model.surface, model.noise, nodes, rows, parameters.weights, late_hint)
     fine = isinstance(plan[0], pruning.Batch)
     groups = after.groups or pruning.make_groups(model.surface, rows, parameters.weights)
-    n_entries = gtm._n_entries(plan, nodes)
+    n_entries = passes.n_entries(plan, nodes)
     planned, _ = gtm.e_step(model, rows, parameters, late_hint)
     dense = gtm.summarise(model, rows, parameters)
 
@@ -144,7 +146,7 @@ def parts_of(at: Late, repeats: int) -> Parts:
     work = {
         "grouping": lambda: pruning.make_groups(model.surface, rows, parameters.weights, fine),
         "bound": lambda: pruning.near_nodes(model.noise, nodes, groups),
-        "sums": lambda: work_through(lambda: gtm._Summer(model, rows, nodes), plan, n_entries),
+        "sums": lambda: work_through(lambda: passes.Summer(model.noise, rows, nodes), plan, n_entries),
         "m_step": m_step,
     }
     with blas_on_one_thread():
@@ -173,7 +175,7 @@ def dense_parts(at: Late, repeats: int) -> dict[str, float]:
             nodes = noise.prepare(model.surface, parameters, rows.table.dtype.type)
             noise.m_step(model.surface, at.state.statistics, model.penalty, parameters)
             took["M-step"] = time.perf_counter() - clock
-            worker = gtm._Summer(model, rows, nodes)
+            worker = passes.Summer(model.noise, rows, nodes)
             worker.add(pruning.Part(rows.slices[0], None))
             for part in rows.slices:
                 marks = [time.perf_counter()]
@@ -182,8 +184,8 @@ def dense_parts(at: Late, repeats: int) -> dict[str, float]:
                 relative = worker.buffer[: len(loaded) * len(nodes.centres)].reshape(len(loaded), -1)
                 own = noise.levelled_log_density(loaded, nodes, None, relative[None])
                 marks.append(time.perf_counter())
-                total, _ = gtm.levelled_weights(relative, noise.exponential(relative.dtype))
-                posterior = gtm.Posterior(relative, total, own + np.log(total))
+                total, _ = levelled_weights(relative, noise.exponential(relative.dtype))
+                posterior = Posterior(relative, total, own + np.log(total))
                 marks.append(time.perf_counter())
                 noise.statistics(worker.sums, loaded, None, posterior, None)
                 marks.append(time.perf_counter())

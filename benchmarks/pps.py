@@ -27,7 +27,7 @@ from timing import clocked, print_table, take_turns
 
 from prinfold import GTM, PPS, datasets
 from prinfold._arrays import blas_on_one_thread
-from prinfold.algorithms import gtm, pruning
+from prinfold.algorithms import gtm, passes, pruning
 from prinfold.exceptions import PrinfoldWarning
 
 LARGE, SMALL = "N=20000 D=50 K=900", "N=1000 D=12 K=400"
@@ -136,7 +136,7 @@ def bench_planned(full: bool) -> None:
             with threadpool_limits(1):
                 took = take_turns({"floor": partial(clocked, floor), "planned": planned}, 3)
             parts, _ = pruning.plan(wanted.surface, wanted.noise, nodes, rows, parameters.weights, pruning.Hint(age=1))
-            kept = gtm._n_entries(parts, nodes) / (size["n"] * 900)
+            kept = passes.n_entries(parts, nodes) / (size["n"] * 900)
             planned_sum = gtm.e_step(wanted, rows, parameters, pruning.Hint(age=1))[0].log_likelihood
             lost = (gtm.summarise(wanted, rows, parameters).log_likelihood - planned_sum) / size["n"]
             ratio = took["planned"].median / took["floor"].median

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 import prinfold
 from prinfold import GTM, DiagonalNoise, datasets
-from prinfold.algorithms import gtm
+from prinfold.algorithms import gtm, posteriors
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, UnsupportedInputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.FoldWarning")  # 49 nodes are few for this sheet
@@ -126,7 +126,9 @@ def test_without_gaps_it_is_the_plain_noise():
     rows, parameters = plain._rows(X), plain._parameters()
     assert type(cells.noise) is not type(plain._model.noise)
     assert_allclose(
-        gtm.responsibilities(cells, rows, parameters), gtm.responsibilities(plain._model, rows, parameters), atol=1e-12
+        posteriors.responsibilities(cells, rows, parameters),
+        posteriors.responsibilities(plain._model, rows, parameters),
+        atol=1e-12,
     )
     one, two = (model.step(rows, model.begin(rows, parameters)) for model in (plain._model, cells))
     assert_allclose(two.parameters.weights, one.parameters.weights, rtol=1e-8, atol=1e-10)

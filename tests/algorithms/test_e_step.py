@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 from prinfold import GTM
 from prinfold._arrays import as_rows
-from prinfold.algorithms import gtm
+from prinfold.algorithms import gtm, posteriors
 from prinfold.latent import Points
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
@@ -61,7 +61,7 @@ def assert_same(model, X, weight=None, beta=None, rtol=1e-9):
     assert_allclose(found.moment, moment, rtol=rtol * size, atol=rtol * size * largest * reach)
     assert found.log_likelihood == pytest.approx(given_weight @ log_likelihood, rel=rtol * size)
     assert found.total == pytest.approx(given_weight.sum())
-    each = gtm.log_likelihood(model._model, rows, parameters)
+    each = posteriors.log_likelihood(model._model, rows, parameters)
     assert_allclose(each, log_likelihood, rtol=rtol * size, atol=rtol * size)
 
 

@@ -12,7 +12,7 @@ from scipy.optimize import approx_fprime
 
 from prinfold import GTM, HarmonicBasis, datasets
 from prinfold._arrays import as_rows
-from prinfold.algorithms import evidence, gtm
+from prinfold.algorithms import evidence, gtm, posteriors
 from prinfold.algorithms.evidence_training import EvidenceModel, EvidencePenalty, EvidenceState
 from prinfold.algorithms.noise import Parameters
 from prinfold.algorithms.penalties import ConstantPenalty, PriorPenalty
@@ -49,7 +49,7 @@ def brute_force(model: Any, rows: Any, parameters: Parameters) -> np.ndarray:
     """(A.9) written out, in one array over rows, nodes, columns and basis functions: the twin of the blockwise sums."""
     T, Phi, beta = rows.block(slice(None)), model.surface.node_features, parameters.level
     w = np.ones(len(T)) if rows.weight is None else rows.weight
-    R = gtm.responsibilities(model, rows, parameters)
+    R = posteriors.responsibilities(model, rows, parameters)
     gap = T[:, None, :] - (Phi @ parameters.weights)[None]
     eta = (beta * gap[:, :, :, None] * Phi[None, :, None, :]).reshape(len(T), len(Phi), -1)
     mean = np.einsum("nk,nki->ni", R, eta)
@@ -87,7 +87,7 @@ def test_the_exact_hessian_is_the_derivative_of_the_gradient(space: str) -> None
     def gradient(flat: np.ndarray) -> np.ndarray:
         """−∂ ln p(T | W)/∂W by (A.4)."""
         there = Parameters(flat.reshape(shape).T, parameters.level)
-        R, Phi = gtm.responsibilities(model, rows, there), model.surface.node_features
+        R, Phi = posteriors.responsibilities(model, rows, there), model.surface.node_features
         moment, mass = R.T @ rows.block(slice(None)), R.sum(axis=0)
         return -parameters.level * (Phi.T @ (moment - mass[:, None] * (Phi @ there.weights))).T.ravel()
 
@@ -100,14 +100,14 @@ def test_the_exact_hessian_is_the_derivative_of_the_gradient(space: str) -> None
 
     def cost(flat: np.ndarray) -> float:
         there = Parameters(flat.reshape(shape).T, parameters.level)
-        return -float(gtm.log_likelihood(model, rows, there).sum())
+        return -float(posteriors.log_likelihood(model, rows, there).sum())
 
     np.testing.assert_allclose(gradient(here), approx_fprime(here, cost, 1e-7), atol=1e-5 * scale)
 
 
 def test_the_approximate_hessian_is_that_of_given_responsibilities() -> None:
     model, rows, parameters = trained("grid", bent())
-    R, Phi, beta = gtm.responsibilities(model, rows, parameters), model.surface.node_features, parameters.level
+    R, Phi, beta = posteriors.responsibilities(model, rows, parameters), model.surface.node_features, parameters.level
     expected = beta * Phi.T @ np.diag(R.sum(axis=0)) @ Phi
     found = evidence.approximate_block(model.surface, R.sum(axis=0), beta)
     np.testing.assert_allclose(found, expected, atol=1e-12 * expected.max())
@@ -121,7 +121,7 @@ def test_both_hessians_agree_where_every_row_belongs_to_one_node() -> None:
     model = GTM(1, nodes=nodes, basis=2, regularization=0.01, max_iter=50).fit(X)
     rows, parameters = as_rows(X, model.offset_), model._parameters()
     exact = evidence.exact_hessian(model._model, rows, parameters)
-    mass = gtm.responsibilities(model._model, rows, parameters).sum(axis=0)
+    mass = posteriors.responsibilities(model._model, rows, parameters).sum(axis=0)
     block = evidence.approximate_block(model._model.surface, mass, parameters.level)
     np.testing.assert_allclose(exact, np.kron(np.eye(2), block), atol=1e-9 * block.max())
 
@@ -164,7 +164,7 @@ def test_fifty_columns_and_thirty_functions() -> None:
     Phi, beta, T = model.surface.node_features, parameters.level, rows.block(slice(None))
     found = evidence.exact_hessian(model, rows, parameters)
     assert found.shape == (1500, 1500)
-    R, Y = gtm.responsibilities(model, rows, parameters), Phi @ parameters.weights
+    R, Y = posteriors.responsibilities(model, rows, parameters), Phi @ parameters.weights
     for j, q in ((0, 0), (3, 41), (49, 49), (49, 2)):
         e, f = (T[:, [c]] - Y[:, c] for c in (j, q))
         second = Phi.T @ (np.einsum("nk,nk,nk->k", R, e, f)[:, None] * Phi) - ((R * e) @ Phi).T @ ((R * f) @ Phi)
@@ -227,7 +227,7 @@ def test_the_approximate_curvature_of_cells_is_that_of_its_blocks(kind: str) -> 
     model, X, errors, weight = with_cells(kind)
     rows = as_rows(X, model.offset_, weight, gaps=bool(np.isnan(X).any()), errors=errors)
     inner, parameters = model._for(rows, model._model), model._parameters()
-    Phi, R = inner.surface.node_features, weight[:, None] * gtm.responsibilities(inner, rows, parameters)
+    Phi, R = inner.surface.node_features, weight[:, None] * posteriors.responsibilities(inner, rows, parameters)
     beta = np.broadcast_to(parameters.precision, 3)
     variance = 1.0 / beta + (0.0 if errors is None else errors**2)
     masses = R.T @ np.where(np.isnan(X), 0.0, 1.0 / variance)
@@ -237,7 +237,7 @@ def test_the_approximate_curvature_of_cells_is_that_of_its_blocks(kind: str) -> 
     determinant = sum(np.linalg.slogdet(block)[1] for block in full)
     held = int(M.sum())
     size = alphas @ inner.surface.column_roughness(parameters.weights)
-    total = weight @ gtm.log_likelihood(inner, rows, parameters)
+    total = weight @ posteriors.log_likelihood(inner, rows, parameters)
     expected = total - 0.5 * size - 0.5 * determinant + 0.5 * held * np.log(alphas).sum()
     assert model.log_evidence(X, sample_weight=weight, errors=errors) == pytest.approx(expected, rel=1e-8)
     trace = sum(np.trace((b - a * M) @ np.linalg.inv(b)) for a, b in zip(alphas, full, strict=True))
@@ -324,7 +324,7 @@ def test_the_evidence_of_a_linear_model_is_its_integral() -> None:
     expected = sum(
         -0.5 * (t @ np.linalg.solve(covariance, t) + np.linalg.slogdet(2 * np.pi * covariance)[1]) for t in T.T
     )
-    log_likelihood = float(gtm.log_likelihood(model._model, rows, parameters).sum())
+    log_likelihood = float(posteriors.log_likelihood(model._model, rows, parameters).sum())
     for name, find in evidence.HESSIANS.items():
         found = evidence.log_evidence(
             log_likelihood, alpha, surface.roughness(weights), find(model._model, rows, parameters)
@@ -371,7 +371,7 @@ def test_training_rests_where_the_evidence_is_stationary(penalise_bias: bool) ->
 
 def test_the_weights_rest_at_their_mode() -> None:
     model, rows, state = at_rest(False)
-    R, Phi = gtm.responsibilities(model, rows, state.parameters), model.surface.node_features
+    R, Phi = posteriors.responsibilities(model, rows, state.parameters), model.surface.node_features
     moment, mass = R.T @ rows.block(slice(None)), R.sum(axis=0)
     slope = state.parameters.level * Phi.T @ (moment - mass[:, None] * (Phi @ state.parameters.weights))
     held = state.prior_precision * model.surface.penalty_mask[:, None] * state.parameters.weights

@@ -14,7 +14,7 @@ from tests.algorithms.test_pruning import sheet
 
 from prinfold import PPS
 from prinfold._arrays import as_rows
-from prinfold.algorithms import gtm, oriented_bounds, pruning
+from prinfold.algorithms import gtm, oriented_bounds, posteriors, pruning
 from prinfold.algorithms.oriented_model import OrientedParameters
 from prinfold.algorithms.oriented_sums import OrientedNodes
 from prinfold.algorithms.tangents import Tangents
@@ -212,7 +212,7 @@ def test_a_compiled_dense_pass_is_the_plain_one(monkeypatch, crossed, weighted, 
     nodes = wanted.noise.prepare(wanted.surface, p, dtype)
     batches = pruning._dense(wanted.noise, nodes, rows, True)
     assert isinstance(batches[0], pruning.Batch)
-    far = gtm.log_likelihood(wanted, rows, p)[3] - nodes.constant
+    far = posteriors.log_likelihood(wanted, rows, p)[3] - nodes.constant
     assert far < -1000
     found, expected = gtm.sum_parts(wanted, rows, nodes, batches), gtm.summarise(wanted, rows, p)
     eps = 1e-11 if dtype is np.float64 else 1e-4

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from prinfold import GTM, PPS
 from prinfold._arrays import Rows, as_rows
-from prinfold.algorithms import gtm, pruning
+from prinfold.algorithms import gtm, posteriors, pruning
 from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.exceptions import InvalidParameterError
 from prinfold.kernels.balls import Balls
@@ -456,7 +456,7 @@ def test_rows_of_a_group_are_known_in_whichever_chunk_it_is_bounded(swept, monke
     assert len(groups) > 3
     monkeypatch.setattr(pruning, "_BOUNDS_AT_ONCE", bounds_at_once)
     near = pruning.near_nodes(model._model.noise, nodes, groups)
-    weight = gtm.responsibilities(model._model, rows, model._parameters())
+    weight = posteriors.responsibilities(model._model, rows, model._parameters())
     for g, (start, stop) in enumerate(pairwise(near.cuts)):
         left_out = np.delete(weight[groups.rows(g)], near.nodes[start:stop], axis=1)
         assert left_out.sum(axis=1).max() <= 1.0001 * pruning.LOST

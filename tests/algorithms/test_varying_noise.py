@@ -11,7 +11,7 @@ from tests.algorithms.test_cell_noise import ERRORS, SMALL, X, gappy
 
 import prinfold
 from prinfold import GTM, GaussianBasis, VaryingNoise, datasets
-from prinfold.algorithms import gtm
+from prinfold.algorithms import gtm, posteriors
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidParameterError
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.FoldWarning")  # 49 nodes are few for this sheet
@@ -157,7 +157,7 @@ def test_mixing_weights_follow_the_data():
 
 def test_rows_drawn_come_from_nodes_by_their_shares():
     model = fitted()
-    rows, node = gtm.sample(model._model, model._parameters(), 200_000, np.random.default_rng(1))
+    rows, node = posteriors.sample(model._model, model._parameters(), 200_000, np.random.default_rng(1))
     count = np.bincount(node, minlength=49) / len(node)
     assert_allclose(count, model.noise_parameters_["node_shares"], atol=4e-3)
     k = int(np.argmax(count))

@@ -20,7 +20,7 @@ from scipy.stats import multivariate_normal
 
 from prinfold import GaussianBasis
 from prinfold._arrays import Rows, as_rows
-from prinfold.algorithms import clamping, gtm, pps
+from prinfold.algorithms import clamping, gtm, posteriors, pps
 from prinfold.algorithms.clamping import Learned, Moments
 from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.maps import BasisMap
@@ -119,7 +119,7 @@ every_kind = pytest.mark.parametrize("kind", CLAMPINGS)
 def test_the_density_is_the_mixture_of_full_covariances(space, kind, per_node):
     case = toy(space, kind, per_node=per_node)
     expected = logsumexp(log_joint(case), axis=1) - np.log(case.model.surface.latent.n_nodes)
-    assert_allclose(gtm.log_likelihood(case.model, case.rows, case.parameters), expected, rtol=1e-11, atol=1e-11)
+    assert_allclose(posteriors.log_likelihood(case.model, case.rows, case.parameters), expected, rtol=1e-11, atol=1e-11)
 
 
 @every_space
@@ -157,7 +157,7 @@ def test_a_direction_in_which_the_map_stands_still_counts_as_across():
     Y, X = surface.nodes(weights), case.rows.block(slice(None))
     terms = [multivariate_normal(y, np.diag([S, B, B, B])).logpdf(X) for y in Y]
     expected = logsumexp(terms, axis=0) - np.log(len(Y))
-    assert_allclose(gtm.log_likelihood(case.model, case.rows, p), expected, rtol=1e-11)
+    assert_allclose(posteriors.log_likelihood(case.model, case.rows, p), expected, rtol=1e-11)
 
 
 def test_a_direction_in_which_the_map_hardly_moves_counts_as_across():
@@ -496,4 +496,4 @@ def test_clampings_at_either_end_stay_finite(share, approximate):
     measured = gtm.measure(model, state)
     assert np.isfinite(list(measured.values())).all()
     assert np.isfinite(state.parameters.weights).all()
-    assert np.isfinite(gtm.posterior_mean(model, case.rows, state.parameters)).all()
+    assert np.isfinite(posteriors.posterior_mean(model, case.rows, state.parameters)).all()

@@ -18,7 +18,7 @@ from scipy.linalg.blas import dsyrk
 
 from prinfold._arrays import Rows, as_rows, blas_on_one_thread
 from prinfold._typing import FloatArray
-from prinfold.algorithms import gtm
+from prinfold.algorithms import gtm, posteriors
 from prinfold.algorithms.cell_noise import CellNoise
 from prinfold.algorithms.isotropic import IsotropicNoise
 from prinfold.algorithms.maps import BasisMap
@@ -123,7 +123,7 @@ def exact_hessian(model: gtm.GTMModel, rows: Rows, parameters: Parameters) -> Fl
     for part in as_rows(rows.table, rows.offset, rows.weight, width).slices:
         block, errors = rows.block(part).astype(np.float64, copy=False), rows.block_errors(part)
         here = as_rows(block, width=n_nodes, gaps=rows.gaps, errors=errors)
-        sums.add(model.noise, here, gtm.responsibilities(model, here, parameters), rows.block_weight(part))
+        sums.add(model.noise, here, posteriors.responsibilities(model, here, parameters), rows.block_weight(part))
     return _filled(sums.between() - _node_part(sums))
 
 

@@ -19,8 +19,9 @@ import numpy as np
 
 from prinfold._arrays import Rows, blas_on_one_thread, work_through
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.algorithms import gtm
+from prinfold.algorithms import gtm, posteriors
 from prinfold.algorithms.noise import GappyNoise, Parameters, Posterior
+from prinfold.algorithms.passes import Take
 from prinfold.algorithms.pruning import Hint
 from prinfold.algorithms.transitions import Chain, ChainRecipe, Visits
 from prinfold.algorithms.walks import FilteringWalk, PathWalk, SmoothingWalk, marks, portions
@@ -69,7 +70,7 @@ class SequenceModel(gtm.GTMModel):
         found["objective"] -= self.recipe.cost(state.chain) / state.statistics.total
         return found | {"jump": state.chain.jump}
 
-    def visit(self, rows: Rows, parameters: Any, take: gtm.Take) -> None:
+    def visit(self, rows: Rows, parameters: Any, take: Take) -> None:
         """Hand all rows to ``take`` with what their whole sequences say of them."""
         chain = self.present_chain()
         if stand_alone(rows, chain):
@@ -77,7 +78,7 @@ class SequenceModel(gtm.GTMModel):
         else:
             _walk(self, rows, parameters, chain, partial(_Visitor, hand_over=take))
 
-    def filter(self, rows: Rows, parameters: Any, take: gtm.Take) -> None:
+    def filter(self, rows: Rows, parameters: Any, take: Take) -> None:
         """The same with what the rows of each sequence say of those up to them, and none of later ones."""
         _walk(self, rows, parameters, self.present_chain(), partial(_Filter, hand_over=take))
 
@@ -117,7 +118,7 @@ def e_step(model: SequenceModel, rows: Rows, parameters: Any, chain: Chain, hint
 def log_likelihood(model: SequenceModel, rows: Rows, parameters: Any) -> FloatArray:
     """(n,) log p(t | those before it in its sequence)."""
     if stand_alone(rows, model.present_chain()):
-        return gtm.log_likelihood(model, rows, parameters)
+        return posteriors.log_likelihood(model, rows, parameters)
     out = np.empty(rows.n_rows, dtype=rows.table.dtype)
     least = float(np.finfo(out.dtype).min)
 
@@ -227,9 +228,7 @@ class _Summer(SmoothingWalk):
 class _Visitor(SmoothingWalk):
     """Hands over what whole sequences say of their rows."""
 
-    def __init__(
-        self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: Steps, *, hand_over: gtm.Take
-    ) -> None:
+    def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: Steps, *, hand_over: Take) -> None:
         super().__init__(noise, rows, nodes, begins, steps)
         self.hand_over = hand_over
 
@@ -240,9 +239,7 @@ class _Visitor(SmoothingWalk):
 class _Filter(FilteringWalk):
     """Hands over what rows say of each other up to the present."""
 
-    def __init__(
-        self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: Steps, *, hand_over: gtm.Take
-    ) -> None:
+    def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: Steps, *, hand_over: Take) -> None:
         super().__init__(noise, rows, nodes, begins, steps)
         self.hand_over = hand_over
 

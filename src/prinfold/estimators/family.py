@@ -16,7 +16,7 @@ from prinfold._refusals import refuse_containers
 from prinfold._settings import as_generator, check_setting, fraction, integer
 from prinfold._typing import FloatArray, RandomState
 from prinfold._validate import check_errors, has_gaps
-from prinfold.algorithms import gtm
+from prinfold.algorithms import gtm, posteriors
 from prinfold.algorithms.noise import Parameters
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.spanned import SpannedManifold
@@ -63,7 +63,7 @@ class GTMFamily(SpannedManifold):
         -------
         ndarray of shape (n, Q)
         """
-        return self._ask(gtm.posterior_mean, X, errors)
+        return self._ask(posteriors.posterior_mean, X, errors)
 
     def score_samples(self, X: Any, *, errors: Any = None) -> FloatArray:
         """Log-likelihood of each row.
@@ -78,7 +78,7 @@ class GTMFamily(SpannedManifold):
         -------
         ndarray of shape (n,)
         """
-        return self._ask(gtm.log_likelihood, X, errors)
+        return self._ask(posteriors.log_likelihood, X, errors)
 
     def score(self, X: Any, y: Any = None, *, errors: Any = None) -> float:
         """Mean log-likelihood of the rows.
@@ -115,9 +115,9 @@ class GTMFamily(SpannedManifold):
         ndarray or csr_matrix of shape (n, K)
         """
         if threshold is None:
-            return self._ask(gtm.responsibilities, X, errors)
+            return self._ask(posteriors.responsibilities, X, errors)
         check_setting("threshold", threshold, fraction)
-        return self._ask(partial(gtm.sparse_responsibilities, threshold=threshold), X, errors)
+        return self._ask(partial(posteriors.sparse_responsibilities, threshold=threshold), X, errors)
 
     def posterior_mode(self, X: Any, *, errors: Any = None) -> FloatArray:
         """The node with the largest posterior weight for each row.
@@ -132,7 +132,7 @@ class GTMFamily(SpannedManifold):
         -------
         ndarray of shape (n, Q)
         """
-        return self._ask(gtm.posterior_mode, X, errors)
+        return self._ask(posteriors.posterior_mode, X, errors)
 
     def posterior_covariance(self, X: Any, *, errors: Any = None) -> FloatArray:
         """Spread of the posterior about its mean in latent space.
@@ -147,7 +147,7 @@ class GTMFamily(SpannedManifold):
         -------
         ndarray of shape (n, Q, Q)
         """
-        return self._ask(gtm.posterior_covariance, X, errors)
+        return self._ask(posteriors.posterior_covariance, X, errors)
 
     def mode_distance(self, X: Any, *, errors: Any = None) -> FloatArray:
         """Distance in latent space from posterior mean to posterior mode, in units of the node spacing.
@@ -165,7 +165,7 @@ class GTMFamily(SpannedManifold):
         -------
         ndarray of shape (n,)
         """
-        distance = self._ask(gtm.mode_distance, X, errors)
+        distance = self._ask(posteriors.mode_distance, X, errors)
         return distance / distance.dtype.type(self.latent_.spacing)
 
     def impute(self, X: Any, *, errors: Any = None, return_std: bool = False) -> Any:
@@ -194,7 +194,7 @@ class GTMFamily(SpannedManifold):
         missing = np.isnan(table)
         if not missing.any():
             return (table.copy(), np.zeros_like(table)) if return_std else table.copy()
-        mean, variance = self._ask_rows(gtm.completion, self._rows(table, check_errors(errors, table, self)))
+        mean, variance = self._ask_rows(posteriors.completion, self._rows(table, check_errors(errors, table, self)))
         found = np.where(missing, mean + self.offset_, table).astype(table.dtype, copy=False)
         if not return_std:
             return found
@@ -240,7 +240,7 @@ class GTMFamily(SpannedManifold):
         check_is_fitted(self)
         check_setting("n", n, integer(0))
         model = self._model
-        rows, _ = gtm.sample(model, self._parameters(), n, as_generator(random_state))
+        rows, _ = posteriors.sample(model, self._parameters(), n, as_generator(random_state))
         return rows + self.offset_
 
     def noise_covariance(self, axes: Any = None) -> FloatArray:
@@ -291,12 +291,12 @@ class GTMFamily(SpannedManifold):
 
         def of_rows(table: FloatArray) -> FloatArray:
             rows = self._rows(table)
-            return gtm.log_likelihood(self._for(rows, self._model), rows, self._parameters())
+            return posteriors.log_likelihood(self._for(rows, self._model), rows, self._parameters())
 
         return mean_over_blocks(self, blocks, of_rows)
 
     def _latent_of(self, table: FloatArray) -> FloatArray:
-        return self._ask_rows(gtm.posterior_mean, self._rows(table))
+        return self._ask_rows(posteriors.posterior_mean, self._rows(table))
 
     @staticmethod
     def _for(rows: Rows, model: gtm.GTMModel) -> gtm.GTMModel:

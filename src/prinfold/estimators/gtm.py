@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._arrays import Rows
 from prinfold._settings import Constraint, one_of
 from prinfold._typing import FloatArray, RandomState
-from prinfold.algorithms import gtm
+from prinfold.algorithms import gtm, posteriors
 from prinfold.algorithms.maps import BasisMap
 from prinfold.algorithms.noise import Parameters
 from prinfold.algorithms.noise_models import NOISES, NoiseRecipe, Spread
@@ -214,7 +214,7 @@ class GTM(PartialFitVerbs):
                 f"a GTM with noise={self.noise!r} has no outlier weights: its rows all count alike; "
                 "fit one with noise='student'"
             )
-        return self._ask(gtm.row_scales, X, errors)
+        return self._ask(posteriors.row_scales, X, errors)
 
     def _recipe(self) -> NoiseRecipe:
         found: NoiseRecipe = NOISES[self.noise] if isinstance(self.noise, str) else self.noise
@@ -252,7 +252,7 @@ class GTM(PartialFitVerbs):
     def _row_weights(self, rows: Rows) -> FloatArray | None:
         if not isinstance(self._model.noise, StudentCells):
             return rows.weight
-        scale = np.minimum(gtm.row_scales(self._model, rows, self._parameters()), 1.0)
+        scale = np.minimum(posteriors.row_scales(self._model, rows, self._parameters()), 1.0)
         return np.asarray(scale if rows.weight is None else scale * rows.weight)
 
     def _is_robust(self) -> bool:

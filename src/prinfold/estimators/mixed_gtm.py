@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._arrays import Rows, dense
 from prinfold._settings import Constraint, instance_of, integer, nothing, one_of, real
 from prinfold._typing import FloatArray, RandomState
-from prinfold.algorithms import gtm
+from prinfold.algorithms import gtm, posteriors
 from prinfold.algorithms.cell_noise import CellNoise
 from prinfold.algorithms.column_kinds import KINDS
 from prinfold.algorithms.column_typing import (
@@ -310,7 +310,7 @@ class MixedGTM(MixedTables):
         missing = np.isnan(codes)
         spread = np.where(self._of_levels(), 1.0, np.zeros(codes.shape))
         if missing.any():
-            mean, variance = self._ask_rows(gtm.completion, rows)
+            mean, variance = self._ask_rows(posteriors.completion, rows)
             codes = np.where(missing, mean + self.offset_, codes)
             spread = np.where(missing, np.sqrt(variance), spread)
         found = self._filled(X, codes, missing)

@@ -17,7 +17,7 @@ from prinfold._arrays import Rows, as_rows
 from prinfold._settings import as_generator, check_setting, fraction, integer, nothing
 from prinfold._typing import FloatArray, Mesh, RandomState
 from prinfold._validate import check_errors, has_gaps
-from prinfold.algorithms import gtm
+from prinfold.algorithms import gtm, posteriors
 from prinfold.algorithms import gtm_mixture as algorithm
 from prinfold.algorithms.noise import Parameters
 from prinfold.estimators.base import PrincipalManifold
@@ -125,9 +125,9 @@ class MixtureVerbs(PrincipalManifold):
         rows = self._read(X, errors)
         share, kind = self._memberships(rows)[0], rows.table.dtype
         if threshold is None:
-            each = [h[:, None] * self._ask(j, gtm.responsibilities, rows) for j, h in enumerate(share.T)]
+            each = [h[:, None] * self._ask(j, posteriors.responsibilities, rows) for j, h in enumerate(share.T)]
             return np.concatenate(each, axis=1).astype(kind, copy=False)
-        ask = partial(gtm.sparse_responsibilities, threshold=threshold)
+        ask = partial(posteriors.sparse_responsibilities, threshold=threshold)
         found = [scipy.sparse.diags_array(h) @ self._ask(j, ask, rows) for j, h in enumerate(share.T)]
         joined = scipy.sparse.csr_matrix(scipy.sparse.hstack(found, format="csr"), dtype=kind)
         joined.data[joined.data < threshold] = 0.0
@@ -150,7 +150,7 @@ class MixtureVerbs(PrincipalManifold):
         rows = self._read(X, errors)
         share, found = self._memberships(rows)[0], np.empty((len(self.maps_), rows.n_rows, 2))
         for j in range(len(self.maps_)):
-            found[j] = self._ask(j, gtm.heaviest_nodes, rows)
+            found[j] = self._ask(j, posteriors.heaviest_nodes, rows)
         weight = share.T * found[:, :, 1]
         chart = weight.argmax(axis=0)
         node = self.latent_.first[chart] + found[chart, np.arange(rows.n_rows), 0].astype(np.intp)
@@ -173,7 +173,7 @@ class MixtureVerbs(PrincipalManifold):
         rows, Q = self._read(X, errors), self.latent_.n_columns
 
         def wide(j: int, part: Rows) -> FloatArray:
-            inner = self._ask(j, gtm.posterior_covariance, part)
+            inner = self._ask(j, posteriors.posterior_covariance, part)
             beyond = Q - 1 - inner.shape[1]
             return np.pad(inner, ((0, 0), (1, beyond), (1, beyond)))
 
@@ -194,7 +194,7 @@ class MixtureVerbs(PrincipalManifold):
         """
         return self._on_own_maps(
             self._read(X, errors),
-            lambda j, part: self._ask(j, gtm.mode_distance, part) / self.latent_.charts[j].spacing,
+            lambda j, part: self._ask(j, posteriors.mode_distance, part) / self.latent_.charts[j].spacing,
             (),
         )
 
@@ -254,7 +254,7 @@ class MixtureVerbs(PrincipalManifold):
         out = np.empty((n, self.n_features_in_))
         for j, each in enumerate(self.maps_):
             own = np.flatnonzero(chart == j)
-            out[own] = gtm.sample(each._model, each._parameters(), len(own), rng)[0] + each.offset_
+            out[own] = posteriors.sample(each._model, each._parameters(), len(own), rng)[0] + each.offset_
         return out
 
     def impute(self, X: Any, *, errors: Any = None, return_std: bool = False) -> Any:
@@ -325,7 +325,7 @@ class MixtureVerbs(PrincipalManifold):
         """(n, J) memberships and (n,) log-likelihoods, in double precision."""
         out = np.empty((rows.n_rows, len(self.maps_)), order="F")
         for j in range(len(self.maps_)):
-            out[:, j] = self._ask(j, partial(gtm.log_likelihood, dtype=np.float64), rows)
+            out[:, j] = self._ask(j, partial(posteriors.log_likelihood, dtype=np.float64), rows)
         return algorithm.memberships(out, self.mixing_)
 
     def _on_own_maps(self, rows: Rows, ask: Callable[[int, Rows], FloatArray], shape: tuple[int, ...]) -> FloatArray:
@@ -341,14 +341,14 @@ class MixtureVerbs(PrincipalManifold):
 
     def _coordinates(self, rows: Rows) -> FloatArray:
         def places(j: int, part: Rows) -> FloatArray:
-            return self.latent_.on_chart(j, self._ask(j, gtm.posterior_mean, part))
+            return self.latent_.on_chart(j, self._ask(j, posteriors.posterior_mean, part))
 
         return self._on_own_maps(rows, places, (self.latent_.n_columns,))
 
     def _completion(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """(n, D) expectation of every cell and its variance: within the maps, and between them."""
         share = self._memberships(rows)[0]
-        each = [self._ask(j, gtm.completion, rows) for j in range(len(self.maps_))]
+        each = [self._ask(j, posteriors.completion, rows) for j in range(len(self.maps_))]
         means = [m + one.offset_ for (m, _), one in zip(each, self.maps_, strict=True)]
         mean = sum(h[:, None] * m for h, m in zip(share.T, means, strict=True))
         within = zip(share.T, means, (v for _, v in each), strict=True)

@@ -13,7 +13,7 @@ from prinfold._refusals import refuse_containers, refuse_other_names
 from prinfold._settings import Constraint, check_parameters, instance_of, integer, nothing
 from prinfold._typing import FloatArray, RandomState
 from prinfold._validate import check_errors, check_latent, check_table, forget
-from prinfold.algorithms import gtm as algorithm
+from prinfold.algorithms import posteriors
 from prinfold.algorithms.noise_models import AXES, LowRankNoise
 from prinfold.estimators.gtm import GTM
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
@@ -160,8 +160,8 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         table = self._table(X)
         model, rows = self.gtm_, self.gtm_._rows(table, check_errors(errors, table, self))
-        linear = model._ask_rows(algorithm.factor_means, rows)
-        return np.concatenate([model._ask_rows(algorithm.posterior_mean, rows), linear], axis=1)
+        linear = model._ask_rows(posteriors.factor_means, rows)
+        return np.concatenate([model._ask_rows(posteriors.posterior_mean, rows), linear], axis=1)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> FloatArray:
         """Fit the model, then give both kinds of coordinates.

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._settings import as_generator, check_setting, integer
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold.algorithms import gtm, gtm_sequence
+from prinfold.algorithms import gtm_sequence, posteriors
 from prinfold.algorithms.gtm_sequence import SequenceModel
 from prinfold.algorithms.transitions import Chain
 from prinfold.estimators.sequence_verbs import SequenceVerbs
@@ -92,7 +92,7 @@ class ProcessVerbs(SequenceVerbs):
             raise InvalidParameterError(f"length must be {integer(1).words}, got {length!r}")
         rng, model, parameters = as_generator(random_state), self._model, self._parameters()
         if length is None and self._chain.flat_start:
-            rows, path = gtm.sample(model, parameters, n, rng)
+            rows, path = posteriors.sample(model, parameters, n, rng)
         else:
             path = gtm_sequence.sample_nodes(self._chain, n, length or 1, rng)
             rows = model.noise.draw(model.surface, parameters, path.ravel(), rng)

@@ -13,7 +13,7 @@ from prinfold._arrays import Rows
 from prinfold._settings import check_setting, fraction
 from prinfold._typing import FloatArray
 from prinfold._validate import check_errors, gives_frames
-from prinfold.algorithms import gtm, gtm_sequence
+from prinfold.algorithms import gtm_sequence, posteriors
 from prinfold.algorithms.gtm_sequence import SequenceRows, in_sequences
 from prinfold.algorithms.student_noise import StudentCells
 from prinfold.algorithms.surface_bands import WeightPosterior
@@ -69,7 +69,7 @@ class SequenceVerbs(GTM):
         ndarray of shape (n, Q), or list of such
             In the form in which X was given; where ``set_output`` asks for frames, one of all rows.
         """
-        found = self._follow(gtm.posterior_mean, X, lengths, groups, errors)
+        found = self._follow(posteriors.posterior_mean, X, lengths, groups, errors)
         if not gives_frames(self):
             return found
         return np.concatenate(found) if isinstance(found, list) else found.reshape(-1, found.shape[-1])
@@ -196,9 +196,9 @@ class SequenceVerbs(GTM):
             In the form in which X was given.
         """
         if threshold is None:
-            return self._follow(gtm.responsibilities, X, lengths, groups, errors)
+            return self._follow(posteriors.responsibilities, X, lengths, groups, errors)
         check_setting("threshold", threshold, fraction)
-        question = partial(gtm.sparse_responsibilities, threshold=threshold)
+        question = partial(posteriors.sparse_responsibilities, threshold=threshold)
         return self._follow(question, X, lengths, groups, errors)
 
     def posterior_mode(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
@@ -220,7 +220,7 @@ class SequenceVerbs(GTM):
         ndarray of shape (n, Q), or list of such
             In the form in which X was given.
         """
-        return self._follow(gtm.posterior_mode, X, lengths, groups, errors)
+        return self._follow(posteriors.posterior_mode, X, lengths, groups, errors)
 
     def posterior_covariance(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
         """Spread of the posterior about its mean in latent space, given each row's whole sequence.
@@ -241,7 +241,7 @@ class SequenceVerbs(GTM):
         ndarray of shape (n, Q, Q), or list of such
             In the form in which X was given.
         """
-        return self._follow(gtm.posterior_covariance, X, lengths, groups, errors)
+        return self._follow(posteriors.posterior_covariance, X, lengths, groups, errors)
 
     def mode_distance(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
         """Distance in latent space from posterior mean to posterior mode, in units of the node spacing.
@@ -264,7 +264,7 @@ class SequenceVerbs(GTM):
         """
 
         def question(model: Any, rows: Rows, parameters: Any) -> FloatArray:
-            distance = gtm.mode_distance(model, rows, parameters)
+            distance = posteriors.mode_distance(model, rows, parameters)
             return distance / distance.dtype.type(self.latent_.spacing)
 
         return self._follow(question, X, lengths, groups, errors)
@@ -302,7 +302,7 @@ class SequenceVerbs(GTM):
             raise UnsupportedInputError("a sparse table has no missing cells; there is nothing to impute")
         missing, found, spread = np.isnan(table), table.copy(), np.zeros_like(table)
         if missing.any():
-            mean, variance = self._ask_rows(gtm.completion, rows)
+            mean, variance = self._ask_rows(posteriors.completion, rows)
             found[missing] = (mean + self.offset_)[missing]
             spread[missing] = np.sqrt(variance)[missing]
         filled = given.handed_back(found, order)
@@ -330,7 +330,7 @@ class SequenceVerbs(GTM):
         check_is_fitted(self)
         if not isinstance(self._model.noise, StudentCells):
             return super().outlier_weights(X, errors=errors)  # which says that there are none
-        return self._follow(gtm.row_scales, X, lengths, groups, errors)
+        return self._follow(posteriors.row_scales, X, lengths, groups, errors)
 
     # --------------------------------------------------------------------------------------- plumbing
 

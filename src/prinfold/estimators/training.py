@@ -25,7 +25,7 @@ from prinfold._settings import (
 )
 from prinfold._typing import FloatArray, IntArray
 from prinfold._validate import check_errors, check_latent, check_table, check_weight, has_gaps, weighty_rows
-from prinfold.algorithms import gtm
+from prinfold.algorithms import gtm, posteriors
 from prinfold.algorithms.basis import Basis
 from prinfold.algorithms.blocked import ending_true, refuse_open_process
 from prinfold.algorithms.cell_noise import node_masses
@@ -358,7 +358,7 @@ class TrainedFamily(GTMFamily):
         if M > K > 1 and not isinstance(self.basis_, GaussianProcess):
             words = f"{M} basis functions for {K} nodes leave most weights undetermined"
             self._say(f"{words}; use fewer basis functions or more nodes", DegenerateWarning)
-        far = gtm.mode_distance(self._model, rows, self._parameters()) > _FAR_MODE * self.latent_.spacing
+        far = posteriors.mode_distance(self._model, rows, self._parameters()) > _FAR_MODE * self.latent_.spacing
         share = float(np.average(far, weights=self._row_weights(rows)))
         if share > _MANY_ROWS:
             self._say(
