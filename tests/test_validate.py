@@ -15,7 +15,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prinfold import GTM, KMM, GaussianBasis, compare
+from prinfold import GTM, KMM, UKR, GaussianBasis, ProbabilisticCurve, compare
 from prinfold._settings import as_generator, integer, nothing, one_of, real
 from prinfold._validate import check_latent, check_table
 from prinfold.exceptions import (
@@ -776,3 +776,16 @@ def test_models_in_place_of_the_table_are_named(model) -> None:
 def test_a_threshold_is_a_share(threshold) -> None:
     with pytest.raises(InvalidParameterError, match="threshold must be a number between 0 and 1, got"):
         GTM(max_iter=1, tol=0, nodes=3).fit(np.eye(4)).responsibilities(np.eye(4), threshold=threshold)
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+@pytest.mark.parametrize(
+    "model", [UKR(max_iter=3, tol=0), KMM(max_iter=3, tol=0), ProbabilisticCurve(max_iter=3, tol=0)]
+)
+def test_numbers_whose_fourth_powers_leave_the_range_are_refused_and_others_are_not(model) -> None:
+    for scale in (1e80, 1e-80):
+        with pytest.raises(InvalidDataError, match=r"their squares are multiplied.*StandardScaler"):
+            model.fit(scale * DATA)
+    for scale in (1e65, 1e-65):
+        with np.errstate(all="raise", under="ignore"):
+            assert np.isfinite(model.fit(scale * DATA).transform(scale * DATA)).all()

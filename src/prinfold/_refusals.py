@@ -210,6 +210,20 @@ def refuse_scale(dtype: np.dtype[Any], low: float, high: float, *, fitting: bool
         )
 
 
+_LARGEST, _SMALLEST = 1e75, 1e-70
+"""Between which numbers have fourth powers, and shares of those, that double precision holds."""
+
+
+def refuse_fourth_powers(table: FloatArray) -> None:
+    """Raise an error for numbers so large, or so much alike, that products of two squares leave double precision."""
+    low, high = float(table.min()), float(table.max())
+    if max(-low, high) > _LARGEST or 0 < high - low < _SMALLEST:
+        raise InvalidDataError(
+            f"Input X holds values from {low:.3g} to {high:.3g}, and here their squares are multiplied, which float64 "
+            "cannot hold; scale its columns first, for example with sklearn.preprocessing.StandardScaler"
+        )
+
+
 def listed(shown: Any, total: int) -> str:
     more = f" and {total - len(shown)} more" if total > len(shown) else ""
     return ", ".join(map(str, shown)) + more

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from prinfold._refusals import refuse_fourth_powers
 from prinfold._settings import Constraint, check_parameters, flag, integer, real
 from prinfold._typing import FloatArray, IntArray
 from prinfold._validate import check_table, check_weight
@@ -128,6 +129,7 @@ class TrainedKernelManifold(KernelManifold):
         check_parameters(self, self._constraints)
         self._forget()
         table = check_table(self, X, reset=True, min_rows=2)
+        refuse_fourth_powers(table)
         weight = check_weight(sample_weight, table)
         rows = self._collapse(table, weight)
         self._place_the_others(table, self._learn(table, rows))

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from prinfold._refusals import refuse_fourth_powers
 from prinfold._settings import (
     Constraint,
     as_generator,
@@ -306,6 +307,7 @@ class ProbabilisticCurve(CurveManifold):
 
     def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
         n_columns = rows.shape[1]
+        refuse_fourth_powers(rows)
         self._refuse_clamping(n_columns)
         # What is given need not lie in the span of the rows.
         span = Span.of(rows) if isinstance(self.init, str) else Span(None)
