@@ -50,20 +50,8 @@ def refuse_columns_of_nothing(empty: IntArray, names: Any) -> None:
 
 def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
     """Name the fix for containers that would fail obscurely or be pulled into memory silently."""
+    _refuse_what_is_no_table(X)
     kind = f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
-    if isinstance(X, str | bytes | os.PathLike):
-        name = X if isinstance(X, str | bytes) else str(X)
-        raise UnsupportedInputError(
-            f"got {name!r}, the name of something rather than a table of numbers; read the file first, "
-            f"for example with pandas.read_csv({name!r})"
-        )
-    if isinstance(X, Mapping):
-        raise UnsupportedInputError("got a dictionary rather than a table of numbers; pass pandas.DataFrame(X)")
-    if _is_model(X) or (isinstance(X, list | tuple) and any(map(_is_model, X))):
-        raise UnsupportedInputError(
-            "got a model where a table of numbers is expected; the table comes first, as in model.fit(X) or "
-            "compare(X, models)"
-        )
     if scipy.sparse.issparse(X) and not accept_sparse:
         raise UnsupportedInputError(
             f"got a sparse matrix ({type(X).__name__}) but dense data is required; pass X.toarray(), "
@@ -84,15 +72,29 @@ def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
             "(for block in blocks: ...), or join the blocks if they fit in memory: numpy.concatenate(list(blocks)). "
             "Fitted to blocks as they are can be GTM, SemiLinearGTM and PPS"
         )
+    if not nw.dependencies.is_into_dataframe(X) and hasattr(X, "collect") and hasattr(X, "lazy"):
+        raise UnsupportedInputError(f"got {kind}, a query that has not run yet; pass X.collect()")
+
+
+def _refuse_what_is_no_table(X: Any) -> None:
+    if isinstance(X, str | bytes | os.PathLike):
+        name = X if isinstance(X, str | bytes) else str(X)
+        raise UnsupportedInputError(
+            f"got {name!r}, the name of something rather than a table of numbers; read the file first, "
+            f"for example with pandas.read_csv({name!r})"
+        )
+    if isinstance(X, Mapping):
+        raise UnsupportedInputError("got a dictionary rather than a table of numbers; pass pandas.DataFrame(X)")
+    if _is_model(X) or (isinstance(X, list | tuple) and any(map(_is_model, X))):
+        raise UnsupportedInputError(
+            "got a model where a table of numbers is expected; the table comes first, as in model.fit(X) or "
+            "compare(X, models)"
+        )
     if isinstance(X, Iterator) or inspect.isfunction(X):
         raise UnsupportedInputError(
             f"got a {type(X).__name__}, which is no table; a GTM reads what a function returns block by block: "
             "fit(Blocks(function)), with a function that returns a fresh iterator each time"
         )
-    if nw.dependencies.is_into_dataframe(X):
-        return
-    if hasattr(X, "collect") and hasattr(X, "lazy"):
-        raise UnsupportedInputError(f"got {kind}, a query that has not run yet; pass X.collect()")
 
 
 def _is_model(value: Any) -> bool:
