@@ -5,42 +5,29 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from prinfold._arrays import blas_on_one_thread, dense, for_each_block
+from prinfold._arrays import blas_on_one_thread
 from prinfold._settings import integer
 from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
 from prinfold._validate import check_latent, check_table
 from prinfold.citations import Citations, cite
 from prinfold.estimators.callbacks import CallbackSupportMixin, forward_to_callbacks
+from prinfold.estimators.meshed import MeshedSurface
 from prinfold.exceptions import InterruptedWarning, InvalidParameterError, OutOfDomainError
 from prinfold.files import save
-from prinfold.geometry.domain import Box
-from prinfold.geometry.footholds import Footholds
 from prinfold.geometry.metric import stretch
-from prinfold.geometry.projection import Projection, project_to_surface
-from prinfold.geometry.region import Region
-from prinfold.geometry.span import Span
-from prinfold.kernels.distances import squared_distances
-from prinfold.latent import LatentSpace
 from prinfold.loops import Outcome, StopReason, progress_for
 
-_MESH_PER_AXIS = {1: (400, 20_000), 2: (50, 250), 3: (13, 40)}
-"""Fewest and most mesh vertices along each axis by latent dimension; beyond three a mesh is too large to use."""
 
-_VERTICES_PER_DETAIL = 8.0
-"""Mesh vertices over the latent length in which the map changes, so that no fold falls between them."""
-
-_N_STARTS = 6
-_PROJECT_ROWS = 1024
-
-
-class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PrincipalManifold(
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, MeshedSurface, BaseEstimator
+):
     """Base of all estimators: a fitted one has ``latent_``, a map ``_point`` and its ``_jacobian``."""
 
     _stored: ClassVar[tuple[str, ...]] = ("latent_", "n_iter_", "converged_", "stop_reason_", "history_")
@@ -48,7 +35,6 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     _accept_missing: ClassVar[bool] = False
     _dimension: ClassVar[int | None] = None
     """Dimension of the surface where the method has but one, such as 1 for curves; None where ``n_components`` says."""
-    latent_: LatentSpace
     max_iter: int
     tol: float
     verbose: int
@@ -62,14 +48,6 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     @abstractmethod
     def transform(self, X: Any) -> FloatArray:
         """Latent coordinates of rows."""
-
-    @abstractmethod
-    def _point(self, Z: FloatArray) -> FloatArray:
-        """Points of the surface at valid latent coordinates, float64."""
-
-    @abstractmethod
-    def _jacobian(self, Z: FloatArray) -> FloatArray:
-        """Derivative of :meth:`_point`, float64."""
 
     # ------------------------------------------------------------------------------- between spaces
 
@@ -283,19 +261,6 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _detail(self) -> float:
-        """Latent length over which the map changes; a method that knows says so."""
-        return np.inf
-
-    def _resolution(self) -> int | None:
-        limits = _MESH_PER_AXIS.get(self.latent_.dimension)
-        if limits is None:
-            return None
-        domain = self.latent_.domain
-        # A sphere of r² vertices has them √(4π)/r apart.
-        extent = max(np.subtract(domain.high, domain.low)) if isinstance(domain, Box | Region) else np.sqrt(4 * np.pi)
-        return int(np.clip(1 + _VERTICES_PER_DETAIL * extent / self._detail(), *limits))
-
     def _shown(self, Z: FloatArray, points: FloatArray | None = None) -> FloatArray:
         """Points in data space at latent coordinates; ``points`` are what ``_point`` gave there, if it was asked."""
         return self._point(Z) if points is None else points
@@ -303,12 +268,6 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     def _shown_jacobian(self, Z: FloatArray) -> FloatArray:
         """Derivative of :meth:`_shown`."""
         return self._jacobian(Z)
-
-    def _mesh(self, resolution: int | None = None) -> Mesh:
-        """The surface cut into simplices, where ``_point`` has it."""
-        resolution = resolution or self._resolution()
-        fine = self.latent_.refined(resolution) if resolution else self.latent_
-        return Mesh(self._point(fine.nodes), fine.nodes, fine.faces)
 
     def _listened_to(
         self, table: FloatArray, attributes: Callable[[Any], dict[str, Any]], loop: Callable[..., Outcome[Any]]
@@ -375,55 +334,6 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
                 f"row {row}: {latent[row]}; bring them inside, or pass extrapolate=True to evaluate the map there"
             )
         return latent
-
-    def _nearest(self, table: FloatArray) -> Projection:
-        """Exact projection in row blocks, started from the mesh."""
-        narrow, within = self._narrowed()
-        footholds, nodes = narrow._footholds(), narrow._point(self.latent_.nodes)
-        n, (Q, D) = table.shape[0], (self.latent_.n_columns, table.shape[1])
-        found = Projection(np.empty((n, Q)), np.empty((n, D)), np.empty(n), np.empty(n, dtype=bool))
-
-        def one_block(part: slice) -> None:
-            rows = dense(table[part]).astype(float)
-            block = narrow._nearest_block(within.inside(rows), footholds, nodes)
-            squared = block.squared_distance + within.outside(rows)
-            block = block._replace(points=within.restored(block.points), squared_distance=squared)
-            for whole, some in zip(found, block, strict=True):
-                whole[part] = some
-
-        for_each_block(one_block, [slice(i, i + _PROJECT_ROWS) for i in range(0, n, _PROJECT_ROWS)])
-        return found
-
-    def _narrowed(self) -> tuple[Self, Span]:
-        """The same surface in the columns that it moves in, where it knows of fewer, and which those are."""
-        return self, Span(None)
-
-    def _footholds(self) -> Footholds | None:
-        """The mesh to start projections from; beyond three dimensions it would have too many simplices to search."""
-        mesh = self._mesh()
-        return Footholds(mesh) if len(mesh.faces) and self.latent_.dimension in _MESH_PER_AXIS else None
-
-    def _nearest_block(self, rows: FloatArray, footholds: Footholds | None, nodes: FloatArray) -> Projection:
-        domain = self.latent_.domain
-        squared = squared_distances(rows, nodes)
-        if footholds is not None:
-            starts = footholds.starts(rows, domain, _N_STARTS)
-        else:  # a few near nodes stand in
-            n_near = min(_N_STARTS, len(nodes))
-            starts = self.latent_.nodes[np.argpartition(squared, n_near - 1, axis=1)[:, :n_near]]
-        found = self._descend(rows, starts)
-        # A mesh may overlook a narrow fold. What is farther than the nearest node has not been found yet.
-        missed = np.flatnonzero(squared.min(axis=1) < found.squared_distance)
-        if len(missed):
-            start = self.latent_.nodes[squared[missed].argmin(axis=1)][:, None]
-            again = self._descend(rows[missed], start)
-            for whole, better in zip(found, again, strict=True):
-                whole[missed] = better
-        return found
-
-    def _descend(self, rows: FloatArray, starts: FloatArray) -> Projection:
-        """The best that Newton's method finds from starts (n, S, Q); a method that knows its curvature says so."""
-        return project_to_surface(rows, self._point, self._jacobian, self.latent_.domain, starts)
 
     @property
     def _n_features_out(self) -> int:
