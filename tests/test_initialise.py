@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
+import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.manifold import LocallyLinearEmbedding
 
@@ -237,3 +240,49 @@ def test_laplacian_graphs_hang_together(seed):
     X = datasets.make_knot(500, rng=seed, n_features=10).X
     for size in EMBEDDERS["laplacian"].sizes(X):
         assert np.isfinite(EMBEDDERS["laplacian"].embed(X, 2, size)).all()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("shape", [(900, 600), (300, 1100), (800, 1300), (4, 1100)])
+def test_axes_of_large_tables_are_those_of_the_whole_decomposition(shape, sparse):
+    """Found one by one, of sparse tables without filling them in."""
+    rng = np.random.default_rng(0)
+    n, D = shape
+    X = np.where(rng.uniform(size=shape) < 0.1, rng.normal(size=(n, 1)) + rng.normal(size=shape), 0.0)
+    table = scipy.sparse.csr_matrix(X) if sparse else X
+    weight = rng.uniform(0.5, 2.0, n)
+    mean = np.average(X, axis=0, weights=weight)
+    found = principal_axes(as_rows(table, mean, weight), 3)
+    scaled = np.sqrt(weight / weight.sum())[:, None] * (X - mean)
+    _, size, directions = np.linalg.svd(scaled, full_matrices=False)
+    assert_allclose(found.variances, size[:3] ** 2, rtol=1e-9)
+    assert_allclose(found.directions @ found.directions.T, np.eye(3), atol=1e-12)
+    assert_allclose(np.abs((found.directions * directions[:3]).sum(axis=1)), 1.0, atol=1e-8)
+    assert found.column_variance == pytest.approx(np.square(scaled).sum() / D)
+
+
+def test_axes_that_rows_do_not_span_are_orthogonal_all_the_same():
+    X = np.zeros((3, 1100))
+    X[1, 5], X[2, 5] = 1.0, -1.0
+    found = principal_axes(as_rows(X, np.zeros(1100)), 3)
+    assert_allclose(found.directions @ found.directions.T, np.eye(3), atol=1e-12)
+    assert_allclose(found.variances, [2 / 3, 0, 0], atol=1e-15)
+
+
+def test_a_wide_sparse_table_is_never_filled_in_whole():
+    S = scipy.sparse.random(700, 12_000, density=0.002, format="csr", random_state=0)
+    tracemalloc.start()
+    principal_axes(as_rows(S, np.asarray(S.mean(axis=0)).ravel()), 2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.3 * 700 * 12_000 * 8
+
+
+def test_the_heaviest_row_holds_what_it_holds(rng):
+    X, weight = rng.normal(size=(50, 3)), rng.uniform(size=50)
+    X[17] *= 20.0
+    squares = weight * np.square(X).sum(axis=1)
+    row, share = initialise.heaviest_row(as_rows(X, np.zeros(3), weight))
+    assert row == squares.argmax()
+    assert share == pytest.approx(squares.max() / squares.sum())
+    assert initialise.heaviest_row(as_rows(np.zeros((4, 2)), np.zeros(2)))[1] == 0.0

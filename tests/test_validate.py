@@ -766,15 +766,25 @@ def test_a_dictionary_is_no_table() -> None:
         GTM().fit({"a": [1.0, 2.0], "b": [0.0, 1.0]})
 
 
-@pytest.mark.parametrize("model", [GTM(), [GTM(), GTM()], (GTM(),), GTM])
+@pytest.mark.parametrize("model", [GTM(), [GTM(), GTM()], (GTM(),), GTM, {"a": GTM()}])
 def test_models_in_place_of_the_table_are_named(model) -> None:
     with pytest.raises(UnsupportedInputError, match=r"the table comes first, .* compare\(X, models\)"):
         compare(model, np.eye(4))
 
 
+def test_advice_for_infinity_and_for_gaps_can_be_followed() -> None:
+    X = np.where(np.arange(180).reshape(60, 3) == 7, np.inf, DATA)
+    with pytest.raises(InvalidDataError, match="mark the values as missing, by NaN"):
+        GTM().fit(X)
+    with pytest.raises(InvalidDataError, match="of a dense table with GTM"):
+        GTM().fit(scipy.sparse.csr_matrix(np.where(np.isinf(X), np.nan, X)))
+    gappy = GTM(nodes=4, basis=2, max_iter=2, tol=0).fit(np.where(np.isinf(X), np.nan, X))
+    assert np.isfinite(gappy.impute(np.where(np.isinf(X), np.nan, X))).all()
+
+
 @pytest.mark.parametrize("threshold", ["a", True, 0, 1.0, -0.5, float("nan")])
 def test_a_threshold_is_a_share(threshold) -> None:
-    with pytest.raises(InvalidParameterError, match="threshold must be a number between 0 and 1, got"):
+    with pytest.raises(InvalidParameterError, match="threshold must be a number above 0 and below 1, got"):
         GTM(max_iter=1, tol=0, nodes=3).fit(np.eye(4)).responsibilities(np.eye(4), threshold=threshold)
 
 

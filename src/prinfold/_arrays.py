@@ -184,9 +184,10 @@ def as_rows(
     gaps: bool = False,
     errors: FloatArray | None = None,
 ) -> Rows:
-    """Cut a table into blocks whose derived numbers have ``width`` columns."""
+    """Cut a table into blocks whose derived numbers have ``width`` columns, if that is more than the table has."""
     if block_rows is None:
-        block_rows = int(np.clip(_BLOCK_BYTES // (table.dtype.itemsize * max(width, 1)), 64, 1024))
+        widest = max(width, table.shape[1], 1)
+        block_rows = int(np.clip(_BLOCK_BYTES // (table.dtype.itemsize * widest), 64, 1024))
     zero = np.zeros(table.shape[1]) if offset is None else offset
     return Rows(table, zero, weight, block_rows, gaps, errors)
 

@@ -83,13 +83,14 @@ def _refuse_what_is_no_table(X: Any) -> None:
             f"got {name!r}, the name of something rather than a table of numbers; read the file first, "
             f"for example with pandas.read_csv({name!r})"
         )
-    if isinstance(X, Mapping):
-        raise UnsupportedInputError("got a dictionary rather than a table of numbers; pass pandas.DataFrame(X)")
-    if _is_model(X) or (isinstance(X, list | tuple) and any(map(_is_model, X))):
+    inside = X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else ()
+    if _is_model(X) or any(map(_is_model, inside)):
         raise UnsupportedInputError(
             "got a model where a table of numbers is expected; the table comes first, as in model.fit(X) or "
             "compare(X, models)"
         )
+    if isinstance(X, Mapping):
+        raise UnsupportedInputError("got a dictionary rather than a table of numbers; pass pandas.DataFrame(X)")
     if isinstance(X, Iterator) or inspect.isfunction(X):
         raise UnsupportedInputError(
             f"got a {type(X).__name__}, which is no table; a GTM reads what a function returns block by block: "
@@ -181,13 +182,18 @@ def refuse_non_finite(table: FloatArray, names: Any, first_row: int = 0) -> None
         return
     where = np.nonzero(bad) if entries is None else (entries.row[bad], entries.col[bad])
     rows, columns = (np.unique(each) for each in where)
-    kind = "NaN" if np.isnan(values).any() else "infinity (inf)"
+    missing = bool(np.isnan(values).any())
+    kind = "NaN" if missing else "infinity (inf)"
+    fill = (
+        "fill the values first: of a dense table with GTM().fit(X).impute(X) or sklearn.impute.SimpleImputer"
+        if missing
+        else "mark the values as missing, by NaN, where they were not measured, and look at what made them"
+    )
     labels = [str(names[c]) if names is not None else str(c) for c in columns[:SHOWN]]
     raise InvalidDataError(
         f"Input X contains {kind}: {int(bad.sum())} of its values are not finite, in row(s) "
         f"{listed(first_row + rows[:SHOWN], len(rows))} and column(s) {listed(labels, len(columns))}. "
-        "Drop those rows or fill the values first, for example with GTM().fit(X).impute(X) or "
-        "sklearn.impute.SimpleImputer."
+        f"Drop those rows, or {fill}."
     )
 
 

@@ -84,7 +84,7 @@ def instance_of(*types: type, words: str) -> Constraint:
     return Constraint(lambda v: isinstance(v, types), words)
 
 
-fraction = Constraint(lambda v: _is_number(v, numbers.Real) and 0 < v < 1, "a number between 0 and 1")
+fraction = Constraint(lambda v: _is_number(v, numbers.Real) and 0 < v < 1, "a number above 0 and below 1")
 nothing = Constraint(lambda v: v is None, "None")
 
 flag = Constraint(lambda v: isinstance(v, bool | np.bool_), "True or False")

@@ -7,16 +7,21 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from prinfold._arrays import Rows, Selection, as_rows, dense, sum_blocks
+from prinfold._arrays import Rows, Selection, as_rows, blas_on_one_thread, dense, sum_blocks
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError
 from prinfold.latent import LatentSpace, Sphere
 
 _SPECTRAL_ROWS = 2000
 """Rows that a spectral embedding sees at most: its cost grows with their square or cube."""
+
+_LARGE = 512
+"""Columns from which a few principal axes are found one by one."""
 
 _ROWS_TO_SORT = 20_000
 """Rows among which those for a spectral embedding are looked for."""
@@ -75,6 +80,20 @@ def column_variances(rows: Rows) -> FloatArray:
     return np.asarray(squares / np.where(counts > 0, counts, 1.0))
 
 
+def heaviest_row(rows: Rows) -> tuple[int, float]:
+    """Number of the row that holds most of the scatter about the rows' offset, and its share of it."""
+    squares = np.empty(rows.n_rows)
+    for part in rows.slices:
+        block, weight = np.nan_to_num(_in_double(rows, part)), rows.block_weight(part)
+        squares[part] = np.einsum("nd,nd->n", block, block) * (1.0 if weight is None else weight)
+    row, total = int(squares.argmax()), float(squares.sum())
+    return row, float(squares[row] / total) if total > 0 else 0.0
+
+
+def _in_double(rows: Rows, part: slice) -> FloatArray:
+    return rows.block(part).astype(np.float64, copy=False)
+
+
 def smallest_noise(rows: Rows, relative: float) -> float:
     """The least noise variance: a share of the mean variance of a column, but not below rounding in the data.
 
@@ -98,7 +117,7 @@ def _rounding(rows: Rows, spread: FloatArray) -> FloatArray:
 
 
 def _column_squares(rows: Rows, part: slice) -> FloatArray:
-    weight, block = rows.block_weight(part), rows.block(part).astype(np.float64, copy=False)
+    weight, block = rows.block_weight(part), _in_double(rows, part)
     if rows.gaps:
         block = np.nan_to_num(block, copy=False)
     return np.asarray(np.einsum("nd,nd->d", block, block) if weight is None else weight @ np.square(block))
@@ -112,26 +131,69 @@ def _column_counts(rows: Rows, part: slice) -> FloatArray:
 def principal_axes(rows: Rows, rank: int) -> Axes:
     """The first ``rank`` principal directions of centred rows, with signs fixed (fewer where D is less)."""
     rank = min(rank, rows.n_columns)
-    total = rows.total_weight
-    if rows.n_columns <= max(rows.n_rows, 1024):
-        covariance = sum_blocks(lambda part: _scatter(rows, part), rows.slices) / total
-        first = rows.n_columns - rank
-        variances, vectors = eigh(covariance, subset_by_index=[first, rows.n_columns - 1])
-        directions = vectors[:, ::-1].T
-        column_variance = float(np.trace(covariance)) / rows.n_columns
-        return Axes(_fix_signs(directions), np.maximum(variances[::-1], 0.0), column_variance)
-    # More columns than rows: the scatter matrix would be larger than the data.
-    block = rows.block(slice(None)).astype(np.float64)
-    weight = rows.block_weight(slice(None))
-    scaled = block if weight is None else block * np.sqrt(weight)[:, None]
-    _, singular, directions = np.linalg.svd(scaled / np.sqrt(total), full_matrices=False)
-    column_variance = float(np.sum(singular**2)) / rows.n_columns
-    return Axes(_fix_signs(directions[:rank]), singular[:rank] ** 2, column_variance)
+    if rows.n_columns > max(rows.n_rows, 1024):
+        return _axes_of_few(rows, rank)
+    covariance = sum_blocks(lambda part: _scatter(rows, part), rows.slices) / rows.total_weight
+    variances, vectors = _leading(covariance, rank)
+    column_variance = float(np.trace(covariance)) / rows.n_columns
+    return Axes(_fix_signs(vectors.T), np.maximum(variances, 0.0), column_variance)
+
+
+def _axes_of_few(rows: Rows, rank: int) -> Axes:
+    """The same for more columns than rows, whose scatter would be larger than the data.
+
+    Axes are found one by one, by passes over the rows, so that a sparse table is never filled in whole.
+    """
+    root = np.sqrt((np.ones(rows.n_rows) if rows.weight is None else rows.weight) / rows.total_weight)
+
+    def between(vectors: FloatArray) -> FloatArray:
+        """Inner products of all rows with what the rows make of vectors (n, m)."""
+        scaled = root[:, None] * vectors.reshape(rows.n_rows, -1)
+        return root[:, None] * _along(rows, _summed(rows, scaled))
+
+    products = LinearOperator((rows.n_rows,) * 2, matvec=between, matmat=between, dtype=np.float64)
+    variances, vectors = _leading(products, min(rank, rows.n_rows))
+    directions = _summed(rows, root[:, None] * vectors).T
+    # Rows that span fewer directions than are asked for leave the rest to chance: any that are orthogonal will do.
+    found = np.linalg.qr(np.vstack([directions, np.eye(rank, rows.n_columns)]).T)[0].T[:rank]
+    spread = np.append(np.maximum(variances, 0.0), np.zeros(rank - len(variances)))
+    return Axes(_fix_signs(found), spread, float(column_variances(rows).mean()))
+
+
+def _along(rows: Rows, directions: FloatArray) -> FloatArray:
+    """(n, m) rows along directions (D, m)."""
+    if scipy.sparse.issparse(rows.table) and rows.scale is None:
+        return np.asarray(rows.table @ directions - rows.offset @ directions)
+    return np.concatenate([rows.block(part) @ directions for part in rows.slices])
+
+
+def _summed(rows: Rows, share: FloatArray) -> FloatArray:
+    """(D, m) sums of rows with shares (n, m)."""
+    if scipy.sparse.issparse(rows.table) and rows.scale is None:
+        return np.asarray(rows.table.T @ share - np.outer(rows.offset, share.sum(axis=0)))
+    return sum_blocks(lambda part: np.asarray(rows.block(part).T @ share[part]), rows.slices)
+
+
+def _leading(A: Any, rank: int) -> tuple[FloatArray, FloatArray]:
+    """(r,) largest eigenvalues of a symmetric matrix, or operator, and (n, r) their vectors, largest first.
+
+    Of a large one by Lanczos' method, which takes a few dozen products where the whole decomposition takes thousands.
+    """
+    n = A.shape[0]
+    with blas_on_one_thread():  # on a machine that others use more threads take many times as long
+        if n > _LARGE and rank < n // 8:
+            try:
+                values, vectors = eigsh(A, rank, v0=np.random.default_rng(0).standard_normal(n))
+                return values[::-1], vectors[:, ::-1]
+            except ArpackError:  # nothing varies, or directions cannot be told apart
+                pass
+        whole = A if isinstance(A, np.ndarray) else A @ np.eye(n)
+        values, vectors = eigh(whole, subset_by_index=[n - rank, n - 1])
+    return values[::-1], vectors[:, ::-1]
 
 
 def _scatter(rows: Rows, part: slice) -> FloatArray:
-    block = rows.block(part).astype(np.float64, copy=False)
-    weight = rows.block_weight(part)
+    block, weight = _in_double(rows, part), rows.block_weight(part)
     return np.asarray(block.T @ (block if weight is None else block * weight[:, None]))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -102,10 +104,22 @@ def test_images_of_nodes_are_those_of_the_weights_given_even_if_written_over(rng
     W = rng.normal(size=(surface.node_features.shape[1], 3))
     before = surface.nodes(W)
     assert surface.nodes(W.copy()) is before
-    W[0] += 1.0
-    np.testing.assert_array_equal(surface.nodes(W), surface.node_features @ W)
+    for row in (0, 5, len(W) - 1):
+        W[row] += 1.0
+        np.testing.assert_array_equal(surface.nodes(W), surface.node_features @ W)
     with pytest.raises(ValueError, match="read-only"):
         before[0] = 0.0
+
+
+def test_images_of_nodes_are_remembered_neither_in_files_nor_where_they_are_large(rng, monkeypatch):
+    surface = make("grid")
+    W = rng.normal(size=(surface.node_features.shape[1], 3))
+    images = surface.nodes(W)
+    again = pickle.loads(pickle.dumps(surface))
+    assert "_last_nodes" not in vars(again)
+    np.testing.assert_array_equal(again.nodes(W), images)
+    monkeypatch.setattr(maps, "_MOST_REMEMBERED", images.size - 1)
+    assert again.nodes(W + 1.0) is not again.nodes(W + 1.0)
 
 
 @every

@@ -263,6 +263,43 @@ def test_a_single_pass_is_planned_where_nodes_are_many_for_its_threads(monkeypat
     assert kinds(1) == {None}
 
 
+def test_a_single_pass_is_not_planned_where_most_nodes_matter(monkeypatch, always):
+    """Groups would be made for nothing, and at every call."""
+    model = trained(sheet())
+    made = []
+    original = pruning.make_groups
+    monkeypatch.setattr(pruning, "make_groups", lambda *args: made.append(1) or original(*args))
+    model.transform(sheet(seed=1))
+    assert made
+    wide = trained(sheet(noise=1.0), 5)
+    rows, nodes = prepared(wide, sheet(noise=1.0))
+    share = pruning._share_of_nodes(wide._model.noise, nodes, rows)
+    some = np.unique(np.linspace(0, rows.n_rows - 1, 32).astype(int))
+    weight = wide.responsibilities(sheet(noise=1.0))[some]
+    relative = weight / weight.max(axis=1, keepdims=True)
+    assert share == pytest.approx((relative > pruning.LOST / 256).mean(), abs=0.01)
+    assert share > 0.1
+    made.clear()
+    wide.transform(sheet(noise=1.0))
+    assert not made
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_single_precision_is_right_to_rounding_far_from_the_origin(monkeypatch, always, compiled):
+    """Rounding the precision of the noise would shift the likelihood of all rows alike, by what they are squared."""
+    X = sheet(noise=0.002)
+    double, single = trained(X, 30), trained(X.astype(np.float32), 30)
+    single.weights_, single.offset_, single.noise_variance_ = double.weights_, double.offset_, double.noise_variance_
+    for name in ("_SWEEP_FROM", "_COMPILE_ONCE_FROM"):
+        monkeypatch.setattr(pruning, name, 0 if compiled else 10**15)
+    monkeypatch.setattr(pruning, "_SWEEP_AFTER", 0)
+    found = single.score_samples(X.astype(np.float32)).astype(float) - double.score_samples(X)
+    assert abs(found.mean()) < 2e-4
+    rows = single._rows(X.astype(np.float32))
+    sums, _ = gtm.e_step(single._model, rows, single._parameters(), pruning.Hint())
+    assert sums.log_likelihood / len(X) == pytest.approx(double.score_samples(X).mean(), abs=2e-4)
+
+
 def test_a_single_pass_waits_for_the_compiler_only_where_it_is_long_or_there_already(monkeypatch, always):
     X = sheet()
     model = trained(X)
@@ -387,6 +424,7 @@ def test_a_bound_that_is_no_number_leaves_nothing_out():
 @pytest.mark.parametrize("threshold", [1e-6, 0.2])
 def test_sparse_responsibilities_are_the_large_ones(monkeypatch, plan_from, threshold):
     monkeypatch.setattr(pruning, "_WORTH_IT", plan_from)
+    monkeypatch.setattr(pruning, "_NODES_PER_THREAD", 0)
     X = sheet()
     model = trained(X)
     dense = model.responsibilities(X)
@@ -414,7 +452,7 @@ def test_sparse_responsibilities_take_little_more_than_they_hold(monkeypatch):
 
 @pytest.mark.parametrize("threshold", [0, 1, -1e-3, 2])
 def test_a_threshold_is_a_share(threshold):
-    with pytest.raises(InvalidParameterError, match="between 0 and 1"):
+    with pytest.raises(InvalidParameterError, match="above 0 and below 1"):
         trained(sheet(100), 1).responsibilities(sheet(100), threshold=threshold)
 
 

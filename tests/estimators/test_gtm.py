@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 import warnings
 
@@ -14,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from prinfold import GTM, GaussianBasis, HarmonicBasis, datasets
 from prinfold.algorithms.starts import STARTS
+from prinfold.estimators.training import TrainedFamily
 from prinfold.exceptions import (
     DegenerateWarning,
     FoldWarning,
@@ -281,3 +283,31 @@ def test_memory_beyond_the_data_does_not_grow_with_the_rows():
         tracemalloc.stop()
     # Sorting rows into groups takes a dozen numbers a row while it lasts; 20 × 20 responsibilities would be 400.
     assert peaks[1] - peaks[0] < 60_000 * 8 * 16
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"nodes": 150}, r"22500 nodes for 100 rows .* along each axis"),
+        ({"nodes": 4, "basis": 65}, r"4228 basis functions take minutes .* along each axis"),
+        ({"nodes": 20_001, "latent": "line", "basis": 4}, r"20001 nodes for 100 rows .* counts them: use fewer"),
+    ],
+)
+def test_sizes_that_are_likely_totals_are_said_before_training(settings, words, monkeypatch):
+    heard = []
+    monkeypatch.setattr(TrainedFamily, "_say", lambda self, said, category: heard.append(said))
+    monkeypatch.setattr(TrainedFamily, "_begun", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):  # before anything was begun
+        GTM(**settings).fit(np.random.default_rng(0).normal(size=(100, 3)))
+    assert len(heard) == 1
+    assert re.search(words, heard[0])
+
+
+def test_a_row_that_outweighs_all_others_is_named():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    X[13, 1] = 1e4
+    with pytest.warns(DegenerateWarning, match=r"one row, number 13 .* holds 98.3% of the scatter"):
+        GTM(nodes=4, basis=2, max_iter=2, tol=0).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DegenerateWarning)
+        GTM(nodes=4, basis=2, max_iter=2, tol=0).fit(np.delete(X, 13, axis=0))

@@ -250,7 +250,7 @@ def test_sparse_tables_and_fingerprints():
     full, few = dense.responsibilities(X), dense.responsibilities(X, threshold=1e-3)
     assert issparse(few)
     assert_allclose(few.toarray(), np.where(full >= 1e-3, full, 0.0), atol=1e-12)
-    with pytest.raises(InvalidParameterError, match="threshold must be None or a number between 0 and 1, got 2"):
+    with pytest.raises(InvalidParameterError, match="threshold must be None or a number above 0 and below 1, got 2"):
         dense.responsibilities(X, threshold=2)
 
 

@@ -149,9 +149,9 @@ def test_shapes_of_counts_are_found():
 
 
 def test_large_jobs_warm_up_on_a_coarser_grid(monkeypatch):
-    cold = fitted(GAPPY, max_iter=0)
+    cold = fitted(GAPPY, max_iter=8)
     monkeypatch.setattr(starts, "_WARM_UP_FROM", 1)
-    warm = fitted(GAPPY, max_iter=0)
+    warm = fitted(GAPPY, max_iter=8)
     assert warm.history_["objective"][0] > cold.history_["objective"][0] + 0.1
 
 

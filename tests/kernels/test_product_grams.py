@@ -31,7 +31,8 @@ def test_axis_by_axis_equals_the_whole(case):
 
 
 @pytest.mark.parametrize(
-    ("shape", "functions", "worth"), [((20, 20), 9, True), ((8, 8, 8), 4, True), ((400,), 81, False)]
+    ("shape", "functions", "worth"),
+    [((20, 20), 9, True), ((8, 8, 8), 4, True), ((400,), 81, False), ((5,) * 4, 3, False), ((300, 300), 50, False)],
 )
 def test_it_is_taken_where_it_is_less_work(shape, functions, worth):
     """A single axis has as many pairs of functions as there are pairs of φ: nothing is gained."""

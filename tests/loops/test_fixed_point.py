@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prinfold import GTM
+from prinfold.algorithms import gtm, starts
 from prinfold.exceptions import InterruptedWarning
 from prinfold.loops import Iteration, StopReason, fixed_point, run_fixed_point
 
@@ -181,7 +182,6 @@ def test_reasons_are_sentences():
 
 def interrupted_fit(monkeypatch, at, signal_=False):
     """Fit a GTM whose E-step is interrupted at a given pass over the data."""
-    from prinfold.algorithms import gtm
 
     original, calls = gtm.e_step, []
 
@@ -221,6 +221,33 @@ def test_a_signal_from_the_keyboard_is_an_interrupt(monkeypatch):
 def test_a_fit_interrupted_before_its_first_pass_is_passed_on(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         interrupted_fit(monkeypatch, 0)
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.FoldWarning")
+@pytest.mark.parametrize("looks", [1, 4])
+def test_a_fit_interrupted_while_it_warms_up_keeps_what_it_had_come_to(monkeypatch, looks):
+    """Training then consists of one look at the rows, of the whole grid."""
+    monkeypatch.setattr(starts, "_WARM_UP_FROM", 0)
+    with pytest.warns(InterruptedWarning, match=r"\(0 iterations done\)"):
+        model = interrupted_fit(monkeypatch, looks)
+    assert model.stop_reason_ is StopReason.INTERRUPTED
+    assert model.n_iter_ == 0
+    monkeypatch.undo()
+    cold = GTM(nodes=5, basis=3, max_iter=0, tol=0).fit(DATA)
+    assert model.score(DATA) >= cold.score(DATA)
+    assert np.isfinite(model.transform(DATA)).all()
+
+
+@pytest.mark.parametrize("max_iter", [0, 2, 100])
+def test_a_warm_up_takes_no_more_iterations_than_are_asked_for(monkeypatch, max_iter):
+    steps = []
+    original = gtm.step
+    monkeypatch.setattr(gtm, "step", lambda model, *more: steps.append(model.surface.latent) or original(model, *more))
+    monkeypatch.setattr(starts, "_WARM_UP_FROM", 0)
+    GTM(nodes=6, basis=3, max_iter=max_iter, tol=0).fit(DATA)
+    coarse = sum(latent.n_nodes < 36 for latent in steps)
+    assert coarse <= min(max_iter, 30)
+    assert (coarse > 0) == (max_iter > 0)
 
 
 def test_every_reason_reaches_the_estimator():

@@ -26,8 +26,8 @@ from prinfold.kernels.distances import nearest_squared_distance
 from prinfold.kernels.product_grams import Factors
 from prinfold.latent import LatentSpace, Lattice, Points, Sphere, grid
 
-_MOST_CENTRES = 2**16
-"""A map solves for as many weights at once, so more is a slip of the pen or a model file that means harm."""
+_MOST_CENTRES = 2**14
+"""A map solves for as many weights at once, a matrix of 2 GB: more is a slip of the pen, or a file that means harm."""
 
 
 class BoundBasis(Protocol):

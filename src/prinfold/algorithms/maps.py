@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from prinfold.algorithms.basis import BoundBasis, ProductBasis
 from prinfold.kernels.linalg import solve_symmetric
 from prinfold.kernels.product_grams import ProductGram
 from prinfold.latent import LatentSpace
+
+_MOST_REMEMBERED = 2**17
+"""Numbers in the images of nodes that are remembered: a megabyte."""
 
 _ROWS_AT_ONCE = 4096
 """Rows for which derivatives (n, M, Q) are held at once."""
@@ -52,16 +55,21 @@ class BasisMap:
         return np.moveaxis(np.tensordot(self.node_gradients, weights, axes=(1, 0)), 1, 2)
 
     def nodes(self, weights: FloatArray) -> FloatArray:
-        """(K, D) images of the nodes, Y = Φ W (3.10). Not to be written to: the last ones are remembered.
+        """(K, D) images of the nodes, Y = Φ W (3.10). Not to be written to: the last ones are remembered, if small.
 
-        An iteration asks for the same ones three times, before and after the weights are found and in the E-step.
+        An iteration of plain EM asks for the same ones three times, before and after the weights are found and in the
+        E-step. That is felt where there are few rows; with many, remembering would only take memory.
         """
         known, images = self._last_nodes[0]
         if not np.array_equal(known, weights):
             images = self.node_features @ weights
             images.flags.writeable = False
-            self._last_nodes[0] = weights.copy(), images
+            if images.size <= _MOST_REMEMBERED:
+                self._last_nodes[0] = weights.copy(), images
         return images
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_last_nodes"}
 
     @cached_property
     def _last_nodes(self) -> list[tuple[FloatArray, FloatArray]]:

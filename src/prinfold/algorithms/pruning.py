@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -41,6 +42,10 @@ _COMPILED = "prinfold.kernels.sweeps"
 
 _NODES_PER_THREAD = 600
 """Nodes from which a single pass is worth planning, for each thread that a dense one would have."""
+
+_PROBED_ROWS = 32
+_PROMISING_SHARE = 0.1
+"""Rows that are asked beforehand, and the share of nodes that may matter to each: a group needs several times it."""
 
 _NODES_PER_ANCHOR = {False: 9, True: 4}
 _ROWS_PER_GROUP = {False: 32, True: 80}
@@ -139,7 +144,7 @@ def plan(
     hardly does, and making them costs about a tenth of a pass.
     """
     n_pairs = rows.n_rows * surface.latent.n_nodes
-    if n_pairs < _WORTH_IT or not hasattr(noise, "bound") or isinstance(rows.table, np.memmap):
+    if not _can_plan(noise, rows, n_pairs):
         return whole(rows), hint
     compiled = sweeps and n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER and hasattr(noise, "sweep")
     groups = hint.groups
@@ -155,16 +160,34 @@ def plan(
     return _batches(groups, near) if groups.fine else _parts(groups, near), after
 
 
+def _can_plan(noise: Noise, rows: Rows, n_pairs: int) -> bool:
+    """Whether there is much to leave out, a bound to go by, and rows that can be picked without reading them all."""
+    return n_pairs >= _WORTH_IT and hasattr(noise, "bound") and not isinstance(rows.table, np.memmap)
+
+
 def plan_once(surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray) -> Sequence[Part | Batch]:
     """The parts of a single pass, whose groups serve no other, so that it takes more nodes to be worth them.
 
     Making groups gains little from threads, where a dense pass gains all there is.
     """
-    if surface.latent.n_nodes < _NODES_PER_THREAD * threads_allowed():
+    n_nodes = surface.latent.n_nodes
+    n_pairs = rows.n_rows * n_nodes
+    if n_nodes < _NODES_PER_THREAD * threads_allowed() or not _can_plan(noise, rows, n_pairs):
+        return whole(rows)
+    if _share_of_nodes(noise, nodes, rows) > _PROMISING_SHARE:
         return whole(rows)
     ready = _SWEEP_FROM if _COMPILED in sys.modules else _COMPILE_ONCE_FROM
-    compiled = hasattr(noise, "weigh") and rows.n_rows * surface.latent.n_nodes >= ready
+    compiled = hasattr(noise, "weigh") and n_pairs >= ready
     return plan(surface, noise, nodes, rows, weights, Hint(None, _SWEEP_AFTER if compiled else 0), compiled)[0]
+
+
+def _share_of_nodes(noise: Noise, nodes: Nodes, rows: Rows) -> float:
+    """Which share of the nodes matters to a row, by the mean of a few: bounds of balls without a radius are exact."""
+    some = np.unique(np.linspace(0, rows.n_rows - 1, _PROBED_ROWS).astype(np.intp))
+    centre = rows.block(some).astype(np.float64, copy=False)
+    nil, none = np.zeros(len(some)), np.empty((rows.n_columns, 0))
+    bound = cast(BoundedNoise, noise).bound(nodes, Balls(centre, nil, none, nil, nil), -inf)
+    return float((~(bound <= np.log(LOST / bound.shape[1]))).mean())
 
 
 def _dense(noise: Noise, nodes: Nodes, rows: Rows, compiled: bool) -> Sequence[Part | Batch]:

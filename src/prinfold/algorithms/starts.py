@@ -239,11 +239,20 @@ def start_on(latent: LatentSpace, name: str) -> Start:
     return pca_start if name == "auto" and not has_angles(latent) else STARTS[name]
 
 
-def warmed_up(start: Start) -> Start:
+class InterruptedStart(KeyboardInterrupt):
+    """An interrupt that came when there was something to keep already: the ``parameters`` so far."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        super().__init__()
+        self.parameters = parameters
+
+
+def warmed_up(start: Start, max_iter: int = _WARM_UP_ITERATIONS) -> Start:
     """The start followed, for large jobs, by some training on a quarter of the nodes.
 
     The first iterations only unfold the surface, which a coarse grid does as well and cannot be pruned
-    anyway; the weights belong to the basis and carry over to the full grid as they are.
+    anyway; the weights belong to the basis and carry over to the full grid as they are. There are no more of them than
+    ``max_iter``, which is what users would wait for.
     """
 
     def warm_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
@@ -255,12 +264,13 @@ def warmed_up(start: Start) -> Start:
             lambda: coarse.begin(rows, parameters),
             lambda state: coarse.step(rows, state, _WARM_UP_RELAXATION),
             coarse.measure,
-            max_iter=_WARM_UP_ITERATIONS,
+            max_iter=min(max_iter, _WARM_UP_ITERATIONS),
             tol=_WARM_UP_TOL,
         )
-        if outcome.reason is StopReason.INTERRUPTED:  # there is no model yet that could be kept
-            raise KeyboardInterrupt
-        return model.noise.pooled(outcome.state.parameters)
+        parameters = model.noise.pooled(outcome.state.parameters)
+        if outcome.reason is StopReason.INTERRUPTED:
+            raise InterruptedStart(parameters)
+        return parameters
 
     return warm_start
 

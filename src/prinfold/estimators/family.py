@@ -105,8 +105,10 @@ class GTMFamily(SpannedManifold):
         ----------
         X : array-like of shape (n, D)
         threshold : float, default=None
-            Weights below it are left out, and a sparse matrix is returned: with 1e-6 a row keeps about a
-            dozen nodes, so that millions of rows serve as fingerprints.
+            Weights below it are left out, and a sparse matrix is returned: with 1e-6 a row keeps some dozens of
+            nodes, so that millions of rows serve as fingerprints. What is left is not scaled up, and a row none of
+            whose weights is so large keeps nothing. Of maps of many nodes weights below 1e-9 may be left out in any
+            case.
         errors : array-like of shape (n, D) or (n,), default=None
             Standard deviations of the cells, or of all cells of a row, where they are known.
 

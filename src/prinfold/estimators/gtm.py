@@ -74,7 +74,8 @@ class GTM(PartialFitVerbs):
         ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is the
         principal plane; on spaces with angles whichever comes furthest of it, of cycles and of Isomap.
     max_iter : int, default=200
-        Most EM iterations.
+        Most EM iterations. Large tables are warmed up by up to 30 more, but no more than this, on a quarter of the
+        nodes; ``history_`` begins after them.
     tol : float, default=1e-4
         Training stops when the objective per row changes by less; 0 never stops early.
     relaxation : float, default=1.8

@@ -302,7 +302,7 @@ class GTMSequence(ProcessVerbs):
         job = self._assemble(table, of_rows, places, known)
         self._refuse_shares(job)
         job = job._replace(rows=in_sequences(job.rows, cuts))
-        self._train(job, self._begun(job, places))
+        self._train_from(job, places)
         self._warn(job.rows)
 
     def fit_transform(

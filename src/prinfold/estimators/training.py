@@ -36,7 +36,7 @@ from prinfold.algorithms.noise_models import Spread, spread_of_model
 from prinfold.algorithms.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.algorithms.process import GaussianProcess
 from prinfold.algorithms.sizes import LATENTS, make_basis, make_latent
-from prinfold.algorithms.starts import STARTS, Start, given_start, in_units, start_on, warmed_up
+from prinfold.algorithms.starts import STARTS, InterruptedStart, Start, given_start, in_units, start_on, warmed_up
 from prinfold.algorithms.streams import Survey, stream_of
 from prinfold.algorithms.trainers import TRAINERS, Trainer
 from prinfold.algorithms.tuning import TunedState, in_training, with_process_prior
@@ -55,6 +55,7 @@ from prinfold.exceptions import (
 from prinfold.geometry.folds import describe
 from prinfold.initialise import (
     column_variances,
+    heaviest_row,
     observed_mean,
     principal_axes,
     smallest_noise,
@@ -81,6 +82,12 @@ _MOST_FEATURES = 2**28
 
 _MANY_ON_FOLDS = 0.1
 """Share of the data on folded nodes from which a warning is due."""
+
+_FEW_ROWS, _NEARLY_ALL = 20, 0.9
+"""Among how many rows one that holds so much of their scatter is worth a warning."""
+
+_NODES_PER_ROW, _MANY_NODES, _MANY_FUNCTIONS = 20, 10_000, 4096
+"""Beyond which nodes and basis functions are so many that a total was likely given where one axis is asked for."""
 
 
 class Job(NamedTuple):
@@ -181,24 +188,45 @@ class TrainedFamily(GTMFamily):
     ) -> Rows:
         """Train on rows that have been checked; ``places`` are their latent coordinates to begin with, if given."""
         job = self._assemble(table, weight, places, errors)
-        self._train(job, self._begun(job, places))
+        self._train_from(job, places)
         return job.rows
 
     def _learn_blocks(self, blocks: Blocks, sample_weight: Any, errors: Any) -> Rows:
         """Train on rows that are read once for each iteration; returns a sample of them."""
         job = self._assemble_blocks(surveyed(self, blocks, sample_weight, errors, FEWEST_ROWS))
-        self._train(job, self._begun(job, None))
+        self._train_from(job, None)
         return job.rows.sample
 
     def _assemble_blocks(self, found: Survey) -> Job:
         latent = make_latent(self.latent, self.nodes, self.n_components, found.total)
         return self._job(latent, self._settled(stream_of(found, self._room * latent.n_nodes)))
 
+    def _train_from(self, job: Job, places: FloatArray | None) -> None:
+        """Train from the start; where that was interrupted, what it had come to is all that there will be."""
+        self._warn_of_size(job)
+        try:
+            start, stopped = self._begun(job, places), False
+        except InterruptedStart as caught:
+            start, stopped = caught.parameters, True
+        self._train(job, start, stopped=stopped)
+
+    def _warn_of_size(self, job: Job) -> None:
+        """What would take very long is likely to be meant otherwise; said before it does."""
+        K, M = job.model.surface.node_features.shape
+        n, axes = job.rows.n_rows, job.model.surface.latent.dimension
+        along = " along each axis" if axes > 1 else ""
+        if max(_NODES_PER_ROW * n, _MANY_NODES) < K:
+            words = f"{K} nodes for {n} rows are many more than those can tell apart, and take long"
+            self._say(f"{words}; nodes counts them{along}: use fewer", DegenerateWarning)
+        if M > _MANY_FUNCTIONS and not isinstance(job.basis, GaussianProcess):
+            words = f"{M} basis functions take minutes and gigabytes, as all weights are found at once"
+            self._say(f"{words}; basis counts them{along}: use fewer", DegenerateWarning)
+
     def _begun(self, job: Job, places: FloatArray | None) -> Parameters:
         """Parameters that training begins with."""
         noise = job.model.noise
         begin = with_directions(self._start(job, places), noise)
-        start = warmed_up(in_units(begin, getattr(noise, "scale", None)))
+        start = warmed_up(in_units(begin, getattr(noise, "scale", None)), self.max_iter)
         return start(job.model, job.rows.sample, as_generator(self.random_state))
 
     def _assemble(
@@ -278,14 +306,14 @@ class TrainedFamily(GTMFamily):
             return start_on(latent, self.init)
         return partial(given_start, latent.domain.retract(check_latent(places, latent.n_columns)))
 
-    def _train(self, job: Job, start: Parameters, trainer: Trainer | None = None) -> None:
+    def _train(self, job: Job, start: Parameters, trainer: Trainer | None = None, stopped: bool = False) -> None:
         rows, trainer = job.rows, trainer or self._trainer()
         model = in_training(trainer.training(job.model, self.random_state), job.basis, self.tol)
         refuse_open_process(model)
         loop = partial(
             run_fixed_point,
             lambda: model.begin(rows, start),
-            lambda state: model.step(rows, state, self.relaxation),
+            _interrupt if stopped else lambda state: model.step(rows, state, self.relaxation),
             model.measure,
             rule=Highest() if model.monotone else Last(),
         )
@@ -348,6 +376,7 @@ class TrainedFamily(GTMFamily):
             self._warn_of_the_floor(filled(rows))
         for words in self._cautions():
             self._say(words, DegenerateWarning)
+        self._warn_of_one_row(rows)
         dimension, n_columns = self.latent_.dimension, self.n_features_in_
         if n_columns < dimension:
             words = f"a surface of {dimension} dimensions in {n_columns} column(s) is not determined"
@@ -366,6 +395,16 @@ class TrainedFamily(GTMFamily):
                 "the surface passes near them in several places, or the noise spans many nodes. Look at mode_distance "
                 "before trusting their coordinates, use posterior_mode for them, or try another init or fewer nodes.",
                 MultimodalWarning,
+            )
+
+    def _warn_of_one_row(self, rows: Rows) -> None:
+        """A row so far off that the surface is about little else is often a slip, and folds are its least trouble."""
+        row, share = heaviest_row(rows)
+        if rows.n_rows >= _FEW_ROWS and share > _NEARLY_ALL:
+            self._say(
+                f"one row, number {row} of those that count, holds {share:.1%} of the scatter of all rows, so that the "
+                "surface goes by it alone; look at it, and leave it out if it is a slip",
+                DegenerateWarning,
             )
 
     def _row_weights(self, rows: Rows) -> FloatArray | None:
@@ -400,6 +439,11 @@ class TrainedFamily(GTMFamily):
         """Folds where no row lies are harmless: they bridge gaps between clusters."""
         mass = self._model.begin(rows, self._parameters()).statistics.mass
         return float(mass[self.folds_.folded].sum() / mass.sum())
+
+
+def _interrupt(state: Any) -> Any:
+    """A step for training that was interrupted before it began."""
+    raise KeyboardInterrupt
 
 
 def _are_masses(mass: Any, n_nodes: int, n_columns: int) -> bool:

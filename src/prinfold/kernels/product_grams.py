@@ -20,6 +20,9 @@ from prinfold._typing import FloatArray, IntArray
 _GATHERING = 16
 """Operations of a matrix product that take as long as finding one entry of the result in its place."""
 
+_MOST_AXES, _MOST_FUNCTIONS = 3, 2048
+"""Beyond, what is between two axes, or where each pair is found, would take more memory than the functions."""
+
 
 class Factors(NamedTuple):
     """Functions along one axis: ``values`` (n, f) at its nodes, and ``chosen`` (M,), which of them each φ has."""
@@ -65,6 +68,8 @@ class ProductGram:
         shape = [len(values) for values, _ in factors]
         n_pairs = [values.shape[1] * (values.shape[1] + 1) // 2 for values, _ in factors]
         n_functions = len(factors[0].chosen)
+        if len(shape) > _MOST_AXES or n_functions > _MOST_FUNCTIONS:
+            return False
         operations = sum(prod(n_pairs[: a + 1]) * prod(shape[a:]) for a in range(len(shape)))
         return bool(operations + _GATHERING * n_functions**2 < prod(shape) * n_functions**2 // 2)
 
