@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import prinfold
 from prinfold.cli.columns import choose_columns
@@ -72,6 +73,23 @@ def test_of_several_arrays_it_is_said_which(folder: Path, call: Call) -> None:
     assert "note: of the arrays X, y the table is X, unless --array names another; y has a value for each" in said.out
     assert "explore xy.prinfold xy.npz --label y" in said.out
     assert not any("arrays" in note for note in call("info", "xy.npz", "--array", "X", "--json").json["notes"])
+
+
+def test_a_sparse_matrix_is_filled_in_unless_it_is_too_large(
+    folder: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = np.where(numbers(30) > 0.5, numbers(30), 0.0)
+    scipy.sparse.save_npz("bits.npz", scipy.sparse.csr_matrix(X))
+    np.save("plain.npy", X)
+    found, plain = (call("fit", name, "--json", *QUICK).json for name in ("bits.npz", "plain.npy"))
+    assert "the sparse table was filled in" in found["notes"]
+    assert found["columns"] == plain["columns"]
+    assert (prinfold.load("bits.prinfold").weights_ == prinfold.load("plain.prinfold").weights_).all()
+    monkeypatch.setattr("prinfold.cli.tables._MOST_CELLS", X.size - 1)
+    refused = call("fit", "bits.npz", "--force", *QUICK)
+    assert refused.code == 1
+    assert "a sparse table of 30 rows" in refused.err
+    assert "GTM().fit(scipy.sparse.load_npz(...))" in refused.err
 
 
 # ------------------------------------------------------------------------------------- methods without a dimension

@@ -16,6 +16,7 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+import scipy.sparse
 
 from prinfold._typing import FloatArray
 from prinfold.cli.console import listed
@@ -23,6 +24,9 @@ from prinfold.cli.delimited import read_delimited
 from prinfold.cli.marks import AmbiguousError, all_missing, has_mark, marked_numbers
 from prinfold.cli.sampling import Draw, drawn_parquet
 from prinfold.exceptions import DataNotFoundError, InvalidDataError, MissingExtraError
+
+_MOST_CELLS = 10**8
+"""Of a sparse table that is filled in: 0.8 GB."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +207,8 @@ def _from_npz(path: Path, reading: Reading) -> Table:
     """One array of two dimensions; those of one number or word for each row can be labels."""
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
+    if {"format", "shape", "data"} <= arrays.keys():  # as SciPy writes them
+        return _of_array(path, _filled_in(path), None, {}, ["the sparse table was filled in"])
     flat = [name for name, each in arrays.items() if each.ndim == 2 and each.dtype.kind in "biuf"]
     chosen = reading.array or ("X" if "X" in flat else flat[0] if len(flat) == 1 else None)
     if chosen is None or chosen not in arrays:
@@ -214,6 +220,18 @@ def _from_npz(path: Path, reading: Reading) -> Table:
     given = [str(each) for each in names] if names is not None and names.shape == arrays[chosen].shape[1:] else None
     notes = [] if reading.array or len(arrays) == 1 else [_which_array(chosen, arrays, others)]
     return _of_array(path, arrays[chosen], given, others, notes)
+
+
+def _filled_in(path: Path) -> FloatArray:
+    """A sparse table of SciPy's as an ordinary one."""
+    table = scipy.sparse.load_npz(path)
+    n, width = table.shape
+    if n * width > _MOST_CELLS:
+        raise InvalidDataError(
+            f"{path} holds a sparse table of {n} rows and {width} columns, which would take {8e-9 * n * width:.0f} GB "
+            "filled in; fit it in Python, where it may stay sparse: GTM().fit(scipy.sparse.load_npz(...))"
+        )
+    return np.asarray(table.toarray(), dtype=np.float64)
 
 
 def _which_array(chosen: str, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> str:
