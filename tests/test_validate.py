@@ -799,3 +799,13 @@ def test_numbers_whose_fourth_powers_leave_the_range_are_refused_and_others_are_
     for scale in (1e65, 1e-65):
         with np.errstate(all="raise", under="ignore"):
             assert np.isfinite(model.fit(scale * DATA).transform(scale * DATA)).all()
+
+
+def test_nothing_is_no_table() -> None:
+    with pytest.raises(UnsupportedInputError, match="got None rather than a table of numbers"):
+        GTM().fit(None)
+
+
+def test_centres_in_one_place_are_no_basis() -> None:
+    with pytest.raises(InvalidParameterError, match="scale must be a finite number above 0"):
+        GaussianBasis(3, scale=0.0)

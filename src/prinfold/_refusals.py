@@ -77,6 +77,8 @@ def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
 
 
 def _refuse_what_is_no_table(X: Any) -> None:
+    if X is None:
+        raise UnsupportedInputError("got None rather than a table of numbers")
     if isinstance(X, str | bytes | os.PathLike):
         name = X if isinstance(X, str | bytes) else str(X)
         raise UnsupportedInputError(

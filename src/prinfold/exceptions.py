@@ -89,6 +89,6 @@ _OURS = {"prinfold", "sklearn", "joblib", "contextlib"}
 def warn_caller(words: str, category: type[Warning]) -> None:
     """Warn of the line that called prinfold, however deep within it, or behind scikit-learn, the reason was found."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _OURS:
         level, frame = level + 1, frame.f_back
     warnings.warn(words, category, stacklevel=level)

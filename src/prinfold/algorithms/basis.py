@@ -91,7 +91,14 @@ class GaussianBasis:
     penalise_bias: bool = False
 
     def __post_init__(self) -> None:
-        _check(self, shape=axis_counts, width=real(0, above=True), linear=flag, scale=real(0), penalise_bias=flag)
+        _check(
+            self,
+            shape=axis_counts,
+            width=real(0, above=True),
+            linear=flag,
+            scale=real(0, above=True),
+            penalise_bias=flag,
+        )
         plain = tuple(map(int, self.shape)) if isinstance(self.shape, tuple | list) else int(self.shape)
         object.__setattr__(self, "shape", plain)
         if not (1e-6 <= self.width <= 1e6 and self.scale <= 1e6):  # squares of anything else mean nothing

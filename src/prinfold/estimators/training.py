@@ -86,8 +86,9 @@ _MANY_ON_FOLDS = 0.1
 _FEW_ROWS, _NEARLY_ALL = 20, 0.9
 """Among how many rows one that holds so much of their scatter is worth a warning."""
 
-_NODES_PER_ROW, _MANY_NODES, _MANY_FUNCTIONS = 20, 10_000, 4096
-"""Beyond which nodes and basis functions are so many that a total was likely given where one axis is asked for."""
+_NODES_PER_ROW, _MANY_NODES, _MANY_FUNCTIONS, _MANY_DIMENSIONS = 20, 10_000, 4096, 10
+"""Beyond which nodes and basis functions are so many that a total was likely given where one axis is asked for, and
+dimensions so many that nodes were likely meant."""
 
 
 class Job(NamedTuple):
@@ -215,6 +216,9 @@ class TrainedFamily(GTMFamily):
         K, M = job.model.surface.node_features.shape
         n, axes = job.rows.n_rows, job.model.surface.latent.dimension
         along = " along each axis" if axes > 1 else ""
+        if axes >= _MANY_DIMENSIONS:
+            words = f"a surface of {axes} dimensions is known at {K} nodes only, which is next to nothing"
+            self._say(f"{words}; n_components is its dimension: did you mean nodes={axes}?", DegenerateWarning)
         if max(_NODES_PER_ROW * n, _MANY_NODES) < K:
             words = f"{K} nodes for {n} rows are many more than those can tell apart, and take long"
             self._say(f"{words}; nodes counts them{along}: use fewer", DegenerateWarning)
