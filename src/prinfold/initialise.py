@@ -12,7 +12,7 @@ from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from prinfold._arrays import Rows, Selection, as_rows, blas_on_one_thread, dense, sum_blocks
+from prinfold._arrays import Rows, Selection, as_rows, blas_on_one_thread, dense, for_each_block, sum_blocks
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError
 from prinfold.latent import LatentSpace, Sphere
@@ -83,9 +83,13 @@ def column_variances(rows: Rows) -> FloatArray:
 def heaviest_row(rows: Rows) -> tuple[int, float]:
     """Number of the row that holds most of the scatter about the rows' offset, and its share of it."""
     squares = np.empty(rows.n_rows)
-    for part in rows.slices:
-        block, weight = np.nan_to_num(_in_double(rows, part)), rows.block_weight(part)
-        squares[part] = np.einsum("nd,nd->n", block, block) * (1.0 if weight is None else weight)
+
+    def square(part: slice) -> None:
+        block, weight = _in_double(rows, part), rows.block_weight(part)
+        seen = np.nan_to_num(block) if rows.gaps else block
+        squares[part] = np.einsum("nd,nd->n", seen, seen) * (1.0 if weight is None else weight)
+
+    for_each_block(square, rows.slices)
     row, total = int(squares.argmax()), float(squares.sum())
     return row, float(squares[row] / total) if total > 0 else 0.0
 
