@@ -612,7 +612,7 @@ def basis(**fields: Any) -> dict[str, Any]:
         ((*FITTED,), "latent_", 5, "does not describe a model"),
         ((*FITTED,), "latent_", {"$array": "GTM.offset_"}, "does not describe a model"),
         ((*FITTED,), "basis_", basis(shape=10**9), "basis functions, more than"),
-        ((*FITTED,), "basis_", basis(shape={"$tuple": [200, 200]}), "weights of shape"),
+        ((*FITTED,), "basis_", basis(shape={"$tuple": [120, 120]}), "weights of shape"),
         ((*FITTED,), "basis_", basis(width=-1.0), "width must be .*, got -1.0"),
         ((*FITTED,), "basis_", basis(width={"$float": "nan"}), "width must be .*, got nan"),
         ((*FITTED,), "basis_", basis(evil=1), "does not describe a model"),

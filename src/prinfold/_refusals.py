@@ -85,13 +85,14 @@ def _refuse_what_is_no_table(X: Any) -> None:
             f"got {name!r}, the name of something rather than a table of numbers; read the file first, "
             f"for example with pandas.read_csv({name!r})"
         )
-    inside = X.values() if isinstance(X, Mapping) else X if isinstance(X, list | tuple) else ()
+    named = isinstance(X, Mapping) and not scipy.sparse.issparse(X)  # one kind of sparse matrix is a dictionary too
+    inside = X.values() if named else X if isinstance(X, list | tuple) else ()
     if _is_model(X) or any(map(_is_model, inside)):
         raise UnsupportedInputError(
             "got a model where a table of numbers is expected; the table comes first, as in model.fit(X) or "
             "compare(X, models)"
         )
-    if isinstance(X, Mapping):
+    if named:
         raise UnsupportedInputError("got a dictionary rather than a table of numbers; pass pandas.DataFrame(X)")
     if isinstance(X, Iterator) or inspect.isfunction(X):
         raise UnsupportedInputError(
