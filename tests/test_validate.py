@@ -213,7 +213,6 @@ def test_a_real_dask_array():
         (FRAME["width"], "2-dimensional"),
         (DATA[None], "dim 3"),
         (5.0, "Expected 2D array, got scalar"),
-        (None, "Expected 2D array"),
         (DATA + 1j, "Complex data not supported"),
         (np.array([["1", "x"], ["2", "3"]]), "column 1 holds text, such as 'x' in row 0"),
         (["a", "b"], "could not convert string to float: 'a'"),
