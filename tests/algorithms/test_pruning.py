@@ -263,6 +263,29 @@ def test_a_single_pass_is_planned_where_nodes_are_many_for_its_threads(monkeypat
     assert kinds(1) == {None}
 
 
+@pytest.mark.skipif(joblib.cpu_count() < 2, reason="one core has one thread")
+def test_more_threads_ask_for_more_rows_until_sweeps_pay(monkeypatch):
+    X = sheet()
+    model = trained(X)
+    rows, nodes = prepared(model, X)
+    n_pairs = len(X) * 256
+
+    def planned(threads):
+        with threadpool_limits(threads):
+            parts, _ = pruning.plan(
+                model._model.surface, model._model.noise, nodes, rows, model.weights_, pruning.Hint()
+            )
+        return all(part.near is not None for part in parts)
+
+    monkeypatch.setattr(pruning, "_WORTH_IT", n_pairs)
+    assert planned(1)
+    assert not planned(2)
+    monkeypatch.setattr(pruning, "_SWEEP_FROM", n_pairs)
+    assert planned(2)
+    monkeypatch.setattr(pruning, "_WORTH_IT", n_pairs + 1)
+    assert not planned(1)
+
+
 def test_a_single_pass_is_not_planned_where_most_nodes_matter(monkeypatch, always):
     """Groups would be made for nothing, and at every call."""
     model = trained(sheet())

@@ -30,7 +30,7 @@ LOST = 1e-9
 """Largest share of a row's likelihood that the nodes left out may hold; so is the loss in nats."""
 
 _WORTH_IT = 2**22
-"""Rows × nodes from which a pass is worth planning."""
+"""Rows × nodes from which a pass is worth planning, for each thread, until sweeps pay."""
 
 _SWEEP_FROM = 2**24
 _SWEEP_AFTER = 4
@@ -162,7 +162,9 @@ def plan(
 
 def _can_plan(noise: Noise, rows: Rows, n_pairs: int) -> bool:
     """Whether there is much to leave out, a bound to go by, and rows that can be picked without reading them all."""
-    return n_pairs >= _WORTH_IT and hasattr(noise, "bound") and not isinstance(rows.table, np.memmap)
+    # Groups that are computed one by one gain nothing from threads, of which a dense pass makes all; sweeps do.
+    enough = max(_WORTH_IT, min(_WORTH_IT * threads_allowed(), _SWEEP_FROM))
+    return n_pairs >= enough and hasattr(noise, "bound") and not isinstance(rows.table, np.memmap)
 
 
 def plan_once(surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray) -> Sequence[Part | Batch]:
