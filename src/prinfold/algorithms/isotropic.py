@@ -178,7 +178,7 @@ class IsotropicNoise:
         from prinfold.kernels.sweeps import sweep  # loads numba, which small jobs never need
 
         if sums.swept is None:
-            sums.swept = Swept(np.ascontiguousarray(nodes.loading.T), np.zeros(nodes.loading.T.shape))
+            sums.swept = Swept(self.by_node(nodes), np.zeros(nodes.loading.T.shape))
         ones = np.ones(len(loaded)) if weight is None else weight
         largest, log_sum = largest_weight(ones), np.empty(len(loaded))
         square = float(ones @ _row_squares(loaded))
@@ -188,16 +188,26 @@ class IsotropicNoise:
         sums.log_likelihood += 0.5 * nodes.excess[0] * square
         sums.total += float(ones.sum())
 
+    def by_node(self, nodes: IsotropicNodes) -> FloatArray:
+        """(K, D + 2) the nodes as compiled code reads them, one after another."""
+        return np.ascontiguousarray(nodes.loading.T)
+
     def weigh(
-        self, loaded: FloatArray, nodes: IsotropicNodes, groups: tuple[IntArray, IntArray, IntArray]
+        self,
+        loaded: FloatArray,
+        nodes: IsotropicNodes,
+        loading: FloatArray,
+        groups: tuple[IntArray, IntArray, IntArray],
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Weights of many groups, one matrix after another, their sums and log Σ p(t | node), (n,) each; compiled."""
+        """Weights of many groups, one matrix after another, their sums and log Σ p(t | node), (n,) each; compiled.
+
+        ``loading`` is what :meth:`by_node` gave, once for all groups.
+        """
         from prinfold.kernels.sweeps import weigh_groups  # loads numba, which small jobs never need
 
         cuts, near, near_cuts = groups
         weights = np.empty(int(np.diff(cuts) @ np.diff(near_cuts)), dtype=loaded.dtype)
         total, log_sum = np.empty((2, len(loaded)))
-        loading = np.ascontiguousarray(nodes.loading.T)
         weigh_groups(loaded, cuts, near, near_cuts, sound_sums(loaded.dtype), loading, weights, total, log_sum)
         return weights, total, log_sum + nodes.log_normaliser + 0.5 * nodes.excess[0] * _row_squares(loaded)
 

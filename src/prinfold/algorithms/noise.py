@@ -220,8 +220,11 @@ class SweepingNoise(Noise, Protocol):
 class WeighingNoise(Noise, Protocol):
     """A noise that weighs many groups of rows, each with its own nodes, in one compiled call."""
 
+    def by_node(self, nodes: Any) -> Any:
+        """The nodes as ``weigh`` reads them, made once for all groups of a pass."""
+
     def weigh(
-        self, loaded: FloatArray, nodes: Any, groups: tuple[IntArray, IntArray, IntArray]
+        self, loaded: FloatArray, nodes: Any, loading: Any, groups: tuple[IntArray, IntArray, IntArray]
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Weights (n, k) of all groups, one after another, (n,) their sums and (n,) log Σ p(t | node)."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import pairwise
 from math import prod
 from typing import Any, cast
@@ -109,10 +110,15 @@ class Visitor(Pass):
             return
         self.take(part.rows, *self.posterior(part), part.near, self.nodes)
 
+    @cached_property
+    def _by_node(self) -> Any:
+        return cast(WeighingNoise, self.noise).by_node(self.nodes)
+
     def _hand_over(self, batch: Batch) -> None:
         """Group by group, of what was weighed together."""
         loaded, groups = self._loaded_batch(batch.rows), (batch.cuts, batch.near, batch.near_cuts)
-        weights, total, log_sum = cast(WeighingNoise, self.noise).weigh(loaded, self.nodes, groups)
+        noise = cast(WeighingNoise, self.noise)
+        weights, total, log_sum = noise.weigh(loaded, self.nodes, self._by_node, groups)
         log_likelihood, end = log_sum - np.log(len(self.nodes.centres)), 0
         for some, (a, b) in zip(pairwise(batch.cuts), pairwise(batch.near_cuts), strict=True):
             rows = slice(*some)
