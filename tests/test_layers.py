@@ -17,7 +17,7 @@ LAYERS = {
     for number, nouns in enumerate(
         (
             ("_typing", "exceptions"),
-            ("_arrays", "_refusals", "_settings", "citations"),
+            ("_arrays", "_named_block", "_refusals", "_settings", "citations"),
             ("kernels",),
             ("geometry",),
             ("latent",),

@@ -147,19 +147,6 @@ class Rows:
         return None if self.errors is None else self.errors[part]
 
 
-class NamedBlock(np.ndarray[Any, Any]):
-    """An array that knows the names of its columns; what is made of it, a part or a sum, knows of none."""
-
-    names: tuple[str, ...] | None = None
-
-    @classmethod
-    def of(cls, table: FloatArray, names: tuple[str, ...]) -> NamedBlock:
-        """The same numbers with names."""
-        block = table.view(cls)
-        block.names = names
-        return block
-
-
 class FilledRows(Rows):
     """Rows whose missing cells are given as the middle of their column: enough to begin with."""
 

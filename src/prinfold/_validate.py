@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from prinfold._arrays import NamedBlock
+from prinfold._named_block import NamedBlock
 from prinfold._refusals import (
     SHOWN,
     listed,

@@ -12,7 +12,7 @@ import pytest
 
 import prinfold
 from prinfold import cli
-from prinfold._arrays import NamedBlock
+from prinfold._named_block import NamedBlock
 from prinfold.cli.catalogue import methods
 from prinfold.cli.columns import choose_columns, find_columns
 from prinfold.cli.methods import choose_scaling

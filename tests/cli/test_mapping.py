@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import prinfold
 from prinfold import cli, datasets
-from prinfold._arrays import NamedBlock
+from prinfold._named_block import NamedBlock
 from prinfold.cli.tables import read_table
 from tests.cli.conftest import QUICK, Said, csv_text, numbers
 

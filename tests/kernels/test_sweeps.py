@@ -100,36 +100,6 @@ def test_weights_scale_the_sums(dtype):
     assert_array_equal(none, 0.0)
 
 
-def test_its_exponentials_are_right_to_rounding(rng):
-    x = rng.uniform(-600, 600, 5000)
-    assert_allclose([sweeps._exp64(each) for each in x], np.exp(x), rtol=1e-13)
-    x = rng.uniform(-80, 80, 5000).astype(np.float32)
-    assert_allclose([sweeps._exp32(each) for each in x], np.exp(x.astype(float)), rtol=4e-7)
-
-
-def test_it_is_compiled_even_where_nothing_can_be_kept(monkeypatch):
-    asked = []
-
-    def no_folder(**options):
-        asked.append(options)
-        if options.get("cache"):
-            raise RuntimeError("cannot cache function: no locator available")
-        return lambda function: function
-
-    monkeypatch.setattr(sweeps, "njit", no_folder)
-    assert sweeps.compiled(len) is len
-    assert sorted(each.get("cache", False) for each in asked) == [False, True]
-    assert all(each["nogil"] for each in asked)
-
-
-def test_it_is_compiled_even_where_the_folder_has_filled_up_meanwhile(monkeypatch):
-    def full(*given):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(sweeps, "njit", lambda **options: lambda function: full if options.get("cache") else function)
-    assert sweeps.compiled(len)("four") == 4
-
-
 def test_exponents_are_held_within_the_span_that_sums_are_judged_by():
     for dtype in (np.float64, np.float32):
         loaded, loading = np.array([[0.0, 1.0]], dtype), np.array([[1.0, -1e3], [1.0, -1e3]], dtype)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from prinfold._arrays import NamedBlock
+from prinfold._named_block import NamedBlock
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.cli.console import counted
 from prinfold.cli.marks import MISSING

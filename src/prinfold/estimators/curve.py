@@ -15,7 +15,7 @@ from prinfold.algorithms.arc_curve import ArcCurve, directed
 from prinfold.algorithms.curve_doubts import doubt
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.callbacks import with_callbacks
-from prinfold.estimators.kernel_training import centred_rows
+from prinfold.estimators.unique_rows import centred_rows
 from prinfold.exceptions import (
     CorruptModelFileError,
     DegenerateWarning,

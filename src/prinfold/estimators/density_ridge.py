@@ -21,8 +21,8 @@ from prinfold.algorithms.ridge_coordinates import Coordinates, make_coordinates
 from prinfold.algorithms.spaces import SPACES, Space
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.callbacks import with_callbacks
-from prinfold.estimators.kernel_training import Unique, unique_rows
 from prinfold.estimators.ridge_verbs import RidgeVerbs
+from prinfold.estimators.unique_rows import Unique, unique_rows
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, warn_caller
 from prinfold.files import storable
 from prinfold.geometry.projection import Projection

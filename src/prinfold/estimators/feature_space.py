@@ -18,7 +18,8 @@ from prinfold.algorithms.features import (
     make_kernel,
 )
 from prinfold.algorithms.kernel_map import KernelMap
-from prinfold.estimators.kernel_training import TrainedKernelManifold, Unique
+from prinfold.estimators.kernel_training import TrainedKernelManifold
+from prinfold.estimators.unique_rows import Unique
 from prinfold.exceptions import NoPreimageError
 from prinfold.geometry.projection import Projection
 

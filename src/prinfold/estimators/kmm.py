@@ -16,7 +16,8 @@ from prinfold.algorithms import kmm
 from prinfold.algorithms.candidates import STARTS
 from prinfold.algorithms.kernel_descent import Place
 from prinfold.algorithms.residuals import Residuals, join
-from prinfold.estimators.kernel_training import TrainedKernelManifold, Unique
+from prinfold.estimators.kernel_training import TrainedKernelManifold
+from prinfold.estimators.unique_rows import Unique
 from prinfold.exceptions import DegenerateWarning
 from prinfold.files import storable
 from prinfold.loops import DESCENTS, Discrepancy

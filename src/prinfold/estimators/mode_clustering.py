@@ -17,7 +17,7 @@ from prinfold.algorithms.density_recipes import BANDWIDTH, DENSITY, MASK, Recipe
 from prinfold.algorithms.density_ridge import STEPS, Flow, Flowed, Status
 from prinfold.algorithms.mode_clustering import Modes, find_modes, label
 from prinfold.algorithms.spaces import SPACES, Space
-from prinfold.estimators.kernel_training import unique_rows
+from prinfold.estimators.unique_rows import unique_rows
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, warn_caller
 from prinfold.files import save, storable
 

@@ -32,8 +32,8 @@ from prinfold.algorithms.projected_regression import (
 from prinfold.algorithms.sizes import make_latent
 from prinfold.estimators.base import PrincipalManifold
 from prinfold.estimators.callbacks import with_callbacks
-from prinfold.estimators.kernel_training import centred_rows, weighted_places
 from prinfold.estimators.spanned import SpannedManifold
+from prinfold.estimators.unique_rows import centred_rows, weighted_places
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, warn_caller
 from prinfold.latent import Lattice
 from prinfold.loops import Rule, run_fixed_point

@@ -16,7 +16,7 @@ from prinfold.algorithms.kernel_regression import KernelRegression, MassTerm, ma
 from prinfold.algorithms.noise_level import neighborhood_noise
 from prinfold.algorithms.thresholds import Contour
 from prinfold.estimators.feature_space import FeatureSpaceManifold
-from prinfold.estimators.kernel_training import Unique, every_row, unique_rows
+from prinfold.estimators.unique_rows import Unique, every_row, unique_rows
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.initialise import evenly_by_radius

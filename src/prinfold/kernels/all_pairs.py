@@ -10,7 +10,7 @@ from typing import Any
 from numba.extending import overload
 
 from prinfold._typing import FloatArray
-from prinfold.kernels.sweeps import compiled, exp64
+from prinfold.kernels.compiled import compiled, exp64
 
 _CHUNK = 512
 """Points looked at before the next coordinate is: so many stay in a core's nearest cache."""

@@ -11,7 +11,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.kernels.sweeps import compiled, longest
+from prinfold.kernels.compiled import compiled, longest
 
 _BINS = 64
 

@@ -29,7 +29,7 @@ from numba.extending import register_jitable
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.kernels.ball_lists import Groups, Strips
-from prinfold.kernels.sweeps import compiled, exp64
+from prinfold.kernels.compiled import compiled, exp64
 
 _CHUNK = 1024
 """Points copied at once: with three columns they fit into a core's nearest cache."""

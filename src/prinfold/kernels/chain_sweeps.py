@@ -10,7 +10,7 @@ import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.kernels.chains import Counts, Steps
-from prinfold.kernels.sweeps import compiled
+from prinfold.kernels.compiled import compiled
 
 
 def forward(emission: FloatArray, begins: BoolArray, before: FloatArray, steps: Steps) -> tuple[FloatArray, FloatArray]:

@@ -16,8 +16,8 @@ import numpy as np
 from numba.extending import register_jitable
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.kernels.compiled import compiled
 from prinfold.kernels.neighbourhoods import Neighbourhood
-from prinfold.kernels.sweeps import compiled
 
 KINDS = {"gaussian": 0, "bubble": 1, "epanechnikov": 2}
 """Neighbourhoods that are compiled, by name."""

@@ -13,7 +13,7 @@ from numba import njit
 from numba.extending import register_jitable
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.kernels.sweeps import compiled
+from prinfold.kernels.compiled import compiled
 
 
 @compiled

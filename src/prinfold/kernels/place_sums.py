@@ -10,8 +10,8 @@ import numpy as np
 from numba.extending import register_jitable
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.kernels.compiled import compiled
 from prinfold.kernels.near_pairs import near_dots, near_products
-from prinfold.kernels.sweeps import compiled
 
 __all__ = ["bend_sums", "density_sums", "find_runs", "list_relative", "list_within", "near_dots", "near_products"]
 

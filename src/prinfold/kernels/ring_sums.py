@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.kernels.sweeps import compiled
+from prinfold.kernels.compiled import compiled
 
 
 @compiled

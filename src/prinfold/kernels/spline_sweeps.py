@@ -9,7 +9,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.kernels.sweeps import compiled
+from prinfold.kernels.compiled import compiled
 
 
 @compiled

@@ -9,74 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload, register_jitable
 
 from prinfold._typing import FloatArray, IntArray
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def compiled(function: F) -> F:
-    """Compile on first call, without the interpreter's lock; kept on disk where a folder can be written to."""
-    # Options are literal, and kernels stand in the file of what they call: the cache sees no other changes.
-    plain = njit(nogil=True)(function)
-    try:
-        kept = njit(nogil=True, cache=True)(function)
-    except RuntimeError:  # "no locator available": nowhere to keep it
-        return cast(F, plain)
-
-    @wraps(function)
-    def call(*given: Any) -> Any:
-        try:
-            return kept(*given)
-        except OSError:  # a folder that is full or gone by now, which shows before anything is computed
-            return plain(*given)
-
-    return cast(F, call)
-
-
-def _exp64(x: Any) -> Any:
-    """eˣ for |x| ≤ 700 to 1e-14, in a form that becomes vector instructions; ``math.exp`` would be a call."""
-    n = np.floor(x * 1.4426950408889634 + 0.5)
-    r = (x - n * 0.693145751953125) - n * 1.4286068203094173e-06
-    # The polynomial through eʳ at the eleven nodes of Chebyshev in ±ln 2 / 2: Taylor's takes two degrees more.
-    p = 2.7626357373278975e-07
-    p = p * r + 2.764018095446885e-06
-    p = p * r + 2.4801504346680997e-05
-    p = p * r + 0.00019841170270059897
-    p = p * r + 0.0013888888932488848
-    p = p * r + 0.008333333385668083
-    p = p * r + 0.04166666666657314
-    p = p * r + 0.16666666666554403
-    p = p * r + 0.5000000000000006
-    p = p * r + 1.0000000000000067
-    p = p * r + 1.0
-    # 1.5 · 2⁵² + 1023 + n has n + 1023 in its last bits, which become the exponent of 2ⁿ. No vector instruction before
-    # AVX-512 turns n into an integer, and there sums are a quarter faster without.
-    return p * np.int64(np.float64(n + 6755399441056767.0).view(np.int64) << np.int64(52)).view(np.float64)
-
-
-def _exp32(x: Any) -> Any:
-    """The same in single precision, for |x| ≤ 86, to 1e-7."""
-    n = np.floor(x * np.float32(1.4426950408889634) + np.float32(0.5))
-    r = (x - n * np.float32(0.693359375)) - n * np.float32(-2.12194440e-4)
-    p = np.float32(1.0 / 5040.0)
-    p = p * r + np.float32(1.0 / 720.0)
-    p = p * r + np.float32(1.0 / 120.0)
-    p = p * r + np.float32(1.0 / 24.0)
-    p = p * r + np.float32(1.0 / 6.0)
-    p = p * r + np.float32(0.5)
-    p = p * r + np.float32(1.0)
-    p = p * r + np.float32(1.0)
-    return p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
-
-
-exp64, exp32 = register_jitable(_exp64), register_jitable(_exp32)
+from prinfold.kernels.compiled import compiled, exp32, exp64, longest
 
 
 def _weigh(row: FloatArray) -> float:
@@ -119,14 +59,6 @@ def _weigh_below(row: FloatArray, largest: float) -> float:
     return total
 
 
-def _longest(cuts: IntArray) -> int:
-    """Of the runs between cuts."""
-    longest = 0
-    for g in range(len(cuts) - 1):
-        longest = max(longest, cuts[g + 1] - cuts[g])
-    return longest
-
-
 def _gather(table: FloatArray, chosen: IntArray, into: FloatArray) -> None:
     """Rows of a table; a loop, because expressions of whole arrays take seconds to compile."""
     for j in range(len(chosen)):
@@ -141,7 +73,7 @@ def _scatter(part: FloatArray, chosen: IntArray, scale: float, table: FloatArray
             table[chosen[j], c] += scale * part[j, c]
 
 
-weigh_below, longest = register_jitable(_weigh_below), register_jitable(_longest)
+weigh_below = register_jitable(_weigh_below)
 gather, scatter = register_jitable(_gather), register_jitable(_scatter)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prinfold._arrays import NamedBlock
+from prinfold._named_block import NamedBlock
 from prinfold._settings import integer
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
