@@ -22,10 +22,11 @@ from scipy.linalg.blas import dsyrk
 from timing import clocked, peak_mb, print_table, take_turns
 
 from prinfold import GTM, choose, datasets
-from prinfold._arrays import as_rows
-from prinfold.algorithms import evidence, gtm
-from prinfold.algorithms.pruning import Hint
 from prinfold.exceptions import PrinfoldWarning
+from prinfold.gtm import evidence
+from prinfold.gtm import model as gtm
+from prinfold.gtm.node_selection import Hint
+from prinfold.rows.rows import as_rows
 
 SIZES = {
     "section 5.4": (400, 3, 15, 5),

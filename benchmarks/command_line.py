@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from timing import clocked, peak_mb, print_table
 
-from prinfold.cli.tables import read_table
+from prinfold.cli.tables.reading import read_table
 
 COLUMNS = 10
 

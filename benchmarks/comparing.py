@@ -42,12 +42,12 @@ from prinfold.datasets import Dataset
 from prinfold.datasets.dataset import random_frame, simulate
 from prinfold.datasets.surface import TrueSurface
 from prinfold.geometry.domain import Box
+from prinfold.select.candidates import BASELINES
 from prinfold.select.comparing import _folds, _sorted
-from prinfold.select.contestants import BASELINES
 from prinfold.select.dimensions import suggest_dimension
+from prinfold.select.measures import Thinning, noise_of, spread_likelihoods, thinned_errors, thinning_of, widths_of
 from prinfold.select.surfaces import Surface, surface_of
 from prinfold.select.verdicts import CRITERIA, Measured, blind, elbow, judge
-from prinfold.select.yardsticks import Thinning, noise_of, spread_likelihoods, thinned_errors, thinning_of, widths_of
 
 FOLDS, FRESH = 5, 150
 DEFAULT = "likelihood or error"

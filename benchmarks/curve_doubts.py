@@ -2,7 +2,7 @@
 
     python benchmarks/curve_doubts.py [--full]
 
-The limits in ``prinfold.algorithms.curve_doubts`` were set on seeds 0 to 3 and 100 to 109; these are others.
+The limits in ``prinfold.curves.diagnosis`` were set on seeds 0 to 3 and 100 to 109; these are others.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from prinfold import (
     SmoothingSpline,
     datasets,
 )
-from prinfold.algorithms import principal_curve as curves
+from prinfold.curves import hastie_stuetzle as curves
 from prinfold.datasets import Dataset
 
 SHAPES: dict[str, tuple[Callable[[int], Dataset], bool]] = {

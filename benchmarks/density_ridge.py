@@ -22,8 +22,8 @@ import numpy as np
 from timing import peak_mb, print_table
 
 from prinfold import KernelDensity, datasets
-from prinfold.algorithms.density_ridge import Flow, Flowed, Status
-from prinfold.algorithms.normals import NORMALS
+from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
+from prinfold.density.ridges.normals import NORMALS
 
 BANDWIDTH, NOISE, ACCURATE = 0.08, 0.04, 1e-7
 

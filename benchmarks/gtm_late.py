@@ -14,10 +14,13 @@ import scipy.sparse
 from timing import Times, clocked, take_turns
 
 from prinfold import GTM
-from prinfold._arrays import Rows, blas_on_one_thread, work_through
-from prinfold.algorithms import gtm, passes, pruning, starts
-from prinfold.algorithms.noise import Posterior
-from prinfold.kernels.responsibilities import levelled_weights
+from prinfold.gtm import e_step as passes
+from prinfold.gtm import model as gtm
+from prinfold.gtm import node_selection as pruning
+from prinfold.gtm import starts
+from prinfold.gtm.noise.protocol import Posterior
+from prinfold.gtm.responsibilities import levelled_weights
+from prinfold.rows.rows import Rows, blas_on_one_thread, work_through
 
 NEVER = 10**15
 CYCLE = 32

@@ -20,9 +20,9 @@ import numpy as np
 from timing import peak_mb, print_table, take_turns
 
 from prinfold import GTM, GTMSequence, datasets
-from prinfold.algorithms.transitions import Chain, ChainRecipe, SharedRule
-from prinfold.kernels import chain_sweeps
-from prinfold.kernels.chains import Counts
+from prinfold.gtm.sequence import _hidden_markov_jit as chain_sweeps
+from prinfold.gtm.sequence.hidden_markov import Counts
+from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, SharedRule
 from prinfold.latent import grid
 
 

@@ -18,9 +18,9 @@ from gtm_late import sheet
 from timing import print_table
 
 from prinfold import GTM, datasets
-from prinfold._arrays import Rows
-from prinfold.algorithms import gtm
-from prinfold.algorithms.noise import Parameters
+from prinfold.gtm import model as gtm
+from prinfold.gtm.noise.protocol import Parameters
+from prinfold.rows.rows import Rows
 
 STEPS = 200
 FARTHEST = 2.0

@@ -19,11 +19,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from timing import Times, clocked, print_table, take_turns
 
-from prinfold.algorithms import kernel_regression
-from prinfold.algorithms.kernel_regression import DataTarget, GramTarget, KernelRegression, Target
-from prinfold.kernels.all_pairs import exponentials
-from prinfold.kernels.kernel_regression import distance_factors
-from prinfold.kernels.profiles import PROFILES, Profile
+from prinfold.kernel_manifolds import objective as kernel_regression
+from prinfold.kernel_manifolds.objective import DataTarget, GramTarget, KernelRegression, Target
+from prinfold.kernel_manifolds.objective_sums import distance_factors
+from prinfold.numerics._radial_kernels_jit import exponentials
+from prinfold.numerics.radial_kernels import PROFILES, Profile
 
 WANTED = 2.0
 NEIGHBOURS = 30

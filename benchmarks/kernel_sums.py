@@ -21,13 +21,13 @@ from threadpoolctl import threadpool_limits
 from timing import peak_mb, print_table
 
 from prinfold import datasets
-from prinfold.algorithms.adaptive_density import AdaptiveDensity
-from prinfold.algorithms.densities import KernelDensity
-from prinfold.kernels import ball_sums
-from prinfold.kernels.cells import share_within
-from prinfold.kernels.dense_sums import DenseSums
-from prinfold.kernels.gaussian_sums import Accuracy, BallSums
-from prinfold.kernels.patches import patched
+from prinfold.density import _kernel_sums_jit as ball_sums
+from prinfold.density.adaptive import AdaptiveDensity
+from prinfold.density.dense_kernel_sums import DenseSums
+from prinfold.density.densities import KernelDensity
+from prinfold.density.kernel_sums import Accuracy, BallSums
+from prinfold.density.patches import patched
+from prinfold.numerics.cell_lists import share_within
 
 NOISE, BANDWIDTH = 0.04, 0.08
 EXPONENTS = {2: 1.15, 3: 1.2}

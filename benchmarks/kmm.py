@@ -20,11 +20,11 @@ import numpy as np
 from timing import clocked, take_turns
 
 from prinfold import datasets
-from prinfold.algorithms import kmm
-from prinfold.algorithms.kernel_descent import Walk
-from prinfold.algorithms.kernel_map import KernelMap
-from prinfold.kernels.profiles import Gaussian
+from prinfold.kernel_manifolds import kmm_training as kmm
+from prinfold.kernel_manifolds.descent import Walk
+from prinfold.kernel_manifolds.surface import KernelMap
 from prinfold.loops import DESCENTS, Discrepancy, Highest
+from prinfold.numerics.radial_kernels import Gaussian
 
 SETTING = kmm.Setting(Gaussian(), 5.0, "mean")
 STEPS = 60

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from timing import clocked, print_table, take_turns
 
 from prinfold import GTM, PPS, LowRankNoise, datasets
-from prinfold.algorithms import gtm
+from prinfold.gtm import model as gtm
 
 warnings.simplefilter("ignore")
 

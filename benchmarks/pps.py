@@ -26,9 +26,11 @@ from threadpoolctl import threadpool_limits
 from timing import clocked, print_table, take_turns
 
 from prinfold import GTM, PPS, datasets
-from prinfold._arrays import blas_on_one_thread
-from prinfold.algorithms import gtm, passes, pruning
 from prinfold.exceptions import PrinfoldWarning
+from prinfold.gtm import e_step as passes
+from prinfold.gtm import model as gtm
+from prinfold.gtm import node_selection as pruning
+from prinfold.rows.rows import blas_on_one_thread
 
 LARGE, SMALL = "N=20000 D=50 K=900", "N=1000 D=12 K=400"
 SIZES: dict[str, dict[str, Any]] = {

@@ -23,14 +23,14 @@ from sklearn.preprocessing import StandardScaler
 from timing import print_table
 
 from prinfold import GTM, GaussianProcess, datasets
-from prinfold._arrays import as_rows, blas_on_one_thread
-from prinfold.algorithms import gtm
-from prinfold.algorithms.isotropic import IsotropicNoise
-from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.starts import pca_start
-from prinfold.algorithms.tuning import TunedModel, TunedState, with_process_prior
+from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import PrinfoldError
+from prinfold.gtm import model as gtm
+from prinfold.gtm.gaussian_process_training import TunedModel, TunedState, with_process_prior
+from prinfold.gtm.noise.isotropic import IsotropicNoise
+from prinfold.gtm.starts import pca_start
 from prinfold.latent import grid
+from prinfold.rows.rows import as_rows, blas_on_one_thread
 
 SHAPES: dict[str, tuple[Callable[..., Any], int, dict[str, Any], dict[str, Any]]] = {
     "half circle": (datasets.make_half_circle, 120, {"noise": 0.15}, {"n_components": 1}),

@@ -29,9 +29,9 @@ from timing import print_table
 
 from prinfold import datasets
 from prinfold._typing import FloatArray
-from prinfold.algorithms.bandwidths import BANDWIDTHS
 from prinfold.datasets import Dataset
 from prinfold.datasets.surface import TrueSurface, polyline
+from prinfold.density.bandwidths import BANDWIDTHS
 
 GRID = np.geomspace(0.5, 6.0, 14)
 """Bandwidths tried, in units of the likeliest."""

@@ -19,11 +19,11 @@ from timing import print_table
 
 from prinfold import datasets
 from prinfold._typing import FloatArray
-from prinfold.algorithms.bandwidths import BANDWIDTHS
-from prinfold.algorithms.densities import KernelDensity
-from prinfold.algorithms.density_ridge import Flow, Status
-from prinfold.algorithms.ridge_bands import ridge_bands
-from prinfold.algorithms.ridge_significance import ridge_significance
+from prinfold.density.bandwidths import BANDWIDTHS
+from prinfold.density.densities import KernelDensity
+from prinfold.density.ridges.bands import ridge_bands
+from prinfold.density.ridges.mean_shift import Flow, Status
+from prinfold.density.ridges.significance import ridge_significance
 
 
 def bands(seeds: Sequence[int], full: bool) -> None:

@@ -16,12 +16,12 @@ import numpy as np
 from timing import print_table
 
 from prinfold import datasets
-from prinfold.algorithms import ridge_embedding
-from prinfold.algorithms.densities import KernelDensity
-from prinfold.algorithms.density_ridge import Flow, Flowed, Status
-from prinfold.algorithms.ridge_chart import RidgeChart
-from prinfold.algorithms.ridge_patches import Patches
-from prinfold.algorithms.ridge_sheets import make_sheet
+from prinfold.density.densities import KernelDensity
+from prinfold.density.ridges import chart_embedding as ridge_embedding
+from prinfold.density.ridges.chart import RidgeChart
+from prinfold.density.ridges.chart_nodes import make_sheet
+from prinfold.density.ridges.chart_patches import Patches
+from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
 
 Rows = tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]
 """Rows, and the distance of points from the true surface."""

@@ -21,9 +21,9 @@ from timing import print_table
 
 from prinfold import DensityRidge, datasets
 from prinfold._typing import FloatArray
-from prinfold.algorithms.densities import KernelDensity
-from prinfold.algorithms.density_ridge import Flow, Status
-from prinfold.algorithms.ridge_graph import RidgeGraph
+from prinfold.density.densities import KernelDensity
+from prinfold.density.ridges.graph import RidgeGraph
+from prinfold.density.ridges.mean_shift import Flow, Status
 
 LENGTHS = (2.0, 3.0, 4.0, 6.0)
 

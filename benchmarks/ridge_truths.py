@@ -9,13 +9,13 @@ import numpy as np
 
 from prinfold import datasets
 from prinfold._typing import FloatArray
-from prinfold.algorithms.adaptive_density import AdaptiveDensity
-from prinfold.algorithms.densities import KernelDensity
-from prinfold.algorithms.density_ridge import Flow, Flowed, Status
-from prinfold.algorithms.split_ridges import distance_to_ridge
 from prinfold.datasets import Dataset
 from prinfold.datasets.dataset import simulate
 from prinfold.datasets.surface import TrueSurface
+from prinfold.density.adaptive import AdaptiveDensity
+from prinfold.density.densities import KernelDensity
+from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
+from prinfold.density.split_bandwidth import distance_to_ridge
 from prinfold.geometry.domain import Box
 
 STARTS = 500

@@ -17,9 +17,9 @@ from streams_reading import sheet
 from timing import print_table
 
 from prinfold import GTM, Blocks, Incremental, Online, datasets
-from prinfold.algorithms import gtm
-from prinfold.algorithms.pruning import Hint
 from prinfold.exceptions import DataNotFoundError
+from prinfold.gtm import model as gtm
+from prinfold.gtm.node_selection import Hint
 
 TRAINERS = {
     "batch, plain": GTM(relaxation=1.0),

@@ -32,15 +32,15 @@ from joblib import Parallel, delayed
 from scipy.spatial import cKDTree
 
 from prinfold import datasets
-from prinfold._arrays import blas_on_one_thread
 from prinfold._typing import FloatArray
-from prinfold.algorithms import kernel_descent
-from prinfold.algorithms.candidates import choose_start
-from prinfold.algorithms.kernel_map import KernelMap
-from prinfold.algorithms.kernel_regression import KernelRegression, make_target
 from prinfold.datasets import Dataset
-from prinfold.kernels.profiles import PROFILES
+from prinfold.kernel_manifolds import descent as kernel_descent
+from prinfold.kernel_manifolds.objective import KernelRegression, make_target
+from prinfold.kernel_manifolds.starts import choose_start
+from prinfold.kernel_manifolds.surface import KernelMap
 from prinfold.loops import DESCENTS, Discrepancy
+from prinfold.numerics.radial_kernels import PROFILES
+from prinfold.rows.rows import blas_on_one_thread
 
 STARTS = (("pca", "lle", "isomap", "loop"), ("pca", "lle", "isomap"))
 """Of curves and of surfaces, as UKR has them."""

@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from prinfold import DensityRidge, datasets, plot
-from prinfold.algorithms.density_ridge import Status
+from prinfold.density.ridges.mean_shift import Status
 
 spiral = datasets.make_spiral(500, noise=0.04, rng=0)
 model = DensityRidge().fit(spiral.X)

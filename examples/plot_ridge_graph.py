@@ -19,8 +19,8 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from prinfold import DensityRidge, datasets, plot
-from prinfold.algorithms.ridge_nets import net
-from prinfold.algorithms.ridge_wires import chained, joints
+from prinfold.density.ridges.graph_branches import chained, joints
+from prinfold.density.ridges.graph_nodes import net
 
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#D55E00", "#009E73", "#CC3311"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from prinfold.algorithms.adaptive_density import AdaptiveDensity
-from prinfold.algorithms.densities import KernelDensity
-from prinfold.algorithms.mixture_density import MixtureDensity
+from prinfold.density.adaptive import AdaptiveDensity
+from prinfold.density.densities import KernelDensity
+from prinfold.density.mixtures import MixtureDensity
 
 DIMENSIONS = [1, 2, 3, 5, 12]
 M = 300

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from prinfold._settings import check_parameters, instance_of
-from prinfold._validate import check_table
-from prinfold.estimators.kernel_manifold import KernelManifold
+from prinfold.kernel_manifolds.base import KernelManifold
 from prinfold.loops import StopReason
+from prinfold.validation.settings import check_parameters, instance_of
+from prinfold.validation.tables import check_table
 
 
 class Given(KernelManifold):

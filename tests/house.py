@@ -38,7 +38,7 @@ def public_estimators() -> dict[str, type]:
 
 def public_manifolds() -> dict[str, type]:
     """The estimators among them that fit one surface and owe the whole contract; the others are made of these."""
-    from prinfold.estimators.base import PrincipalManifold
+    from prinfold.base.principal_manifold import PrincipalManifold
 
     return {name: each for name, each in public_estimators().items() if issubclass(each, PrincipalManifold)}
 

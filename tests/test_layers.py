@@ -191,7 +191,7 @@ def test_a_sound_house_passes(tmp_path: Path) -> None:
             "kernels/sums.py": "from prinfold.kernels import exp\nfrom prinfold import exceptions\ntotal = exp\n",
             "kernels/exp.py": "import numpy as np\n",
             "estimators/_base.py": "class Base:\n    def plot(self):\n        from prinfold import plot\n",
-            "estimators/gtm.py": "from prinfold.estimators._base import Base\nimport prinfold.kernels.sums\n",
+            "estimators/gtm.py": "from prinfold.methods._base import Base\nimport prinfold.kernels.sums\n",
             "plot/__init__.py": "import matplotlib.pyplot as plt\n",
             "cli.py": "from prinfold import GTM\n",
         },

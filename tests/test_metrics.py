@@ -12,7 +12,7 @@ from sklearn import manifold
 from prinfold import metrics
 from prinfold._typing import Mesh
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.geometry import neighbours
+from prinfold.geometry import neighbor_ranks as neighbours
 from prinfold.geometry.domain import UnitSphere
 
 

@@ -19,15 +19,16 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from joblib import Parallel, delayed
-from reporting import COLOURS, Figures, Finding, judge, run, spread, within
 
 from prinfold import GTM, datasets
-from prinfold._arrays import Rows, as_rows
-from prinfold.algorithms import evidence, gtm
-from prinfold.algorithms.penalties import ConstantPenalty, Penalty, PriorPenalty
-from prinfold.algorithms.pruning import Hint
-from prinfold.algorithms.starts import pca_start
 from prinfold.exceptions import PrinfoldWarning
+from prinfold.gtm import evidence
+from prinfold.gtm import model as gtm
+from prinfold.gtm.node_selection import Hint
+from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
+from prinfold.gtm.starts import pca_start
+from prinfold.rows.rows import Rows, as_rows
+from reporting import COLOURS, Figures, Finding, judge, run, spread, within
 
 N_SETS = 20
 SIZES = {"nodes": 15, "basis": 5}

@@ -9,14 +9,14 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from pps_trials import FLOOR, LOADERS, REGULARIZATION, Setting, halves, n_columns, n_train, unguarded
-from reporting import COLOURS, MARKERS, Figures, Finding, judge
 from threadpoolctl import threadpool_limits
 
-from prinfold._arrays import as_rows
-from prinfold.algorithms.gtm import GTMModel
-from prinfold.algorithms.isotropic import IsotropicNoise
-from prinfold.algorithms.penalties import PriorPenalty
-from prinfold.algorithms.starts import pca_start
+from prinfold.gtm.model import GTMModel
+from prinfold.gtm.noise.isotropic import IsotropicNoise
+from prinfold.gtm.penalties import PriorPenalty
+from prinfold.gtm.starts import pca_start
+from prinfold.rows.rows import as_rows
+from reporting import COLOURS, MARKERS, Figures, Finding, judge
 
 LARGER = 4096
 

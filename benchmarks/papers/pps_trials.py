@@ -19,15 +19,15 @@ from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
 from prinfold import PPS, GaussianBasis, datasets
-from prinfold._arrays import Rows, as_rows
-from prinfold.algorithms.clamping import Fixed, Moments, Shape, unified
-from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.oriented import OrientedNoise
-from prinfold.algorithms.penalties import PriorPenalty
-from prinfold.algorithms.pps import PPSModel
-from prinfold.algorithms.starts import pca_start
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.gtm.penalties import PriorPenalty
+from prinfold.gtm.starts import pca_start
 from prinfold.latent import Lattice, grid
 from prinfold.metrics import angle_sum
+from prinfold.pps.clamping import Fixed, Moments, Shape, unified
+from prinfold.pps.model import PPSModel
+from prinfold.pps.oriented_noise import OrientedNoise
+from prinfold.rows.rows import Rows, as_rows
 
 LOADERS = {"iris": datasets.load_iris, "glass": datasets.load_glass, "diabetes": datasets.load_diabetes}
 

@@ -12,10 +12,10 @@ from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
-from reporting import Figures, Finding, judge, run
 
 from prinfold import DensityRidge, datasets, plot
-from prinfold.algorithms.density_ridge import Status
+from prinfold.density.ridges.mean_shift import Status
+from reporting import Figures, Finding, judge, run
 
 SHAPES = {
     "zig-zag": partial(datasets.make_zigzag, 400),

@@ -10,8 +10,8 @@ from os import cpu_count
 import numpy as np
 
 from prinfold import denoise_signal
-from prinfold.algorithms.bandwidths import plain_likelihood
-from prinfold.algorithms.ridge_signals import Points, by_prediction, carry, height
+from prinfold.density.bandwidths import plain_likelihood
+from prinfold.density.ridges.signal_curve import Points, by_prediction, carry, height
 
 SIZES = (32, 64, 128, 256, 512, 1024)
 RATIOS = (0, 5, 10, 15, 20, 25)

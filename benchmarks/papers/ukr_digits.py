@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
-from reporting import COLOURS, Figures, Finding, judge
 from sklearn.exceptions import ConvergenceWarning
 
 from prinfold import UKR, datasets, plot
-from prinfold._arrays import blas_on_one_thread
-from prinfold.algorithms.candidates import choose_start
-from prinfold.algorithms.kernel_regression import DataTarget, GramTarget, KernelRegression
-from prinfold.algorithms.ukr import Problem, train
 from prinfold.exceptions import DegenerateWarning
-from prinfold.kernels.profiles import GAUSSIAN_CUT, PROFILES, Gaussian, Profile
+from prinfold.kernel_manifolds.objective import DataTarget, GramTarget, KernelRegression
+from prinfold.kernel_manifolds.starts import choose_start
+from prinfold.kernel_manifolds.ukr_training import Problem, train
 from prinfold.loops import DESCENTS, Highest
+from prinfold.numerics.radial_kernels import GAUSSIAN_CUT, PROFILES, Gaussian, Profile
+from prinfold.rows.rows import blas_on_one_thread
+from reporting import COLOURS, Figures, Finding, judge
 
 KERNELS = ("gaussian", "quartic")
 START = {"gaussian": 83.53, "quartic": 83.62}

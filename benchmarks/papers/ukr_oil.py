@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
-from reporting import COLOURS, MARKERS, Figures, Finding, judge
 from sklearn.decomposition import PCA, KernelPCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier
 
 from prinfold import UKR, KernelDensityClassifier, datasets
-from prinfold.algorithms.features import l1_kernel
-from prinfold.plot.densities import rim
+from prinfold.kernel_manifolds.feature_kernels import l1_kernel
+from prinfold.plot.data.kernel_manifolds import rim
+from reporting import COLOURS, MARKERS, Figures, Finding, judge
 
 METRICS = {"L2": None, "L1": "l1"}
 PRINTED = {

@@ -8,109 +8,109 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "AdaptiveDensity": "algorithms.adaptive_density",
-    "AlignedNoise": "algorithms.noise_models",
-    "Blocks": "sources",
+    "AdaptiveDensity": "density.adaptive",
+    "AlignedNoise": "gtm.noise.recipes",
+    "Blocks": "rows.blocks",
     "Choice": "select",
     "Comparison": "select",
-    "Contour": "algorithms.thresholds",
-    "DenoisedSignal": "algorithms.signals",
-    "Density": "algorithms.densities",
-    "Derivatives": "algorithms.densities",
-    "DensityRidge": "estimators.density_ridge",
-    "DiagonalNoise": "algorithms.noise_models",
-    "ElasticNetBasis": "algorithms.elastic_net",
-    "GTM": "estimators.gtm",
-    "GTMClassifier": "estimators.landscapes",
-    "GTMHierarchy": "estimators.gtm_mixture",
-    "GTMMixture": "estimators.gtm_mixture",
-    "GTMRegressor": "estimators.landscapes",
-    "GTMSequence": "estimators.gtm_sequence",
-    "GaussianBasis": "algorithms.basis",
-    "GaussianProcess": "algorithms.process",
-    "HarmonicBasis": "algorithms.basis",
-    "Incremental": "algorithms.incremental",
-    "KernelDensity": "algorithms.densities",
-    "KernelDensityClassifier": "estimators.kernel_density",
-    "KernelSmoother": "algorithms.smoothers",
-    "KMM": "estimators.kmm",
-    "LocalLinear": "algorithms.smoothers",
-    "LowRankNoise": "algorithms.noise_models",
-    "MixedGTM": "estimators.mixed_gtm",
-    "MixtureDensity": "algorithms.mixture_density",
-    "ModeClustering": "estimators.mode_clustering",
-    "NearestSurfaceClassifier": "estimators.nearest",
-    "Online": "algorithms.online",
-    "OrientedPointsCurve": "estimators.oriented_points",
-    "PPS": "estimators.pps",
-    "PolygonalCurve": "estimators.polygonal_curve",
-    "PrincipalCurve": "estimators.principal_curve",
-    "PrincipalSurface": "estimators.principal_surface",
-    "ProbabilisticCurve": "estimators.probabilistic_curve",
-    "RatioDensity": "algorithms.mixture_density",
-    "RegularizedManifold": "estimators.regularized_manifold",
-    "SOM": "estimators.som",
-    "Schedule": "algorithms.schedules",
-    "SemiLinearGTM": "estimators.noise_models",
-    "SmoothingSpline": "algorithms.smoothers",
-    "StudentNoise": "algorithms.noise_models",
-    "SurfaceMonitor": "estimators.monitoring",
-    "UKR": "estimators.ukr",
-    "VaryingNoise": "algorithms.noise_models",
+    "Contour": "kernel_manifolds.domain_thresholds",
+    "DenoisedSignal": "density.ridges.signals",
+    "Density": "density.densities",
+    "Derivatives": "density.densities",
+    "DensityRidge": "density.ridges.estimator",
+    "DiagonalNoise": "gtm.noise.recipes",
+    "ElasticNetBasis": "basis_maps.elastic_net",
+    "GTM": "gtm.estimator",
+    "GTMClassifier": "applications.landscape_estimators",
+    "GTMHierarchy": "gtm.mixture.estimator",
+    "GTMMixture": "gtm.mixture.estimator",
+    "GTMRegressor": "applications.landscape_estimators",
+    "GTMSequence": "gtm.sequence.estimator",
+    "GaussianBasis": "basis_maps.bases",
+    "GaussianProcess": "basis_maps.gaussian_process",
+    "HarmonicBasis": "basis_maps.bases",
+    "Incremental": "gtm.trainers.incremental",
+    "KernelDensity": "density.densities",
+    "KernelDensityClassifier": "density.classifier",
+    "KernelSmoother": "curves.smoothers",
+    "KMM": "kernel_manifolds.kmm",
+    "LocalLinear": "curves.smoothers",
+    "LowRankNoise": "gtm.noise.recipes",
+    "MixedGTM": "gtm.mixed.estimator",
+    "MixtureDensity": "density.mixtures",
+    "ModeClustering": "density.ridges.mode_clustering",
+    "NearestSurfaceClassifier": "applications.nearest_surface",
+    "Online": "gtm.trainers.online",
+    "OrientedPointsCurve": "curves.oriented_points_curve",
+    "PPS": "pps.estimator",
+    "PolygonalCurve": "curves.polygonal_curve",
+    "PrincipalCurve": "curves.principal_curve",
+    "PrincipalSurface": "surfaces.principal_surface",
+    "ProbabilisticCurve": "curves.probabilistic_curve",
+    "RatioDensity": "density.mixtures",
+    "RegularizedManifold": "surfaces.regularized_manifold",
+    "SOM": "som.estimator",
+    "Schedule": "som.schedules",
+    "SemiLinearGTM": "gtm.semilinear",
+    "SmoothingSpline": "curves.smoothers",
+    "StudentNoise": "gtm.noise.recipes",
+    "SurfaceMonitor": "applications.monitor",
+    "UKR": "kernel_manifolds.ukr",
+    "VaryingNoise": "gtm.noise.recipes",
     "choose": "select",
     "cite": "citations",
     "compare": "select",
-    "denoise_signal": "algorithms.signals",
+    "denoise_signal": "density.ridges.signals",
     "explore": "explorer",
     "load": "files",
     "report": "reporting",
     "save": "files",
-    "select_kmm": "estimators.kmm",
+    "select_kmm": "kernel_manifolds.kmm",
 }
 _MODULES = ("anndata", "datasets", "exceptions", "latent", "metrics", "plot")
 
 if TYPE_CHECKING:
     from prinfold import anndata, datasets, exceptions, latent, metrics, plot
-    from prinfold.algorithms.adaptive_density import AdaptiveDensity
-    from prinfold.algorithms.basis import GaussianBasis, HarmonicBasis
-    from prinfold.algorithms.densities import Density, Derivatives, KernelDensity
-    from prinfold.algorithms.elastic_net import ElasticNetBasis
-    from prinfold.algorithms.incremental import Incremental
-    from prinfold.algorithms.mixture_density import MixtureDensity, RatioDensity
-    from prinfold.algorithms.noise_models import AlignedNoise, DiagonalNoise, LowRankNoise, StudentNoise, VaryingNoise
-    from prinfold.algorithms.online import Online
-    from prinfold.algorithms.process import GaussianProcess
-    from prinfold.algorithms.schedules import Schedule
-    from prinfold.algorithms.signals import DenoisedSignal, denoise_signal
-    from prinfold.algorithms.smoothers import KernelSmoother, LocalLinear, SmoothingSpline
-    from prinfold.algorithms.thresholds import Contour
+    from prinfold.applications.landscape_estimators import GTMClassifier, GTMRegressor
+    from prinfold.applications.monitor import SurfaceMonitor
+    from prinfold.applications.nearest_surface import NearestSurfaceClassifier
+    from prinfold.basis_maps.bases import GaussianBasis, HarmonicBasis
+    from prinfold.basis_maps.elastic_net import ElasticNetBasis
+    from prinfold.basis_maps.gaussian_process import GaussianProcess
     from prinfold.citations import cite
-    from prinfold.estimators.density_ridge import DensityRidge
-    from prinfold.estimators.gtm import GTM
-    from prinfold.estimators.gtm_mixture import GTMHierarchy, GTMMixture
-    from prinfold.estimators.gtm_sequence import GTMSequence
-    from prinfold.estimators.kernel_density import KernelDensityClassifier
-    from prinfold.estimators.kmm import KMM, select_kmm
-    from prinfold.estimators.landscapes import GTMClassifier, GTMRegressor
-    from prinfold.estimators.mixed_gtm import MixedGTM
-    from prinfold.estimators.mode_clustering import ModeClustering
-    from prinfold.estimators.monitoring import SurfaceMonitor
-    from prinfold.estimators.nearest import NearestSurfaceClassifier
-    from prinfold.estimators.noise_models import SemiLinearGTM
-    from prinfold.estimators.oriented_points import OrientedPointsCurve
-    from prinfold.estimators.polygonal_curve import PolygonalCurve
-    from prinfold.estimators.pps import PPS
-    from prinfold.estimators.principal_curve import PrincipalCurve
-    from prinfold.estimators.principal_surface import PrincipalSurface
-    from prinfold.estimators.probabilistic_curve import ProbabilisticCurve
-    from prinfold.estimators.regularized_manifold import RegularizedManifold
-    from prinfold.estimators.som import SOM
-    from prinfold.estimators.ukr import UKR
+    from prinfold.curves.oriented_points_curve import OrientedPointsCurve
+    from prinfold.curves.polygonal_curve import PolygonalCurve
+    from prinfold.curves.principal_curve import PrincipalCurve
+    from prinfold.curves.probabilistic_curve import ProbabilisticCurve
+    from prinfold.curves.smoothers import KernelSmoother, LocalLinear, SmoothingSpline
+    from prinfold.density.adaptive import AdaptiveDensity
+    from prinfold.density.classifier import KernelDensityClassifier
+    from prinfold.density.densities import Density, Derivatives, KernelDensity
+    from prinfold.density.mixtures import MixtureDensity, RatioDensity
+    from prinfold.density.ridges.estimator import DensityRidge
+    from prinfold.density.ridges.mode_clustering import ModeClustering
+    from prinfold.density.ridges.signals import DenoisedSignal, denoise_signal
     from prinfold.explorer import explore
     from prinfold.files import load, save
+    from prinfold.gtm.estimator import GTM
+    from prinfold.gtm.mixed.estimator import MixedGTM
+    from prinfold.gtm.mixture.estimator import GTMHierarchy, GTMMixture
+    from prinfold.gtm.noise.recipes import AlignedNoise, DiagonalNoise, LowRankNoise, StudentNoise, VaryingNoise
+    from prinfold.gtm.semilinear import SemiLinearGTM
+    from prinfold.gtm.sequence.estimator import GTMSequence
+    from prinfold.gtm.trainers.incremental import Incremental
+    from prinfold.gtm.trainers.online import Online
+    from prinfold.kernel_manifolds.domain_thresholds import Contour
+    from prinfold.kernel_manifolds.kmm import KMM, select_kmm
+    from prinfold.kernel_manifolds.ukr import UKR
+    from prinfold.pps.estimator import PPS
     from prinfold.reporting import report
+    from prinfold.rows.blocks import Blocks
     from prinfold.select import Choice, Comparison, choose, compare
-    from prinfold.sources import Blocks
+    from prinfold.som.estimator import SOM
+    from prinfold.som.schedules import Schedule
+    from prinfold.surfaces.principal_surface import PrincipalSurface
+    from prinfold.surfaces.regularized_manifold import RegularizedManifold
 
 __all__ = [
     "GTM",
@@ -184,7 +184,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import public names on first use: ``import prinfold`` itself loads nothing heavy."""
     if name == "load":
-        import_module("prinfold.estimators")  # fills the registry of what a file may hold
+        import_module("prinfold.methods")  # fills the registry of what a file may hold
     if name in _PUBLIC:
         value = getattr(import_module(f"prinfold.{_PUBLIC[name]}"), name)
     elif name in _MODULES:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.estimators.base import PrincipalManifold
-from prinfold.estimators.gtm import GTM
+from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import InvalidParameterError, MissingExtraError, PrinfoldError, UnsupportedInputError
+from prinfold.gtm.estimator import GTM
 from prinfold.notebook.settings import worded
-from prinfold.plot.data import log_factor
-from prinfold.plot.subject import Fitted
+from prinfold.plot.data.surfaces import log_factor
+from prinfold.plot.inputs import Fitted
 
 __all__ = ["fit", "transform"]
 

@@ -15,7 +15,7 @@ from prinfold._typing import BoolArray, FloatArray, IntArray, Mesh
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.geometry.domain import Domain
 from prinfold.geometry.metric import curve_length, mesh_volume
-from prinfold.geometry.neighbours import Distance, bin_sums, kernel_sums, merge_equal_rows, rank_intrusion
+from prinfold.geometry.neighbor_ranks import Distance, bin_sums, kernel_sums, merge_equal_rows, rank_intrusion
 from prinfold.geometry.roughness import Roughness, angle_sum, graph_roughness, surface_roughness
 from prinfold.geometry.simplices import nearest_on_simplices
 from prinfold.geometry.symmetry import Alignment, align

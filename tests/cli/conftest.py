@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from prinfold import cli
-from prinfold.cli.tables import Table
+from prinfold.cli.tables.reading import Table
 
 QUICK = ("--set", "nodes=6", "--set", "max_iter=8", "--set", "tol=0")
 

@@ -11,9 +11,9 @@ import pytest
 import scipy.sparse
 
 import prinfold
-from prinfold.cli.columns import choose_columns
 from prinfold.cli.methods import make_model
-from prinfold.cli.tables import Table
+from prinfold.cli.tables.columns import choose_columns
+from prinfold.cli.tables.reading import Table
 from prinfold.cli.usage import WrongCallError
 from tests.cli.conftest import QUICK, Said, made, numbers
 
@@ -85,7 +85,7 @@ def test_a_sparse_matrix_is_filled_in_unless_it_is_too_large(
     assert "the sparse table was filled in" in found["notes"]
     assert found["columns"] == plain["columns"]
     assert (prinfold.load("bits.prinfold").weights_ == prinfold.load("plain.prinfold").weights_).all()
-    monkeypatch.setattr("prinfold.cli.tables._MOST_CELLS", X.size - 1)
+    monkeypatch.setattr("prinfold.cli.tables.reading._MOST_CELLS", X.size - 1)
     refused = call("fit", "bits.npz", "--force", *QUICK)
     assert refused.code == 1
     assert "a sparse table of 30 rows" in refused.err

@@ -15,7 +15,7 @@ import prinfold
 from prinfold import cli
 from prinfold.cli.command import build_parser
 from prinfold.cli.compare import _methods
-from prinfold.cli.tables import read_table
+from prinfold.cli.tables.reading import read_table
 from tests.cli.conftest import Said, csv_text, numbers
 
 Call = Callable[..., Said]

@@ -245,7 +245,7 @@ def test_missing_matplotlib_is_said_before_the_fit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "prinfold.plot.ink", raising=False)
+    monkeypatch.delitem(sys.modules, "prinfold.plot.style", raising=False)
     monkeypatch.delattr(prinfold.plot, "ink", raising=False)
     assert cli.main(["demo", "--out", str(tmp_path / "new")]) == 1
     said = capsys.readouterr()

@@ -12,12 +12,12 @@ import pytest
 
 import prinfold
 from prinfold import cli
-from prinfold._named_block import NamedBlock
 from prinfold.cli.catalogue import methods
-from prinfold.cli.columns import choose_columns, find_columns
 from prinfold.cli.methods import choose_scaling
-from prinfold.cli.tables import read_table
+from prinfold.cli.tables.columns import choose_columns, find_columns
+from prinfold.cli.tables.reading import read_table
 from prinfold.exceptions import FoldWarning, InvalidDataError
+from prinfold.validation.named_block import NamedBlock
 from tests.cli.conftest import QUICK, Said, csv_text, made, numbers
 from tests.house import public_manifolds
 

@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 import prinfold
 from prinfold import cli, datasets
-from prinfold._named_block import NamedBlock
-from prinfold.cli.tables import read_table
+from prinfold.cli.tables.reading import read_table
+from prinfold.validation.named_block import NamedBlock
 from tests.cli.conftest import QUICK, Said, csv_text, numbers
 
 Call = Callable[..., Said]

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import prinfold
-from prinfold.cli.columns import name_columns
 from prinfold.cli.console import wrapped
-from prinfold.cli.dates import dates_of
 from prinfold.cli.models import Surface, folds_in_words
+from prinfold.cli.tables.columns import name_columns
+from prinfold.cli.tables.dates import dates_of
 from prinfold.cli.translation import as_options
 from prinfold.reporting import report
 from tests.cli.conftest import QUICK, Said, made, numbers

@@ -75,7 +75,7 @@ def test_phrases_are_those_that_are_said() -> None:
 def test_modes_are_those_of_the_model(model: Path, call: Call) -> None:
     found = call("transform", "data.prinfold", "data.csv", "--modes", "--keep", "none", "--json").json
     assert found["columns"] == [*("row", "latent_1", "latent_2", "log_likelihood", "mode_1", "mode_2", "mode_distance")]
-    from prinfold.cli.tables import read_table
+    from prinfold.cli.tables.reading import read_table
 
     columns, fitted = read_table(Path("data-latent.csv")).columns, prinfold.load(model)
     table = read_table(Path("data.csv")).columns
@@ -92,7 +92,7 @@ def test_modes_of_a_curve_are_its_likeliest_nodes(folder: Path, call: Call) -> N
     fitted.save(folder / "curve.prinfold")
     found = call("transform", "curve.prinfold", "data.csv", "--modes", "--keep", "none", "--json").json
     assert found["columns"] == ["row", "latent_1", "log_likelihood", "mode_1"]
-    from prinfold.cli.tables import read_table
+    from prinfold.cli.tables.reading import read_table
 
     columns = read_table(Path("data-latent.csv")).columns
     np.testing.assert_allclose(columns["mode_1"], fitted.posterior_mode(X)[:, 0], atol=1e-6)

@@ -10,7 +10,7 @@ import pytest
 
 from prinfold import explore
 from prinfold._typing import FloatArray
-from prinfold.estimators.base import PrincipalManifold
+from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import UnsupportedInputError
 from prinfold.explorer.decoders import decoder_of, told_of
 from prinfold.latent import Branches, LatentSpace, Sphere, grid, torus

@@ -9,8 +9,8 @@ from prinfold._typing import Mesh
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry import projection
 from prinfold.geometry.domain import Box, UnitSphere
-from prinfold.geometry.footholds import surface_starts
 from prinfold.geometry.projection import nearest_on_surface, project_to_surface
+from prinfold.geometry.projection_starts import surface_starts
 
 
 def stack(*rows):

@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 
 from prinfold.geometry.projection import project_to_surface
 from prinfold.geometry.region import Region
-from prinfold.kernels.mixtures import Mixture
-from prinfold.kernels.profiles import PROFILES
+from prinfold.numerics.kernel_mixtures import Mixture
+from prinfold.numerics.radial_kernels import PROFILES
 
 kernels = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES.keys())
 

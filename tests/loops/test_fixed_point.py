@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prinfold import GTM
-from prinfold.algorithms import gtm, starts
 from prinfold.exceptions import InterruptedWarning
+from prinfold.gtm import model as gtm
+from prinfold.gtm import starts
 from prinfold.loops import Iteration, StopReason, fixed_point, run_fixed_point
 
 DATA = np.random.default_rng(0).normal(size=(60, 4)) * [3, 1, 0.3, 0.3]

@@ -17,9 +17,9 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from prinfold import GTM, GaussianBasis
-from prinfold._arrays import as_rows
-from prinfold.algorithms import gtm
+from prinfold.gtm import model as gtm
 from prinfold.latent import Points, Sphere, circle, cylinder, grid, line, torus
+from prinfold.rows.rows import as_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 

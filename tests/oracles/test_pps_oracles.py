@@ -19,17 +19,20 @@ from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal
 
 from prinfold import GaussianBasis
-from prinfold._arrays import Rows, as_rows
-from prinfold.algorithms import clamping, gtm, posteriors, pps
-from prinfold.algorithms.clamping import Learned, Moments
-from prinfold.algorithms.isotropic import IsotropicNoise
-from prinfold.algorithms.maps import BasisMap
-from prinfold.algorithms.oriented import OrientedNoise
-from prinfold.algorithms.oriented_model import OrientedParameters
-from prinfold.algorithms.penalties import ConstantPenalty, Penalty, PriorPenalty
-from prinfold.algorithms.pruning import Hint
-from prinfold.algorithms.tangents import tangents
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.gtm import model as gtm
+from prinfold.gtm import posterior as posteriors
+from prinfold.gtm.node_selection import Hint
+from prinfold.gtm.noise.isotropic import IsotropicNoise
+from prinfold.gtm.noise.tangents import tangents
+from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.latent import Sphere, circle, grid, line, torus
+from prinfold.pps import clamping
+from prinfold.pps import model as pps
+from prinfold.pps.clamping import Learned, Moments
+from prinfold.pps.oriented_model import OrientedParameters
+from prinfold.pps.oriented_noise import OrientedNoise
+from prinfold.rows.rows import Rows, as_rows
 
 D = 4
 SPACES = {

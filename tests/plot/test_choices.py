@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from prinfold import GTM, choose, datasets, plot
 from prinfold.exceptions import InvalidParameterError
-from prinfold.plot.choice_data import choice_lines
+from prinfold.plot.data.choices import choice_lines
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 

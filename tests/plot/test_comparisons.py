@@ -11,7 +11,7 @@ from sklearn.decomposition import PCA
 
 from prinfold import GTM, Comparison, compare, datasets, plot
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.plot.comparison_data import comparison_points
+from prinfold.plot.data.comparisons import comparison_points
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 

@@ -15,13 +15,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from tests.plot.test_ink import Models, Tables, legend_of, the
+from tests.plot.test_style import Models, Tables, legend_of, the
 
 from prinfold import GTM, KMM, GTMClassifier, GTMRegressor, plot
-from prinfold.algorithms import landscape_sums
+from prinfold.applications import landscape_sums
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.plot import ink
-from prinfold.plot.landscape_data import faded, landscape_of, node_values
+from prinfold.plot import style as ink
+from prinfold.plot.data.landscapes import faded, landscape_of, node_values
 
 FLAT = ("line", "circle", "grid", "cylinder", "torus", "sphere", "points")
 

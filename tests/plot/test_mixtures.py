@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from prinfold import GTM, GTMHierarchy, GTMMixture, datasets, plot
 from prinfold.exceptions import InvalidParameterError
-from prinfold.plot.mixture_data import FAINTEST, boxes, hierarchy_panels, lines_of, mixture_panels
+from prinfold.plot.data.mixtures import FAINTEST, boxes, hierarchy_panels, lines_of, mixture_panels
 
 DATA = datasets.make_pipe_flow(120, rng=0)
 SMALL = GTM(nodes=6, basis=3)

@@ -13,7 +13,7 @@ from matplotlib.collections import PathCollection
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from tests.plot.test_ink import legend_of
+from tests.plot.test_style import legend_of
 
 from prinfold import GTM, SurfaceMonitor, datasets, plot
 from prinfold.exceptions import InvalidDataError, InvalidParameterError

@@ -9,8 +9,8 @@ from sklearn.preprocessing import StandardScaler
 
 from prinfold import GTM, PrincipalCurve, datasets, plot
 from prinfold.exceptions import InvalidParameterError
-from prinfold.plot.subject import Fitted
-from prinfold.plot.trajectory_data import columns_along
+from prinfold.plot.data.trajectories import columns_along
+from prinfold.plot.inputs import Fitted
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 

@@ -207,7 +207,7 @@ CASES = [
         1,
         1,
     ),
-    # Rows of these tests are sequences of one; tests/estimators/test_gtm_sequence.py has longer ones.
+    # Rows of these tests are sequences of one; tests/gtm/sequence/test_estimator.py has longer ones.
     Case("GTMSequence", _sequence(nodes=8, basis=4), _GTM | {"open"}, 2, 2),
     Case(
         "GTMSequence-circle",
@@ -216,7 +216,7 @@ CASES = [
         1,
         1,
     ),
-    # The columns of these tests are numbers; tests/estimators/test_mixed_gtm.py holds levels and counts to the same.
+    # The columns of these tests are numbers; tests/gtm/mixed/test_estimator.py holds levels and counts to the same.
     Case("MixedGTM", _mixed(nodes=8, basis=4), _OWN_UNITS | {"open"}, 2, 2),
     Case("MixedGTM-line", _mixed(n_components=1, nodes=16, basis=5), _OWN_UNITS, 1, 1),
     # A coordinate has the number of the map in front.

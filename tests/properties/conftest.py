@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from prinfold.estimators import selection
+from prinfold.pps import clamping_choice as selection
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy.spatial import cKDTree
 
 from prinfold import GTM, datasets
-from prinfold.algorithms.arc_curve import Polyline
+from prinfold.curves.arc_curve import Polyline
 from tests.properties.cases import Case, cases, cloud, random_rotation, small_rotation
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")

@@ -236,8 +236,8 @@ def test_section_5_4_exact_evidence_chooses_a_width_of_one(found_online: dict[fl
 
 
 def test_appendix_a_the_exact_hessian_has_eigenvalues_below_zero() -> None:
-    from prinfold._arrays import as_rows
-    from prinfold.algorithms import evidence
+    from prinfold.gtm import evidence
+    from prinfold.rows.rows import as_rows
 
     X = datasets.make_thesis_surface(rng=0).X
     model = GTM(nodes=15, basis=5, prior_precision=1.0, penalise_bias=True, max_iter=50, tol=0, relaxation=1).fit(X)

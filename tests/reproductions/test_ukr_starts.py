@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from prinfold import datasets
-from prinfold.algorithms.candidates import choose_start
-from prinfold.algorithms.kernel_regression import KernelRegression, make_target
 from prinfold.exceptions import DataNotFoundError
-from prinfold.kernels.profiles import PROFILES
+from prinfold.kernel_manifolds.objective import KernelRegression, make_target
+from prinfold.kernel_manifolds.starts import choose_start
+from prinfold.numerics.radial_kernels import PROFILES
 
 
 @pytest.mark.slow

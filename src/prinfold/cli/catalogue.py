@@ -12,8 +12,8 @@ ALIASES = {"ridge": "densityridge", "mixed": "mixedgtm", "curve": "principalcurv
 
 def methods() -> dict[str, Any]:
     """Every estimator that fits one surface, by its name in small letters."""
-    from prinfold import estimators
-    from prinfold.estimators.base import PrincipalManifold
+    from prinfold import methods as estimators
+    from prinfold.base.principal_manifold import PrincipalManifold
 
     classes = [getattr(estimators, name) for name in estimators.__all__]
     return {each.__name__.lower(): each for each in classes if issubclass(each, PrincipalManifold)}

@@ -11,7 +11,6 @@ import numpy as np
 
 from prinfold._typing import IntArray
 from prinfold.cli.advice import CHOOSING, READING, USES, given_again, next_steps, typed
-from prinfold.cli.columns import comma_separated, name_columns
 from prinfold.cli.command import Command, table_arguments, talk_arguments, whole_number
 from prinfold.cli.console import Console, counted, wrapped
 from prinfold.cli.methods import changed_settings, choose_scaling, scaling_step
@@ -24,9 +23,10 @@ from prinfold.cli.planning import (
     scaling_arguments,
     with_names,
 )
-from prinfold.cli.rows import Cells, select_rows
+from prinfold.cli.tables.columns import comma_separated, name_columns
+from prinfold.cli.tables.rows import Cells, select_rows
+from prinfold.cli.tables.writing import MODEL, WRITERS, check_target, write_table
 from prinfold.cli.translation import as_options
-from prinfold.cli.writing import MODEL, WRITERS, check_target, write_table
 from prinfold.exceptions import InvalidDataError
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _compared(X: Any, options: argparse.Namespace, *, verbose: bool) -> Comparis
 def _methods(words: list[str]) -> Any:
     """Names as the comparison knows them, however they were written."""
     from prinfold.cli.catalogue import ALIASES
-    from prinfold.select.contestants import BASELINES, manifolds
+    from prinfold.select.candidates import BASELINES, manifolds
 
     known = {name.lower(): name for name in (*manifolds(), *BASELINES)}
     plain = [ALIASES.get(word.lower(), word.lower()) for word in words]
@@ -166,7 +166,7 @@ def _broken(words: str) -> str:
 
 def _best_of_ours(found: Comparison) -> int | None:
     """Which contestant is recommended or, where that is none of prinfold's surfaces, the best of those."""
-    from prinfold.estimators.base import PrincipalManifold
+    from prinfold.base.principal_manifold import PrincipalManifold
 
     known = np.isfinite(found.table["criterion"])
     ranked = [found.chosen, *(int(i) for i in found.ranking() if known[i])]

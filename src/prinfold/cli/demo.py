@@ -16,15 +16,15 @@ import numpy as np
 
 from prinfold.cli.command import Command, whole_number
 from prinfold.cli.console import aligned, as_called, short_path
+from prinfold.cli.tables.writing import STANDARD, check_folder, write_table
 from prinfold.cli.translation import as_options
 from prinfold.cli.usage import WrongCallError
-from prinfold.cli.writing import STANDARD, check_folder, write_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from prinfold.datasets import Dataset
-    from prinfold.estimators.gtm import GTM
+    from prinfold.gtm.estimator import GTM
 
 _FEWEST_ROWS = 10
 _DPI = 200
@@ -48,7 +48,7 @@ def _demo_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _demo(options: argparse.Namespace) -> int:
     """Fit a GTM to simulated pipe flow and leave pictures, model and coordinates behind."""
-    from prinfold.plot import ink  # noqa: F401  (says at once, and not after the fit, that matplotlib is missing)
+    from prinfold.plot import style as ink  # noqa: F401  (says at once, and not after the fit, that matplotlib is missing)
 
     out: Path = options.out
     if out == STANDARD:

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import IntArray
-from prinfold.cli.columns import name_columns, one_column
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments
 from prinfold.cli.console import Console, counted
-from prinfold.cli.dates import dates_of
 from prinfold.cli.mapping import in_order
 from prinfold.cli.models import Surface, load_surface
 from prinfold.cli.planning import read
-from prinfold.cli.rows import Cells, select_rows
-from prinfold.cli.tables import Table, refuse_absent
+from prinfold.cli.tables.columns import name_columns, one_column
+from prinfold.cli.tables.dates import dates_of
+from prinfold.cli.tables.reading import Table, refuse_absent
+from prinfold.cli.tables.rows import Cells, select_rows
+from prinfold.cli.tables.writing import check_target, named_after, write_text
 from prinfold.cli.usage import WrongCallError
-from prinfold.cli.writing import check_target, named_after, write_text
 from prinfold.exceptions import InvalidDataError
 
 _MOST_WORDS = 60

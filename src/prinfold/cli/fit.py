@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 
 from prinfold.cli.advice import COMPARE, USES, next_steps
-from prinfold.cli.columns import Chosen, name_columns
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
 from prinfold.cli.console import Console, aligned, counted, wrapped
-from prinfold.cli.dates import dates_of
 from prinfold.cli.methods import changed_settings, method_class
 from prinfold.cli.models import Surface, folds_in_words
 from prinfold.cli.planning import (
@@ -26,10 +24,12 @@ from prinfold.cli.planning import (
     run_plan,
     scaling_arguments,
 )
-from prinfold.cli.sampling import LOOKED_AT, Draw, is_large
-from prinfold.cli.tables import Table
+from prinfold.cli.tables.columns import Chosen, name_columns
+from prinfold.cli.tables.dates import dates_of
+from prinfold.cli.tables.reading import Table
+from prinfold.cli.tables.sampling import LOOKED_AT, Draw, is_large
+from prinfold.cli.tables.writing import MODEL, check_target, named_after
 from prinfold.cli.translation import as_options
-from prinfold.cli.writing import MODEL, check_target, named_after
 
 _CLASSES = 20
 """Different words in a column of text up to which it may be a class of each row."""

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from prinfold.cli.catalogue import ALIASES, methods
-from prinfold.cli.columns import choose_columns
 from prinfold.cli.command import Command, table_arguments, talk_arguments
 from prinfold.cli.console import Console, aligned, counted, listed
 from prinfold.cli.methods import changed_settings, choose_scaling
 from prinfold.cli.models import Surface, is_surface, load_model
 from prinfold.cli.planning import read
-from prinfold.cli.rows import Cells
-from prinfold.cli.tables import Table
+from prinfold.cli.tables.columns import choose_columns
+from prinfold.cli.tables.reading import Table
+from prinfold.cli.tables.rows import Cells
 from prinfold.cli.translation import as_options
 from prinfold.exceptions import InvalidDataError
 

@@ -14,10 +14,10 @@ from prinfold.cli.command import Command, out_arguments, table_arguments, talk_a
 from prinfold.cli.console import Console, counted
 from prinfold.cli.models import Surface, by_blocks, columns_to_keep, load_surface
 from prinfold.cli.planning import read
-from prinfold.cli.rows import Cells, select_rows
-from prinfold.cli.tables import Table, refuse_absent
+from prinfold.cli.tables.reading import Table, refuse_absent
+from prinfold.cli.tables.rows import Cells, select_rows
+from prinfold.cli.tables.writing import STANDARD, WRITERS, check_target, named_after, write_table
 from prinfold.cli.usage import WrongCallError
-from prinfold.cli.writing import STANDARD, WRITERS, check_target, named_after, write_table
 
 Results = Callable[[Surface, Cells, IntArray], dict[str, Any]]
 """What is worked out for some rows, by the name of the column it goes into."""

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.cli.columns import find_columns, no_number
 from prinfold.cli.console import listed
-from prinfold.cli.rows import Cells
-from prinfold.cli.tables import Table
+from prinfold.cli.tables.columns import find_columns, no_number
+from prinfold.cli.tables.reading import Table
+from prinfold.cli.tables.rows import Cells
 from prinfold.cli.translation import as_options
 from prinfold.exceptions import CorruptModelFileError, DataNotFoundError, InvalidDataError, UnsupportedInputError
 
 if TYPE_CHECKING:
-    from prinfold.plot.subject import Fitted
+    from prinfold.plot.inputs import Fitted
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Surface:
     @classmethod
     def of(cls, thing: Any) -> Surface:
         """A model or a pipeline."""
-        from prinfold.plot.subject import Fitted
+        from prinfold.plot.inputs import Fitted
 
         return cls(thing, Fitted.of(thing))
 
@@ -133,7 +133,7 @@ def folds_in_words(surface: Surface) -> list[str]:
 
 def is_surface(thing: Any) -> bool:
     """Whether a model, or the last step of a pipeline, is one surface."""
-    from prinfold.estimators.base import PrincipalManifold
+    from prinfold.base.principal_manifold import PrincipalManifold
 
     return isinstance(thing.steps[-1][1] if hasattr(thing, "steps") else thing, PrincipalManifold)
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import IntArray
-from prinfold.cli.columns import Chosen, choose_columns, one_column
 from prinfold.cli.console import Console, counted
 from prinfold.cli.methods import choose_scaling, make_model, scaling_step
-from prinfold.cli.rows import Cells, select_rows
-from prinfold.cli.sampling import Draw
-from prinfold.cli.tables import Reading, Table, read_table
+from prinfold.cli.tables.columns import Chosen, choose_columns, one_column
+from prinfold.cli.tables.reading import Reading, Table, read_table
+from prinfold.cli.tables.rows import Cells, select_rows
+from prinfold.cli.tables.sampling import Draw
 from prinfold.cli.usage import WrongCallError
 from prinfold.exceptions import InvalidDataError
 

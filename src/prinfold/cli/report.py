@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from prinfold.cli.columns import comma_separated
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
 from prinfold.cli.console import Console, counted, listed
 from prinfold.cli.explore import given_rows, page_arguments
 from prinfold.cli.mapping import in_order, pair_arguments
 from prinfold.cli.models import Surface, load_surface
-from prinfold.cli.tables import refuse_absent
+from prinfold.cli.tables.columns import comma_separated
+from prinfold.cli.tables.reading import refuse_absent
+from prinfold.cli.tables.writing import check_folder, check_target, named_after, write_text
 from prinfold.cli.usage import WrongCallError
-from prinfold.cli.writing import check_folder, check_target, named_after, write_text
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

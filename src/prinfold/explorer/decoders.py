@@ -14,19 +14,19 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from prinfold._typing import FloatArray
-from prinfold.algorithms.arc_curve import ArcCurve, Polyline
-from prinfold.algorithms.basis import BoundGaussianBasis, BoundHarmonicBasis
-from prinfold.algorithms.column_kinds import KINDS
-from prinfold.algorithms.elastic_net import BoundElasticNet
-from prinfold.algorithms.node_map import NodeMap
-from prinfold.algorithms.process import BoundProcess
-from prinfold.algorithms.ridge_chart import RidgeChart
-from prinfold.algorithms.ridge_graph import RidgeGraph
-from prinfold.algorithms.strands import Strands
+from prinfold.basis_maps.bases import BoundGaussianBasis, BoundHarmonicBasis
+from prinfold.basis_maps.elastic_net import BoundElasticNet
+from prinfold.basis_maps.gaussian_process import BoundProcess
+from prinfold.curves.arc_curve import ArcCurve, Polyline
+from prinfold.density.ridges.chart import RidgeChart
+from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.exceptions import UnsupportedInputError
 from prinfold.explorer.sampling import sampled, sentence
-from prinfold.kernels.profiles import Gaussian
+from prinfold.gtm.mixed.column_kinds import KINDS
 from prinfold.latent import Atlas, Branches, Cloud, LatentSpace, Lattice, Points, Sphere
+from prinfold.latent.arc_strands import Strands
+from prinfold.numerics.radial_kernels import Gaussian
+from prinfold.som.node_surface import NodeMap
 
 Spec = dict[str, Any]
 

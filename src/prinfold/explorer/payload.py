@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import narwhals.stable.v1 as nw
 import numpy as np
 
-from prinfold._settings import integer
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.explorer.decoders import decoder_of, latent_of, links_of, told_of
 from prinfold.latent import Atlas
-from prinfold.plot.data import log_factor
+from prinfold.plot.data.surfaces import log_factor
+from prinfold.plot.inputs import Fitted, check_values, counted, group, lanes, numbers_of, row_names
 from prinfold.plot.layouts import Plane, Ring, Strip, layout_of
-from prinfold.plot.subject import Fitted, check_values, counted, group, lanes, numbers_of, row_names
+from prinfold.validation.settings import integer
 
 _FIELD = 120
 """Cells of the shading along each axis."""

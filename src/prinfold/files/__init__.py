@@ -31,8 +31,8 @@ from prinfold.exceptions import (
     UnknownModelError,
 )
 from prinfold.files.steps import INNER, REVIVE, STEPS
-from prinfold.kernels.profiles import Gaussian, Power
 from prinfold.latent import Atlas, Branches, Cloud, Hexagons, Lattice, Points, Sphere
+from prinfold.numerics.radial_kernels import Gaussian, Power
 
 FORMAT = 1
 """Version of the layout; raised whenever an older reader could misread a file."""

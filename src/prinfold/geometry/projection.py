@@ -14,8 +14,8 @@ import numpy as np
 from prinfold._typing import BoolArray, FloatArray, IntArray, Mesh
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Domain
-from prinfold.geometry.footholds import surface_starts
 from prinfold.geometry.metric import latent_span, second_derivatives
+from prinfold.geometry.projection_starts import surface_starts
 
 Map = Callable[[FloatArray], FloatArray]
 Bend = Callable[[FloatArray, FloatArray], FloatArray]

@@ -14,7 +14,7 @@ from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError
-from prinfold.geometry.groups import Groups
+from prinfold.geometry.point_groups import Groups
 
 # A tree beats brute force in few dimensions and loses to one matrix product in many.
 _TREE_DIMENSIONS = 16

@@ -14,11 +14,11 @@ from scipy.spatial import cKDTree
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.region import LogDensity, Region
-from prinfold.kernels.mixtures import Mixture, WideMixture
-from prinfold.kernels.profiles import PROFILES, Gaussian, Power
 from prinfold.latent.base import FlatSpace, edges_of, unique_edges
 from prinfold.latent.lattice import grid
 from prinfold.latent.points import Points
+from prinfold.numerics.kernel_mixtures import Mixture, WideMixture
+from prinfold.numerics.radial_kernels import PROFILES, Gaussian, Power
 
 _LOOKS = 7
 """Places at which an edge between nodes is looked at for leaving the region."""

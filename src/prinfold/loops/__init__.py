@@ -3,7 +3,17 @@
 from prinfold.loops.descent import DESCENTS, Descent
 from prinfold.loops.fixed_point import Iteration, Outcome, run_fixed_point
 from prinfold.loops.progress import progress_for
-from prinfold.loops.rules import Arrived, Discrepancy, Done, Highest, Last, Rule, Scheduled, StopReason, Validation
+from prinfold.loops.stopping_rules import (
+    Arrived,
+    Discrepancy,
+    Done,
+    Highest,
+    Last,
+    Rule,
+    Scheduled,
+    StopReason,
+    Validation,
+)
 
 __all__ = [
     "DESCENTS",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Generic, TypeVar
 
-from prinfold.loops.rules import Highest, Rule, StopReason
+from prinfold.loops.stopping_rules import Highest, Rule, StopReason
 
 S = TypeVar("S")
 

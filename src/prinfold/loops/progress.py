@@ -7,7 +7,7 @@ import sys
 from typing import Any, Protocol, TextIO
 
 from prinfold.loops.fixed_point import Iteration
-from prinfold.loops.rules import StopReason
+from prinfold.loops.stopping_rules import StopReason
 
 _WIDTH = 28
 

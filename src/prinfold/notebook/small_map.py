@@ -11,9 +11,9 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import PrinfoldError
-from prinfold.plot.data import limits, log_factor
+from prinfold.plot.data.surfaces import limits, log_factor
+from prinfold.plot.inputs import lanes
 from prinfold.plot.layouts import Layout, Plane, Ring, Strip, layout_of
-from prinfold.plot.subject import lanes
 
 _SIZE, _MARGIN = 200.0, 6.0
 _CELLS = 28

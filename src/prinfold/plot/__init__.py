@@ -1,7 +1,7 @@
 """Pictures of fitted surfaces; each function takes and returns a matplotlib ``ax``.
 
-What is drawn is computed in :mod:`prinfold.plot.data`, :mod:`prinfold.plot.densities`, :mod:`prinfold.plot.ridge_data`,
-:mod:`prinfold.plot.choice_data` and :mod:`prinfold.plot.layouts`, which need no drawing library; the ink needs
+What is drawn is computed in :mod:`prinfold.plot.data.surfaces`, :mod:`prinfold.plot.data.kernel_manifolds`, :mod:`prinfold.plot.data.ridges`,
+:mod:`prinfold.plot.data.choices` and :mod:`prinfold.plot.layouts`, which need no drawing library; the ink needs
 matplotlib, which comes with ``pip install "prinfold[plot]"``.
 """
 
@@ -11,19 +11,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from prinfold.plot.bands import ridge_bands
-    from prinfold.plot.certainty import surface_band, uncertainty
     from prinfold.plot.choices import choice
-    from prinfold.plot.clouds import candidates, images, latent_density
     from prinfold.plot.comparisons import comparison_front
+    from prinfold.plot.kernel_manifolds import candidates, images, latent_density
     from prinfold.plot.landscapes import landscape
     from prinfold.plot.maps import folds, latent_map, magnification, posterior
     from prinfold.plot.mixtures import hierarchy, mixture
     from prinfold.plot.monitoring import contributions, monitor
-    from prinfold.plot.nodes import u_matrix
+    from prinfold.plot.ridge_bands import ridge_bands
     from prinfold.plot.ridges import ridge
-    from prinfold.plot.scenes import learning_curve, model, residuals, selection, surface
+    from prinfold.plot.som import u_matrix
+    from prinfold.plot.surfaces import learning_curve, model, residuals, selection, surface
     from prinfold.plot.trajectories import along
+    from prinfold.plot.uncertainty import surface_band, uncertainty
 
 __all__ = [
     "along",

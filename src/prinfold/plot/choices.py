@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prinfold.plot import ink
-from prinfold.plot.choice_data import ChoiceLine, ChoiceLines, choice_lines
+from prinfold.plot import style as ink
+from prinfold.plot.data.choices import ChoiceLine, ChoiceLines, choice_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.plot import ink
-from prinfold.plot.comparison_data import Front, comparison_points
+from prinfold.plot import style as ink
+from prinfold.plot.data.comparisons import Front, comparison_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,9 +9,8 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import LatentSpace
-from prinfold.plot import ink
-from prinfold.plot.data import limits, node_field
-from prinfold.plot.landscape_data import (
+from prinfold.plot import style as ink
+from prinfold.plot.data.landscapes import (
     KINDS,
     NodeValues,
     Shown,
@@ -20,9 +19,10 @@ from prinfold.plot.landscape_data import (
     landscape_of,
     node_values,
 )
+from prinfold.plot.data.surfaces import limits, node_field
+from prinfold.plot.inputs import Fitted
 from prinfold.plot.layouts import Layout, Plane, Ring, layout_of
 from prinfold.plot.maps import _curve_axis, _reach, _size
-from prinfold.plot.subject import Fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ import numpy as np
 
 from prinfold._typing import FloatArray, Mesh
 from prinfold.latent import Atlas, Cloud, LatentSpace, Lattice
+from prinfold.plot.inputs import Fitted
 from prinfold.plot.layouts import Plane, layout_of
-from prinfold.plot.subject import Fitted
 
 
 def wires(fitted: Fitted, most: int = 20, resolution: int = 160) -> list[FloatArray]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.plot import ink
-from prinfold.plot.data import (
+from prinfold.plot import style as ink
+from prinfold.plot.data.surfaces import (
     Field,
     given_field,
     ladder,
@@ -23,8 +23,8 @@ from prinfold.plot.data import (
     row_posterior,
     stretch_ellipses,
 )
+from prinfold.plot.inputs import Fitted, check_values, group, lanes
 from prinfold.plot.layouts import Layout, Plane, Ring, Strip, layout_of
-from prinfold.plot.subject import Fitted, check_values, group, lanes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,10 +8,10 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.plot import ink
-from prinfold.plot.data import limits
-from prinfold.plot.mixture_data import Box, Panel, boxes, hierarchy_panels, lines_of, mixture_panels, shading
-from prinfold.plot.subject import Groups, check_values, group
+from prinfold.plot import style as ink
+from prinfold.plot.data.mixtures import Box, Panel, boxes, hierarchy_panels, lines_of, mixture_panels, shading
+from prinfold.plot.data.surfaces import limits
+from prinfold.plot.inputs import Groups, check_values, group
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

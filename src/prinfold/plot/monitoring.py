@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.plot import ink
-from prinfold.plot.monitor_data import CHARTS, PARTS, Bars, Chart, chart_of, contribution_bars
+from prinfold.plot import style as ink
+from prinfold.plot.data.monitoring import CHARTS, PARTS, Bars, Chart, chart_of, contribution_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

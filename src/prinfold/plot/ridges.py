@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold.exceptions import InvalidParameterError
-from prinfold.plot import ink
-from prinfold.plot.ridge_data import density_image, in_the_plane, ridge_lines, view_of
-from prinfold.plot.subject import Fitted, check_values, group
+from prinfold.plot import style as ink
+from prinfold.plot.data.ridges import density_image, in_the_plane, ridge_lines, view_of
+from prinfold.plot.inputs import Fitted, check_values, group
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

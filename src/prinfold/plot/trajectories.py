@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold.latent import Branches
-from prinfold.plot import ink
-from prinfold.plot.subject import Fitted
-from prinfold.plot.trajectory_data import columns_along
+from prinfold.plot import style as ink
+from prinfold.plot.data.trajectories import columns_along
+from prinfold.plot.inputs import Fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

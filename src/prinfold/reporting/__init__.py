@@ -10,16 +10,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from prinfold._settings import check_setting, integer
 from prinfold.exceptions import InvalidParameterError
 from prinfold.explorer import Page
 from prinfold.explorer.packing import asset, packed, target_of
-from prinfold.plot.subject import Groups, check_values, group, row_names
+from prinfold.plot.inputs import Groups, check_values, group, row_names
 from prinfold.reporting import sections, writing
+from prinfold.reporting.measurements import Study, study
 from prinfold.reporting.pictures import Picture, Request, pictures
 from prinfold.reporting.remarks import remarks
 from prinfold.reporting.scene import scene_of
-from prinfold.reporting.study import Study, study
+from prinfold.validation.settings import check_setting, integer
 
 __all__ = ["report"]
 

@@ -13,8 +13,8 @@ import numpy as np
 from prinfold import plot
 from prinfold.exceptions import PrinfoldError
 from prinfold.latent import Atlas, Branches
-from prinfold.plot.prints import printed
-from prinfold.reporting.study import Study
+from prinfold.plot.saving import printed
+from prinfold.reporting.measurements import Study
 from prinfold.select.samples import frame_of
 
 _MOST_BY_COLUMN = 4

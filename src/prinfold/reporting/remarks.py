@@ -8,8 +8,8 @@ import numpy as np
 
 from prinfold.geometry.domain import Box
 from prinfold.loops import StopReason
-from prinfold.plot.subject import Fitted
-from prinfold.reporting.study import Study
+from prinfold.plot.inputs import Fitted
+from prinfold.reporting.measurements import Study
 
 _UNSETTLED = {StopReason.MAX_ITER, StopReason.CALLBACK, StopReason.INTERRUPTED}
 

@@ -9,9 +9,9 @@ from scipy.linalg import qr
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError, PrinfoldError
+from prinfold.plot.inputs import Fitted, Groups
 from prinfold.plot.lines import surface_mesh, wires
-from prinfold.plot.subject import Fitted, Groups
-from prinfold.reporting.study import Study
+from prinfold.reporting.measurements import Study
 
 _MOST_ROWS = 2000
 _MOST_COLUMNS = 100

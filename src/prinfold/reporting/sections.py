@@ -12,10 +12,10 @@ from prinfold.citations import cite
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import Atlas, Branches
 from prinfold.notebook.settings import reasons, settings_of
-from prinfold.plot.subject import Groups, counted
+from prinfold.plot.inputs import Groups, counted
 from prinfold.reporting import writing
+from prinfold.reporting.measurements import Study
 from prinfold.reporting.pictures import Picture
-from prinfold.reporting.study import Study
 
 _FEWEST_COLUMNS_OFF = 3
 _MOST_COLUMNS = 40

@@ -14,19 +14,19 @@ import joblib
 import numpy as np
 from sklearn.base import clone
 
-from prinfold._settings import as_generator, check_setting, integer
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold.estimators.gtm import GTM
-from prinfold.estimators.selection import standard_error
-from prinfold.estimators.sequence_verbs import SequenceVerbs
-from prinfold.estimators.sequences import arrange
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
+from prinfold.gtm.estimator import GTM
+from prinfold.gtm.sequence.sequence_input import arrange
+from prinfold.gtm.sequence.verbs import SequenceVerbs
 from prinfold.loops import StopReason
+from prinfold.pps.clamping_choice import standard_error
 from prinfold.select.choices import Choice, incomparable, remarks
 from prinfold.select.comparing import compare
 from prinfold.select.comparisons import Comparison
 from prinfold.select.criteria import CRITERIA, Criterion, Rows
 from prinfold.select.samples import SequenceSample, sample_of, sequences_of
+from prinfold.validation.settings import as_generator, check_setting, integer
 
 __all__ = ["Choice", "Comparison", "choose", "compare"]
 

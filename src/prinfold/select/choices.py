@@ -10,7 +10,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.estimators.selection import standard_error
+from prinfold.pps.clamping_choice import standard_error
 
 _LONGEST = 90
 """Characters of a reason that a printed table has room for; the table itself holds all of them."""

@@ -12,17 +12,17 @@ import joblib
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from prinfold._settings import as_generator, integer
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold._validate import check_table
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, warn_caller
+from prinfold.select.candidates import Contestant, contestants_of
 from prinfold.select.comparisons import Comparison
-from prinfold.select.contestants import Contestant, contestants_of
 from prinfold.select.dimensions import suggest_dimension
+from prinfold.select.measures import noise_of, thinning_of, widths_of
 from prinfold.select.trials import Job, Trial
 from prinfold.select.verdicts import CRITERIA, Measured, Verdict, blind, judge, measured, pareto, settled_noise
 from prinfold.select.wording import other_dimensions, reasons
-from prinfold.select.yardsticks import noise_of, thinning_of, widths_of
+from prinfold.validation.settings import as_generator, integer
+from prinfold.validation.tables import check_table
 
 _NEARLY_ALL = 0.99
 """Share of the variance in one column from which the others are said to hardly count."""

@@ -10,7 +10,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold._typing import IntArray
-from prinfold.select.contestants import Contestant
+from prinfold.select.candidates import Contestant
 from prinfold.select.dimensions import Dimension
 from prinfold.select.wording import GUESS, ROUGHEST, legend
 

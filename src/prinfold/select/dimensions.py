@@ -9,8 +9,8 @@ import joblib
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.estimators.gtm import GTM
 from prinfold.exceptions import InvalidDataError
+from prinfold.gtm.estimator import GTM
 
 _MOST = 3
 """Dimensions beyond which a map is no longer looked at."""

@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from prinfold._typing import FloatArray, Mesh
-from prinfold.estimators.base import PrincipalManifold
-from prinfold.estimators.selection import model_roughness
-from prinfold.estimators.steps import straight, undo
-from prinfold.geometry.footholds import Footholds
+from prinfold.base.pipeline_steps import straight, undo
+from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.geometry.projection import project_to_surface
+from prinfold.geometry.projection_starts import Footholds
 from prinfold.latent import LatentSpace
+from prinfold.pps.clamping_choice import model_roughness
 
 _STARTS = 6
 """Places from which the nearest point is sought."""

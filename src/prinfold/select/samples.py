@@ -9,11 +9,11 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from sklearn.base import clone
 
-from prinfold._arrays import dense
 from prinfold._typing import FloatArray, IntArray
-from prinfold._validate import check_errors, check_table, check_weight, weighty_rows
-from prinfold.estimators.sequences import Arranged, sequence_weight
 from prinfold.exceptions import InvalidDataError
+from prinfold.gtm.sequence.sequence_input import Arranged, sequence_weight
+from prinfold.rows.rows import dense
+from prinfold.validation.tables import check_errors, check_table, check_weight, weighty_rows
 
 
 class Sample(NamedTuple):

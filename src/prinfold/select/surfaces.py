@@ -13,15 +13,15 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.manifold import Isomap
 
 from prinfold._typing import FloatArray, Mesh
-from prinfold._validate import check_table
-from prinfold.estimators.base import PrincipalManifold
-from prinfold.estimators.selection import model_roughness
+from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
 from prinfold.geometry.projection import project_to_surface
 from prinfold.latent import grid
 from prinfold.metrics import roughness
+from prinfold.pps.clamping_choice import model_roughness
 from prinfold.select.pipelines import PipelineSurface, last_step
+from prinfold.validation.tables import check_table
 
 _STARTS = 4
 """Training rows whose images on a transformer's surface are nearest, from which its nearest point is sought."""

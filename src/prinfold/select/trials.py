@@ -16,9 +16,9 @@ from sklearn.base import clone
 from prinfold._typing import FloatArray, IntArray
 from prinfold.loops import StopReason
 from prinfold.metrics import continuity, trustworthiness
+from prinfold.select.measures import Thinning, errors, spread_likelihoods, thinned_errors
 from prinfold.select.pipelines import last_step
 from prinfold.select.surfaces import Surface, surface_of
-from prinfold.select.yardsticks import Thinning, errors, spread_likelihoods, thinned_errors
 
 _NEIGHBORS = 5
 """Neighbours that trustworthiness and continuity look at."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.select.contestants import Contestant, other_dimension
+from prinfold.select.candidates import Contestant, other_dimension
 from prinfold.select.verdicts import CRITERIA, Criterion, Verdict
 
 _SURE, _FAIRLY = 0.9, 0.6

@@ -1,1 +1,0 @@
-"""Pure state, start, step and objective of each method."""

@@ -1,0 +1,202 @@
+"""What estimators on top of a map share: the map fitted, and the nodes asked about rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from copy import copy
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from prinfold._typing import FloatArray
+from prinfold.applications.landscape_sums import Responsibilities, blocks_of
+from prinfold.applications.landscapes import ClassLandscape, PropertyLandscape
+from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError
+from prinfold.files import save
+from prinfold.gtm.estimator import GTM
+from prinfold.validation.settings import Constraint, check_parameters, nothing, real
+from prinfold.validation.tables import check_frame, check_table, check_weight, forget, rows_of
+
+_VERBS = ("fit", "transform", "responsibilities", "score_samples")
+"""What a map has to offer."""
+
+
+def map_with(*verbs: str) -> Constraint:
+    """An estimator that is a map, with more verbs; or None."""
+    every = (*_VERBS, *verbs)
+    return nothing | Constraint(
+        lambda v: not isinstance(v, type) and all(hasattr(v, verb) for verb in every),
+        f"an estimator with {', '.join(every[:-1])} and {every[-1]}, such as GTM() or PPS()",
+    )
+
+
+def fitted_map(recipe: Any, table: FloatArray, weight: FloatArray | None) -> Any:
+    """A clone of the recipe fitted to the rows; one that is frozen is taken as it is."""
+    recipe = GTM() if recipe is None else recipe
+    if isinstance(recipe, FrozenEstimator):
+        return _without_names(recipe.estimator)
+    if weight is None:
+        return clone(recipe).fit(table)
+    if not has_fit_parameter(recipe, "sample_weight"):
+        raise InvalidParameterError(f"{type(recipe).__name__} takes no sample_weight; leave it out")
+    return clone(recipe).fit(table, sample_weight=weight)
+
+
+def _without_names(surface: Any) -> Any:
+    """A fitted map that takes tables without names of columns: those are checked before it is asked."""
+    check_is_fitted(surface)
+    if not hasattr(surface, "feature_names_in_") or takes("frames", surface):
+        return surface
+    bare = copy(surface)
+    del bare.feature_names_in_
+    return bare
+
+
+def refuse_other_columns(recipe: Any, owner: Any) -> None:
+    """Raise where a frozen map was fitted to other columns than those its owner has been given."""
+    inner = recipe.estimator if isinstance(recipe, FrozenEstimator) else None
+    names, given = (getattr(each, "feature_names_in_", None) for each in (inner, owner))
+    if names is not None and given is not None and list(names) != list(given):
+        raise InvalidDataError(
+            f"the map was fitted to the columns {', '.join(map(str, names[:6]))}{', …' * (len(names) > 6)}, but got "
+            f"{', '.join(map(str, given[:6]))}{', …' * (len(given) > 6)}; give the same columns in the same order"
+        )
+
+
+def takes(what: str, recipe: Any) -> bool:
+    """Whether a recipe takes ``"sparse"`` tables or ``"missing"`` cells, or reads ``"frames"`` of any kind itself."""
+    inner = recipe.estimator if isinstance(recipe, FrozenEstimator) else GTM() if recipe is None else recipe
+    return bool(getattr(inner, f"_accept_{what}", False))
+
+
+def asked(surface: Any, table: Any) -> Responsibilities:
+    """What gives the responsibilities of a slice of the rows."""
+    return lambda part: np.asarray(surface.responsibilities(rows_of(table, part)), dtype=np.float64)
+
+
+class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """What classifier and regressor share: a map, and what is known at its nodes."""
+
+    _stored: ClassVar[tuple[str, ...]] = ("surface_", "landscape_")
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "estimator": map_with(),
+        "pseudo_count": real(0),
+        "min_mass": real(0),
+    }
+    estimator: Any
+    surface_: Any
+    landscape_: Any
+    n_features_in_: int
+
+    def transform(self, X: Any) -> FloatArray:
+        """Latent coordinates of rows on the map: its own ``transform``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, Q)
+        """
+        return np.asarray(self.surface_.transform(self._table(X)))
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Log-likelihood of rows under the map: where it is low, the map was made for other rows than these.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return np.asarray(self.surface_.score_samples(self._table(X)))
+
+    def support(self, X: Any) -> FloatArray:
+        """How many training rows stand behind each answer: Σ_k r_k m_k, the mass at the nodes of the row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, m)
+        """
+        return self._mixed(X, lambda share: np.asarray(share @ self.landscape_.mass))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that :func:`prinfold.load` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            By custom the name ends in ``.prinfold``.
+        """
+        save(self, path)
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _begin(self, X: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray | None]:
+        """Rows and weights, checked."""
+        check_parameters(self, self._constraints)
+        forget(self)
+        table = self._checked(X, self.estimator, reset=True, min_rows=2)
+        refuse_other_columns(self.estimator, self)
+        return table, check_weight(sample_weight, table)
+
+    def _table(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return self._checked(X, self.surface_, reset=False)
+
+    def _checked(self, X: Any, surface: Any, **options: Any) -> FloatArray:
+        """Rows as the map takes them."""
+        if takes("frames", surface):
+            return cast(FloatArray, check_frame(self, X, reset=options["reset"]))
+        sparse, missing = (takes(what, surface) for what in ("sparse", "missing"))
+        return check_table(self, X, accept_sparse=sparse, accept_missing=missing, **options)
+
+    def _mixed(self, X: Any, mix: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """What ``mix`` makes of the responsibilities of rows, in blocks."""
+        table = self._table(X)
+        parts, ask = blocks_of(table.shape[0], self.surface_.latent_.n_nodes), asked(self.surface_, table)
+        return np.concatenate([mix(ask(part)) for part in parts])
+
+    def _restore(self) -> None:
+        """Refuse parts of a file that do not fit together."""
+        check_parameters(self, self._constraints)
+        for wanted, holds in self._sound().items():
+            if not holds:
+                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+
+    def _sound(self) -> dict[str, bool]:
+        surface = self.surface_
+        fitted = isinstance(surface, PrincipalManifold) and hasattr(surface, "responsibilities")
+        return {
+            "a fitted map of its columns": fitted
+            and hasattr(surface, "latent_")
+            and surface.n_features_in_ == self.n_features_in_,
+            "a landscape of its nodes": isinstance(self.landscape_, ClassLandscape | PropertyLandscape)
+            and len(self.landscape_.mass) == surface.latent_.n_nodes,
+        }
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.surface_.latent_.n_columns)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "landscape_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = takes("sparse", self.estimator)
+        tags.input_tags.allow_nan = takes("missing", self.estimator)
+        return tags

@@ -1,0 +1,422 @@
+"""Outliers and alarms: rows that lie off a surface, or where on it no rows should be."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import OutlierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray
+from prinfold.applications import monitor_statistics as monitoring
+from prinfold.applications.base import map_with, refuse_other_columns, takes
+from prinfold.applications.monitor_measures import SurfaceGauge
+from prinfold.applications.monitor_statistics import SPLITS, Contributions, Limits, Measures, PValues
+from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidParameterError, warn_caller
+from prinfold.files import save, storable
+from prinfold.validation.settings import Constraint, as_generator, check_parameters, integer, one_of, random_state, real
+from prinfold.validation.tables import check_table, forget
+
+_share = Constraint(lambda v: real(0, above=True).test(v) and v < 1, "a number between 0 and 1")
+
+WAYS = ("calibration", "model")
+"""Where p-values come from."""
+
+_ROUNDING = 1e-12
+"""Squares of gaps in units of the noise below which a row lies on the surface, but for rounding."""
+
+
+@storable
+class SurfaceMonitor(OutlierMixin, SurfaceGauge):
+    """Tell usual rows from unusual ones by a map, at a rate of false alarms that holds.
+
+    Process engineers watch T², how far a row is from the middle within a plane, and SPE, how far it is from the plane.
+    Here the plane is a surface with a density: ``along`` says how rare a place on the surface is among the training
+    rows, and ``off`` how far the row is from the surface, in units of the noise. The log density of a row takes both
+    together. What counts as an alarm is decided by rows that were held out, whatever the noise is like.
+
+    Parameters
+    ----------
+    estimator : GTM, PPS or other map with a density and noise, default=None
+        Recipe for the map, of which clones are fitted; None is :class:`~prinfold.GTM` as it comes. A fitted map within
+        scikit-learn's ``FrozenEstimator`` is used as it is; then no row given to ``fit`` may have trained it.
+    alarm_rate : float, default=0.01
+        Share of usual rows that may set off an alarm.
+    calibration : {"cross", "split", "last"}, default="cross"
+        Which rows are held out to set the limits: each in turn, in five folds, with a final fit to all of them; a share
+        at random; or the last ones, for rows in the order of time that resemble their neighbours.
+    held_out : float, default=0.3
+        Share of the rows that is held out, unless each is in turn.
+    n_simulated : int, default=2000
+        Rows that are drawn from the model for p-values of its own.
+    random_state : int, RandomState or Generator, default=0
+        Seed of what is random: the rows held out, and those drawn.
+
+    Attributes
+    ----------
+    surface_ : estimator
+        The fitted map.
+    node_shares_ : ndarray of shape (K,)
+        Shares of the rows at the nodes, smoothed.
+    noise_scale_ : ndarray of shape (D,)
+        Standard deviation of the noise in each column, on average over the nodes.
+    reference_ : ndarray of shape (m, 3)
+        Minus log density, along and off of the rows held out.
+    simulated_ : ndarray of shape (n_simulated, 3)
+        The same of rows drawn from the map.
+    limits_ : Limits
+        ``log_density`` below which, and ``along`` and ``off`` above which a p-value is at most ``alarm_rate``.
+    model_limits_ : Limits
+        The same as the model would have them: what its own rows are beyond with that probability.
+    offset_ : float
+        The limit of the log density.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    Notes
+    -----
+    With rows held out once (``"split"``, ``"last"``) a p-value of a new row is at most α with a probability of at most
+    α, for any α, any map and any distribution, provided new rows and those held out are exchangeable. With each held
+    out in turn that holds nearly: the final map has seen more rows than those that set the limits.
+
+    References
+    ----------
+    Vovk, Gammerman & Shafer (2005), Algorithmic learning in a random world, Springer.
+    Jackson & Mudholkar (1979), Control procedures for residuals associated with principal component analysis,
+    Technometrics 21.
+
+    Examples
+    --------
+    >>> from prinfold import GTM, SurfaceMonitor, datasets
+    >>> data = datasets.make_pipe_flow(300, rng=0)
+    >>> monitor = SurfaceMonitor(GTM(nodes=12, basis=5), alarm_rate=0.05).fit(data.X)
+    >>> broken = data.X[:1].copy()
+    >>> broken[0, 4] += 5
+    >>> monitor.predict(broken).tolist()
+    [-1]
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = ("surface_", "node_shares_", "noise_scale_", "reference_", "simulated_")
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "estimator": map_with("inverse_transform", "jacobian", "sample", "noise_covariance"),
+        "alarm_rate": _share,
+        "calibration": one_of(SPLITS),
+        "held_out": _share,
+        "n_simulated": integer(1),
+        "random_state": random_state,
+    }
+    _learned: ClassVar[tuple[str, ...]] = ("surface_", "node_shares_", "noise_scale_")
+    _n_folds: ClassVar[int] = 5
+
+    reference_: FloatArray
+    simulated_: FloatArray
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        alarm_rate: float = 0.01,
+        calibration: str = "cross",
+        held_out: float = 0.3,
+        n_simulated: int = 2000,
+        random_state: Any = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.alarm_rate = alarm_rate
+        self.calibration = calibration
+        self.held_out = held_out
+        self.n_simulated = n_simulated
+        self.random_state = random_state
+
+    # ---------------------------------------------------------------------------------------- fitting
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the map to usual rows, and set the limits by rows held out.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows of a time when all was well.
+        y : ignored
+
+        Returns
+        -------
+        SurfaceMonitor
+        """
+        check_parameters(self, self._constraints)
+        forget(self)
+        if takes("frames", self.estimator):
+            raise InvalidParameterError(
+                "SurfaceMonitor measures distances from a surface in columns of numbers, and the map it was given has "
+                "columns of other kinds; monitor a GTM of the columns of numbers, or look at the map's score_samples"
+            )
+        table = check_table(self, X, reset=True, min_rows=3, accept_missing=takes("missing", self.estimator))
+        refuse_other_columns(self.estimator, self)
+        rng = as_generator(self.random_state)
+        reference = self._held_out(table, monitoring.shuffled(table, rng))
+        seed = int(rng.integers(2**31 - 1))
+        self.simulated_ = self._measured(self.surface_.sample(self.n_simulated, random_state=seed)).badness
+        self.reference_ = reference.badness
+        self._warn_of_few()
+        return self
+
+    def _held_out(self, table: FloatArray, order: Any) -> Measures:
+        """What rows held out measure. The map that stays is fitted to the others, or to all if they take turns."""
+        pairs = SPLITS[self.calibration](order, float(self.held_out), self._n_folds)
+        if len(pairs) == 1:
+            self._learn(table[pairs[0][0]])
+            return self._measured(table[pairs[0][1]])
+        # One smoothing for all: where it went to and fro, the folds would not measure what the map that stays does.
+        smoothing = self._learn(table)
+        final, parts = {name: getattr(self, name) for name in self._learned}, []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is to be said has been said of all rows
+            for fitted, held in pairs:
+                self._learn(table[fitted], smoothing)
+                parts.append(self._measured(table[held]))
+        for name, value in final.items():
+            setattr(self, name, value)
+        return Measures(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def calibrate(self, X: Any) -> Self:
+        """Set the limits by other usual rows than those held out in the fit; the map stays as it is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows that were not in the fit, such as those of the last month in which all was well.
+
+        Returns
+        -------
+        SurfaceMonitor
+        """
+        self.reference_ = self.measure(X).badness
+        self._warn_of_few()
+        return self
+
+    def _warn_of_few(self) -> None:
+        n = len(self.reference_)
+        if not np.isfinite(monitoring.alarm_limit(self.reference_[:, 0], self.alarm_rate)):
+            warn_caller(
+                f"{n} rows held out cannot tell what happens once in {1 / self.alarm_rate:.0f} rows (alarm_rate="
+                f"{self.alarm_rate:g}): the smallest p-value is 1/{n + 1}. Limits are the largest values seen, or the "
+                f"model's own where those are larger; give at least {int(np.ceil(1 / self.alarm_rate)) - 1} rows, or "
+                "raise alarm_rate",
+                DegenerateWarning,
+            )
+
+    # ---------------------------------------------------------------------------------------- watching
+
+    def measure(self, X: Any) -> Measures:
+        """How unusual rows are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        Measures
+            ``log_density`` (n,) of a usual row; ``along`` (n,), how rare the place on the surface is,
+            −ln K Σ_k r_k q_k with the shares q of the rows at the nodes; ``off`` (n,), the squared distance from the
+            surface in units of the noise; ``missing`` (n,) cells, which count as usual ones where rows are compared.
+        """
+        return self._measured(self._table(X))
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Log density of each row, ln Σ_k q_k p(t | k), with the shares q of the rows at the nodes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._densities(self._table(X))[0]
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Log density less its limit: below 0 for alarms.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> Any:
+        """−1 for rows that are alarms, 1 for usual ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def p_values(self, X: Any, by: str = "calibration") -> PValues:
+        """How often a usual row is as unusual as each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        by : {"calibration", "model"}, default="calibration"
+            What usual rows are like: those held out, (1 + as unusual)/(1 + all); or rows drawn from the model, which is
+            right only as far as the model is.
+
+        Returns
+        -------
+        PValues
+            ``density``, ``along`` and ``off``, (n,) each.
+        """
+        if by not in WAYS:
+            raise InvalidParameterError(f"by must be 'calibration' or 'model', got {by!r}")
+        return self._p_values(self.measure(X), by)
+
+    def contributions(self, X: Any) -> Contributions:
+        """Columns' parts in what is unusual of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        Contributions
+            ``off`` (n, D), which adds up to what ``measure`` says, with the ``residual`` from the surface in units of
+            the data; ``along`` (n, D), with the ``shift`` from the nearest place where rows are usual.
+        """
+        return self._contributed(self._table(X))
+
+    def report(self, X: Any, n_columns: int = 3) -> list[str]:
+        """What is to be said of each row, in words.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        n_columns : int, default=3
+            How many columns are named at most.
+
+        Returns
+        -------
+        list of str
+        """
+        table = self._table(X)
+        found, parts = self._measured(table), self._contributed(table)
+        p, limits = self._p_values(found, "calibration"), self.limits_
+        alarm = found.log_density < limits.log_density
+        counted = [f"column {j + 1}" for j in range(table.shape[1])]
+        names = [str(name) for name in getattr(self, "feature_names_in_", counted)]
+        lines = []
+        for n in range(len(table)):
+            said = [f"row {n}: {'ALARM' if alarm[n] else 'usual'} by its density (p = {p.density[n]:.2g})"]
+            if alarm[n] or min(p.off[n], p.along[n]) <= self.alarm_rate:
+                off, along = (_named(each[n], names, n_columns) for each in (parts.off, parts.along))
+                said.append(f"off the surface {found.off[n]:.3g}, limit {limits.off:.3g} (p = {p.off[n]:.2g}): {off}")
+                words = f"a place where rows are usual (p = {p.along[n]:.2g})"
+                if parts.along[n].any():
+                    words = f"a place where rows are rare (p = {p.along[n]:.2g}), away from the usual by {along}"
+                said.append(words)
+            lines.append("; ".join(said))
+        return lines
+
+    @property
+    def offset_(self) -> float:
+        """The limit of the log density."""
+        return self.limits_.log_density
+
+    @property
+    def limits_(self) -> Limits:
+        """What p-values of at most ``alarm_rate`` lie beyond."""
+        check_is_fitted(self)
+        limits = [monitoring.alarm_limit(column, self.alarm_rate) for column in self.reference_.T]
+        if not np.isfinite(limits).all():
+            largest = np.maximum(self.reference_.max(axis=0), self._model_limits())
+            limits = [monitoring.above(each) for each in largest.tolist()]
+        return Limits(-limits[0], limits[1], limits[2])
+
+    @property
+    def model_limits_(self) -> Limits:
+        """What the model's own rows are beyond with probability ``alarm_rate``."""
+        check_is_fitted(self)
+        density, along, off = self._model_limits()
+        return Limits(-density, along, off)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that :func:`prinfold.load` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            By custom the name ends in ``.prinfold``.
+        """
+        save(self, path)
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _p_values(self, found: Measures, by: str) -> PValues:
+        if by == "calibration":
+            return PValues(*monitoring.calibrated(found.badness, self.reference_).T)
+        return PValues(*monitoring.simulated_p(found.badness, self.simulated_, self._simulated_weight()).T)
+
+    def _simulated_weight(self) -> FloatArray:
+        """Rows are drawn from nodes as the model has them; so weighted they are drawn from nodes by their shares."""
+        return np.exp(-self.simulated_[:, 1])
+
+    def _model_limits(self) -> FloatArray:
+        weight = self._simulated_weight()
+        return np.array([monitoring.simulated_limit(each, weight, self.alarm_rate) for each in self.simulated_.T])
+
+    def _restore(self) -> None:
+        """Refuse parts of a file that do not fit together."""
+        check_parameters(self, self._constraints)
+        surface = self.surface_
+        fitted = isinstance(surface, PrincipalManifold) and hasattr(surface, "responsibilities")
+        sound = {
+            "a fitted map of its columns": fitted
+            and hasattr(surface, "latent_")
+            and surface.n_features_in_ == self.n_features_in_,
+            "a share for each node": np.shape(self.node_shares_) == (surface.latent_.n_nodes,)
+            and bool((self.node_shares_ > 0).all()),
+            "a noise level for each column": np.shape(self.noise_scale_) == (self.n_features_in_,)
+            and bool((self.noise_scale_ > 0).all()),
+            "measures of rows": _is_reference(self.reference_) and _is_reference(self.simulated_),
+        }
+        for wanted, holds in sound.items():
+            if not holds:
+                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "reference_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = takes("missing", self.estimator)
+        return tags
+
+
+def _is_reference(measures: Any) -> bool:
+    return isinstance(measures, np.ndarray) and measures.ndim == 2 and measures.shape[1] == 3 and len(measures) > 0
+
+
+def _named(parts: FloatArray, names: list[str], most: int) -> str:
+    """The columns that have the largest parts, with their shares."""
+    total = float(parts.sum())
+    order: Any = np.argsort(-parts, kind="stable")[:most]
+    share = parts / total if total > _ROUNDING else np.zeros_like(parts)
+    told = [f"{names[j]} ({share[j]:.0%})" for j in order if share[j] >= 0.01]
+    return ", ".join(told) if told else "no column in particular"

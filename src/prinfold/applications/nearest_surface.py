@@ -1,0 +1,307 @@
+"""Classification by the nearest of several surfaces, one for each class."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.base import class_posteriors as nearest
+from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError, warn_caller
+from prinfold.files import save, storable
+from prinfold.gtm.estimator import GTM
+from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of
+from prinfold.validation.tables import check_labels, check_table, check_weight, forget, weighty_rows
+
+_LEAST_ROWS = 2
+"""Rows of a class from which a surface can be fitted: one row has no extent."""
+
+_VERBS = ("fit", "transform", "project")
+"""What a surface has to offer; a density is asked for only where it is used."""
+
+
+class Location(NamedTuple):
+    """Where rows lie: ``labels`` (n,) of the surface that won each row, and ``latent`` (n, Q) coordinates on it."""
+
+    labels: Any
+    latent: FloatArray
+
+
+def _by_likelihood(classifier: Any) -> bool:
+    if classifier.by != "likelihood":
+        raise AttributeError(
+            f"by={classifier.by!r} gives no probabilities, since distances say nothing of noise; use by='likelihood', "
+            "or learn the noise from held-out rows with sklearn.calibration.CalibratedClassifierCV"
+        )
+    return True
+
+
+@storable
+class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
+    """Classify rows by the nearest of several principal manifolds, one fitted to each class.
+
+    Where a class varies along a surface (a thing in all its poses, a process in all its phases), the distance to that
+    surface says whether a row belongs to it, and the place on it says what is varied.
+
+    Parameters
+    ----------
+    estimator : principal manifold, default=None
+        Recipe for the surface of a class, of which every class fits a clone; None is :class:`~prinfold.GTM` as it
+        comes. Anything with ``fit``, ``transform`` and ``project`` will do.
+    by : {"distance", "likelihood"}, default="distance"
+        What decides: the squared distance to the nearest point of the surface, ‖x − ``project(x)``‖², smallest; or
+        the log-likelihood of the row plus the logarithm of its class's share of the training rows,
+        ln p(x | c) + ln P(c), largest, for surfaces with a density (``score_samples``).
+
+    Attributes
+    ----------
+    surfaces_ : list
+        The fitted surfaces, in the order of ``classes_``.
+    classes_ : ndarray of shape (C,)
+        The classes, sorted.
+    class_prior_ : ndarray of shape (C,)
+        Their shares P(c) of the training rows, or of the sample weights.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    References
+    ----------
+    Chang & Ghosh (2001), A unified model for probabilistic principal surfaces, IEEE Transactions on Pattern Analysis
+    and Machine Intelligence 23, section 7.
+
+    Examples
+    --------
+    >>> from prinfold import GTM, NearestSurfaceClassifier, datasets
+    >>> seen = datasets.make_poses(200, body=("bottle", "mushroom"), n_pixels=6, rng=0)
+    >>> model = NearestSurfaceClassifier(GTM(latent="sphere")).fit(seen.X, seen.labels)
+    >>> model.locate(seen.X).latent.shape
+    (200, 3)
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = ("surfaces_", "classes_", "class_prior_")
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "estimator": nothing
+        | Constraint(
+            lambda v: not isinstance(v, type) and all(hasattr(v, verb) for verb in _VERBS),
+            f"an estimator with {', '.join(_VERBS[:-1])} and {_VERBS[-1]}, such as GTM()",
+        ),
+        "by": one_of(("distance", "likelihood")),
+    }
+
+    surfaces_: Any
+    classes_: Any
+    class_prior_: FloatArray
+
+    def __init__(self, estimator: Any = None, *, by: str = "distance") -> None:
+        self.estimator = estimator
+        self.by = by
+
+    # ---------------------------------------------------------------------------------------- fitting
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NearestSurfaceClassifier:
+        """Fit a surface to the rows of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows of numbers.
+        y : array-like of shape (n,)
+            The class of each row.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows; a weight of 2 is the same as the row given twice, and 0 as the row left out.
+
+        Returns
+        -------
+        NearestSurfaceClassifier
+        """
+        check_parameters(self, self._constraints)
+        forget(self)
+        recipe = self._recipe(weighted=sample_weight is not None)
+        table = check_table(self, X, reset=True)
+        labels, weight = check_labels(self, y, table), check_weight(sample_weight, table)
+        kept = weighty_rows(weight, min_rows=1)
+        if weight is not None and kept is not None:
+            table, labels, weight = table[kept], labels[kept], weight[kept]
+        classes, codes = np.unique(labels, return_inverse=True)
+        _refuse_small_classes(classes, codes, weight)
+        rows = [np.flatnonzero(codes == k) for k in range(len(classes))]
+        self.surfaces_ = [
+            _surface(recipe, table[part], None if weight is None else weight[part], name)
+            for part, name in zip(rows, classes.tolist(), strict=True)
+        ]
+        self.classes_, self.class_prior_ = classes, nearest.class_shares(codes, weight, len(classes))
+        return self
+
+    def _recipe(self, *, weighted: bool) -> Any:
+        """The estimator to be cloned, or an error about what it cannot do."""
+        recipe = GTM() if self.estimator is None else self.estimator
+        name = type(recipe).__name__
+        if self.by == "likelihood" and not hasattr(recipe, "score_samples"):
+            raise InvalidParameterError(
+                f"by='likelihood' needs the density of a row, but {name} has none (no score_samples); use by='distance'"
+            )
+        if weighted and not has_fit_parameter(recipe, "sample_weight"):
+            raise InvalidParameterError(f"{name} takes no sample_weight; leave it out")
+        return recipe
+
+    # ------------------------------------------------------------------------------------- classifying
+
+    def predict(self, X: Any) -> Any:
+        """The class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        scores = self._scores(self._table(X))
+        return self.classes_[scores.argmax(axis=1)]
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """How much speaks for each class: −‖x − project(x)‖², or ln p(x | c) + ln P(c).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, C), or (n,) for two classes
+            Of two classes, by how much the second is ahead of the first.
+        """
+        return nearest.decision(self._scores(self._table(X)))
+
+    @available_if(_by_likelihood)
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Posterior probability P(c | x) ∝ p(x | c) P(c) of each class, with ``by="likelihood"`` only.
+
+        It is as good as the densities are: surfaces that follow their training rows too closely are too sure.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, C)
+        """
+        return nearest.posterior(self._scores(self._table(X)))
+
+    def distances(self, X: Any) -> FloatArray:
+        """Euclidean distance from each row to the surface of each class, whatever ``by`` says.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, C)
+        """
+        return np.sqrt(self._squared_distances(self._table(X)))
+
+    def locate(self, X: Any) -> Location:
+        """Class of each row, and its latent coordinates on the surface of that class (its ``transform``).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        Location
+            ``labels`` (n,) and ``latent`` (n, Q).
+        """
+        table = self._table(X)
+        codes = self._scores(table).argmax(axis=1)
+        parts = [(np.flatnonzero(codes == k), surface) for k, surface in enumerate(self.surfaces_)]
+        order = np.concatenate([rows for rows, _ in parts])
+        latent = np.concatenate([np.asarray(surface.transform(table[rows])) for rows, surface in parts if len(rows)])
+        return Location(self.classes_[codes], latent[np.argsort(order)])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that :func:`prinfold.load` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            By custom the name ends in ``.prinfold``.
+        """
+        save(self, path)
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _table(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return check_table(self, X, reset=False)
+
+    def _scores(self, table: FloatArray) -> FloatArray:
+        """(n, C) what decides, the larger the better."""
+        if self.by == "distance":
+            return -self._squared_distances(table)
+        log_density = np.stack([surface.score_samples(table) for surface in self.surfaces_], axis=1)
+        return np.asarray(log_density.astype(np.float64) + np.log(self.class_prior_))
+
+    def _squared_distances(self, table: FloatArray) -> FloatArray:
+        return np.stack([nearest.squared_gaps(table, surface.project(table)) for surface in self.surfaces_], axis=1)
+
+    def _restore(self) -> None:
+        """Refuse parts of a file that do not fit together."""
+        check_parameters(self, self._constraints)
+        n_classes, prior = len(self.classes_), np.asarray(self.class_prior_)
+        sound = {
+            "classes, each once": n_classes == len(set(self.classes_.tolist())) > 0,
+            "a share for each class": prior.shape == (n_classes,) and bool((prior > 0).all()),
+            "a surface for each class": isinstance(self.surfaces_, list)
+            and len(self.surfaces_) == n_classes
+            and all(self._fits(surface) for surface in self.surfaces_),
+        }
+        for wanted, holds in sound.items():
+            if not holds:
+                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+
+    def _fits(self, surface: Any) -> bool:
+        fitted = isinstance(surface, PrincipalManifold) and hasattr(surface, "latent_")
+        return fitted and surface.n_features_in_ == self.n_features_in_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "class_prior_")
+
+
+def _refuse_small_classes(classes: Any, codes: IntArray, weight: FloatArray | None) -> None:
+    # A weight of 2 is a row given twice; but weights may be scaled to any sum, and small ones take no rows away.
+    counts = np.maximum(np.bincount(codes), np.bincount(codes, weight))
+    small = [f"{name!r} ({n:g})" for name, n in zip(classes.tolist(), counts, strict=True) if n < _LEAST_ROWS]
+    if small:
+        raise InvalidDataError(
+            f"a surface needs at least {_LEAST_ROWS} rows, but these classes have n_samples = {counts.min():g} only: "
+            f"{', '.join(small)}; leave them out, join them with others, or give more rows"
+        )
+
+
+def _surface(recipe: Any, rows: FloatArray, weight: FloatArray | None, label: Any) -> Any:
+    """A clone of the recipe fitted to the rows of a class; what it has to say is said of that class."""
+    if weight is not None and len(rows) == 1:  # a single row with the weight of several, written out as two of them
+        rows, weight = np.repeat(rows, 2, axis=0), np.repeat(0.5 * weight, 2)
+    settings = {} if weight is None else {"sample_weight": weight}
+    try:
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            surface = clone(recipe).fit(rows, **settings)
+    except InvalidDataError as error:
+        raise InvalidDataError(f"class {label!r} ({len(rows)} rows): {error}") from error
+    for each in heard:
+        warn_caller(f"class {label!r}: {each.message}", each.category)
+    return surface

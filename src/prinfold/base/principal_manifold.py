@@ -1,0 +1,347 @@
+"""The verbs every principal manifold shares, written once on top of its map and Jacobian."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
+from prinfold.base.callbacks import CallbackSupportMixin, forward_to_callbacks
+from prinfold.base.nearest_point import MeshedSurface
+from prinfold.citations import Citations, cite
+from prinfold.exceptions import InterruptedWarning, InvalidParameterError, OutOfDomainError
+from prinfold.files import save
+from prinfold.geometry.metric import stretch
+from prinfold.loops import Outcome, StopReason, progress_for
+from prinfold.rows.rows import blas_on_one_thread
+from prinfold.validation.settings import integer
+from prinfold.validation.tables import check_latent, check_table
+
+
+class PrincipalManifold(
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, MeshedSurface, BaseEstimator
+):
+    """Base of all estimators: a fitted one has ``latent_``, a map ``_point`` and its ``_jacobian``."""
+
+    _stored: ClassVar[tuple[str, ...]] = ("latent_", "n_iter_", "converged_", "stop_reason_", "history_")
+    _accept_sparse: ClassVar[bool] = False
+    _accept_missing: ClassVar[bool] = False
+    _dimension: ClassVar[int | None] = None
+    """Dimension of the surface where the method has but one, such as 1 for curves; None where ``n_components`` says."""
+    max_iter: int
+    tol: float
+    verbose: int
+
+    # ------------------------------------------------------------------ what a method must provide
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fit the surface."""
+
+    @abstractmethod
+    def transform(self, X: Any) -> FloatArray:
+        """Latent coordinates of rows."""
+
+    # ------------------------------------------------------------------------------- between spaces
+
+    def inverse_transform(self, Z: Any, *, extrapolate: bool = False) -> FloatArray:
+        """Points of the surface at latent coordinates.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, Q)
+            Latent coordinates; angles, and arc length round a closed curve, may be given in any turn.
+        extrapolate : bool, default=False
+            Whether coordinates outside the latent domain are allowed; without it they raise
+            :class:`~prinfold.exceptions.OutOfDomainError`.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        return self._shown(self._valid_latent(Z, extrapolate))
+
+    def project(self, X: Any) -> FloatArray:
+        """Nearest point of the continuous surface to each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        table = self._complete_table(X)
+        found = self._nearest(table)
+        return self._shown(found.latent, found.points).astype(table.dtype, copy=False)
+
+    def reconstruct(self, X: Any) -> FloatArray:
+        """``inverse_transform(transform(X))``: the model's own round trip.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        table = self._table(X)
+        Z = np.asarray(self._latent_of(table), dtype=np.float64)
+        return self._shown(self.latent_.domain.retract(Z)).astype(table.dtype, copy=False)
+
+    def projection_error(self, X: Any) -> float:
+        """Mean squared distance from rows to the surface; comparable between methods.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        float
+        """
+        return float(self._nearest(self._complete_table(X)).squared_distance.mean())
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the projection error, so that higher is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        return -self.projection_error(X)
+
+    # -------------------------------------------------------------------------- shape of the surface
+
+    def jacobian(self, Z: Any, *, extrapolate: bool = False) -> FloatArray:
+        """Derivative ∂x/∂z of the map at latent coordinates.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, Q)
+        extrapolate : bool, default=False
+            Whether coordinates outside the latent domain are allowed.
+
+        Returns
+        -------
+        ndarray of shape (n, D, Q)
+        """
+        return self._shown_jacobian(self._valid_latent(Z, extrapolate))
+
+    def magnification(self, Z: Any, *, extrapolate: bool = False) -> Stretch:
+        """How the map stretches latent space: the volume factor √det(JᵀJ), and along which axes.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, Q)
+        extrapolate : bool, default=False
+            Whether coordinates outside the latent domain are allowed.
+
+        Returns
+        -------
+        Stretch
+            ``factor`` (n,), ``directions`` (n, Q, q) as columns, longest first, ``lengths`` (n, q).
+        """
+        Z = self._valid_latent(Z, extrapolate)
+        return stretch(self._jacobian(Z), self.latent_.domain.frame(Z))
+
+    def mesh(self, resolution: int | None = None) -> Mesh:
+        """The surface cut into simplices: segments of a curve, triangles of a surface.
+
+        Parameters
+        ----------
+        resolution : int, default=None
+            Vertices along each latent axis; None takes a fine mesh up to three dimensions and the
+            nodes themselves beyond.
+
+        Returns
+        -------
+        Mesh
+            ``vertices`` (V, D), ``latent`` (V, Q), ``faces`` (F, q + 1).
+        """
+        check_is_fitted(self)
+        if resolution is not None and not integer(2).test(resolution):
+            raise InvalidParameterError(f"resolution must be {integer(2).words}, got {resolution!r}")
+        found = self._mesh(resolution)
+        return found._replace(vertices=self._shown(found.latent, found.vertices))
+
+    # ------------------------------------------------------------------------------------ outer layers
+
+    def plot(self, X: Any = None, **options: Any) -> Any:
+        """Draw the most telling picture of the model; see :func:`prinfold.plot.model`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), default=None
+            Rows to show.
+        **options
+            Passed on, such as ``labels=``, ``values=`` and ``ax=``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from prinfold.plot import model  # lazy: plotting is an outer layer and an optional extra
+
+        return model(self, X, **options)
+
+    def explore(self, X: Any = None, path: str | os.PathLike[str] | None = "map.html", **options: Any) -> Any:
+        """Write a page on which to move over the map and see the surface live; see :func:`prinfold.explore`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), default=None
+            Rows to show.
+        path : str, path or None, default="map.html"
+            Where to write the page; None writes nothing.
+        **options
+            Passed on, such as ``labels=``, ``values=`` and ``image_shape=``.
+
+        Returns
+        -------
+        prinfold.explorer.Page
+        """
+        from prinfold.explorer import explore  # lazy: pages are an outer layer
+
+        return explore(self, X, path, **options)
+
+    def _repr_html_inner(self) -> str:
+        """What a notebook shows: scikit-learn's diagram and, once fitted, a summary with a small map."""
+        return str(super()._repr_html_inner()) + self._summary()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """The same, for notebooks that ask for all forms at once."""
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:  # left out where the diagram is switched off
+            bundle["text/html"] += self._summary()
+        return bundle
+
+    def _summary(self) -> str:
+        try:
+            check_is_fitted(self)
+        except NotFittedError:
+            return ""
+        from prinfold.notebook import summary  # lazy: pictures are an outer layer
+
+        return summary(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that :func:`prinfold.load` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            By custom the name ends in ``.prinfold``.
+        """
+        save(self, path)
+
+    def cite(self) -> Citations:
+        """What to cite for this model; see :func:`prinfold.cite`.
+
+        Returns
+        -------
+        Citations
+            Prints as plain text; ``.bibtex`` holds the entries for a ``.bib`` file.
+        """
+        return cite(self)
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _shown(self, Z: FloatArray, points: FloatArray | None = None) -> FloatArray:
+        """Points in data space at latent coordinates; ``points`` are what ``_point`` gave there, if it was asked."""
+        return self._point(Z) if points is None else points
+
+    def _shown_jacobian(self, Z: FloatArray) -> FloatArray:
+        """Derivative of :meth:`_shown`."""
+        return self._jacobian(Z)
+
+    def _listened_to(
+        self, table: FloatArray, attributes: Callable[[Any], dict[str, Any]], loop: Callable[..., Outcome[Any]]
+    ) -> Outcome[Any]:
+        """Train with progress and callbacks, and keep what came out; ``attributes`` makes a model of a state.
+
+        All that a fit leaves behind is set at once: what fails before leaves nothing half done.
+        """
+        progress = progress_for(int(self.verbose), type(self).__name__)
+        callbacks = forward_to_callbacks(self, table, self.max_iter, attributes)
+        with blas_on_one_thread():  # held for the whole of training: asking for it each time would show
+            outcome = loop(max_iter=self.max_iter, tol=self.tol, listeners=[*progress, *callbacks])
+        for listener in (*progress, *callbacks):
+            listener.close(str(outcome.reason))
+        self._set(attributes(outcome.state))
+        self.n_iter_ = outcome.n_iter
+        self.converged_ = outcome.converged
+        self.stop_reason_ = outcome.reason
+        self.history_ = outcome.history
+        return outcome
+
+    def _set(self, attributes: dict[str, Any]) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def _how_it_ended(self) -> list[tuple[str, type[Warning]]]:
+        """What is to be said of the end of training, if anything."""
+        if self.stop_reason_ is StopReason.INTERRUPTED:
+            return [(f"{self.stop_reason_} ({self.n_iter_} iterations done)", InterruptedWarning)]
+        if self.stop_reason_ is StopReason.MAX_ITER and self.tol > 0:
+            words = f"{self.stop_reason_} Raise max_iter (now {self.max_iter}) or tol (now {self.tol:g})."
+            return [(words, ConvergenceWarning)]
+        return []
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit left, so that one that fails now leaves no mixture of the two."""
+        for name in [name for name in vars(self) if name.endswith("_") or name == "_model"]:
+            delattr(self, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "latent_")
+
+    @abstractmethod
+    def _latent_of(self, table: FloatArray) -> FloatArray:
+        """Latent coordinates of checked rows."""
+
+    def _table(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return check_table(self, X, reset=False, accept_sparse=self._accept_sparse, accept_missing=self._accept_missing)
+
+    def _complete_table(self, X: Any) -> FloatArray:
+        """Rows for verbs that need every cell, whatever the others take."""
+        check_is_fitted(self)
+        return check_table(self, X, reset=False, accept_sparse=self._accept_sparse)
+
+    def _valid_latent(self, Z: Any, extrapolate: bool) -> FloatArray:
+        check_is_fitted(self)
+        latent = check_latent(Z, self.latent_.n_columns)
+        outside: BoolArray = ~self.latent_.domain.contains(latent)
+        if outside.any() and not extrapolate:
+            row = int(np.flatnonzero(outside)[0])
+            raise OutOfDomainError(
+                f"{int(outside.sum())} latent coordinate(s) lie outside the domain of the model, the first being "
+                f"row {row}: {latent[row]}; bring them inside, or pass extrapolate=True to evaluate the map there"
+            )
+        return latent
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.latent_.n_columns
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = self._accept_sparse
+        tags.input_tags.allow_nan = self._accept_missing
+        return tags

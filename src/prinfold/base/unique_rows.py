@@ -1,0 +1,81 @@
+"""Rows without repeats, with their weights: leaving one out then leaves out all its copies."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidDataError
+from prinfold.validation.tables import check_table, check_weight
+
+
+class Unique(NamedTuple):
+    """Rows (u, D) that all differ, sorted, with their weights (u,).
+
+    ``name`` (n,) is the place of each row of the table among them, −1 for rows without weight, and ``own`` (n,) the
+    weight of each.
+    """
+
+    rows: FloatArray
+    weight: FloatArray
+    name: IntArray
+    own: FloatArray
+
+    def places(self, chosen: IntArray) -> IntArray:
+        """(n,) place among the ``chosen`` of these that each row of the table has; −1 for rows that have none."""
+        place = np.full(len(self.rows) + 1, -1)
+        place[chosen] = np.arange(len(chosen))
+        return np.asarray(place[self.name])
+
+
+def unique_rows(table: FloatArray, weight: FloatArray | None) -> Unique:
+    """Collapse repeats: one row with the weight of all of them is what leaving one out has to leave out."""
+    weight = np.ones(len(table)) if weight is None else np.asarray(weight, dtype=np.float64)
+    kept = np.flatnonzero(weight > 0)
+    rows, name = np.unique(table[kept], axis=0, return_inverse=True)
+    names = np.full(len(table), -1)
+    names[kept] = name.reshape(-1)
+    total: FloatArray = np.bincount(names[kept], weights=weight[kept]).astype(np.float64)
+    return Unique(rows, total, names, weight)
+
+
+class Centred(NamedTuple):
+    """A checked table, its rows without repeats, their mean ``offset`` (D,), and ``rows`` (u, D) about it."""
+
+    table: FloatArray
+    unique: Unique
+    offset: FloatArray
+    rows: FloatArray
+
+
+def centred_rows(estimator: Any, X: Any, sample_weight: Any) -> Centred:
+    """What curves and surfaces that project their rows begin with."""
+    table = check_table(estimator, X, reset=True, min_rows=2)
+    unique = unique_rows(table.astype(np.float64, copy=False), check_weight(sample_weight, table))
+    offset = np.average(unique.rows, axis=0, weights=unique.weight)
+    return Centred(table, unique, offset, unique.rows - offset)
+
+
+def every_row(table: FloatArray, weight: FloatArray | None) -> Unique:
+    """Rows as they are, for tables whose columns belong to the rows: a kernel matrix."""
+    weight = np.ones(len(table)) if weight is None else np.asarray(weight, dtype=np.float64)
+    if not (weight > 0).all():
+        n = int((weight <= 0).sum())
+        raise InvalidDataError(f"{n} row(s) of a precomputed kernel have no weight; leave out their rows and columns")
+    return Unique(table, weight, np.arange(len(table)), weight)
+
+
+def weighted_places(given: Any, rows: Unique, n_components: int) -> FloatArray:
+    """(u, Q) latent coordinates of unique rows, the means of those ``given`` for each row of the table."""
+    places: FloatArray = np.asarray(given, dtype=np.float64)
+    n = len(rows.name)
+    if places.shape != (n, n_components) or not np.isfinite(places).all():
+        raise InvalidDataError(
+            f"init must hold finite latent coordinates of shape {(n, n_components)}, one row for each of the "
+            f"data, got shape {places.shape}"
+        )
+    seen = rows.name >= 0
+    sums = [np.bincount(rows.name[seen], weights=(rows.own * column)[seen]) for column in places.T]
+    return np.asarray(np.stack(sums, axis=1) / rows.weight[:, None])

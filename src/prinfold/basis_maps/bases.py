@@ -1,0 +1,258 @@
+"""Basis functions on a latent space: Gaussian bumps with linear terms and a bias, or harmonics.
+
+A basis has four verbs: ``bind`` places it on a latent space; the bound basis then gives ``features``
+(n, M), their ``gradient`` (n, M, Q), and ``penalised`` (M,), which of its weights a penalty holds down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Protocol
+
+import numpy as np
+
+from prinfold._typing import BoolArray, FloatArray
+from prinfold.basis_maps.basis_matrices import (
+    gaussian_features,
+    gaussian_features_gradient,
+    harmonic_features,
+    harmonic_features_gradient,
+)
+from prinfold.basis_maps.product_grams import Factors
+from prinfold.exceptions import InvalidParameterError
+from prinfold.files import storable
+from prinfold.latent import LatentSpace, Lattice, Points, Sphere, grid
+from prinfold.numerics.distances import nearest_squared_distance
+from prinfold.validation.settings import Constraint, axis_counts, flag, integer, real
+
+_MOST_CENTRES = 2**14
+"""A map solves for as many weights at once, a matrix of 2 GB: more is a slip of the pen, or a file that means harm."""
+
+
+class BoundBasis(Protocol):
+    """Basis functions φ₁ … φ_M on one latent space; the last is the bias."""
+
+    @property
+    def penalised(self) -> BoolArray:
+        """(M,) True where a weight penalty applies."""
+
+    @property
+    def detail(self) -> float:
+        """Latent length over which the basis functions change."""
+
+    def features(self, Z: FloatArray) -> FloatArray:
+        """(n, M) φ_m(z)."""
+
+    def gradient(self, Z: FloatArray) -> FloatArray:
+        """(n, M, Q) ∂φ_m/∂z."""
+
+    def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
+        """(n, D, Q) Σ_m ∂φ_m/∂z w_m, without ever holding the gradients of all basis functions."""
+
+
+class ProductBasis(BoundBasis, Protocol):
+    """Basis functions that are products of functions of one axis each."""
+
+    def factors(self, axes: tuple[LatentSpace, ...]) -> list[Factors]:
+        """Those functions at the nodes of every axis."""
+
+
+class Basis(Protocol):
+    """A recipe for basis functions, independent of the latent space until bound."""
+
+    def bind(self, latent: LatentSpace) -> BoundBasis:
+        """Place the basis functions on ``latent``."""
+
+
+@storable
+@dataclass(frozen=True)
+class GaussianBasis:
+    """Gaussian bumps on a lattice of centres, with linear terms and a bias: thesis (3.9).
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Centres along each axis; the number of centres on a sphere.
+    width : float, default=1.0
+        Standard deviation of a bump in units of the spacing of the centres.
+    linear : bool, default=True
+        Whether the embedded coordinates themselves are basis functions.
+    scale : float, default=1.0
+        Factor on the centres of open axes; ``n / (n - 1)`` puts the outermost beyond the edge.
+    penalise_bias : bool, default=False
+        Whether a weight penalty holds down the bias too.
+    """
+
+    shape: int | tuple[int, ...]
+    width: float = 1.0
+    linear: bool = True
+    scale: float = 1.0
+    penalise_bias: bool = False
+
+    def __post_init__(self) -> None:
+        _check(
+            self,
+            shape=axis_counts,
+            width=real(0, above=True),
+            linear=flag,
+            scale=real(0, above=True),
+            penalise_bias=flag,
+        )
+        plain = tuple(map(int, self.shape)) if isinstance(self.shape, tuple | list) else int(self.shape)
+        object.__setattr__(self, "shape", plain)
+        if not (1e-6 <= self.width <= 1e6 and self.scale <= 1e6):  # squares of anything else mean nothing
+            raise InvalidParameterError(f"a basis of width={self.width:g}, scale={self.scale:g} spans no latent space")
+        _refuse_too_many(self, prod(plain) if isinstance(plain, tuple) else plain)
+
+    def bind(self, latent: LatentSpace) -> BoundGaussianBasis:
+        """Place the centres; the distance between neighbouring ones sets the unit of ``width``."""
+        centres = latent.embed(self._centres(latent))
+        spacing = np.sqrt(np.mean(nearest_squared_distance(centres))) if len(centres) > 1 else 2.0
+        return BoundGaussianBasis(latent, centres, float(self.width * spacing), self.linear, self.penalise_bias)
+
+    def _centres(self, latent: LatentSpace) -> FloatArray:
+        if isinstance(latent, Sphere):
+            if (self.shape if isinstance(self.shape, int) else prod(self.shape)) < 4:
+                raise InvalidParameterError(f"a basis on a sphere needs at least 4 functions, got {self.shape}")
+            return Sphere(self.shape if isinstance(self.shape, int) else prod(self.shape)).nodes
+        shape = (self.shape,) * latent.n_columns if isinstance(self.shape, int) else self.shape
+        if len(shape) != latent.n_columns:
+            raise InvalidParameterError(
+                f"the basis has {len(shape)} axes but the latent space has {latent.n_columns}; "
+                "give one number of basis functions per latent axis"
+            )
+        _refuse_too_many(self, prod(shape))
+        if isinstance(latent, Lattice):
+            centres = Lattice(shape, latent.periodic).nodes
+            return np.asarray(np.where(latent.periodic, centres, self.scale * centres))
+        assert isinstance(latent, Points)
+        low, high = np.asarray(latent.domain.low), np.asarray(latent.domain.high)
+        # An axis along which the points do not vary has room for one centre.
+        shape = tuple(n if wide else 1 for n, wide in zip(shape, high > low, strict=True))
+        return np.asarray((low + high) / 2 + self.scale * grid(*shape).nodes * (high - low) / 2)
+
+
+@dataclass(frozen=True)
+class BoundGaussianBasis:
+    """Gaussian bumps at ``centres`` (embedded) of standard deviation ``width``, then linear terms, then 1."""
+
+    latent: LatentSpace
+    centres: FloatArray
+    width: float
+    linear: bool
+    penalise_bias: bool
+
+    @property
+    def detail(self) -> float:
+        return self.width
+
+    @property
+    def penalised(self) -> BoolArray:
+        n_smooth = len(self.centres) + (self.centres.shape[1] if self.linear else 0)
+        return np.append(np.ones(n_smooth, dtype=bool), self.penalise_bias)
+
+    def features(self, Z: FloatArray) -> FloatArray:
+        E = self.latent.embed(Z)
+        parts = [gaussian_features(E, self.centres, self.width), np.ones((len(Z), 1))]
+        return np.concatenate([parts[0], E, parts[1]] if self.linear else parts, axis=1)
+
+    def factors(self, axes: tuple[LatentSpace, ...]) -> list[Factors]:
+        """The same at the nodes of a product of ``axes``: a bump is a product of bumps along each."""
+        found, n_bumps, n_embedded = [], *self.centres.shape
+        column = 0
+        for axis in axes:
+            E = axis.embed(axis.nodes)
+            own = slice(column, column := column + E.shape[1])
+            places, which = np.unique(self.centres[:, own], axis=0, return_inverse=True)
+            values = np.hstack([gaussian_features(E, places, self.width), E, np.ones((len(E), 1))])
+            chosen = np.full(n_bumps + (n_embedded if self.linear else 0) + 1, values.shape[1] - 1)
+            chosen[:n_bumps] = which.reshape(-1)
+            if self.linear:
+                chosen[n_bumps:-1][own] = len(places) + np.arange(E.shape[1])
+            found.append(Factors(values, chosen))
+        return found
+
+    def gradient(self, Z: FloatArray) -> FloatArray:
+        E, J = self.latent.embed(Z), self.latent.embed_jacobian(Z)
+        bumps = gaussian_features_gradient(E, self.centres, self.width) @ J
+        bias = np.zeros((len(Z), 1, Z.shape[1]))
+        return np.concatenate([bumps, J, bias] if self.linear else [bumps, bias], axis=1)
+
+    def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
+        # −φ_m (E − μ_m)/σ² summed over m splits into products of φ alone: (φ (μ w) − E (φ w))/σ².
+        E, n_bumps, n_embedded = self.latent.embed(Z), len(self.centres), self.centres.shape[1]
+        phi = gaussian_features(E, self.centres, self.width)
+        bumps, slope = weights[:n_bumps], np.empty((len(Z), weights.shape[1], n_embedded))
+        value = phi @ bumps
+        for axis in range(n_embedded):
+            along = phi @ (self.centres[:, axis, None] * bumps)
+            slope[:, :, axis] = (along - E[:, axis, None] * value) / self.width**2
+        if self.linear:
+            slope += weights[n_bumps : n_bumps + n_embedded].T
+        return slope @ self.latent.embed_jacobian(Z)
+
+
+@storable
+@dataclass(frozen=True)
+class HarmonicBasis:
+    """cos hθ and sin hθ for h = 1 … ``n_harmonics`` with a bias, on a circle.
+
+    Parameters
+    ----------
+    n_harmonics : int
+        Highest frequency round the circle.
+    penalise_bias : bool, default=False
+        Whether a weight penalty holds down the bias too.
+    """
+
+    n_harmonics: int
+    penalise_bias: bool = False
+
+    def __post_init__(self) -> None:
+        _check(self, n_harmonics=integer(1), penalise_bias=flag)
+        _refuse_too_many(self, self.n_harmonics)
+
+    def bind(self, latent: LatentSpace) -> BoundHarmonicBasis:
+        """Check that the latent space is a circle."""
+        if not (isinstance(latent, Lattice) and latent.periodic == (True,)):
+            raise InvalidParameterError("a harmonic basis lives on a circle; set latent='circle'")
+        return BoundHarmonicBasis(self.n_harmonics, self.penalise_bias)
+
+
+@dataclass(frozen=True)
+class BoundHarmonicBasis:
+    """Harmonics of one angle, then 1."""
+
+    n_harmonics: int
+    penalise_bias: bool
+
+    @property
+    def detail(self) -> float:
+        return 1.0 / self.n_harmonics
+
+    @property
+    def penalised(self) -> BoolArray:
+        return np.append(np.ones(2 * self.n_harmonics, dtype=bool), self.penalise_bias)
+
+    def features(self, Z: FloatArray) -> FloatArray:
+        return np.append(harmonic_features(Z[:, 0], self.n_harmonics), np.ones((len(Z), 1)), axis=1)
+
+    def gradient(self, Z: FloatArray) -> FloatArray:
+        gradient = harmonic_features_gradient(Z[:, 0], self.n_harmonics)
+        return np.append(gradient, np.zeros((len(Z), 1)), axis=1)[:, :, None]
+
+    def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
+        return (self.gradient(Z)[:, :, 0] @ weights)[:, :, None]
+
+
+def _check(basis: object, **constraints: Constraint) -> None:
+    for name, constraint in constraints.items():
+        value = getattr(basis, name)
+        if not constraint.test(value):
+            raise InvalidParameterError(f"{type(basis).__name__}: {constraint.refusal(name, value)}")
+
+
+def _refuse_too_many(basis: object, count: int) -> None:
+    if count > _MOST_CENTRES:
+        raise InvalidParameterError(f"{basis} has {count} basis functions, more than the {_MOST_CENTRES} allowed")

@@ -1,0 +1,161 @@
+"""Maps from latent space to data space, linear in their weights: y(z) = φ(z) W.
+
+A map has five verbs: ``point`` and ``jacobian`` anywhere in latent space, ``solve`` for the weights that
+fit weighted targets at the nodes, ``fit`` for the weights that fit targets anywhere, and ``roughness``,
+the squared norm that a penalty multiplies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.basis_maps.bases import BoundBasis, ProductBasis
+from prinfold.basis_maps.product_grams import ProductGram
+from prinfold.latent import LatentSpace
+from prinfold.numerics.linalg import solve_symmetric
+
+_MOST_REMEMBERED = 2**17
+"""Numbers in the images of nodes that are remembered: a megabyte."""
+
+_ROWS_AT_ONCE = 4096
+"""Rows for which derivatives (n, M, Q) are held at once."""
+
+
+@dataclass(frozen=True)
+class BasisMap:
+    """A weighted sum of fixed basis functions, thesis (3.8)."""
+
+    latent: LatentSpace
+    basis: BoundBasis
+
+    @cached_property
+    def node_features(self) -> FloatArray:
+        """(K, M) Φ, the basis functions at the nodes."""
+        return self.basis.features(self.latent.nodes)
+
+    @cached_property
+    def penalty_mask(self) -> FloatArray:
+        """(M,) 1 where a weight is penalised, 0 where it is free."""
+        return self.basis.penalised.astype(float)
+
+    @cached_property
+    def node_gradients(self) -> FloatArray:
+        """(K, M, q) derivatives of the basis functions at the nodes, in orthonormal latent directions."""
+        nodes = self.latent.nodes
+        return np.asarray(self.basis.gradient(nodes) @ self.latent.domain.frame(nodes))
+
+    def node_jacobian(self, weights: FloatArray) -> FloatArray:
+        """(K, D, q) derivatives of the map at the nodes, in orthonormal latent directions."""
+        return np.moveaxis(np.tensordot(self.node_gradients, weights, axes=(1, 0)), 1, 2)
+
+    def nodes(self, weights: FloatArray) -> FloatArray:
+        """(K, D) images of the nodes, Y = Φ W (3.10). Not to be written to: the last ones are remembered, if small.
+
+        An iteration of plain EM asks for the same ones three times, before and after the weights are found and in the
+        E-step. That is felt where there are few rows; with many, remembering would only take memory.
+        """
+        known, images = self._last_nodes[0]
+        if not np.array_equal(known, weights):
+            images = self.node_features @ weights
+            images.flags.writeable = False
+            if images.size <= _MOST_REMEMBERED:
+                self._last_nodes[0] = weights.copy(), images
+        return images
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_last_nodes"}
+
+    @cached_property
+    def _last_nodes(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Weights and the images they gave; replaced as one, as threads may look."""
+        return [(np.empty(0), np.empty(0))]
+
+    def gram(self, mass: FloatArray) -> FloatArray:
+        """(M, M) ΦᵀGΦ of the masses (K,) of the nodes."""
+        weight = np.maximum(mass, 0.0)
+        if self._product_gram is not None:
+            return self._product_gram(weight)
+        # A matrix times its own transpose: BLAS computes one half of it only.
+        rooted = np.sqrt(weight)[:, None] * self.node_features
+        return np.asarray(rooted.T @ rooted)
+
+    @cached_property
+    def _product_gram(self) -> ProductGram | None:
+        """A shorter way to the same on lattices."""
+        if not (self.latent.axes and hasattr(self.basis, "factors")):
+            return None
+        factors = cast(ProductBasis, self.basis).factors(self.latent.axes)
+        return ProductGram.of(factors) if ProductGram.worth_it(factors) else None
+
+    def point(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
+        """(n, D) y(z)."""
+        return _in_parts(self._evaluated(weights), Z)
+
+    def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
+        """(n, D, Q) ∂y/∂z = ψ W, thesis (4.8)."""
+        return _in_parts(lambda part: self.basis.jacobian(part, weights), Z)
+
+    def _evaluated(self, weights: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        """y as a function, by the basis itself where that has a shorter way than its features."""
+        if hasattr(self.basis, "evaluated"):
+            found: Callable[[FloatArray], FloatArray] = self.basis.evaluated(weights)
+            return found
+        return lambda part: self.basis.features(part) @ weights
+
+    def solve(self, mass: FloatArray, moment: FloatArray, strength: float, weights: FloatArray) -> FloatArray:
+        """Weights of (ΦᵀGΦ + λM) W = Φᵀ(RT), thesis (3.15) with the penalty mask M on its diagonal.
+
+        The equations are solved for the change from the present ``weights``. Where they do not determine
+        a combination of weights, it then stays as it is instead of falling to zero, which at a node
+        without any mass could undo what earlier steps gained.
+        """
+        Phi = self.node_features
+        residual = Phi.T @ (moment - mass[:, None] * self.nodes(weights))
+        residual -= (strength * self.penalty_mask)[:, None] * weights
+        return weights + self._normal_equations(self.gram(mass), residual, strength)
+
+    def solve_columns(
+        self, mass: FloatArray, moment: FloatArray, strength: FloatArray, weights: FloatArray
+    ) -> FloatArray:
+        """The same where each column has masses (K, D) and a penalty (D,) of its own.
+
+        One factorisation for all columns whose masses and penalties are equal.
+        """
+        kinds, kind = np.unique(np.vstack([mass, strength]), axis=1, return_inverse=True)
+        new = np.empty_like(weights)
+        for j, column in enumerate(kinds.T):
+            chosen = np.flatnonzero(kind.reshape(-1) == j)
+            new[:, chosen] = self.solve(column[:-1], moment[:, chosen], float(column[-1]), weights[:, chosen])
+        return new
+
+    def fit(self, Z: FloatArray, target: FloatArray, strength: float, weight: FloatArray | None = None) -> FloatArray:
+        """Ridge regression of ``target`` (n, D) on the basis functions at Z."""
+        Phi = self.basis.features(Z)
+        weighted = Phi if weight is None else Phi * weight[:, None]
+        return self._normal_equations(weighted.T @ Phi, weighted.T @ target, strength)
+
+    def roughness(self, weights: FloatArray) -> float:
+        """‖W‖² over the penalised weights."""
+        return float(self.penalty_mask @ np.einsum("md,md->m", weights, weights))
+
+    def column_roughness(self, weights: FloatArray) -> FloatArray:
+        """(D,) the same for each column."""
+        return np.asarray(self.penalty_mask @ np.square(weights))
+
+    def _normal_equations(self, gram: FloatArray, right: FloatArray, strength: float) -> FloatArray:
+        """Solves ``gram`` + λM, which is written over."""
+        gram.flat[:: len(gram) + 1] += strength * self.penalty_mask
+        # C order, so that a model read back from a file computes the same bits.
+        return np.ascontiguousarray(solve_symmetric(gram, np.asarray(right, dtype=np.float64)))
+
+
+def _in_parts(function: Callable[[FloatArray], FloatArray], Z: FloatArray) -> FloatArray:
+    if len(Z) <= _ROWS_AT_ONCE:
+        return function(Z)
+    return np.concatenate([function(Z[i : i + _ROWS_AT_ONCE]) for i in range(0, len(Z), _ROWS_AT_ONCE)])

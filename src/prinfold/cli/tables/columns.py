@@ -1,0 +1,253 @@
+"""Which columns of a table a surface runs through: those asked for, or all numbers, with a reason for each left out."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from prinfold.cli.console import listed
+from prinfold.cli.tables.dates import dates_of
+from prinfold.cli.tables.marks import MISSING, has_unit, number_of
+from prinfold.cli.tables.reading import Table
+from prinfold.exceptions import InvalidDataError
+
+_MOSTLY = 0.9
+"""Share of numbers among the cells of a column from which on the others are mistakes rather than the column text."""
+
+
+_CLASSES = 10
+"""Different whole numbers up to which a column may be a class."""
+
+_FEWEST = 20
+"""Rows from which on it can be told what a column looks like."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Columns to use, and those left out with the reason."""
+
+    names: tuple[str, ...]
+    left_out: tuple[tuple[str, str], ...] = ()
+    cautions: tuple[str, ...] = ()
+
+    def in_words(self) -> list[str]:
+        """What was left out, one line for each reason, and what may better be."""
+        reasons = dict.fromkeys(reason for _, reason in self.left_out)
+        grouped = {reason: [name for name, other in self.left_out if other == reason] for reason in reasons}
+        return [*(f"left out {listed(names)}: {reason}" for reason, names in grouped.items()), *self.cautions]
+
+
+def choose_columns(
+    table: Table, wanted: Sequence[str], dropped: Sequence[str], set_aside: Sequence[str], *, text: bool = False
+) -> Chosen:
+    """Choose columns: by patterns where there are some, else all that hold numbers.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    wanted, dropped : sequence of str
+        Patterns of names, as :func:`find_columns` takes them.
+    set_aside : sequence of str
+        Columns that are something else, such as labels.
+    text : bool, default=False
+        Whether columns of text can be used.
+
+    Returns
+    -------
+    Chosen
+    """
+    gone = {*find_columns(table, dropped, "--drop"), *set_aside}
+    if wanted:
+        names = [name for name in find_columns(table, wanted, "--columns") if name not in gone]
+        for name in names:
+            if not text and not table.is_number(name):
+                raise InvalidDataError(no_number(table, name, leave_out=True))
+        chosen = Chosen(tuple(names))
+    else:
+        reasons = {name: _reason(table, name, text) for name in table.measured if name not in gone}
+        same = [name for name, reason in reasons.items() if reason is None and not _varies(table, name)]
+        if len(same) < sum(reason is None for reason in reasons.values()):  # else there is nothing better to take
+            reasons |= dict.fromkeys(same, "it is the same in every row")
+        kept = tuple(name for name, reason in reasons.items() if reason is None)
+        left_out = tuple((name, reason) for name, reason in reasons.items() if reason is not None)
+        chosen = Chosen(kept, left_out, tuple(_cautions(table, kept)))
+    if not chosen.names:
+        raise InvalidDataError(f"{table.path} has no column of numbers to use; {_what_there_is(table)}")
+    return chosen
+
+
+def find_columns(table: Table, patterns: Sequence[str], option: str) -> list[str]:
+    """Columns by name, by pattern (gene_*), by range (first:last) or by number from 1 on, in the order asked for.
+
+    A word may be a list of those with commas, unless a column is called so as a whole.
+    """
+    found: dict[str, None] = {}
+    for words in patterns:
+        for pattern in [words] if words in table.columns else comma_separated(words):
+            found |= dict.fromkeys(_matches(table, pattern, option))
+    return list(found)
+
+
+def comma_separated(words: str) -> list[str]:
+    """The parts of a list with commas."""
+    return [word.strip() for word in words.split(",") if word.strip()]
+
+
+def one_column(table: Table, name: str, option: str) -> str:
+    """The one column that an option names."""
+    found = _matches(table, name, option)
+    if len(found) != 1:
+        raise InvalidDataError(f"{option} takes one column, but {name!r} is {listed(found)}")
+    return found[0]
+
+
+def name_columns(table: Table, used: Sequence[str]) -> list[str]:
+    """Columns of text that are different in each row, and so its names; times come after what is a name only."""
+    text = [name for name in table.columns if name not in used and not table.is_number(name)]
+    found = [name for name in text if len(table) > 1 and _all_differ(table.columns[name])]
+    return sorted(found, key=lambda name: dates_of(table.columns[name]) is not None)
+
+
+def _all_differ(values: Any) -> bool:
+    return not any(each is None or _is_missing(each) for each in values) and len({*values}) == len(values)
+
+
+def _matches(table: Table, pattern: str, option: str) -> list[str]:
+    names = list(table.columns)
+    if pattern in table.columns:
+        return [pattern]
+    if any(sign in pattern for sign in "*?["):
+        found = [name for name in names if fnmatchcase(name, pattern)]
+        if found:
+            return found
+    first, colon, last = pattern.partition(":")
+    ends = [_place(names, first, 0), _place(names, last, len(names) - 1)] if colon else [_place(names, pattern, None)]
+    if None in ends:
+        raise InvalidDataError(f"{table.path} has no column {pattern!r} ({option}); {_nearest(table, pattern)}")
+    return names[ends[0] : (ends[-1] or 0) + 1]
+
+
+def _place(names: Sequence[str], word: str, default: int | None) -> int | None:
+    """Where a column stands that is given by name or by number; ``default`` where nothing is given."""
+    if word in names:
+        return names.index(word)
+    if not word:
+        return default
+    return int(word) - 1 if word.isdecimal() and 1 <= int(word) <= len(names) else None
+
+
+def _nearest(table: Table, pattern: str) -> str:
+    near = difflib.get_close_matches(pattern, table.columns, n=1, cutoff=0.7)
+    return f"did you mean {near[0]!r}?" if near else _what_there_is(table)
+
+
+def _what_there_is(table: Table) -> str:
+    kinds = [name if table.is_number(name) else f"{name} (text)" for name in table.columns]
+    only = " Is the separator right (--separator)?" if len(kinds) == 1 and table.lines is not None else ""
+    return f"it has {listed(kinds, 12)}.{only}".removesuffix("." if not only else "\0")
+
+
+# ------------------------------------------------------------------------------------------ reasons not to use a column
+
+
+def _reason(table: Table, name: str, text: bool) -> str | None:
+    """Why a column is left out where nobody asked for it; None where it is used."""
+    values = table.columns[name]
+    if not table.is_number(name):
+        share, row = _share_of_numbers(values)
+        if share >= _MOSTLY or name in table.unclear:
+            raise InvalidDataError(no_number(table, name, leave_out=True))
+        if text:
+            return None
+        return _why_text(values) if share < 0.5 else f"text among numbers, such as {values[row]!r}"
+    if np.isnan(values).all():
+        return "nothing in it"
+    if _counts_rows(values):
+        return "it counts the rows"
+    return None
+
+
+def _cautions(table: Table, names: Sequence[str]) -> list[str]:
+    """What columns of whole numbers may be instead of measurements; where most columns are such, that is the table."""
+    whole = {name: table.columns[name] for name in names if table.is_number(name) and _whole(table.columns[name])}
+    if len(table) < _FEWEST or len(whole) > len(names) / 2:
+        return []
+    found = []
+    for name, values in whole.items():
+        different, drop = np.unique(values[~np.isnan(values)]), f"--drop {shlex.quote(name)} leaves it out"
+        if 2 <= len(different) <= _CLASSES:
+            few = listed([f"{each:g}" for each in different], _CLASSES)
+            found.append(
+                f"{name} takes the values {few} only, and may be a class of each row: it is fitted like the others; "
+                f"--label {shlex.quote(name)} makes labels of it, {drop}"
+            )
+        elif len(different) == len(values) and (_contiguous(different) or (np.diff(values) > 0).all()):
+            found.append(
+                f"{name} is a different whole number in each row, and may be an id: it is fitted like the others; "
+                f"{drop}"
+            )
+    return found
+
+
+def _whole(values: Any) -> bool:
+    there = values[~np.isnan(values)]
+    return len(there) > 0 and bool((there == np.round(there)).all())
+
+
+def _contiguous(different: Any) -> bool:
+    return bool(different[-1] - different[0] == len(different) - 1)
+
+
+def _varies(table: Table, name: str) -> bool:
+    """Whether a column holds more than one number; text is taken as it is, and what is infinite is an error later."""
+    values = table.columns[name]
+    return not table.is_number(name) or bool(np.nanmin(values) < np.nanmax(values) or np.isinf(values).any())
+
+
+def _counts_rows(values: Any) -> bool:
+    """Whether a column is just the number of each row."""
+    return len(values) > 2 and values[0] in {0.0, 1.0} and bool((np.diff(values) == 1.0).all())
+
+
+def _share_of_numbers(values: Any) -> tuple[float, int]:
+    """Which share of the cells of text that are there are numbers, and the first row that is none."""
+    there = [(row, number_of(cell)) for row, cell in enumerate(values) if cell is not None and not _is_missing(cell)]
+    odd = [row for row, number in there if number is None]
+    return (1 - len(odd) / len(there), odd[0] if odd else -1) if there else (0.0, -1)
+
+
+def _is_missing(cell: str) -> bool:
+    return cell.strip().lower() in MISSING
+
+
+def _why_text(values: Any) -> str:
+    """Why a column of text is no column of numbers; numbers with units beside them could easily become one."""
+    there = [cell for cell in values if cell is not None and not _is_missing(cell)]
+    with_unit = [cell for cell in there if has_unit(cell)]
+    if there and len(with_unit) >= _MOSTLY * len(there):
+        return f"numbers with something beside them, such as {with_unit[0]!r}; write numbers alone to use it"
+    return "text"
+
+
+def no_number(table: Table, name: str, *, leave_out: bool) -> str:
+    """Why a column that is needed as numbers is none, and what to do; not every command can leave columns out."""
+    drop = f", or leave the column out with --drop {shlex.quote(name)}" if leave_out else ""
+    if name in table.unclear:
+        return f"{table.unclear[name]}{drop}"
+    values = table.columns[name]
+    share, row = _share_of_numbers(values)
+    if share < 0.5 or row < 0:
+        example = next((each for each in values if each), "")
+        advice = "write the numbers alone" if has_unit(example) else "correct the file"
+        return f"column {name!r} of {table.path} is text, such as {example!r}; {advice}{drop}"
+    return (
+        f"column {name!r} of {table.path} holds numbers, but {values[row]!r} in {table.place(row)}; correct the file, "
+        f"call such cells missing with --na {shlex.quote(values[row].strip())}{drop}"
+    )

@@ -1,0 +1,392 @@
+"""Text files of cells, as people have them: any separator, decimal commas, names in quotes or none, marks of encodings.
+
+:func:`read_delimited` looks at the beginning of a file to tell how it is laid out, then reads all of it in portions, so
+that a column of numbers never exists as text as a whole.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.cli.tables.arrow_text import read_by_arrow
+from prinfold.cli.tables.marks import (
+    COMMA,
+    POINT,
+    Seen,
+    all_missing,
+    doubtful,
+    number_of,
+    odd_numbers,
+    plain_numbers,
+)
+from prinfold.cli.tables.sampling import Draw
+from prinfold.exceptions import InvalidDataError
+
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_BLANKS = " "
+_WORDS = {"tab": "\t", "\\t": "\t", "space": _BLANKS, "comma": ",", "semicolon": ";", "bar": "|"}
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_SAMPLE = 2**16
+_SAMPLE_LINES = 60
+_PORTION = 20_000
+_LARGE = 2_000_000
+"""Bytes from which on a file is worth reading by Arrow."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a text file is laid out: ``skip`` lines first, then one of names where there is a ``header``, then rows."""
+
+    encoding: str
+    separator: str
+    skip: int
+    header: bool
+    names: tuple[str, ...] | None
+    width: int
+
+
+@dataclass
+class Source:
+    """The rows of a file, all of them or some that are drawn; ``whole`` is then how many were passed by."""
+
+    path: Path
+    layout: Layout
+    draw: Draw | None = None
+    whole: int | None = None
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Numbers of lines, and their cells."""
+        if self.draw is None:
+            yield from _rows(self.path, self.layout)
+            return
+        count = 0
+
+        def counted() -> Iterator[tuple[int, list[str]]]:
+            nonlocal count
+            for row in _rows(self.path, self.layout):
+                count += 1
+                yield row
+
+        yield from (row for _, row in self.draw.pick(counted()))
+        self.whole = count if count > self.draw.rows else None
+
+
+@dataclass
+class Cells:
+    """What a text file holds: columns of numbers or of text, the line of each row, and what is to be said.
+
+    ``doubtful`` columns of text are numbers with commas of which it is not clear what they are.
+    """
+
+    names: list[str] | None
+    columns: list[Any]
+    lines: Any
+    notes: list[str] = field(default_factory=list)
+    doubtful: frozenset[int] = frozenset()
+    whole: int | None = None
+
+
+def read_delimited(
+    path: Path,
+    *,
+    separator: str | None = None,
+    header: bool | None = None,
+    missing: Sequence[str] = (),
+    decimal: str | None = None,
+    draw: Draw | None = None,
+) -> Cells:
+    """Read a text file; what is not said is found out.
+
+    Parameters
+    ----------
+    path : Path
+        The file, which may be compressed by gzip.
+    separator : str, default=None
+        Between cells; None finds out.
+    header : bool, default=None
+        Whether the first line holds names; None says so where anything in it is no number.
+    missing : sequence of str
+        Words for missing cells besides those of ``MISSING``.
+    decimal : {".", ","}, default=None
+        What stands before decimals; None finds out, and leaves columns as text where it cannot.
+    draw : Draw, default=None
+        Rows to draw and keep, by one pass over the others; None keeps all.
+
+    Returns
+    -------
+    Cells
+    """
+    words = all_missing(missing)
+    layout = _layout(path, _one_character(separator), header, words)
+    quick = _by_arrow(path, layout, words) if decimal is None and draw is None else None
+    if quick is not None:
+        return quick
+    try:
+        return _read(path, layout, words, decimal, draw)
+    except UnicodeDecodeError:
+        # Neither marked nor UTF-8: what western spreadsheets wrote before, in which every byte is a letter.
+        found = _read(path, replace(layout, encoding="latin-1"), words, decimal, draw)
+        found.notes.append("the file is not in UTF-8; it was read as Latin-1, in which some letters may look odd")
+        return found
+
+
+# --------------------------------------------------------------------------------------------------- how it is laid out
+
+
+def _one_character(separator: str | None) -> str | None:
+    if separator is None:
+        return None
+    found = _WORDS.get(separator, separator)
+    if len(found) != 1 or found in '"\r\n':
+        raise InvalidDataError(f"--separator must be one character, or tab or space; got {separator!r}")
+    return found
+
+
+def _open(path: Path, encoding: str) -> io.TextIOBase:
+    stream: Any = gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115 (the caller closes it)
+    return io.TextIOWrapper(stream, encoding=encoding, newline="")
+
+
+def _layout(path: Path, separator: str | None, header: bool | None, missing: frozenset[str]) -> Layout:
+    encoding, text = _beginning(path)
+    skip, lines, comment = _without_comments(text)
+    if not lines:
+        raise InvalidDataError(f"{path} is empty: there is no row in it")
+    separator = separator or _likely_separator(path, lines, missing)
+    rows = [cells for cells in cells_of(lines, separator) if not _is_blank(cells)]
+    body = Counter(len(cells) for cells in rows[1:] or rows)
+    width = body.most_common(1)[0][0]
+    named = header if header is not None else any(number_of(cell, missing) is None for cell in rows[0])
+    if named:
+        return Layout(encoding, separator, skip, True, _header(rows[0], width), width)
+    spoken = next(cells_of([comment], separator)) if comment else []
+    names = tuple(name.strip() for name in spoken) if len(spoken) == width and header is None else None
+    return Layout(encoding, separator, skip, False, names, width)
+
+
+def _header(cells: Sequence[str], width: int) -> tuple[str, ...]:
+    names = tuple(cell.strip() for cell in cells)
+    if len(names) == width - 1:  # as R writes tables: the names of rows have no name
+        return ("row name", *names)
+    if len(names) == width + 1 and not names[-1]:
+        return names[:-1]
+    return names
+
+
+def _beginning(path: Path) -> tuple[str, str]:
+    """The encoding of a file, and its first lines."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        start = stream.read(_SAMPLE)
+    encoding = next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8")
+    if encoding != "utf-16" and b"\0" in start:
+        raise InvalidDataError(
+            f"{path} is not a text file; name it by what it is (.parquet, .feather, .npy, .npz, .h5ad), or export it "
+            "as CSV"
+        )
+    text = start.decode(encoding, errors="replace")
+    if len(start) == _SAMPLE:  # the last line is cut, as like as not
+        text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
+    return encoding, text
+
+
+def _without_comments(text: str) -> tuple[int, list[str], str | None]:
+    """How many lines to skip, the lines of the sample after those, and the last comment, which may hold names."""
+    lines = list(io.StringIO(text, newline=""))
+    skip, comment = 0, None
+    for line in lines:
+        if line.strip() and not line.startswith(("#", "sep=")):  # the latter is a hint for spreadsheets
+            break
+        comment = line.lstrip("#").strip() or comment
+        skip += 1
+    return skip, lines[skip : skip + _SAMPLE_LINES], comment
+
+
+def cells_of(lines: Any, separator: str) -> Iterator[list[str]]:
+    """Lines as lists of cells."""
+    if separator == _BLANKS:
+        return iter(csv.reader((" ".join(line.split()) for line in lines), delimiter=_BLANKS))
+    return iter(csv.reader(lines, delimiter=separator, skipinitialspace=True))
+
+
+def _is_blank(cells: Sequence[str]) -> bool:
+    return not any(cell.strip() for cell in cells)
+
+
+def _likely_separator(path: Path, lines: Sequence[str], missing: frozenset[str]) -> str:
+    """What cuts the lines into equally many cells, and into numbers as often as possible."""
+    name = path.name.removesuffix(".gz")
+    order = ["\t", ",", ";", "|"] if name.endswith((".tsv", ".tab")) else list(_SEPARATORS)
+    scores = {separator: _score(lines, separator, missing) for separator in [*order, _BLANKS]}
+    cutting = [each for each in order if scores[each] is not None] or [
+        each for each in (_BLANKS,) if scores[each] is not None
+    ]
+    return max(cutting, key=lambda each: scores[each] or (0.0, 0), default=order[0])
+
+
+def _score(lines: Sequence[str], separator: str, missing: frozenset[str]) -> tuple[float, int] | None:
+    """How well a separator fits; None where it does not cut at all."""
+    try:
+        rows = [cells for cells in cells_of(lines, separator) if not _is_blank(cells)]
+    except csv.Error:
+        return None
+    body = rows[1:] or rows
+    ((width, often),) = Counter(len(cells) for cells in body).most_common(1) or [(1, 0)]
+    if width < 2 or (separator == _BLANKS and often < len(body)):
+        return None
+    cells = [cell for row in body for cell in row]
+    numbers = sum(number_of(cell, missing) is not None for cell in cells)
+    return often / len(body) * (0.1 + numbers / len(cells)), width
+
+
+# ----------------------------------------------------------------------------------------------------------- reading it
+
+
+def _by_arrow(path: Path, layout: Layout, missing: frozenset[str]) -> Cells | None:
+    """A large plain file by Arrow, where it is installed; which line a row is on is then not known."""
+    if path.suffix == ".gz" or path.stat().st_size < _LARGE or layout.separator == _BLANKS:
+        return None
+    encoding, text = _beginning(path)
+    odd = any("\n" in name or "\r" in name for name in layout.names or ()) or f"{layout.separator} " in text
+    if odd or not encoding.startswith("utf-8"):
+        return None
+    lines = list(io.StringIO(text, newline=""))[layout.skip + layout.header :]
+    rows = [cells for cells in cells_of(lines, layout.separator) if len(cells) == layout.width]
+    numeric = [all(number_of(row[j], missing) is not None for row in rows) for j in range(layout.width)]
+    seen = _seen([[row[j] for row in rows] if numeric[j] else [] for j in range(layout.width)])
+    if doubtful(seen):
+        return None
+    comma = any(each.comma for each in seen)
+    columns = read_by_arrow(
+        path,
+        separator=layout.separator,
+        skip=layout.skip + layout.header,
+        numeric=numeric,
+        decimal="," if comma else ".",
+        missing=missing,
+    )
+    return None if columns is None or not len(columns[0]) else _told(Cells(_names(layout), columns, None), comma)
+
+
+def _seen(columns: Sequence[Sequence[str]]) -> list[Seen]:
+    found = [Seen() for _ in columns]
+    for each, cells in zip(found, columns, strict=True):
+        each.look(cells)
+    return found
+
+
+def _read(path: Path, layout: Layout, missing: frozenset[str], decimal: str | None, draw: Draw | None) -> Cells:
+    source = Source(path, layout, draw)
+    columns, lines, seen = _columns(source, missing, frozenset(), decimal)
+    # A column that turned out to be text after some portions of numbers is read again, as it is written.
+    mixed = {j for j, parts in enumerate(columns) if len({part.dtype == object for part in parts}) > 1}
+    unclear = frozenset(doubtful(seen))
+    if mixed or unclear:
+        columns, lines, seen = _columns(source, missing, frozenset(mixed | unclear), decimal)
+    if not len(lines):
+        raise InvalidDataError(f"{path} has names of columns, but no row below them")
+    found = Cells(
+        _names(layout), [np.concatenate(parts) for parts in columns], lines, doubtful=unclear, whole=source.whole
+    )
+    return _told(found, any(each.comma for each in seen))
+
+
+def _names(layout: Layout) -> list[str] | None:
+    return None if layout.names is None else list(layout.names)
+
+
+def _told(found: Cells, commas: bool) -> Cells:
+    """The same, with what is to be said of it."""
+    if found.names and not found.names[-1] and _is_void(found.columns[-1]):  # every line ends in a separator
+        found.names.pop()
+        found.columns.pop()
+    if found.names is None:
+        found.notes.append("the first line holds numbers and was taken as a row; --header reads it as names of columns")
+    if commas:
+        found.notes.append("commas within numbers were read as decimal points")
+    return found
+
+
+def _is_void(column: Any) -> bool:
+    return column.dtype != object and bool(np.isnan(column).all())
+
+
+def _columns(
+    source: Source, missing: frozenset[str], text: frozenset[int], decimal: str | None
+) -> tuple[list[list[Any]], Any, list[Seen]]:
+    """Portions of each column, the line of each row, and what commas and points there were in numbers."""
+    columns: list[list[Any]] = [[] for _ in range(source.layout.width)]
+    lines, seen = [], [Seen() for _ in columns]
+    for numbers, rows in _portions(source.rows()):
+        lines.append(np.asarray(numbers, dtype=np.int64))
+        for j, cells in enumerate(zip(*rows, strict=True)):
+            part = None if j in text else _numbers(cells, missing, decimal)
+            if part is not None:
+                seen[j].look(cells)
+            columns[j].append(np.array([*cells, None], dtype=object)[:-1] if part is None else part)
+    return columns, np.concatenate(lines) if lines else np.empty(0, dtype=np.int64), seen
+
+
+def _numbers(cells: Sequence[str], missing: frozenset[str], decimal: str | None) -> FloatArray | None:
+    """(n,) cells as numbers; what marks may mean of which it was said what they are is left to whoever knows."""
+    if decimal == COMMA and any(POINT in cell for cell in cells):
+        return None
+    found = plain_numbers(cells, missing)
+    return odd_numbers(cells, missing) if found is None and decimal is None else found
+
+
+def _portions(lines: Iterable[tuple[int, list[str]]]) -> Iterator[tuple[list[int], list[list[str]]]]:
+    numbers: list[int] = []
+    rows: list[list[str]] = []
+    for number, cells in lines:
+        numbers.append(number)
+        rows.append(cells)
+        if len(rows) == _PORTION:
+            yield numbers, rows
+            numbers, rows = [], []
+    if rows:
+        yield numbers, rows
+
+
+def _rows(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
+    """Lines as cells, each with its number in the file; lines of nothing are passed over."""
+    with _open(path, layout.encoding) as stream:
+        for _ in range(layout.skip):
+            stream.readline()
+        reader: Any = csv.reader(stream, delimiter=layout.separator, skipinitialspace=True)
+        source: Any = reader if layout.separator != _BLANKS else cells_of(stream, _BLANKS)
+        try:
+            for count, cells in enumerate(source, 1):
+                if count == 1 and layout.header:
+                    continue
+                number = layout.skip + (reader.line_num if source is reader else count)
+                if len(cells) == layout.width + 1 and not cells[-1].strip():
+                    cells.pop()  # a separator behind the last cell
+                if len(cells) == layout.width:
+                    yield number, cells
+                elif not _is_blank(cells):
+                    raise InvalidDataError(_ragged(path, number, len(cells), layout))
+        except csv.Error as error:
+            raise InvalidDataError(f"{path} cannot be read as a table: {error}; is it a text file?") from error
+
+
+def _ragged(path: Path, number: int, found: int, layout: Layout) -> str:
+    separator = _SEPARATORS.get(layout.separator, "blanks" if layout.separator == _BLANKS else repr(layout.separator))
+    return (
+        f"line {number} of {path} has {found} cells, but other lines have {layout.width} (cells being separated by "
+        f"{separator}); correct the line, or say what separates cells with --separator"
+    )

@@ -1,0 +1,410 @@
+"""Tables from files of any of the usual kinds, as columns of numbers or of text.
+
+``READERS`` tells by the end of a file's name how it is read. What cannot be read says so in one line, with what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import scipy.sparse
+
+from prinfold._typing import FloatArray
+from prinfold.cli.console import listed
+from prinfold.cli.tables.delimited import read_delimited
+from prinfold.cli.tables.marks import AmbiguousError, all_missing, has_mark, marked_numbers
+from prinfold.cli.tables.sampling import Draw, drawn_parquet
+from prinfold.exceptions import DataNotFoundError, InvalidDataError, MissingExtraError
+
+_MOST_CELLS = 10**8
+"""Of a sparse table that is filled in: 0.8 GB."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is to be read, where the file itself does not say."""
+
+    separator: str | None = None
+    header: bool | None = None
+    missing: tuple[str, ...] = ()
+    array: str | None = None
+    decimal: str | None = None
+    draw: Draw | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns by name: numbers (n,) in double precision, or objects, which are text.
+
+    ``measured`` are the columns that a surface may run through; others, as those of cells in a file of single cells,
+    can only be labels or names. ``named`` tells whether the file has names of its own, ``lines`` where rows are in it.
+    ``unclear`` says of columns of text why they cannot be read as the numbers that they seem to be.
+    Where only some rows were drawn, ``whole`` is how many there are.
+    """
+
+    path: Path
+    columns: dict[str, Any]
+    measured: tuple[str, ...]
+    named: bool
+    notes: tuple[str, ...] = ()
+    lines: Any = None
+    unclear: Mapping[str, str] = field(default_factory=dict)
+    whole: int | None = None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def is_number(self, name: str) -> bool:
+        """Whether a column holds numbers."""
+        return bool(self.columns[name].dtype != object)
+
+    def place(self, row: int) -> str:
+        """Where a row is, in words."""
+        if self.lines is not None:
+            return f"line {self.lines[row]}"
+        return f"row {row}" if self.whole is None else "one of the rows that were drawn"
+
+
+def read_table(path: Path, reading: Reading | None = None) -> Table:
+    """Read a table; the end of the file's name tells how.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    reading : Reading, default=None
+        What is known of it.
+
+    Returns
+    -------
+    Table
+    """
+    reading = reading or Reading()
+    refuse_absent(path)
+    with _in_one_line(path):
+        table = _drawn(_reader_of(path)(path, reading), reading.draw)
+    if len(table) == 0:
+        raise InvalidDataError(f"{path} has columns, but no row")
+    return table
+
+
+def _drawn(table: Table, draw: Draw | None) -> Table:
+    """Some rows of a table that was read as a whole."""
+    if draw is None or table.whole is not None or len(table) <= draw.rows:
+        return table
+    places = draw.places(len(table))
+    columns = {name: each[places] for name, each in table.columns.items()}
+    return replace(table, columns=columns, lines=None if table.lines is None else table.lines[places], whole=len(table))
+
+
+def _reader_of(path: Path) -> Callable[[Path, Reading], Table]:
+    name = path.name.lower().removesuffix(".gz")
+    suffix = Path(name).suffix
+    if suffix in READERS:
+        return READERS[suffix]
+    if suffix in _OTHERS:
+        raise InvalidDataError(f"{path} is {_OTHERS[suffix]}")
+    return _from_text
+
+
+def refuse_absent(path: Path) -> None:
+    """Say at once that there is no such file, or that it is a folder."""
+    if path.is_dir():
+        inside = sorted(each.name for each in path.iterdir() if each.suffix in READERS)
+        files = f"; it holds {listed(inside)}" if inside else ""
+        raise InvalidDataError(f"{path} is a folder; name a file in it{files}")
+    if path.exists():
+        return
+    near: list[str] = []
+    if path.parent.is_dir():
+        near = difflib.get_close_matches(path.name, [each.name for each in path.parent.iterdir()], n=1)
+    hint = (
+        f"did you mean {path.with_name(near[0])}?" if near else "is the name right, and are you in the folder it is in?"
+    )
+    raise DataNotFoundError(f"there is no file {path}; {hint}")
+
+
+@contextmanager
+def _in_one_line(path: Path) -> Iterator[None]:
+    """Whatever a library says of a file that it cannot read, said with the file and what to do."""
+    try:
+        yield
+    except (InvalidDataError, MissingExtraError):
+        raise
+    except PermissionError as error:
+        raise InvalidDataError(f"cannot read {path}: {error.strerror}; you lack the right to read it") from error
+    except (OSError, ValueError, EOFError, KeyError, TypeError, NotImplementedError, BadZipFile) as error:
+        words = " ".join(str(error).split()).rstrip(".")
+        raise InvalidDataError(
+            f"cannot read {path}: {words[:200]}; the file may be damaged, cut short, or of another kind than its name "
+            "says"
+        ) from error
+
+
+# ------------------------------------------------------------------------------------------------------- text and NumPy
+
+
+def _from_text(path: Path, reading: Reading) -> Table:
+    found = read_delimited(
+        path,
+        separator=reading.separator,
+        header=reading.header,
+        missing=reading.missing,
+        decimal=reading.decimal,
+        draw=reading.draw,
+    )
+    names, notes = _different(_named(found.names, len(found.columns)))
+    columns = dict(zip(names, found.columns, strict=True))
+    unclear: dict[str, str] = {}
+    for j, name in enumerate(names):
+        if columns[name].dtype == object:
+            notes += _read_marks(path, name, columns, unclear, reading, doubted=j in found.doubtful)
+    named = found.names is not None
+    return Table(path, columns, tuple(names), named, (*found.notes, *notes), found.lines, unclear, found.whole)
+
+
+def _read_marks(
+    path: Path, name: str, columns: dict[str, Any], unclear: dict[str, str], reading: Reading, *, doubted: bool
+) -> list[str]:
+    """Numbers in place of a column of text whose marks can be read, with a note; else the reason why they cannot."""
+    cells = columns[name]
+    example = next((cell for cell in cells if cell and has_mark(cell)), "")
+    try:
+        found = marked_numbers(cells, all_missing(reading.missing), reading.decimal)
+    except AmbiguousError as error:
+        digits = re.sub(r"[^\d,]", "", str(error))
+        either = f"{digits.replace(',', '')} or {digits.replace(',', '.')}"
+        unclear[name] = (
+            f"column {name!r} of {path} holds {str(error)!r}, which may be {either}; say what stands before "
+            "decimals with --decimal point or --decimal comma"
+        )
+        return []
+    if found is not None:
+        columns[name] = found.numbers
+        return [f"{name} holds numbers such as {example!r}: {found.words}"] if found.words else []
+    if doubted:
+        unclear[name] = (
+            f"column {name!r} of {path} has commas in some numbers and points in others, such as {example!r}; write "
+            "all in one way"
+        )
+    return []
+
+
+def _from_npy(path: Path, reading: Reading) -> Table:
+    return _of_array(path, np.load(path, allow_pickle=False), None, {})
+
+
+def _from_npz(path: Path, reading: Reading) -> Table:
+    """One array of two dimensions; those of one number or word for each row can be labels."""
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    if {"format", "shape", "data"} <= arrays.keys():  # as SciPy writes them
+        return _of_array(path, _filled_in(path), None, {}, ["the sparse table was filled in"])
+    flat = [name for name, each in arrays.items() if each.ndim == 2 and each.dtype.kind in "biuf"]
+    chosen = reading.array or ("X" if "X" in flat else flat[0] if len(flat) == 1 else None)
+    if chosen is None or chosen not in arrays:
+        what = "which" if chosen is None else f"not {chosen!r}"
+        raise InvalidDataError(f"{path} holds the arrays {listed(list(arrays))}; say {what} with --array NAME")
+    rows = arrays[chosen].shape[0] if arrays[chosen].ndim else 0
+    others = {name: each for name, each in arrays.items() if each.shape == (rows,) and name != chosen}
+    names = arrays.get("columns", arrays.get("names", arrays.get("feature_names")))
+    given = [str(each) for each in names] if names is not None and names.shape == arrays[chosen].shape[1:] else None
+    notes = [] if reading.array or len(arrays) == 1 else [_which_array(chosen, arrays, others)]
+    return _of_array(path, arrays[chosen], given, others, notes)
+
+
+def _filled_in(path: Path) -> FloatArray:
+    """A sparse table of SciPy's as an ordinary one."""
+    table = scipy.sparse.load_npz(path)
+    n, width = table.shape
+    if n * width > _MOST_CELLS:
+        raise InvalidDataError(
+            f"{path} holds a sparse table of {n} rows and {width} columns, which would take {8e-9 * n * width:.0f} GB "
+            "filled in; fit it in Python, where it may stay sparse: GTM().fit(scipy.sparse.load_npz(...))"
+        )
+    return np.asarray(table.toarray(), dtype=np.float64)
+
+
+def _which_array(chosen: str, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> str:
+    """Which of several arrays was taken, and what may be made of the others."""
+    rest = (
+        f"; {listed(list(others))} {'has' if len(others) == 1 else 'have'} a value for each row, for --label or --keep"
+    )
+    known = f"of the arrays {listed(list(arrays))} the table is {chosen}, unless --array names another"
+    return f"{known}{rest}" if others else known
+
+
+def _of_array(
+    path: Path, array: Any, names: Sequence[str] | None, others: dict[str, Any], said: Sequence[str] = ()
+) -> Table:
+    if array.ndim not in {1, 2} or array.dtype.kind not in "biuf":
+        raise InvalidDataError(
+            f"{path} holds an array of shape {array.shape} and type {array.dtype}; a table has two dimensions, rows "
+            "and columns, and holds numbers"
+        )
+    matrix = np.asarray(array[:, None] if array.ndim == 1 else array, dtype=np.float64)
+    if matrix.shape[1] == 0:
+        raise InvalidDataError(f"{path} holds an array of shape {array.shape}, in which there is no column")
+    found, notes = _different(_named(names, matrix.shape[1]))
+    columns: dict[str, Any] = {name: matrix[:, j] for j, name in enumerate(found)}
+    columns |= {name: _plain(each) for name, each in others.items() if name not in columns}
+    return Table(path, columns, tuple(found), names is not None, (*said, *notes))
+
+
+def _plain(values: Any) -> Any:
+    """(n,) numbers in double precision, anything else as objects: text, or None where there is nothing."""
+    values = np.asarray(values)
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    return np.array([*(_word(each) for each in values.tolist()), None], dtype=object)[:-1]
+
+
+def _word(value: Any) -> str | None:
+    nothing = value is None or (isinstance(value, float) and np.isnan(value))
+    return None if nothing else value if isinstance(value, str) else str(value)
+
+
+def _named(names: Sequence[str] | None, width: int) -> list[str]:
+    given = [""] * width if names is None else list(names)
+    if len(given) != width:
+        raise InvalidDataError(
+            f"there are {len(given)} names for {width} columns; is the separator right (--separator)?"
+        )
+    return [name or f"column {j + 1}" for j, name in enumerate(given)]
+
+
+def _different(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Names of which none comes twice, and what is to be said of that."""
+    found: list[str] = []
+    notes = []
+    for name in names:
+        other, count = name, 1
+        while other in found or (other != name and other in names):
+            count += 1
+            other = f"{name} ({count})"
+        if other != name:
+            notes.append(f"several columns are called {name!r}; one of them is {other!r} here")
+        found.append(other)
+    return found, notes
+
+
+# ---------------------------------------------------------------------------------------------------- Arrow and AnnData
+
+
+def _from_parquet(path: Path, reading: Reading) -> Table:
+    parquet = _extra("pyarrow.parquet", path)
+    if reading.draw is None:
+        return _of_arrow(path, parquet.read_table(path))
+    some, whole = drawn_parquet(path, reading.draw)
+    return replace(_of_arrow(path, some), whole=whole if whole > some.num_rows else None)
+
+
+def _from_arrow(path: Path, reading: Reading) -> Table:
+    ipc = _extra("pyarrow.ipc", path)
+    arrow = import_module("pyarrow")
+    with arrow.OSFile(str(path)) as stream:
+        start = stream.read(6)
+        stream.seek(0)
+        # Files begin with a word, streams do not.
+        reader = ipc.open_file(stream) if start == b"ARROW1" else ipc.open_stream(stream)
+        return _of_arrow(path, reader.read_all())
+
+
+def _of_arrow(path: Path, table: Any) -> Table:
+    names, notes = _different(_named(table.column_names, table.num_columns))
+    if not names:
+        raise InvalidDataError(f"{path} has no column")
+    columns = {name: _of_chunks(table.column(j)) for j, name in enumerate(names)}
+    return Table(path, columns, tuple(names), True, tuple(notes))
+
+
+def _of_chunks(column: Any) -> Any:
+    types = import_module("pyarrow").types
+    kind = column.type
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
+        numbers: FloatArray = column.cast("float64").to_numpy() if not types.is_boolean(kind) else _booleans(column)
+        return np.array(numbers, dtype=np.float64)
+    return np.array([*(_word(each) for each in column.to_pylist()), None], dtype=object)[:-1]
+
+
+def _booleans(column: Any) -> FloatArray:
+    return np.array([np.nan if each is None else float(each) for each in column.to_pylist()])
+
+
+def _from_h5ad(path: Path, reading: Reading) -> Table:
+    """Single cells: the table is X, a layer or something of obsm; what is known of cells can be labels and names."""
+    data = _extra("anndata", path).read_h5ad(path)
+    wanted = reading.array or "X"
+    if wanted == "X" and data.X is not None:
+        matrix, names = data.X, [str(each) for each in data.var_names]
+    elif wanted in data.layers:
+        matrix, names = data.layers[wanted], [str(each) for each in data.var_names]
+    elif wanted in data.obsm:
+        matrix = np.asarray(data.obsm[wanted])
+        names = [f"{wanted} {j + 1}" for j in range(matrix.shape[1])]
+    else:
+        known = ["X", *data.layers, *data.obsm]
+        raise InvalidDataError(f"{path} has no array {wanted!r}; --array takes {listed(known)}")
+    dense = matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
+    others = {str(name): _plain(np.asarray(data.obs[name].astype(object))) for name in data.obs.columns}
+    others = {name: _numbers_if_all(each) for name, each in others.items()}
+    others["obs_names"] = np.array([str(each) for each in data.obs_names], dtype=object)
+    elsewhere = [*data.layers, *data.obsm]
+    notes = [f"the table is X; --array takes one of {listed(elsewhere)} instead"]
+    return _of_array(path, dense, names, others, notes if elsewhere and not reading.array else [])
+
+
+def _numbers_if_all(values: Any) -> Any:
+    """A column of objects as numbers where they were numbers."""
+    try:
+        return np.array([np.nan if each is None else float(each) for each in values])
+    except ValueError:
+        return values
+
+
+def _extra(name: str, path: Path) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        library = name.partition(".")[0]
+        raise MissingExtraError(
+            f"reading {path.name} needs {library}, which is not installed; get it with: pip install "
+            "'prinfold[data]', or export the table as CSV"
+        ) from error
+
+
+READERS: dict[str, Callable[[Path, Reading], Table]] = {
+    ".csv": _from_text,
+    ".tsv": _from_text,
+    ".txt": _from_text,
+    ".tab": _from_text,
+    ".dat": _from_text,
+    ".parquet": _from_parquet,
+    ".pq": _from_parquet,
+    ".arrow": _from_arrow,
+    ".feather": _from_arrow,
+    ".npy": _from_npy,
+    ".npz": _from_npz,
+    ".h5ad": _from_h5ad,
+}
+"""End of a file's name → how it is read; anything else is tried as text."""
+
+_OTHERS = {
+    ".xlsx": "a workbook; save the sheet as CSV",
+    ".xls": "a workbook; save the sheet as CSV",
+    ".ods": "a workbook; save the sheet as CSV",
+    ".json": "JSON; write its rows as CSV or Parquet",
+    ".prinfold": "a model and not a table; name the table that its rows are in",
+    ".pkl": "a pickle, which may run code when it is read; write the table as CSV, Parquet or .npy",
+    ".zip": "an archive; unpack it first",
+}
+"""Files that people may name and that are no tables, with what to do."""

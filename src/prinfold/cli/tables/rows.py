@@ -1,0 +1,140 @@
+"""Rows of a table as a method takes them: numbers or frames, and what is done about missing cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.cli.console import counted
+from prinfold.cli.tables.marks import MISSING
+from prinfold.cli.tables.reading import Table
+from prinfold.exceptions import InvalidDataError, MissingExtraError
+from prinfold.validation.named_block import NamedBlock
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Columns of a table that were chosen: numbers (n, D) where all are, else the columns themselves.
+
+    ``missing`` (n, D) tells which cells are not there, ``named`` whether the columns have names of their own.
+    """
+
+    table: Table
+    names: tuple[str, ...]
+    missing: BoolArray
+    matrix: FloatArray | None
+
+    @classmethod
+    def of(cls, table: Table, names: Sequence[str]) -> Cells:
+        """Those columns, whose numbers must be finite."""
+        columns = [table.columns[name] for name in names]
+        missing = np.stack([_missing(each) for each in columns], axis=1)
+        if not all(table.is_number(name) for name in names):
+            return cls(table, tuple(names), missing, None)
+        matrix = np.stack(columns, axis=1)
+        odd = np.argwhere(np.isinf(matrix))
+        if len(odd):
+            row, j = odd[0]
+            raise InvalidDataError(
+                f"column {names[j]!r} of {table.path} is infinite in {table.place(row)}; correct the cell, or call it "
+                "missing with --na inf"
+            )
+        return cls(table, tuple(names), missing, matrix)
+
+    @property
+    def incomplete(self) -> BoolArray:
+        """(n,) rows with a missing cell."""
+        return np.asarray(self.missing.any(axis=1))
+
+    @property
+    def void(self) -> BoolArray:
+        """(n,) rows in which nothing is there."""
+        return np.asarray(self.missing.all(axis=1))
+
+    def rows(self, index: IntArray) -> Any:
+        """Some of the rows: an array that knows its names, or a frame where columns are text."""
+        if self.matrix is None:
+            return _frame({name: self.table.columns[name][index] for name in self.names})
+        block = self.matrix[index]
+        return NamedBlock.of(block, self.names) if self.table.named else block
+
+
+def select_rows(cells: Cells, policy: str, *, takes_gaps: bool, method: str) -> tuple[IntArray, list[str]]:
+    """Which rows are fitted, and what is to be said of the others.
+
+    Parameters
+    ----------
+    cells : Cells
+        What was read.
+    policy : {"keep", "drop", "error"}
+        What to do about rows with missing cells.
+    takes_gaps : bool
+        Whether the method can use rows with missing cells.
+    method : str
+        Its name.
+
+    Returns
+    -------
+    index : (m,) array of int
+        The rows.
+    notes : list of str
+    """
+    gone, void = cells.incomplete, cells.void
+    if not gone.any():
+        return np.arange(len(gone)), []
+    if policy == "error" or (policy == "keep" and not takes_gaps):
+        why = "" if policy == "error" else f", and {method} needs every cell"
+        other = "" if takes_gaps or method == "a comparison" else ", or a method that takes gaps, such as --method gtm"
+        hint = "--missing keep keeps them, --missing drop leaves them out" if takes_gaps else "use --missing drop"
+        raise InvalidDataError(f"{_where(cells)}{why}; {hint}{other}")
+    if policy == "drop":
+        return np.flatnonzero(~gone), [f"{int(gone.sum())} of {counted(len(gone), 'row')} left out: cells are missing"]
+    some = int((gone & ~void).sum())
+    verbs = ("has", "is", "it has") if some == 1 else ("have", "are", "they have")
+    notes = [f"{some} of {counted(len(gone), 'row')} {verbs[0]} missing cells and {verbs[1]} used for what {verbs[2]}"]
+    if void.any():
+        notes.append(f"{counted(int(void.sum()), 'row')} left out: no cell has a number")
+    return np.flatnonzero(~void), notes if some else notes[1:]
+
+
+def _where(cells: Cells) -> str:
+    gone = cells.incomplete
+    row, j = np.argwhere(cells.missing)[0]
+    number = int(gone.sum())
+    verb = "has" if number == 1 else "have"
+    return (
+        f"{counted(number, 'row')} of {cells.table.path} {verb} missing cells, the first in {cells.table.place(row)}, "
+        f"column {cells.names[j]!r}"
+    )
+
+
+def _missing(column: Any) -> BoolArray:
+    if column.dtype != object:
+        found: BoolArray = np.isnan(column)
+        return found
+    return np.array([each is None or each.strip().lower() in MISSING for each in column], dtype=bool)
+
+
+def _frame(columns: dict[str, Any]) -> Any:
+    """Columns as a frame of whichever library is there."""
+    for name in ("pandas", "polars", "pyarrow"):
+        try:
+            library = import_module(name)
+        except ImportError:
+            continue
+        data = {key: _with_gaps(each) for key, each in columns.items()}
+        return library.table(data) if name == "pyarrow" else library.DataFrame(data)
+    raise MissingExtraError("columns of text need pandas, polars or pyarrow; get it with: pip install 'prinfold[data]'")
+
+
+def _with_gaps(column: Any) -> Any:
+    """A column with None where text is missing."""
+    if column.dtype != object:
+        return column
+    gone = _missing(column)
+    return [None if empty else each for each, empty in zip(column.tolist(), gone, strict=True)]

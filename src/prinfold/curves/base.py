@@ -1,0 +1,270 @@
+"""What estimators of a single curve share: arc length as the coordinate, and how they are fitted."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray, Mesh
+from prinfold.base.callbacks import with_callbacks
+from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.unique_rows import centred_rows
+from prinfold.curves.arc_curve import ArcCurve, directed
+from prinfold.curves.diagnosis import doubt
+from prinfold.exceptions import (
+    CorruptModelFileError,
+    DegenerateWarning,
+    InvalidDataError,
+    StructureWarning,
+    warn_caller,
+)
+from prinfold.geometry.projection import Projection
+from prinfold.latent import Branches
+from prinfold.loops import Last, Outcome, run_fixed_point
+from prinfold.numerics.polylines import nearest_on_polyline
+from prinfold.validation.settings import Constraint, check_parameters, flag, instance_of, integer, nothing, real
+
+_COLLAPSED = 0.01
+"""Length of a curve, in units of the spread of the rows, below which it is a point."""
+
+_REMOTE = 2.0
+"""Distance of a beginning from the curve, over the largest that a row has, from which on it is in other units."""
+
+_MIDDLE = 1.0 / 3.0
+"""Share of its length from which on a place is far from an end of a curve."""
+
+
+class Training(NamedTuple):
+    """How a curve is found in rows about their mean.
+
+    ``loop`` takes ``max_iter``, ``tol`` and ``listeners``; ``curve_of`` makes a curve of one of its states, in any
+    direction, and ``besides`` what else a fit leaves behind.
+    """
+
+    loop: Callable[..., Outcome[Any]]
+    curve_of: Callable[[Any], ArcCurve]
+    besides: Callable[[Any], dict[str, Any]] = lambda state: {}
+
+
+class CurveManifold(PrincipalManifold):
+    """Base of estimators whose surface is one curve; a method says how it is found, in :meth:`_training`.
+
+    Rows that are equal are collapsed to one with the weight of all, and their mean is taken off before anything is
+    computed. ``curve_`` is about that mean, ``offset_``.
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = (
+        "curve_",
+        "offset_",
+        "doubt_",
+        "n_iter_",
+        "converged_",
+        "stop_reason_",
+        "history_",
+    )
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "begin": nothing | instance_of(np.ndarray, list, tuple, words="a row of numbers, one for each column"),
+        "max_iter": integer(0),
+        "tol": real(0),
+        "verbose": integer(0) | flag,
+    }
+    _dimension: ClassVar[int | None] = 1
+    begin: Any
+    curve_: ArcCurve
+    offset_: FloatArray
+    doubt_: str
+
+    @abstractmethod
+    def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
+        """How to find the curve in rows (n, D) that all differ, at least two, with weights (n,).
+
+        The rows are about their mean, ``offset`` (D,), which is for what else is given in data space.
+        """
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the curve.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows of numbers.
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows; a weight of 2 is the same as the row given twice.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, self._constraints)
+        self._forget()
+        table, unique, offset, centred = centred_rows(self, X, sample_weight)
+        weight, begin = unique.weight, self._beginning(offset)
+        if len(centred) > 1:
+            training = self._training(centred, weight, offset)
+        else:
+            training = _dot(centred, self._without_length())
+
+        def attributes(state: Any) -> dict[str, Any]:
+            curve = directed(training.curve_of(state), centred, weight, begin)
+            own = {"curve_": curve, "offset_": offset, "n_features_in_": len(offset)}
+            return own | training.besides(state)
+
+        self._listened_to(table, attributes, training.loop)
+        doubted = self._collapse(centred, weight) or self._doubts(centred, weight)
+        self.doubt_ = "; ".join(words for words, _ in doubted)
+        for words, category in [*self._cautions(), *self._remote(begin, centred), *doubted]:
+            warn_caller(words, category)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Arc length of the nearest point of the curve, from its beginning and in units of the data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, 1)
+        """
+        return self._latent_of(self._table(X))
+
+    @property
+    def latent_(self) -> Branches:  # type: ignore[override]
+        """The coordinate: a single branch, open or closed."""
+        return self.curve_.latent  # an AttributeError before the fit, as it has to be
+
+    @property
+    def vertices_(self) -> FloatArray:
+        """(m, D) points along the curve, in order; a closed one does not repeat its beginning."""
+        check_is_fitted(self)
+        return np.asarray(self.curve_.vertices + self.offset_)
+
+    @property
+    def closed_(self) -> bool:
+        """Whether the curve returns to its beginning."""
+        check_is_fitted(self)
+        return self.curve_.closed
+
+    @property
+    def length_(self) -> float:
+        """Length of the curve, in units of the data."""
+        check_is_fitted(self)
+        return self.curve_.length
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _without_length(self) -> dict[str, Any]:
+        """What else a fit leaves behind where all rows are equal, and nothing was trained."""
+        return {}
+
+    def _cautions(self) -> list[tuple[str, type[Warning]]]:
+        """What went wrong or may mislead, in words."""
+        found = self._how_it_ended()
+        if self.curve_.length == 0:
+            found.append(("all rows are equal, so that the curve has no length", DegenerateWarning))
+        return [*found, *self._misplaced()]
+
+    def _misplaced(self) -> list[tuple[str, type[Warning]]]:
+        """What is to be said of a beginning that is none."""
+        root, length = self._beginning(self.offset_), self.curve_.length
+        if root is None or self.curve_.closed or length == 0:
+            return []
+        place = float(self.curve_.nearest(root[None]).latent[0, 0])
+        if place < _MIDDLE * length:
+            return []
+        words = f"begin= lies {place:.3g} from the nearer end of a curve that is {length:.3g} long"
+        return [(f"{words}, at which it begins; name a row near one of the two ends", DegenerateWarning)]
+
+    def _remote(self, begin: FloatArray | None, rows: FloatArray) -> list[tuple[str, type[Warning]]]:
+        """What is to be said of a beginning that is nowhere near the rows."""
+        if begin is None or self.curve_.length == 0:
+            return []
+        vertices, closed = self.curve_.vertices, self.curve_.closed
+        off, most = (
+            float(np.sqrt(nearest_on_polyline(each, vertices, closed).squared.max())) for each in (begin[None], rows)
+        )
+        if off <= max(_REMOTE * most, _COLLAPSED * self.curve_.length):
+            return []
+        words = f"begin= lies {off:.3g} from the curve, and no row farther than {most:.3g}; is it in the units"
+        return [(f"{words} that the curve is fitted in, behind a scaler scaled?", DegenerateWarning)]
+
+    def _beginning(self, offset: FloatArray) -> FloatArray | None:
+        """(D,) the point that the curve is to begin near, about the ``offset`` of the rows."""
+        if self.begin is None:
+            return None
+        root = np.asarray(self.begin, dtype=np.float64)
+        if root.shape not in (offset.shape, (1, *offset.shape)) or not np.isfinite(root).all():
+            raise InvalidDataError(
+                f"begin must be a row of {len(offset)} finite numbers, one for each column of the data, such as one of "
+                f"its rows; got shape {root.shape}"
+            )
+        return np.asarray(root.reshape(-1) - offset)
+
+    def _collapse(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
+        """What is to be said of a curve that has shrunk to a point among rows that have not."""
+        spread = float(np.sqrt(np.average(np.square(rows).sum(axis=1), weights=weight)))
+        if self.curve_.length == 0 or self.curve_.length > _COLLAPSED * spread:
+            return []
+        words = (
+            f"the curve has collapsed to a point: it is {self.curve_.length:.3g} long, and rows spread by {spread:.3g}"
+        )
+        return [(f"{words}; set closed=False, begin elsewhere (init=), or smooth less", DegenerateWarning)]
+
+    def _doubts(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
+        """What is to be said of rows that do not lie along one curve."""
+        words = doubt(self.curve_, rows, weight)
+        return [(words, StructureWarning)] if words else []
+
+    def _latent_of(self, table: FloatArray) -> FloatArray:
+        return self._nearest(table).latent.astype(table.dtype, copy=False)
+
+    def _nearest(self, table: FloatArray) -> Projection:
+        found = self.curve_.nearest(np.asarray(table, dtype=np.float64) - self.offset_)
+        return found._replace(points=found.points + self.offset_)
+
+    def _point(self, Z: FloatArray) -> FloatArray:
+        return np.asarray(self.curve_.point(Z) + self.offset_)
+
+    def _jacobian(self, Z: FloatArray) -> FloatArray:
+        return self.curve_.jacobian(Z)
+
+    def _mesh(self, resolution: int | None = None) -> Mesh:
+        mesh = self.curve_.mesh(resolution)
+        return mesh._replace(vertices=mesh.vertices + self.offset_)
+
+    def _restore(self) -> None:
+        """Refuse parts of a file that do not fit together."""
+        check_parameters(self, self._constraints)
+        n, curve, offset = self.n_features_in_, vars(self)["curve_"], np.asarray(self.offset_)
+        if not (isinstance(curve, ArcCurve) and curve.points.shape[1] == n and offset.shape == (n,)):
+            raise CorruptModelFileError(
+                f"the model in the file does not fit together: it needs a curve and an offset in {n} columns"
+            )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "curve_")
+
+
+def _dot(rows: FloatArray, besides: dict[str, Any]) -> Training:
+    """What is left to do where all rows are equal: nothing."""
+    curve = ArcCurve.through(rows[:1])
+
+    def loop(*, max_iter: int, tol: float, listeners: Any) -> Outcome[ArcCurve]:
+        return run_fixed_point(
+            lambda: curve,
+            lambda same: same,
+            lambda _: {"objective": 0.0},
+            max_iter=max_iter,
+            tol=tol,
+            listeners=listeners,
+            rule=Last(),
+        )
+
+    return Training(loop, lambda state: state, lambda state: besides)

@@ -1,0 +1,108 @@
+"""The principal curve of bounded length (Kégl, Krzyżak, Linder & Zeger 2000, sections 3 and 4), as a polygonal line.
+
+Among chains of k = n^(1/3) segments, rounded up, with length Σ‖v_{i+1} − v_i‖ ≤ L the one with least Δ_n is wanted; as
+n grows its Δ comes to the least of all curves so long. How to find it the paper leaves open, and takes a penalty on
+corners in practice. Here it is sought by the same two steps: with feet held, Φ is a convex quadratic function, and the
+chains that are short enough form a convex set. The vertex step goes towards what minimises
+
+    Φ(v) + μ Σ‖v_{i+1} − v_i‖,
+
+for the μ ≥ 0 at which the chain is as long as it may be, or μ = 0 if it is shorter anyway. Δ_n never rises, and no
+chain on the way is longer than L; what is found is a local minimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.curves.polygonal_line import Held, Problem, State
+from prinfold.numerics.banded_matrices import Band
+from prinfold.numerics.polylines import segments_of
+
+_HALVINGS = 40
+"""Of the interval that μ is sought in, on a logarithmic scale."""
+
+_LEAST, _MOST = 1e-9, 1e3
+"""Bounds of μ in units of the radius of the data: beyond the latter a chain is a point."""
+
+_WEIGHINGS = 3
+"""Quadratic functions, each above the length and as high at the last chain, that are minimised for each μ."""
+
+_SHORTEST = 1e-9
+"""Of the radius: segments that are shorter count as so long where lengths are divided by."""
+
+
+@dataclass(frozen=True)
+class LimitedLength:
+    """No chain may be longer than ``limit``; it has n^(1/3) segments, or as many as are asked for."""
+
+    limit: float
+    n_segments: int | None = None
+
+    def begun(self, problem: Problem, start: FloatArray) -> FloatArray:
+        """The start, drawn together about its middle where it is too long."""
+        middle, length = start.mean(axis=0), length_of(start, problem.closed)
+        return np.asarray(middle + min(1.0, self.limit / length) * (start - middle)) if length > 0 else start
+
+    def coefficient(self, problem: Problem, k: int, error: float) -> float:
+        """There is no penalty."""
+        return 0.0
+
+    def is_enough(self, problem: Problem, k: int, error: float) -> bool:
+        """Whether k ≥ n^(1/3), or k is the number asked for; rows on the chain need no more either, nor few rows."""
+        by_rows = min(np.ceil(problem.n ** (1 / 3) - 1e-9), problem.enough_segments)
+        wanted = by_rows if self.n_segments is None else self.n_segments
+        return bool(k >= wanted or error <= problem.nothing)
+
+    def is_capped(self, problem: Problem, k: int, error: float) -> bool:
+        """Never: k is what is asked for."""
+        return False
+
+    def moved(self, problem: Problem, state: State) -> FloatArray:
+        """All vertices at once: towards the solution, as far as Φ falls and the chain is not too long."""
+        held, v = Held.of(problem, state.feet, len(state.vertices)), state.vertices
+        step = self._solution(problem, held, v) - v
+        slope = float(np.vdot(held.slope(v), step))
+        bend = 2.0 * float(np.vdot(step, held.A.times(step)))
+        share = min(1.0, -slope / bend) if bend > 0 else 0.0
+        # Both ends of this search are what they are called: v is short enough, and lengths are convex along a line.
+        short, long = 0.0, max(share, 0.0)
+        for _ in range(_HALVINGS):
+            if length_of(v + long * step, problem.closed) <= self.limit:
+                return np.asarray(v + long * step)
+            middle = 0.5 * (short + long)
+            fits = length_of(v + middle * step, problem.closed) <= self.limit
+            short, long = (middle, long) if fits else (short, middle)
+        return np.asarray(v + short * step)
+
+    def _solution(self, problem: Problem, held: Held, v: FloatArray) -> FloatArray:
+        free = v - held.A.solved(0.5 * held.slope(v))  # vertices without rows stay
+        if length_of(free, problem.closed) <= self.limit:
+            return free
+        low, high, found = np.log(_LEAST * problem.radius), np.log(_MOST * problem.radius), v
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            found = _drawn(held, found, float(np.exp(middle)), problem)
+            too_long = length_of(found, problem.closed) > self.limit
+            low, high = (middle, high) if too_long else (low, middle)
+        return found
+
+
+def length_of(vertices: FloatArray, closed: bool) -> float:
+    """Σ‖v_{i+1} − v_i‖."""
+    return float(np.linalg.norm(segments_of(vertices, closed)[1], axis=1).sum())
+
+
+def _drawn(held: Held, v: FloatArray, pull: float, problem: Problem) -> FloatArray:
+    """Towards the minimum of Φ + μ·length for μ = ``pull``, by ‖e‖ ≤ ‖e‖²/(2‖e₀‖) + ‖e₀‖/2."""
+    m = len(v)
+    for _ in range(_WEIGHINGS):
+        size = np.linalg.norm(segments_of(v, problem.closed)[1], axis=1)
+        weight = np.zeros(m)
+        weight[: len(size)] = pull / np.maximum(size, _SHORTEST * problem.radius)
+        draw = Band(np.stack([weight + np.roll(weight, 1), -weight, np.zeros(m)]))
+        v = v - held.A.plus(0.5, draw).solved(0.5 * (held.slope(v) + draw.times(v)))
+    return v

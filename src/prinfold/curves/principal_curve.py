@@ -1,0 +1,174 @@
+"""Principal curves of Hastie and Stuetzle."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.curves import hastie_stuetzle as curves
+from prinfold.curves.arc_curve import ArcCurve
+from prinfold.curves.base import CurveManifold, Training
+from prinfold.curves.smoothers import SMOOTHERS, KernelSmoother, LocalLinear, SmoothingSpline, smoother_of
+from prinfold.curves.starts import NAMES, candidates_of
+from prinfold.files import storable
+from prinfold.geometry.column_span import Span
+from prinfold.loops import Last, run_fixed_point
+from prinfold.validation.settings import Constraint, flag, instance_of, one_of
+
+
+@storable
+class PrincipalCurve(CurveManifold):
+    """Principal curve of Hastie and Stuetzle: every point of it is the mean of the rows that project there.
+
+    Rows are projected on the curve and smoothed as a function of their place on it, in turn. The coordinate of a row
+    is the arc length of its nearest point, in units of the data.
+
+    Parameters
+    ----------
+    smoother : {"spline", "local_linear", "kernel"} or object, default="spline"
+        What smooths the rows: a :class:`~prinfold.SmoothingSpline`, a :class:`~prinfold.LocalLinear` or a
+        :class:`~prinfold.KernelSmoother`; by name with how much it smooths chosen by cross-validation, under which no
+        curve may bend more finely than its noise is wide.
+    init : {"auto", "pca", "tree", "circle", "ridge"} or array of shape (m, D), default="auto"
+        Curve to begin with: along the first principal component, the longest way through a minimum spanning tree of
+        centres, the longest branch of the ridge of the density, or vertices of one that is given; for closed curves an
+        ellipse along the first two components (``"pca"``) or a ``"circle"``. ``"auto"`` takes a few steps from all of
+        them but the ridge, and goes on where these led to the shortest code for the rows: a curve near them, and short.
+    closed : bool or "auto", default=False
+        Whether the curve returns to its beginning; ``"auto"`` compares open and closed ones as it does starts.
+    bias_correction : bool, default=False
+        Whether the bias of the smoother, which flattens bends, is removed at the end, by smoothing residuals in place
+        of rows (Banfield and Raftery).
+    begin : array of shape (D,), default=None
+        A row near which arc length is to begin, such as a root cell: the curve begins at the end that is nearer to it
+        along the curve, a closed one at the last vertex before it. None begins in the half that more rows lie in.
+    max_iter : int, default=50
+        Most steps.
+    tol : float, default=1e-5
+        Steps end when the share of the variance that the curve explains changes by less; 0 never stops early.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal, 2 a line for each step.
+
+    Attributes
+    ----------
+    curve_ : ArcCurve
+        The curve, about ``offset_``.
+    offset_ : ndarray of shape (D,)
+        Mean of the rows.
+    vertices_ : ndarray of shape (m, D)
+        Points along the curve, in order.
+    length_ : float
+        Its length.
+    closed_ : bool
+        Whether it returns to its beginning.
+    doubt_ : str
+        What speaks against a single curve through these rows, in words; empty where nothing does.
+    start_ : str
+        The start that was taken.
+    df_ : float
+        Degrees of freedom of the smoother in the last step, for each coordinate.
+    smoothing_ : float
+        Penalty, span or bandwidth of the smoother in the last step.
+    latent_ : Branches
+        The coordinate: one branch.
+    n_iter_ : int
+        Steps done.
+    converged_ : bool
+        Whether the steps ended because there was no more to do.
+    stop_reason_ : StopReason
+        Why they ended; its value is a sentence.
+    history_ : dict of list
+        ``objective`` (minus the share of the variance that is left), ``error`` (mean squared distance), ``df``,
+        ``score`` (that of cross-validation) and ``seconds``, the first entry being the start; before any correction.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    References
+    ----------
+    Hastie & Stuetzle (1989), Principal curves, Journal of the American Statistical Association 84.
+    Banfield & Raftery (1992), Ice floe identification in satellite images using mathematical morphology and clustering
+    about principal curves, Journal of the American Statistical Association 87.
+
+    Examples
+    --------
+    >>> from prinfold import PrincipalCurve, datasets
+    >>> data = datasets.make_spiral(1000, rng=0)
+    >>> model = PrincipalCurve().fit(data.X)
+    >>> model.transform(data.X).shape
+    (1000, 1)
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = (*CurveManifold._stored, "start_", "df_", "smoothing_")
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        **CurveManifold._constraints,
+        "smoother": one_of(tuple(SMOOTHERS))
+        | instance_of(SmoothingSpline, LocalLinear, KernelSmoother, words="a smoother such as SmoothingSpline(df=8)"),
+        "init": one_of(NAMES) | instance_of(np.ndarray, list, words="an array of vertices"),
+        "closed": flag | one_of(("auto",)),
+        "bias_correction": flag,
+    }
+    start_: str
+    df_: float
+    smoothing_: float
+
+    def __init__(
+        self,
+        smoother: Any = "spline",
+        *,
+        init: Any = "auto",
+        closed: Any = False,
+        bias_correction: bool = False,
+        begin: Any = None,
+        max_iter: int = 50,
+        tol: float = 1e-5,
+        verbose: int = 0,
+    ) -> None:
+        self.smoother = smoother
+        self.init = init
+        self.closed = closed
+        self.bias_correction = bias_correction
+        self.begin = begin
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+
+    def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
+        # What is given need not lie in the span of the rows.
+        span = Span.of(rows) if isinstance(self.init, str) else Span(None)
+        data, smoother = curves.Rows.of(span.inside(rows), weight), smoother_of(self.smoother)
+        some = data.thinned()
+        candidates = candidates_of(self.init, self.closed, some.X, some.weight, offset)
+
+        def begin() -> curves.Curve:
+            return curves.begin(data, *curves.best_start(some, smoother, candidates))
+
+        loop = partial(
+            run_fixed_point,
+            begin,
+            partial(curves.step, data, smoother),
+            partial(curves.measures, data),
+            rule=Last(),
+        )
+
+        def curve_of(state: curves.Curve) -> ArcCurve:
+            final = curves.corrected(data, smoother, state) if self.bias_correction else state
+            return ArcCurve.through(span.restored(final.vertices), final.closed)
+
+        return Training(loop, curve_of, _besides)
+
+    def _without_length(self) -> dict[str, Any]:
+        return {"start_": "none", "df_": 0.0, "smoothing_": 0.0}
+
+
+def _besides(state: curves.Curve) -> dict[str, Any]:
+    smooth = state.smooth
+    return {
+        "start_": state.name,
+        "df_": 0.0 if smooth is None else smooth.df,
+        "smoothing_": 0.0 if smooth is None else smooth.setting,
+    }

@@ -1,0 +1,409 @@
+"""Probabilistic principal curves, of Tibshirani and oriented."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray, RandomState
+from prinfold.curves import hastie_stuetzle as curves
+from prinfold.curves.arc_curve import ArcCurve
+from prinfold.curves.base import CurveManifold, Training
+from prinfold.curves.probabilistic_model import (
+    CurveModel,
+    Nodes,
+    Sample,
+    State,
+    curve_of,
+    found_penalty,
+    placed_on,
+)
+from prinfold.curves.smoothers import SmoothingSpline, n_effective
+from prinfold.curves.starts import NAMES, candidates_of
+from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
+from prinfold.files import storable
+from prinfold.geometry.column_span import Span
+from prinfold.loops import run_fixed_point
+from prinfold.validation.refusals import refuse_fourth_powers
+from prinfold.validation.settings import (
+    Constraint,
+    as_generator,
+    check_setting,
+    flag,
+    instance_of,
+    integer,
+    nothing,
+    one_of,
+    real,
+)
+
+_FEWEST, _MOST = 20, 200
+"""Nodes that a curve has at least and at most, where rows are enough and their number is left open."""
+
+
+class _Progress(NamedTuple):
+    """What training passes on: the model, whose penalty may have been found, and where it is."""
+
+    model: CurveModel
+    state: State
+
+
+@storable
+class ProbabilisticCurve(CurveManifold):
+    """Probabilistic principal curve: a mixture of Gaussians whose centres are smoothed by a cubic spline.
+
+    Rows scatter about a curve with one variance, and with a density along it that is learned, as the shares of the
+    nodes. Unlike a curve through the middle of the rows that project on it, the curve that generated them is at rest
+    here: bends are not drawn outwards by the noise. With ``clamping`` below 1 the Gaussians are flattened across the
+    curve, so that rows count where they project.
+
+    Parameters
+    ----------
+    nodes : int, default=None
+        Gaussians of the mixture; None takes one for each deviation of the noise along the curve, from 20 to 200 and no
+        more than there are rows that differ.
+    penalty : float, default=None
+        μ, the price of ½ ∫ ‖f″‖² in nats, in units of the data; None finds the likeliest before training.
+    clamping : float, default=1.0
+        α, variance along the curve beside the mean one: 1 is Tibshirani's curve, less Chang and Ghosh's (PPC). Above 0
+        and below the number of columns.
+    closed : bool or "auto", default=False
+        Whether the curve returns to its beginning; ``"auto"`` compares open and closed ones as it does starts.
+    init : {"auto", "pca", "tree", "ridge", "circle"} or array of shape (m, D), default="auto"
+        Curve to begin with, as of :class:`~prinfold.PrincipalCurve`, which takes ten steps from there.
+    noise_floor : float, default=1e-6
+        Smallest noise variance, relative to the mean variance of a column.
+    begin : array of shape (D,), default=None
+        A row near which arc length is to begin, such as a root cell: the curve begins at the end that is nearer to it
+        along the curve, a closed one at the last vertex before it. None begins in the half that more rows lie in.
+    max_iter : int, default=500
+        Most steps.
+    tol : float, default=1e-5
+        Training stops when the objective per row changes by less; 0 never stops early.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal, 2 a line for each iteration.
+
+    Attributes
+    ----------
+    curve_ : ArcCurve
+        The curve, about ``offset_``.
+    offset_ : ndarray of shape (D,)
+        Mean of the rows.
+    vertices_ : ndarray of shape (m, D)
+        Points along the curve, in order.
+    length_ : float
+        Its length.
+    closed_ : bool
+        Whether it returns to its beginning.
+    doubt_ : str
+        What speaks against a single curve through these rows, in words; empty where nothing does.
+    nodes_ : ndarray of shape (K, D)
+        Centres of the Gaussians, about ``offset_``.
+    node_places_ : ndarray of shape (K, 1)
+        Arc lengths of the nodes.
+    node_tangents_ : ndarray of shape (K, D)
+        Unit tangents of the curve there.
+    shares_ : ndarray of shape (K,)
+        Their shares of the rows.
+    noise_variance_ : float
+        Mean variance of the noise in a column.
+    penalty_ : float
+        μ, given or found.
+    clamping_ : float
+        α that it was fitted with.
+    latent_ : Branches
+        The coordinate: one branch, by arc length.
+    n_iter_ : int
+        Steps done.
+    converged_ : bool
+        Whether the objective settled.
+    stop_reason_ : StopReason
+        Why training ended; its value is a sentence.
+    history_ : dict of list
+        ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise`` and ``seconds``, the
+        first entry being the start.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    References
+    ----------
+    Tibshirani (1992), Principal curves revisited, Statistics and Computing 2.
+    Chang & Ghosh (1998), Principal curves for nonlinear feature extraction and classification, SPIE 3307.
+
+    Examples
+    --------
+    >>> from prinfold import ProbabilisticCurve, datasets
+    >>> data = datasets.make_half_circle(200, noise=0.1, rng=0)
+    >>> model = ProbabilisticCurve().fit(data.X)
+    >>> model.transform(data.X).shape
+    (200, 1)
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = (
+        *CurveManifold._stored,
+        "clamping_",
+        "nodes_",
+        "node_tangents_",
+        "shares_",
+        "noise_variance_",
+        "penalty_",
+    )
+    _constraints: ClassVar[dict[str, Constraint]] = CurveManifold._constraints | {
+        "nodes": nothing | integer(2),
+        "penalty": nothing | real(0, above=True),
+        "clamping": real(0, above=True),
+        "closed": flag | one_of(("auto",)),
+        "init": one_of(NAMES) | instance_of(np.ndarray, list, words="an array of vertices"),
+        "noise_floor": real(0, above=True),
+    }
+    nodes_: FloatArray
+    node_tangents_: FloatArray
+    shares_: FloatArray
+    noise_variance_: float
+    penalty_: float
+    clamping_: float
+
+    def __init__(
+        self,
+        nodes: int | None = None,
+        *,
+        penalty: float | None = None,
+        clamping: float = 1.0,
+        closed: Any = False,
+        init: Any = "auto",
+        noise_floor: float = 1e-6,
+        begin: Any = None,
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        verbose: int = 0,
+    ) -> None:
+        self.nodes = nodes
+        self.penalty = penalty
+        self.clamping = clamping
+        self.closed = closed
+        self.init = init
+        self.noise_floor = noise_floor
+        self.begin = begin
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------------------------------ the density
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Log-likelihood of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._judged(X)[1]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        return float(self.score_samples(X).mean())
+
+    def responsibilities(self, X: Any, threshold: float | None = None) -> Any:
+        """Posterior shares of the nodes in each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        threshold : float, default=None
+            Shares at or below it are left out, and what remains is a SciPy CSR matrix.
+
+        Returns
+        -------
+        ndarray of shape (n, K), or CSR matrix
+        """
+        shares = self._judged(X)[0]
+        if threshold is None:
+            return shares
+        if not real(0).test(threshold):
+            raise InvalidParameterError(f"threshold must be {real(0).words}, got {threshold!r}")
+        return sparse.csr_matrix(np.where(shares > threshold, shares, 0.0))
+
+    def posterior_mode(self, X: Any) -> FloatArray:
+        """Arc length of the node that most likely gave each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, 1)
+        """
+        return np.asarray(self.node_places_[np.argmax(self.responsibilities(X), axis=1)])
+
+    def posterior_covariance(self, X: Any) -> FloatArray:
+        """Variance of the arc length of the node that gave each row, the short way round a closed curve.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, 1, 1)
+        """
+        shares, places = self.responsibilities(X), self.node_places_
+        mode = places[np.argmax(shares, axis=1)]
+        away = self.latent_.domain.difference(places[None], mode[:, None])[:, :, 0]
+        mean = np.einsum("nk,nk->n", shares, away)
+        return np.asarray(np.einsum("nk,nk->n", shares, np.square(away - mean[:, None])))[:, None, None]
+
+    def sample(self, n: int = 1, *, random_state: RandomState = None) -> FloatArray:
+        """Rows drawn from the density.
+
+        Parameters
+        ----------
+        n : int, default=1
+            How many.
+        random_state : int, RandomState or Generator, default=None
+            Seed.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        check_is_fitted(self)
+        check_setting("n", n, integer(0))
+        rng, nodes = as_generator(random_state), self._nodes()
+        node = rng.choice(len(nodes.shares), n, p=nodes.shares / nodes.shares.sum())
+        noise = rng.standard_normal((n, nodes.centres.shape[1]))
+        along, across = np.sqrt(self._model().spreads(nodes.centres))
+        tangent = nodes.tangents[node]
+        part = np.einsum("nd,nd->n", noise, tangent)[:, None] * tangent
+        spread = across * noise + (along - across) * part
+        return np.asarray(nodes.centres[node] + self.offset_ + np.sqrt(nodes.variance) * spread)
+
+    @property
+    def node_places_(self) -> FloatArray:
+        """(K, 1) arc length of the nodes."""
+        check_is_fitted(self)
+        return self.curve_.nearest(self.nodes_).latent
+
+    # --------------------------------------------------------------------------------------------- training
+
+    def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
+        n_columns = rows.shape[1]
+        refuse_fourth_powers(rows)
+        self._refuse_clamping(n_columns)
+        # What is given need not lie in the span of the rows.
+        span = Span.of(rows) if isinstance(self.init, str) else Span(None)
+        inside = span.inside(rows)
+        # Weights are of as many rows as they stand for, but no fewer for being small.
+        sample = Sample(inside, weight * (n_effective(weight) / weight.sum()))
+        floor = self.noise_floor * sample.square / (sample.total * n_columns)
+
+        def begin() -> _Progress:
+            curve = self._start(inside, weight, offset)
+            n_nodes = self._n_nodes(sample, curve, n_columns)
+            first = self.penalty or max(curve.length, np.finfo(float).tiny)
+            model = CurveModel(first, self.clamping, floor, n_columns)
+            if self.penalty is None and curve.length > 0:
+                model, curve = found_penalty(model, sample, curve, n_nodes)
+            return _Progress(model, model.begin(sample, *placed_on(curve, n_nodes)))
+
+        def loop(**settings: Any) -> Any:
+            return run_fixed_point(
+                begin,
+                lambda now: now._replace(state=now.model.step(sample, now.state)),
+                lambda now: now.model.measure(sample, now.state),
+                **settings,
+            )
+
+        return Training(loop, lambda now: curve_of(now.state, span), lambda now: _besides(now, span))
+
+    def _start(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> ArcCurve:
+        """Hastie and Stuetzle's curve after a few steps from the best of the starts."""
+        data = curves.Rows.of(rows, weight)
+        some = data.thinned()
+        return curves.settled(data, SmoothingSpline(), candidates_of(self.init, self.closed, *some[:2], offset))
+
+    def _n_nodes(self, sample: Sample, curve: ArcCurve, n_columns: int) -> int:
+        most = max(len(sample.rows), 3 if curve.closed else 2)
+        if self.nodes is not None:
+            return max(min(self.nodes, most), 3 if curve.closed else 2)
+        squared = curve.nearest(sample.rows).squared_distance
+        across = max(n_columns - 1, 1)
+        deviation = np.sqrt(float(np.average(squared, weights=sample.weight)) / across)
+        wanted = curve.length / deviation if deviation > 0 else _MOST
+        return int(min(np.clip(np.ceil(wanted), _FEWEST, _MOST), most))
+
+    def _refuse_clamping(self, n_columns: int) -> None:
+        if n_columns > 1 and not self.clamping < n_columns:
+            raise InvalidParameterError(
+                f"clamping must be below the number of columns, {n_columns}, since more variance along the curve than "
+                f"there is in all leaves none across; got {self.clamping}"
+            )
+
+    def _without_length(self) -> dict[str, Any]:
+        n_columns = self.n_features_in_
+        tangent = np.zeros((1, n_columns))
+        tangent[0, 0] = 1.0
+        return {
+            "nodes_": np.zeros((1, n_columns)),
+            "node_tangents_": tangent,
+            "shares_": np.ones(1),
+            "noise_variance_": self.noise_floor,
+            "penalty_": self.penalty or 1.0,
+            "clamping_": float(self.clamping),
+        }
+
+    # --------------------------------------------------------------------------------------------- plumbing
+
+    def _judged(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        table = self._table(X)
+        rows = np.asarray(table, dtype=np.float64) - self.offset_
+        shares, logs = self._model().shares_of(rows, self._nodes())
+        return shares.astype(table.dtype, copy=False), logs
+
+    def _model(self) -> CurveModel:
+        return CurveModel(self.penalty_, self.clamping_, 0.0)
+
+    def _nodes(self) -> Nodes:
+        return Nodes(self.nodes_, self.node_tangents_, self.shares_, self.noise_variance_)
+
+    def _restore(self) -> None:
+        super()._restore()
+        K, n = len(np.atleast_1d(self.shares_)), self.n_features_in_
+        fits = self.nodes_.shape == self.node_tangents_.shape == (K, n) and bool((self.shares_ >= 0).all())
+        positive = self.shares_.sum() > 0 and 0 < self.noise_variance_ < np.inf and self.penalty_ > 0
+        if not (fits and positive and 0 < self.clamping_ < (n if n > 1 else np.inf)):
+            raise CorruptModelFileError(
+                f"the model in the file does not fit together: it needs nodes and tangents in {n} columns, shares of "
+                "at least zero, and a noise variance and penalty above zero"
+            )
+
+
+def _besides(now: _Progress, span: Span) -> dict[str, Any]:
+    nodes = now.state.nodes
+    return {
+        "nodes_": span.restored(nodes.centres),
+        "node_tangents_": span.restored(nodes.tangents),
+        "shares_": nodes.shares,
+        "noise_variance_": float(nodes.variance),
+        "penalty_": float(now.model.penalty),
+        "clamping_": float(now.model.clamping),
+    }

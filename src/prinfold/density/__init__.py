@@ -1,0 +1,1 @@
+"""Kernel densities: their sums and derivatives, bandwidths, and the classifier. Begin with ``densities``."""

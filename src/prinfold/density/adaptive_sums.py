@@ -1,0 +1,143 @@
+"""Sums of Gaussian kernels that each have a width of their own.
+
+With centres c_j of weight w_j and width h_j, τ_j = 1/h_j², d_j = c_j − x and k_j = h_j^(−D) exp(−τ_j ‖d_j‖²/2), each
+place x has shares b_j = w_j k_j / Σ w k, and
+
+    log_sum = log Σ w k / Σ w,    precision t = Σ b τ,    slope g = Σ b τ d,    bend B = Σ b τ² d dᵀ − t I − g gᵀ,
+
+so that g is the gradient of log Σ w k and B its Hessian.
+
+Centres go by octaves of their width, each with strips of its own, in which kernels count that are within R of the
+widest of them. With R² = 2 log(Σ w h^(−D) / (ε min w h^(−D))) all that is left out makes up less than ε of any sum that
+is no less than the peak of the lowest kernel. Places with a smaller sum are done over all centres, in log space.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.density.kernel_moments import in_range
+from prinfold.density.strips import Strips, group_places, inward, make_strips, reach_within, widest_last
+from prinfold.rows.rows import shared_property
+
+_FAR = 1e6
+"""Widths from the middle of an octave from which on places go one by one."""
+
+_FLOOR = -600.0
+"""Log sums below this come from exponents at the end of their range."""
+
+
+class Slopes(NamedTuple):
+    """``log_sum`` (n,), ``precision`` (n,), ``slope`` (n, D) and ``bend`` (n, D, D); see the formulas of the module."""
+
+    log_sum: FloatArray
+    precision: FloatArray
+    slope: FloatArray
+    bend: FloatArray
+
+
+class _Octave(NamedTuple):
+    """Centres whose widths are between half of the ``width`` and that, in its units."""
+
+    strips: Strips
+    width: float
+    axes: IntArray
+    middle: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledSums:
+    """Sums over ``centres`` (m, D) with positive ``weight`` (m,) and ``width`` (m,), to a ``tolerance``; nil: all."""
+
+    centres: FloatArray
+    weight: FloatArray
+    width: FloatArray
+    tolerance: float = 1e-6
+
+    def slopes(self, Z: FloatArray) -> Slopes:
+        """All of it at places (n, D)."""
+        n, D = Z.shape
+        axes = max(D, 2)
+        sums, wild = np.zeros((n, 2 + axes + axes**2)), np.zeros(n, dtype=bool)
+        for octave in self._octaves:
+            wild |= self._add(octave, Z, sums)
+        wild |= ~(sums[:, 0] >= self._least)
+        total = np.where(wild, 1.0, sums[:, 0])
+        sums /= total[:, None]
+        precision, slope = sums[:, 1].copy(), sums[:, 2 : 2 + D].copy()
+        bend = sums[:, 2 + axes :].reshape(n, axes, axes)[:, :D, :D].copy()
+        bend -= precision[:, None, None] * np.eye(D) + slope[:, :, None] * slope[:, None, :]
+        out = Slopes(np.log(total) + self._level, precision, slope, bend)
+        for i in np.flatnonzero(wild).tolist():
+            for whole, part in zip(out, self._alone(Z[i]), strict=True):
+                whole[i] = part
+        return out
+
+    def _add(self, octave: _Octave, Z: FloatArray, sums: FloatArray) -> FloatArray:
+        """Add what an octave has; returns which places are too far away to be sure."""
+        from prinfold.density._kernel_sums_jit import sum_scaled
+
+        Y = inward(in_range(Z / octave.width), octave.axes)
+        wild = np.abs(Y - octave.middle).max(axis=1, initial=0.0) > _FAR
+        groups = group_places(Y, np.flatnonzero(~wild), 1.0, self._reach**2, octave.middle)
+        groups.each_part(lambda part: sum_scaled(Y, part, octave.strips, octave.axes, 1.0 / octave.width, sums))
+        return np.asarray(wild)
+
+    def _alone(self, z: FloatArray) -> Slopes:
+        """At a single place (D,), by the definition, relative to the largest share."""
+        unit = float(self.width.max())
+        d, tau = in_range(self.centres / unit) - in_range(z / unit), (unit / self.width) ** 2
+        with np.errstate(over="ignore"):  # of all but the widest, at places out of this world
+            exponent = self._log_peak - 0.5 * tau * np.einsum("ij,ij->i", d, d)
+        most = float(exponent.max())
+        share = np.exp(exponent - most)
+        total = float(share.sum())
+        near = share > 0
+        share, tau, d = share[near] / total, tau[near], d[near]
+        precision, v = float(share @ tau), tau[:, None] * d
+        slope = share @ v
+        v -= slope
+        bend = (share[:, None] * v).T @ v - precision * np.eye(len(z))
+        value = most + np.log(total) + self._level
+        return Slopes(np.asarray(value), np.asarray(precision / unit**2), slope / unit, bend / unit**2)
+
+    @shared_property
+    def _log_peak(self) -> FloatArray:
+        """(m,) log w h^(−D) of each centre, less what they come to together."""
+        peak = np.log(self.weight) - self.centres.shape[1] * np.log(self.width)
+        return np.asarray(peak - np.logaddexp.reduce(peak))
+
+    @shared_property
+    def _level(self) -> float:
+        """What they come to together, for each unit of weight."""
+        first = np.log(self.weight[0] / self.weight.sum()) - self.centres.shape[1] * np.log(self.width[0])
+        return float(first - self._log_peak[0])
+
+    @shared_property
+    def _reach(self) -> float:
+        return reach_within(np.exp(self._log_peak), self.tolerance) if self.tolerance else inf
+
+    @shared_property
+    def _least(self) -> float:
+        """Sums below this are done again."""
+        least = _FLOOR if self.tolerance == 0 else max(_FLOOR, float(self._log_peak.min()) - 1e-9)
+        return float(np.exp(least))
+
+    @shared_property
+    def _octaves(self) -> list[_Octave]:
+        octave = np.floor(np.log2(self.width / self.width.min()))
+        return [self._octave(np.flatnonzero(octave == k)) for k in np.unique(octave)]
+
+    def _octave(self, rows: IntArray) -> _Octave:
+        width = float(self.width[rows].max())
+        points = in_range(self.centres[rows] / width)
+        axes = widest_last(points)
+        points = inward(points, axes)
+        middle = np.median(points, axis=0)
+        tau = (width / self.width[rows, None]) ** 2
+        return _Octave(make_strips(self._log_peak[rows], points, tau, 1.0, middle), width, axes, middle)

@@ -1,0 +1,257 @@
+"""Classification by kernel densities, one for each class."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray
+from prinfold.base.class_posteriors import class_shares
+from prinfold.density import class_densities as kernel_density
+from prinfold.density.class_densities import ClassRows
+from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
+from prinfold.files import save, storable
+from prinfold.numerics.radial_kernels import PROFILES
+from prinfold.validation.settings import Constraint, check_parameters, flag, one_of, real
+from prinfold.validation.tables import check_labels, check_table, check_weight, forget, weighty_rows
+
+_LIST = (list, tuple, np.ndarray)
+
+
+def _numbers(minimum: float, *, above: bool, words: str) -> Constraint:
+    """A list of numbers, one for each class; how many is seen when the classes are."""
+    each = real(minimum, above=above)
+    return Constraint(lambda v: isinstance(v, _LIST) and np.ndim(v) == 1 and all(map(each.test, v)), words)
+
+
+@storable
+class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
+    """Classify rows by the density of kernels on the training rows of each class.
+
+    A row goes to the class with the largest P(c) p(x | c), where p(x | c) = Σ_j w_j k(‖x − x_j‖²/h²) / (h^D V Σ_j w_j)
+    sums over the rows of the class. Between narrow kernels, which ask the nearest row, and wide ones, which ask for the
+    nearest mean, lies the bandwidth that makes each row most likely by the others of its class.
+
+    Parameters
+    ----------
+    kernel : {"gaussian", "quartic", "triweight"}, default="gaussian"
+        exp(−s/2), (1 − s)² or (1 − s)³ of the squared distance s in bandwidths; the last two are 0 from one
+        bandwidth on.
+    bandwidth : "likelihood", float or list of C floats, default="likelihood"
+        The bandwidth h, in units of the columns: by leave-one-out likelihood of the training rows, or given, for all
+        classes or for each in the order of ``classes_``.
+    per_class : bool, default=False
+        Whether ``bandwidth="likelihood"`` finds one for each class rather than one for all.
+    priors : {"empirical", "uniform"} or list of C floats, default="empirical"
+        Probabilities P(c) of the classes: their shares of the training rows (or of the sample weights), all the same,
+        or given, in the order of ``classes_`` and adding up to 1.
+
+    Attributes
+    ----------
+    bandwidth_ : ndarray of shape (C,)
+        The bandwidth of each class.
+    rows_ : list of ndarrays of shape (n_c, D)
+        The different training rows of each class, sorted, in the order of ``classes_``.
+    row_weights_ : list of ndarrays of shape (n_c,)
+        How often each of them was given, or the sum of its sample weights.
+    classes_ : ndarray of shape (C,)
+        The classes, sorted.
+    class_prior_ : ndarray of shape (C,)
+        Their probabilities P(c).
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    Notes
+    -----
+    Where no kernel of any class reaches, which happens with compact kernels only, or at distances whose squares
+    overflow, a row goes to the class of the nearest training row, with probability 1.
+
+    With more than 2900 rows in a class the likelihood is that of some of them, which are spread evenly, given all.
+
+    References
+    ----------
+    Meinicke, Klanke, Memisevic & Ritter (2005), Principal surfaces from unsupervised kernel regression, IEEE
+    Transactions on Pattern Analysis and Machine Intelligence 27, section 4.3.
+
+    Examples
+    --------
+    >>> from prinfold import KernelDensityClassifier, datasets
+    >>> iris = datasets.load_iris()
+    >>> model = KernelDensityClassifier().fit(iris.X, iris.names)
+    >>> model.predict(iris.X[:2]).tolist()
+    ['setosa', 'setosa']
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = ("bandwidth_", "rows_", "row_weights_", "classes_", "class_prior_")
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "kernel": one_of(PROFILES),
+        "bandwidth": one_of(("likelihood",))
+        | real(0, above=True)
+        | _numbers(0, above=True, words="a list of such numbers (one for each class)"),
+        "per_class": flag,
+        "priors": one_of(("empirical", "uniform"))
+        | _numbers(0, above=False, words="a list of probabilities (one for each class)"),
+    }
+
+    bandwidth_: FloatArray
+    rows_: list[FloatArray]
+    row_weights_: list[FloatArray]
+    classes_: Any
+    class_prior_: FloatArray
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        bandwidth: str | float | Sequence[float] = "likelihood",
+        per_class: bool = False,
+        priors: str | Sequence[float] = "empirical",
+    ) -> None:
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.per_class = per_class
+        self.priors = priors
+
+    # ---------------------------------------------------------------------------------------- fitting
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelDensityClassifier:
+        """Remember the rows of each class, and find the bandwidth.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows of numbers.
+        y : array-like of shape (n,)
+            The class of each row.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows; a weight of 2 is the same as the row given twice, and 0 as the row left out.
+
+        Returns
+        -------
+        KernelDensityClassifier
+        """
+        check_parameters(self, self._constraints)
+        forget(self)
+        table = check_table(self, X, reset=True)
+        labels, weight = check_labels(self, y, table), check_weight(sample_weight, table)
+        kept = weighty_rows(weight, min_rows=1)
+        if weight is not None and kept is not None:
+            table, labels, weight = table[kept], labels[kept], weight[kept]
+        classes, codes = np.unique(labels, return_inverse=True)
+        prior = self._priors(class_shares(codes, weight, len(classes)))
+        groups = kernel_density.class_rows(table, codes, weight)
+        self.bandwidth_ = self._bandwidths(groups)
+        self.rows_, self.row_weights_ = [each.rows for each in groups], [each.weight for each in groups]
+        self.classes_, self.class_prior_ = classes, prior
+        return self
+
+    def _bandwidths(self, groups: Sequence[ClassRows]) -> FloatArray:
+        if isinstance(self.bandwidth, str):
+            return kernel_density.class_bandwidths(groups, PROFILES[self.kernel], bool(self.per_class))
+        if np.ndim(self.bandwidth) and len(np.asarray(self.bandwidth)) != len(groups):
+            raise InvalidParameterError(
+                f"bandwidth must be a number or have one for each of the {len(groups)} classes, got {self.bandwidth!r}"
+            )
+        return np.broadcast_to(np.asarray(self.bandwidth, dtype=np.float64), len(groups)).copy()
+
+    def _priors(self, shares: FloatArray) -> FloatArray:
+        if isinstance(self.priors, str):
+            return shares if self.priors == "empirical" else np.full(len(shares), 1.0 / len(shares))
+        given = np.asarray(self.priors, dtype=np.float64)
+        if len(given) != len(shares) or not np.isclose(given.sum(), 1.0):
+            raise InvalidParameterError(
+                f"priors must be one probability for each of the {len(shares)} classes and add up to 1, "
+                f"got {self.priors!r}"
+            )
+        return given
+
+    # ------------------------------------------------------------------------------------- classifying
+
+    def predict(self, X: Any) -> Any:
+        """The class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        joint = self._log_joint(X)
+        return self.classes_[joint.argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Posterior probability P(c | x) ∝ p(x | c) P(c) of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, C)
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithm of the posterior probability of each class; −inf for a class that a compact kernel rules out.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, C)
+        """
+        return kernel_density.log_posterior(self._log_joint(X))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that :func:`prinfold.load` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            By custom the name ends in ``.prinfold``.
+        """
+        save(self, path)
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _log_joint(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        table = check_table(self, X, reset=False)
+        groups = [ClassRows(*each) for each in zip(self.rows_, self.row_weights_, strict=True)]
+        return kernel_density.log_joint(table, groups, self.bandwidth_, self.class_prior_, PROFILES[self.kernel])
+
+    def _restore(self) -> None:
+        """Refuse parts of a file that do not fit together."""
+        check_parameters(self, self._constraints)
+        n_classes = len(self.classes_)
+        prior, bandwidth = np.asarray(self.class_prior_), np.asarray(self.bandwidth_)
+        pairs: list[Any] = [self.rows_, self.row_weights_]
+        sound = {
+            "classes, each once": n_classes == len(set(self.classes_.tolist())) > 0,
+            "a probability for each class": prior.shape == (n_classes,) and bool((prior >= 0).all() and prior.any()),
+            "a bandwidth for each class": bandwidth.shape == (n_classes,) and bool((bandwidth > 0).all()),
+            "weighted rows for each class": all(isinstance(p, list) and len(p) == n_classes for p in pairs)
+            and all(self._fits(*each) for each in zip(*pairs, strict=True)),
+        }
+        for wanted, holds in sound.items():
+            if not holds:
+                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+
+    def _fits(self, rows: Any, weight: Any) -> bool:
+        arrays = isinstance(rows, np.ndarray) and isinstance(weight, np.ndarray) and len(weight) > 0
+        return arrays and rows.shape == (len(weight), self.n_features_in_) and bool((weight > 0).all())
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "class_prior_")

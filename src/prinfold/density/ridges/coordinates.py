@@ -1,0 +1,40 @@
+"""Coordinates on a ridge: those of a graph where it is a curve, those of a chart where it is more."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from prinfold._typing import FloatArray, Mesh
+from prinfold.density.ridges.chart import RidgeChart
+from prinfold.density.ridges.graph import RidgeGraph
+from prinfold.density.ridges.mean_shift import Flow, Flowed
+from prinfold.geometry.projection import Projection
+from prinfold.latent import LatentSpace
+
+
+class Coordinates(Protocol):
+    """What is asked of coordinates on a ridge of dimension d in D columns."""
+
+    @property
+    def latent(self) -> LatentSpace:
+        """Where they live."""
+
+    def point(self, Z: FloatArray) -> FloatArray:
+        """(n, D) points at coordinates (n, d)."""
+
+    def jacobian(self, Z: FloatArray) -> FloatArray:
+        """(n, D, d) derivative of :meth:`point`."""
+
+    def nearest(self, X: FloatArray) -> Projection:
+        """The nearest point of the ridge to each row."""
+
+    def mesh(self, resolution: int | None = None) -> Mesh:
+        """The ridge cut into simplices."""
+
+
+def make_coordinates(flow: Flow, ridge: Flowed, min_length: float) -> Coordinates:
+    """Coordinates on the ridge points that ``flow`` has carried rows to.
+
+    A branch of a curve that leads nowhere must be ``min_length`` bandwidths long to be kept.
+    """
+    return RidgeGraph.of(flow, ridge, min_length) if flow.dimension == 1 else RidgeChart.of(flow, ridge)

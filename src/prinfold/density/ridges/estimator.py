@@ -1,0 +1,442 @@
+"""Ridges of a density by subspace-constrained mean shift."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray, IntArray, Mesh
+from prinfold.base.callbacks import with_callbacks
+from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.unique_rows import Unique, unique_rows
+from prinfold.density.recipes import BANDWIDTH, DENSITY, MASK, Made, Recipe
+from prinfold.density.ridges.coordinates import Coordinates, make_coordinates
+from prinfold.density.ridges.mean_shift import STARTS, STEPS, Flow, Flowed, Status, Walk, floor_of, worth_keeping
+from prinfold.density.ridges.normals import NORMALS
+from prinfold.density.ridges.verbs import RidgeVerbs
+from prinfold.density.row_spaces import SPACES, Space
+from prinfold.exceptions import DegenerateWarning, InvalidDataError, warn_caller
+from prinfold.files import storable
+from prinfold.geometry.projection import Projection
+from prinfold.latent import LatentSpace
+from prinfold.loops import Arrived, Outcome, StopReason, run_fixed_point
+from prinfold.rows.rows import blas_on_one_thread
+from prinfold.validation.settings import (
+    Constraint,
+    check_parameters,
+    flag,
+    instance_of,
+    integer,
+    one_of,
+    random_state,
+    real,
+)
+from prinfold.validation.tables import check_table, check_weight
+
+_NEIGHBORS = 30
+"""Rows whose covariance tells the directions, where that is asked for."""
+
+_SOME = 0.01
+"""Share of the rows that go on moving from which on a word about it is due: a few always find no rest."""
+
+_MANY = 0.5
+"""Share of the rows that end on no ridge from which on a word about it is due."""
+
+
+class _Lazy:
+    """Coordinates on a ridge, made when first needed; what holds this does not change meanwhile."""
+
+    def __init__(self, flow: Flow, ridge: Flowed, min_length: float) -> None:
+        self.flow, self.ridge, self.min_length = flow, ridge, min_length
+
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        return make_coordinates(self.flow, self.ridge, self.min_length)
+
+
+class _Fit(NamedTuple):
+    """What is known before rows move."""
+
+    flow: Flow
+    bandwidth: Any
+    space: Space
+    rows: Unique
+
+
+@storable
+class DensityRidge(RidgeVerbs, PrincipalManifold):
+    """Ridges of the density of rows: curves, surfaces or more, with branches, crossings and loops as they come.
+
+    A point lies on a ridge where the density is highest across it. Every row is carried there by subspace-constrained
+    mean shift (:meth:`flow`), and what the rows come to is given coordinates: arc length on the branches of a graph
+    where the ridge is a curve, a chart where it is a surface.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Dimension of the ridge, less than the number of columns; :class:`~prinfold.ModeClustering` is that of 0.
+    bandwidth : str, float or array, default="auto"
+        Of the Gaussian kernels on the rows: a number in units of the data, one for each column, a matrix, or a rule:
+        see the guide on bandwidths.
+    space : {"flat", "sphere"}, default="flat"
+        What rows are: points of flat space, or longitudes and latitudes in degrees, on a sphere. There kernels depend
+        on the angle between directions, and all lengths are degrees along great circles.
+    mask : callable or array of shape (m, D), default=None
+        Where rows could have been seen, so that the edges of what was observed are no ridges: a function that tells of
+        rows (k, D) which could, or points spread evenly over what was observed.
+    density : Density or mixture, default=None
+        Another density than kernels on the rows: anything with the verbs of :class:`~prinfold.Density`, or a recipe
+        such as scikit-learn's ``GaussianMixture(5)``, which is fitted to the rows. ``bandwidth`` has no say then.
+        On a sphere it is one of places (n, 3) in space, at a distance of 180/π from 0.
+    normal : {"inverse_covariance", "hessian", "neighbors", "neighbors_about_point"}, default="inverse_covariance"
+        What tells the directions across the ridge: the local inverse covariance −∇² log p, the Hessian −∇²p, or the
+        covariance of the 30 nearest rows, about their mean or about the place itself.
+    step : {"newton", "mean_shift"}, default="newton"
+        Whether Newton's step takes over from mean shift within a tenth of a bandwidth of the ridge.
+    start : "data", "mesh" or array of shape (m, D), default="data"
+        What is carried to the ridge: the rows, a mesh over them half a bandwidth wide (up to three columns), or points.
+    min_density : float, default=0.0
+        Where a ridge ends: at the density that this share of the rows does not have. With 0, a little below that of
+        any row.
+    min_gap : float, default=0.05
+        Least :attr:`ridgeness <prinfold.density.ridges.mean_shift.Flowed.ridgeness>` of a point that is kept.
+    min_length : float, default=3.0
+        Length in bandwidths up to which a branch that leads nowhere is left out, where the ridge is a curve.
+    max_iter : int, default=500
+        Most steps.
+    tol : float, default=1e-7
+        Length in bandwidths of a step of mean shift across the ridge below which a row has arrived; 0 never stops
+        early.
+    random_state : int, RandomState or Generator, default=None
+        Seed of rules for the bandwidth that draw.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal, 2 a line for each step.
+
+    Attributes
+    ----------
+    flow_ : Flow
+        The way to the ridge, with the density and all settings, as :meth:`flow` goes it.
+    bandwidth_ : float or ndarray
+        Its bandwidth; NaN where a density was given.
+    ridge_ : Flowed
+        Points of the ridge that rows were carried to, with tangents, curvatures and log densities.
+    places_ : Flowed
+        The same in the coordinates that the method works in: on a sphere, places in space on one whose degrees have
+        length 1.
+    graph_ : RidgeGraph
+        Branches, ends and junctions, where the ridge is a curve.
+    space_ : Space
+        What rows are.
+    status_ : ndarray of shape (n,)
+        How each training row ended, a :class:`~prinfold.density.ridges.mean_shift.Status`; with another ``start`` that
+        of its points.
+    latent_ : LatentSpace
+        Coordinates on the ridge: branches of a graph, or a chart.
+    min_length_ : float
+        What ``min_length`` was.
+    n_iter_ : int
+        Steps of the row that took most.
+    converged_ : bool
+        Whether all rows came to rest.
+    stop_reason_ : StopReason
+        Why the rows were moved no further; its value is a sentence.
+    history_ : dict of list
+        ``objective`` (minus the mean of what rows have yet to go, in bandwidths), ``moving`` (rows that do) and
+        ``seconds``, the first entry being the start.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    References
+    ----------
+    Ozertem & Erdogmus (2011), Locally defined principal curves and surfaces, Journal of Machine Learning Research 12.
+    McQueen (2014), An analysis of locally defined principal curves and surfaces, University of Washington.
+
+    Examples
+    --------
+    >>> from prinfold import DensityRidge, datasets
+    >>> data = datasets.make_spiral(500, noise=0.04, rng=0)
+    >>> model = DensityRidge().fit(data.X)
+    >>> model.transform(data.X).shape
+    (500, 1)
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = (
+        "flow_",
+        "space_",
+        "bandwidth_",
+        "places_",
+        "status_",
+        "min_length_",
+        "n_iter_",
+        "converged_",
+        "stop_reason_",
+        "history_",
+    )
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "n_components": integer(1),
+        "bandwidth": BANDWIDTH,
+        "space": one_of(tuple(SPACES)),
+        "mask": MASK,
+        "density": DENSITY,
+        "normal": one_of(tuple(NORMALS)),
+        "step": one_of(tuple(STEPS)),
+        "start": one_of(tuple(STARTS)) | instance_of(np.ndarray, words="an array of points"),
+        "min_density": Constraint(lambda v: real(0).test(v) and v < 1, "a share of at least 0 and below 1"),
+        "min_gap": real(0),
+        "min_length": real(0),
+        "max_iter": integer(0),
+        "tol": real(0),
+        "random_state": random_state,
+        "verbose": integer(0) | flag,
+    }
+    flow_: Flow
+    space_: Space
+    bandwidth_: Any
+    places_: Flowed
+    status_: IntArray
+    min_length_: float
+    _model: _Lazy
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        bandwidth: Any = "auto",
+        space: str = "flat",
+        mask: Any = None,
+        density: Any = None,
+        normal: str = "inverse_covariance",
+        step: str = "newton",
+        start: Any = "data",
+        min_density: float = 0.0,
+        min_gap: float = 0.05,
+        min_length: float = 3.0,
+        max_iter: int = 500,
+        tol: float = 1e-7,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.bandwidth = bandwidth
+        self.space = space
+        self.mask = mask
+        self.density = density
+        self.normal = normal
+        self.step = step
+        self.start = start
+        self.min_density = min_density
+        self.min_gap = min_gap
+        self.min_length = min_length
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---------------------------------------------------------------------------------------- fitting
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the ridge.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows of numbers.
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows; a weight of 2 is the same as the row given twice.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, self._constraints)
+        self._forget()
+        table = check_table(self, X, reset=True, min_rows=2)
+        weight = check_weight(sample_weight, table)
+        rows = unique_rows(table.astype(np.float64, copy=False), weight)
+        space = SPACES[self.space](rows.rows)
+        self._refuse_dimension(table.shape[1], space)
+        made = Recipe(self.density, self.bandwidth, self.mask, self.random_state).make(
+            rows.rows, rows.weight, self.n_components, space
+        )
+        fit = _Fit(self._make_flow(made, space.enter(rows.rows), space), made.bandwidth, space, rows)
+        walk = partial(_go, fit.flow, self._starts(fit))
+        self._listened_to(table, partial(self._attributes, fit), walk)
+        self._judge_the_others(table, rows)
+        for words, category in self._cautions():
+            warn_caller(words, category)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Latent coordinates of the nearest point of the ridge: arc length on its branches, or those of its chart.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+        """
+        return self._latent_of(self._table(X))
+
+    def flow(self, X: Any) -> Flowed:
+        """Where subspace-constrained mean shift carries each row, whether that is a ridge or not.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        Flowed
+            ``points`` (n, D), ``tangent`` (n, D, d), ``curvature`` (n, D), ``log_density`` (n,), ``status`` (n,), a
+            :class:`~prinfold.density.ridges.mean_shift.Status` each, and ``n_iter`` (n,).
+        """
+        return self._flowed(self._table(X)).left(self.space_)
+
+    @property
+    def ridge_(self) -> Flowed:
+        """Points of the ridge that rows were carried to, in units of the data."""
+        check_is_fitted(self)
+        return self.places_.left(self.space_)
+
+    @property
+    def latent_(self) -> LatentSpace:  # type: ignore[override]
+        """Coordinates on the ridge: branches of a graph, or a chart."""
+        check_is_fitted(self)
+        return self._model.coordinates.latent
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _refuse_dimension(self, n_columns: int, space: Space) -> None:
+        n = space.dimension(n_columns)
+        if self.n_components >= n:
+            raise InvalidDataError(
+                f"a ridge of {self.n_components} dimension(s) needs more columns than that, but the table has "
+                f"n_features = {n_columns}; "
+                + (f"set n_components below {n}" if n > 1 else "ModeClustering finds the modes of one")
+            )
+
+    def _make_flow(self, made: Made, places: FloatArray, space: Space) -> Flow:
+        return Flow(
+            made.density,
+            self.n_components,
+            NORMALS[self.normal](places, _NEIGHBORS),
+            newton=STEPS[self.step],
+            max_iter=self.max_iter,
+            tol=self.tol,
+            min_gap=self.min_gap,
+            box=np.stack([places.min(axis=0), places.max(axis=0)]),
+            sphere=space.round,
+            edge=made.edge,
+        )
+
+    def _starts(self, fit: _Fit) -> FloatArray:
+        """(m, D) what is carried to the ridge."""
+        rows = fit.rows.rows
+        if isinstance(self.start, str):
+            return STARTS[self.start](fit.flow, fit.space.enter(rows))
+        points = np.asarray(self.start, dtype=np.float64)
+        D = rows.shape[1]
+        if points.ndim != 2 or points.shape[1] != D or len(points) == 0 or not np.isfinite(points).all():
+            raise InvalidDataError(f"start must hold finite points of shape (m, {D}), got shape {points.shape}")
+        return fit.space.enter(points)
+
+    def _attributes(self, fit: _Fit, walk: Walk) -> dict[str, Any]:
+        """What rows on their way would leave behind as a fit."""
+        rows, from_data = fit.rows, isinstance(self.start, str) and self.start == "data"
+        at_start = walk.start_density if from_data else fit.flow.density.log_density(fit.space.enter(rows.rows))
+        flow = replace(fit.flow, floor=floor_of(at_start, rows.weight, self.min_density))
+        found = walk.end(flow)
+        kept = found.only(worth_keeping(found))
+        return {
+            "flow_": flow,
+            "space_": fit.space,
+            "bandwidth_": fit.bandwidth,
+            "places_": kept,
+            "status_": np.append(found.status, np.int8(-1))[rows.name] if from_data else found.status,
+            "min_length_": float(self.min_length),
+            "n_features_in_": rows.rows.shape[1],
+            "_model": _Lazy(flow, kept, float(self.min_length)),
+        }
+
+    def _judge_the_others(self, table: FloatArray, rows: Unique) -> None:
+        """Rows without weight had no part in the fit, but end somewhere too."""
+        others = np.flatnonzero(rows.name < 0)
+        if len(others) and len(self.status_) == len(table):
+            self.status_[others] = self._flowed(table[others]).status
+
+    def _cautions(self) -> list[tuple[str, type[Warning]]]:
+        """What went wrong or may mislead, in words."""
+        found = [each for each in self._how_it_ended() if self.stop_reason_ is not StopReason.MAX_ITER]
+        n, lost = len(self.status_), self.status_[self.status_ != Status.CONVERGED]
+        moving = int((lost == Status.NOT_CONVERGED).sum())
+        if moving > _SOME * n and self.tol > 0:
+            words = f"{moving} of {n} rows were still moving after {self.n_iter_} steps and are left out of the ridge"
+            found.append((f"{words}; raise max_iter (now {self.max_iter}), or the bandwidth", ConvergenceWarning))
+        if len(lost) > _MANY * n:
+            kinds, counts = np.unique(lost, return_counts=True)
+            words = f"{len(lost)} of {n} rows ended on no ridge and are left out of it"
+            if len(lost) == n:
+                words = f"no row ended on a ridge; the {len(self.places_.points)} that come nearest stand in for it"
+            why = Status(kinds[counts.argmax()]).sentence
+            found.append((f"{words}; mostly: {why} Try another bandwidth or n_components.", DegenerateWarning))
+        return found
+
+    def _latent_of(self, table: FloatArray) -> FloatArray:
+        return self._nearest(table).latent.astype(table.dtype, copy=False)
+
+    def _flowed(self, table: FloatArray) -> Flowed:
+        with blas_on_one_thread():  # held throughout: asking for it at every step would show
+            return self.flow_(self.space_.enter(table))
+
+    def _nearest(self, table: FloatArray) -> Projection:
+        found = self._model.coordinates.nearest(self.space_.enter(table))
+        return found._replace(squared_distance=self.space_.squared_length(found.squared_distance))
+
+    def _shown(self, Z: FloatArray, points: FloatArray | None = None) -> FloatArray:
+        return self.space_.leave(self._point(Z) if points is None else points)
+
+    def _shown_jacobian(self, Z: FloatArray) -> FloatArray:
+        leaving, inner = self.space_.leave_jacobian(self._point(Z)), self._jacobian(Z)
+        return inner if leaving is None else np.asarray(leaving @ inner)
+
+    def _point(self, Z: FloatArray) -> FloatArray:
+        return self._model.coordinates.point(Z)
+
+    def _jacobian(self, Z: FloatArray) -> FloatArray:
+        return self._model.coordinates.jacobian(Z)
+
+    def _mesh(self, resolution: int | None = None) -> Mesh:
+        return self._model.coordinates.mesh(resolution)
+
+    def _restore(self) -> None:
+        """Rebuild what a file leaves out, and refuse parts that do not fit together."""
+        check_parameters(self, self._constraints)
+        self.places_ = Flowed(*self.places_)
+        self._model = _Lazy(self.flow_, self.places_, self.min_length_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "history_")
+
+
+def _go(flow: Flow, starts: FloatArray, max_iter: int, tol: float, listeners: Any) -> Outcome[Walk]:
+    """Carry rows to the ridge: what is left to go may stay as it is for a step, so that only rest ends it."""
+    return run_fixed_point(
+        lambda: Walk(flow, starts),
+        Walk.advance,
+        Walk.measures,
+        max_iter=max_iter,
+        tol=np.finfo(float).tiny if tol > 0 else 0.0,
+        listeners=listeners,
+        rule=Arrived(),
+    )

@@ -1,0 +1,170 @@
+"""The graph of a one-dimensional ridge: smooth branches between ends and junctions, with arc length as coordinate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.density.ridges.graph_branches import SHORTEST, Path, degrees, wired
+from prinfold.density.ridges.graph_nodes import STEP, Net, net
+from prinfold.density.ridges.mean_shift import Flow, Flowed
+from prinfold.density.row_spaces import Globe
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.files import storable
+from prinfold.geometry.curves import EvenCurve, by_arc_length
+from prinfold.geometry.projection import Projection
+from prinfold.latent import Branches
+from prinfold.latent.arc_strands import Strands
+
+_KNOT = 0.5
+"""Distance between knots of a branch, in steps of the net: an eighth of a bandwidth."""
+
+_EQUAL = 1e-9
+"""Difference in log density between two halves of a branch below which they are as dense."""
+
+
+class Location(NamedTuple):
+    """Where rows lie with respect to a graph.
+
+    ``branch`` (n,) is the number of the branch that each is nearest to, ``arc_length`` (n,) how far along it the
+    nearest point is, ``distance`` (n,) how far away. In two columns, and on a globe, where it is that along the great
+    circle, the distance is signed: positive to the left of the branch, seen in the direction in which its arc length
+    grows, and from outside the globe.
+    """
+
+    branch: IntArray
+    arc_length: FloatArray
+    distance: FloatArray
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class RidgeGraph(Strands):
+    """Branches of a ridge, each a smooth curve by arc length.
+
+    ``latent`` lays them end to end, longest first; ``points`` (K, D) and unit ``tangents`` (K, D) are at its nodes,
+    ``log_density`` (K,) too. ``places`` (V, D) are the ends and junctions, and ``ends`` (B, 2) the numbers of those
+    where each branch begins and ends, −1 for a closed one. A branch begins at its denser half; a closed one at its
+    densest node, towards the denser half. Where rows are places on a ``globe``, points are such too.
+    """
+
+    log_density: FloatArray
+    places: FloatArray
+    ends: IntArray
+    globe: Globe | None = None
+
+    def __post_init__(self) -> None:
+        K, B, V = self.latent.n_nodes, self.latent.n_branches, len(self.places)
+        D = np.shape(self.points)[-1] if np.ndim(self.points) == 2 else 0
+        parts = (self.points, self.tangents, self.log_density, self.places, self.ends)
+        wanted = ((K, D), (K, D), (K,), (V, D), (B, 2))
+        if tuple(map(np.shape, parts)) != wanted or (self.ends >= V).any() or (self.ends < -1).any():
+            raise InvalidParameterError(
+                f"a graph of {B} branches with {K} nodes needs points, tangents and log densities at these, and the "
+                f"numbers of the places where each branch begins and ends; got shapes {tuple(map(np.shape, parts))}"
+            )
+
+    @classmethod
+    def of(cls, flow: Flow, ridge: Flowed, shortest: float = SHORTEST) -> RidgeGraph:
+        """The graph of ridge points; ``flow`` carries points to the ridge where more of them are needed.
+
+        No branch is shorter than ``shortest`` bandwidths, unless it is the only one.
+        """
+        if len(ridge.points) == 0:
+            raise InvalidDataError("a graph needs at least one ridge point, got none; use a larger bandwidth")
+        nodes = net(flow, ridge)
+        branches = _branches(nodes, wired(flow, nodes, shortest))
+        places, ends = _places(nodes, branches)
+        latent = Branches(
+            np.array([branch.curve.length for branch in branches]),
+            np.array([branch.closed for branch in branches]),
+            np.array([len(branch.curve.points) for branch in branches]),
+            float(np.median(nodes.length)),
+        )
+        points = np.concatenate([branch.curve.points for branch in branches])
+        tangents = np.concatenate([branch.curve.tangents for branch in branches])
+        return cls(latent, points, tangents, flow.density.log_density(points), places, ends, flow.sphere)
+
+    # ------------------------------------------------------------------------------- from data
+
+    def locate(self, X: FloatArray) -> Location:
+        """Branch, arc length along it and distance of each row."""
+        found = self.nearest(X)
+        branch = self.latent.domain.piece(found.latent)
+        arc_length = found.latent[:, 0] - self.latent.domain.low[branch]
+        squared = found.squared_distance if self.globe is None else self.globe.squared_length(found.squared_distance)
+        return Location(branch, arc_length, self._side(found, X) * np.sqrt(squared))
+
+    @property
+    def degrees(self) -> IntArray:
+        """(V,) how many branches begin or end at each place: 1 at an end, 3 or more at a junction."""
+        return np.bincount(self.ends[self.ends >= 0], minlength=len(self.places))
+
+    # ------------------------------------------------------------------------------- plumbing
+
+    def _side(self, found: Projection, X: FloatArray) -> FloatArray:
+        """(n,) −1 for rows to the right of their branch, else 1."""
+        if self.globe is None and X.shape[1] != 2:
+            return np.ones(len(X))
+        tangent, residual = self.jacobian(found.latent)[:, :, 0], X - found.points
+        if self.globe is None:
+            left = tangent[:, 0] * residual[:, 1] - tangent[:, 1] * residual[:, 0]
+        else:
+            left = np.einsum("nd,nd->n", found.points, np.cross(tangent, residual))
+        return np.where(left < 0, -1.0, 1.0)
+
+
+# ------------------------------------------------------------------------------------ from paths to branches
+
+
+class _Branch(NamedTuple):
+    """A branch in the making."""
+
+    path: Path
+    closed: bool
+    curve: EvenCurve
+
+
+def _branches(nodes: Net, paths: list[Path]) -> list[_Branch]:
+    """Paths in their direction, made smooth, longest first."""
+    count, found = degrees(paths), list[_Branch]()
+    for path in paths:
+        closed = len(path) > 1 and path[0] == path[-1] and count[path[0]] == 2
+        way = _canonical(nodes, path, closed)
+        found.append(_Branch(way, closed, _curve(nodes, way, closed)))
+    return sorted(found, key=lambda branch: (-branch.curve.length, branch.path))
+
+
+def _canonical(nodes: Net, path: Path, closed: bool) -> Path:
+    """The path begun and directed as the class says; where both halves are as dense, by the coordinates."""
+    if closed:
+        start = max(range(len(path) - 1), key=lambda i: (nodes.log_density[path[i]], -path[i]))
+        path = [*path[start:-1], *path[: start + 1]]
+    if len(path) == 1:
+        return path
+    step = np.linalg.norm(np.diff(nodes.points[path], axis=0), axis=1)
+    place, height = np.concatenate([[0.0], np.cumsum(step)]), nodes.log_density[path]
+    middle = 0.5 * (place[1:] + place[:-1]) / place[-1] - 0.5
+    tilt = float((step * middle * (height[1:] + height[:-1])).sum() / place[-1])
+    if abs(tilt) > _EQUAL:
+        return path[::-1] if tilt > 0 else path
+    return min(path, path[::-1], key=lambda way: nodes.points[way].tolist())
+
+
+def _curve(nodes: Net, path: Path, closed: bool) -> EvenCurve:
+    """The smooth curve through a path; that of a single node has no length, but a direction."""
+    if len(path) == 1:
+        return EvenCurve(nodes.points[[*path, *path]], nodes.tangent[[*path, *path]], 0.0)
+    points = nodes.points[path[:-1] if closed else path]
+    return by_arc_length(points, _KNOT * STEP * float(np.median(nodes.length[path])), closed)
+
+
+def _places(nodes: Net, branches: list[_Branch]) -> tuple[FloatArray, IntArray]:
+    """Where branches begin and end, and which of these places are the ends of each branch."""
+    ends = [(path[0], path[-1]) for path, closed, _ in branches if not closed]
+    number = {node: i for i, node in enumerate(sorted({end for pair in ends for end in pair}))}
+    names = [(-1, -1) if closed else (number[path[0]], number[path[-1]]) for path, closed, _ in branches]
+    return nodes.points[list(number)], np.asarray(names, dtype=np.int64)

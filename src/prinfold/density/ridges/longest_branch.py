@@ -1,0 +1,41 @@
+"""The longest branch of the ridge of a density, for a curve to begin with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.density.recipes import Recipe
+from prinfold.density.ridges.graph import RidgeGraph
+from prinfold.density.ridges.mean_shift import STEPS, Flow, worth_keeping
+from prinfold.density.ridges.normals import NORMALS
+from prinfold.density.row_spaces import SPACES
+from prinfold.exceptions import InvalidDataError
+
+_MAX_ITER, _TOL, _MIN_GAP, _NEIGHBORS = 200, 1e-4, 0.05, 30
+_VERTICES = 200
+"""As for a ridge in its own right, but that a start need not be exact."""
+
+
+def ridge_path(X: FloatArray, weight: FloatArray) -> FloatArray:
+    """(m, D) points along the longest branch of the ridge that rows (n, D) with weights (n,) have; D ≥ 2."""
+    if X.shape[1] == 1:
+        raise InvalidDataError("a ridge to begin with needs two columns or more, but there is 1; set init='pca'")
+    space = SPACES["flat"](X)
+    made = Recipe(None, "auto", None, None).make(X, weight, 1, space)
+    flow = Flow(
+        made.density,
+        1,
+        NORMALS["inverse_covariance"](X, _NEIGHBORS),
+        newton=STEPS["newton"],
+        max_iter=_MAX_ITER,
+        tol=_TOL,
+        min_gap=_MIN_GAP,
+        box=np.stack([X.min(axis=0), X.max(axis=0)]),
+        sphere=space.round,
+        edge=made.edge,
+    )
+    found = flow(X)
+    graph = RidgeGraph.of(flow, found.only(worth_keeping(found)))
+    longest = graph.points[: int(graph.latent.counts[0])]
+    return np.asarray(longest[np.unique(np.linspace(0, len(longest) - 1, _VERTICES).astype(int))])

@@ -1,0 +1,375 @@
+"""Ridges of a density, by mean shift held to the directions across the ridge.
+
+A place x lies on the ridge of dimension d where the gradient of log p has no part in the span V⊥ of those q − d
+eigenvectors across which the density falls off most, and it does fall off across them: λ⊥ < 0. Subspace-constrained
+mean shift (Ozertem & Erdogmus 2011) goes there by steps V⊥V⊥ᵀ m with m the mean shift of V⊥V⊥ᵀ g, until
+
+    ‖V⊥V⊥ᵀ m‖ < tol · h,
+
+which isolated rows reach too, as the angle between gradient and ridge does not. d = 0 are the modes.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.density.densities import Density, Derivatives
+from prinfold.density.masks import Edge
+from prinfold.density.ridges.normals import InverseCovariance, Normal
+from prinfold.density.row_spaces import Globe, Space
+from prinfold.exceptions import InvalidParameterError
+from prinfold.files import storable
+from prinfold.rows.rows import for_each_block
+
+_BLOCK_ROWS, _BLOCK_NUMBERS = 2**14, 2**21
+"""Rows that move together at most, and numbers in their Hessians: what a thread holds at once."""
+
+_CLOSE = 0.1
+"""Bandwidths from the ridge within which Newton's step may take over.
+
+The way there decides which ridge a row belongs to. From here on rows end within a thousandth of a bandwidth of where
+mean shift takes them, and in fewer than half the steps; farther out, Newton's step slides along the ridge as well."""
+
+_LEAST_CURVATURE = 0.05
+"""Of −h² λ⊥, below which the ridge is too flat for Newton's step."""
+
+_WORTH = 0.9
+"""A step of Newton's must leave less than this share of the way, or the row goes back and on by mean shift alone."""
+
+_FALL = 1e-4
+"""Nats by which log p may fall in a step of mean shift before it is taken back and halved for that row, as are steps
+that go to and fro.
+
+On Gaussian kernels it never falls, but for what sums leave out; other densities may suggest longer steps than they
+bear."""
+
+_COARSE, _LEAST_SHARE = 1e-4, 1 / 64
+"""Bandwidths from the ridge within which going to and fro is rounding, and the least share of a step that is taken."""
+
+_BELOW = 2.0
+"""Nats below the least dense training row from which on there is no density to speak of: two bandwidths from one that
+is alone."""
+
+_MESH_COLUMNS, _MESH_POINTS = 3, 2_000_000
+
+_THERE = 1e-6
+"""Bandwidths of mean shift across the ridge within which a row is on it, however small a tolerance was asked for."""
+
+_FAR = 3.0
+"""Bandwidths outside the box of all rows from which on a row has run off."""
+
+
+class Status(enum.IntEnum):
+    """How the way of a row to the ridge ended."""
+
+    CONVERGED = 0
+    NOT_CONVERGED = 1
+    LOW_DENSITY = 2
+    NOT_A_RIDGE = 3
+    NO_GAP = 4
+    RAN_OFF = 5
+    OUTSIDE = 6
+
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Status.CONVERGED: "The row has reached the ridge.",
+    Status.NOT_CONVERGED: "The row was still moving when the iterations were used up.",
+    Status.LOW_DENSITY: "The row came to rest where there is next to no density.",
+    Status.NOT_A_RIDGE: "The row came to rest where the density does not fall off across its way.",
+    Status.NO_GAP: "The row came to rest where no direction is that of a ridge more than others.",
+    Status.RAN_OFF: "The row ran off, away from all data.",
+    Status.OUTSIDE: "The row came to rest where nothing could have been observed.",
+}
+
+
+class Flowed(NamedTuple):
+    """Where rows end, in the order in which they were given.
+
+    ``points`` (n, D); ``tangent`` (n, D, d) of the ridge there; ``curvature`` (n, q) the second derivatives of log p
+    along the ridge and then across it, in units of the squared bandwidth; ``log_density`` (n,); ``status`` (n,), see
+    :class:`Status`; ``n_iter`` (n,) steps taken.
+    """
+
+    points: FloatArray
+    tangent: FloatArray
+    curvature: FloatArray
+    log_density: FloatArray
+    status: IntArray
+    n_iter: IntArray
+
+    def only(self, rows: IntArray | BoolArray) -> Flowed:
+        """The same of some rows."""
+        return Flowed._make(part[rows] for part in self)
+
+    def left(self, space: Space) -> Flowed:
+        """The same with points and tangents in units of the data, which places in a space stand for."""
+        leaving = space.leave_jacobian(self.points)
+        tangent = self.tangent if leaving is None else np.asarray(leaving @ self.tangent)
+        return self._replace(points=space.leave(self.points), tangent=tangent)
+
+    @property
+    def ridgeness(self) -> FloatArray:
+        """(n,) how much more the density bends across the ridge than along it, from 0 (no ridge) to about 1 (sharp)."""
+        d = self.tangent.shape[2]
+        along = self.curvature[:, :d].min(axis=1, initial=0.0)
+        return np.asarray(along - self.curvature[:, d:].max(axis=1))
+
+
+STEPS = {"newton": True, "mean_shift": False}
+"""Whether Newton's step takes over near the ridge, by name."""
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """The way to the ridge of dimension ``dimension`` of a density.
+
+    ``normal`` says which directions lead across; ``newton`` whether its step takes over near the ridge. ``floor`` is
+    the log density below which there is none to speak of, and ``box`` (2, D) the corners of all rows. ``sphere`` keeps
+    places on itself, where rows are on one, and ``edge`` tells where something could have been observed.
+    """
+
+    density: Density
+    dimension: int
+    normal: Normal = field(default_factory=InverseCovariance)
+    newton: bool = True
+    max_iter: int = 500
+    tol: float = 1e-7
+    min_gap: float = 0.05
+    floor: float = -inf
+    box: FloatArray | None = None
+    sphere: Globe | None = None
+    edge: Edge | None = None
+
+    def __call__(self, X: FloatArray) -> Flowed:
+        """Carry every row (n, D) to the ridge; each goes its own way, whatever the others do."""
+        walk = Walk(self, X)
+        while len(walk.moving) and walk.done < self.max_iter:
+            walk.advance()
+        return walk.end()
+
+
+class _Places(NamedTuple):
+    """What is known at some places: as in :class:`Flowed`, with ``step`` (m, D) to the next, and ``left`` (m,).
+
+    ``left`` is what mean shift would go across the ridge, in bandwidths.
+    """
+
+    tangent: FloatArray
+    curvature: FloatArray
+    log_density: FloatArray
+    step: FloatArray
+    left: FloatArray
+    close: BoolArray
+
+
+class Walk:
+    """Rows on their way; :meth:`advance` takes every row that has not arrived one step further."""
+
+    def __init__(self, flow: Flow, X: FloatArray) -> None:
+        n, D = X.shape
+        q = D if flow.sphere is None else 2
+        self.flow, self.done = flow, 0
+        self.points = np.array(X if flow.sphere is None else flow.sphere.retract(X), dtype=np.float64)
+        self.tangent, self.curvature = np.zeros((n, D, flow.dimension)), np.zeros((n, q))
+        self.log_density, self.left = np.full(n, -inf), np.full(n, inf)
+        self.n_iter, self.moving = np.zeros(n, dtype=np.int64), np.arange(n)
+        self._before = self.points.copy()  # where to go back to when a step was none
+        self._newton, self._plain = np.zeros(n, dtype=bool), np.full(n, not flow.newton)
+        self._share = np.ones(n)  # of the mean shift that is gone at once
+        self._look()
+        self.start_density = self.log_density.copy()
+
+    def advance(self) -> Walk:
+        """One step of every row that moves, and a look at where it came to."""
+        rows = self.moving
+        self._before[rows] = self.points[rows]
+        moved = self.points[rows] + self._step
+        self.points[rows] = moved if self.flow.sphere is None else self.flow.sphere.retract(moved)
+        self.n_iter[rows] += 1
+        self.done += 1
+        self._look()
+        return self
+
+    def measures(self) -> dict[str, float]:
+        """For the history: minus how far rows still have to go on average, in bandwidths, and how many do."""
+        return {"objective": -float(self.left.mean()), "moving": float(len(self.moving))}
+
+    def end(self, flow: Flow | None = None) -> Flowed:
+        """What has become of all rows; ``flow`` is what they are judged by, if not the one they went by."""
+        there = self.left < max(self.flow.tol, _THERE)
+        status = np.where(there, Status.CONVERGED, Status.NOT_CONVERGED).astype(np.int8)
+        found = Flowed(self.points, self.tangent, self.curvature, self.log_density, status, self.n_iter)
+        return found._replace(status=judge(found, flow or self.flow))
+
+    def _look(self) -> None:
+        """Learn what is at the places that rows have come to, and which of them have arrived."""
+        rows = self.moving
+        here = self._places(rows)
+        newton = self._newton[rows]
+        overshot = ~newton & (here.log_density < self.log_density[rows] - _FALL)
+        worse = overshot | newton & ~(here.left < _WORTH * self.left[rows])
+        if worse.any():
+            back = rows[worse]
+            self.points[back], self._plain[back] = self._before[back], True
+            self._share[rows[overshot]] *= 0.5
+            again = self._places(back)
+            for whole, part in zip(here, again, strict=True):
+                whole[worse] = part
+        # Directions from neighbours leap as these change, so that turning round says nothing there.
+        turned = np.einsum("ni,ni->n", here.step, self.points[rows] - self._before[rows]) < 0
+        turned &= self.flow.normal.own
+        self._share[rows[turned & ~newton & (here.left > np.maximum(_WORTH * self.left[rows], _COARSE))]] *= 0.5
+        np.maximum(self._share, _LEAST_SHARE, out=self._share)
+        # What sums leave out may keep a row from coming nearer.
+        stalled = (here.left < _THERE) & (here.left > 0.999 * self.left[rows]) & (self.flow.tol > 0)
+        for name in ("tangent", "curvature", "log_density", "left"):
+            getattr(self, name)[rows] = getattr(here, name)
+        self._newton[rows] = here.close
+        lost = ~np.isfinite(self.points[rows]).all(axis=1) | np.isnan(here.left)
+        going = ~(here.left < self.flow.tol) & ~stalled & ~lost
+        share = np.where(here.close, 1.0, self._share[rows])
+        self.moving, self._step = rows[going], (share[:, None] * here.step)[going]
+
+    def _places(self, rows: IntArray) -> _Places:
+        n, (D, d), q = len(rows), self.tangent.shape[1:], self.curvature.shape[1]
+        found = _Places(
+            np.empty((n, D, d)), np.empty((n, q)), np.empty(n), np.empty((n, D)), np.empty(n), np.empty(n, dtype=bool)
+        )
+        size = int(np.clip(_BLOCK_NUMBERS // D**2, 1, _BLOCK_ROWS))
+
+        def one(part: slice) -> None:
+            block = _look_at(self.flow, self.points[rows[part]], self._plain[rows[part]])
+            for whole, values in zip(found, block, strict=True):
+                whole[part] = values
+
+        for_each_block(one, [slice(i, min(i + size, n)) for i in range(0, n, size)])
+        return found
+
+
+def _look_at(flow: Flow, X: FloatArray, plain: BoolArray) -> _Places:
+    """Directions, curvatures and steps at places (m, D); ``plain`` ones step by mean shift alone."""
+    at, length, d = flow.density.derivatives(X), flow.density.length(X), flow.dimension
+    vectors, curvature = _directions(flow, X, at)
+    curvature *= (length**2)[:, None]
+    across, bend = vectors[:, :, d:], curvature[:, d:]
+    slope = np.einsum("mia,mi->ma", across, at.gradient)
+    # Of the part across alone: where kernels are not round, V⊥ᵀm may vanish off the ridge, where V⊥ᵀg does not.
+    part = at.turned(np.einsum("mia,ma->mi", across, slope))
+    shift = np.einsum("mia,mi->ma", across, flow.density.shift(X, part))
+    left = np.linalg.norm(shift, axis=1) / length
+    close = ~plain & (left < _CLOSE) & (bend.max(axis=1) < -_LEAST_CURVATURE)
+    if close.any():
+        newton = slope[close] * (length[close] ** 2)[:, None] / -bend[close]
+        size = np.linalg.norm(newton, axis=1) / length[close]
+        shift[close] = newton / np.maximum(size, 1.0)[:, None]
+    step = np.einsum("mia,ma->mi", across, shift)
+    return _Places(vectors[:, :, :d], curvature, at.log_density, step, left, close)
+
+
+def _directions(flow: Flow, X: FloatArray, at: Derivatives) -> tuple[FloatArray, FloatArray]:
+    """(m, D, q) orthonormal directions along the ridge, then across it, and (m, q) second derivatives of log p.
+
+    Mixed derivatives within the directions along, and within those across, vanish; both are in falling order.
+    """
+    matrix, hessian, frame = flow.normal.matrix(X, at), at.hessian, None
+    if flow.sphere is not None:
+        frame = flow.sphere.frame(X)
+        matrix, hessian = _within(frame, matrix), _within(frame, hessian)
+    # What is no number any more has run off, and is found out by how far it has left to go.
+    matrix = np.where(np.isfinite(matrix).all(axis=(1, 2), keepdims=True), matrix, 0.0)
+    values, vectors = np.linalg.eigh(matrix)  # rising, so that the directions across come last
+    curvature = -values
+    if not flow.normal.own:
+        for part in (slice(flow.dimension), slice(flow.dimension, None)):
+            values, turn = np.linalg.eigh(-_within(vectors[:, :, part], hessian))
+            curvature[:, part], vectors[:, :, part] = -values, vectors[:, :, part] @ turn
+    return vectors if frame is None else frame @ vectors, curvature
+
+
+def _within(frame: FloatArray, matrix: FloatArray) -> FloatArray:
+    """(m, q, q) symmetric matrices (m, D, D) seen in frames (m, D, q)."""
+    return np.asarray(np.swapaxes(frame, 1, 2) @ matrix @ frame)
+
+
+def judge(found: Flowed, flow: Flow) -> IntArray:
+    """(n,) statuses of rows that have come to rest, or have not."""
+    length = flow.density.length(found.points)
+    status = found.status.copy()
+    resting = status == Status.CONVERGED
+    # The gravest comes last.
+    status[resting & (found.ridgeness < (flow.min_gap if flow.dimension else -inf))] = Status.NO_GAP
+    status[resting & ~(found.curvature[:, flow.dimension :].max(axis=1) < 0)] = Status.NOT_A_RIDGE
+    status[found.log_density < flow.floor] = Status.LOW_DENSITY
+    if flow.edge is not None:
+        status[flow.edge.outside(found.points)] = Status.OUTSIDE
+    off = ~np.isfinite(found.points).all(axis=1) | ~np.isfinite(found.log_density)
+    if flow.box is not None:
+        low, high = flow.box
+        beyond = np.maximum(low - found.points, found.points - high).max(axis=1)
+        off |= ~(beyond <= _FAR * length)
+    status[off] = Status.RAN_OFF
+    return status
+
+
+def floor_of(log_density: FloatArray, weight: FloatArray, min_density: float) -> float:
+    """Log density below which nothing counts as a ridge, from that (n,) of the training rows and their weights (n,).
+
+    A little below the least of any row; and where ``min_density`` is above 0, not below what that share of the weight
+    does not have.
+    """
+    order = np.argsort(log_density, kind="stable")
+    share = np.cumsum(weight[order]) / weight.sum()
+    quantile = log_density[order[int(np.searchsorted(share, min_density, side="right"))]]
+    return float(log_density.min() - _BELOW if min_density == 0 else quantile)
+
+
+def worth_keeping(found: Flowed) -> IntArray:
+    """Which rows ended on a ridge; where none did, those that are nearest to it: something has to be the surface."""
+    for allowed in ((Status.CONVERGED,), (Status.NO_GAP,), (Status.NOT_A_RIDGE, Status.NOT_CONVERGED), tuple(Status)):
+        kept = np.flatnonzero(np.isin(found.status, allowed) & np.isfinite(found.points).all(axis=1))
+        if len(kept):
+            break
+    return kept
+
+
+def every_row(flow: Flow, rows: FloatArray) -> FloatArray:
+    """The rows themselves, which end in the support of the data."""
+    return rows
+
+
+def mesh_over(flow: Flow, rows: FloatArray) -> FloatArray:
+    """A mesh over the box of the rows, half a bandwidth wide, where the density is as high as at some row."""
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    width = 0.5 * float(np.median(flow.density.length(rows)))
+    if rows.shape[1] > _MESH_COLUMNS:
+        raise InvalidParameterError(
+            f"start='mesh' is for up to {_MESH_COLUMNS} columns, got {rows.shape[1]}; use start='data', or give points"
+        )
+    counts = np.floor((high - low) / width) + 2.0
+    if counts.prod() > _MESH_POINTS:
+        raise InvalidParameterError(
+            f"a mesh half a bandwidth ({width:.3g}) wide over these rows would have {counts.prod():.3g} points, more "
+            f"than the {_MESH_POINTS} allowed; use start='data', a larger bandwidth, or give points"
+        )
+    middle = 0.5 * (low + high)
+    axes = [middle[j] + width * (np.arange(k) - 0.5 * (k - 1.0)) for j, k in enumerate(counts.tolist())]
+    mesh = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, rows.shape[1])
+    lowest = flow.density.log_density(rows).min()
+    return np.asarray(mesh[flow.density.log_density(mesh) >= lowest - _BELOW])
+
+
+STARTS: dict[str, Callable[[Flow, FloatArray], FloatArray]] = {"data": every_row, "mesh": mesh_over}
+"""What is carried to the ridge, by name, from the training rows."""

@@ -1,0 +1,306 @@
+"""Clustering by the modes of a density."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.base.unique_rows import unique_rows
+from prinfold.density.recipes import BANDWIDTH, DENSITY, MASK, Recipe
+from prinfold.density.ridges.mean_shift import STEPS, Flow, Flowed, Status
+from prinfold.density.ridges.modes import Modes, find_modes, label
+from prinfold.density.row_spaces import SPACES, Space
+from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, warn_caller
+from prinfold.files import save, storable
+from prinfold.rows.rows import blas_on_one_thread
+from prinfold.validation.settings import Constraint, check_parameters, integer, one_of, random_state, real
+from prinfold.validation.tables import check_table, check_weight, forget
+
+
+@storable
+class ModeClustering(ClusterMixin, BaseEstimator):
+    """Cluster rows by the mode of their density that mean shift carries them to.
+
+    The number of clusters comes with the bandwidth, clusters may have any shape, and a new row is told its cluster by
+    the same climb. It is the density ridge of dimension 0.
+
+    Parameters
+    ----------
+    bandwidth : str, float or array, default="auto"
+        Of the Gaussian kernels on the rows: a number in units of the data, one for each column, a matrix, or a rule:
+        see the guide on bandwidths.
+    space : {"flat", "sphere"}, default="flat"
+        What rows are: points of flat space, or longitudes and latitudes in degrees, on a sphere. There kernels depend
+        on the angle between directions.
+    mask : callable or array of shape (m, D), default=None
+        Where rows could have been seen, so that the edges of what was observed make no modes: a function that tells of
+        rows (k, D) which could, or points spread evenly over what was observed.
+    density : Density or mixture, default=None
+        Another density than kernels on the rows: anything with the verbs of :class:`~prinfold.Density`, or a recipe
+        such as scikit-learn's ``GaussianMixture(5)``, which is fitted to the rows. ``bandwidth`` has no say then.
+        On a sphere it is one of places (n, 3) in space, at a distance of 180/π from 0.
+    min_weight : float, default=0.0
+        Weight of rows below which a mode is no cluster, and its rows are labelled −1; each row weighs 1 if no weights
+        are given. The heaviest mode is a cluster in any case, with a warning.
+    step : {"newton", "mean_shift"}, default="newton"
+        Whether Newton's step takes over from mean shift near a mode.
+    max_iter : int, default=1000
+        Most steps.
+    tol : float, default=1e-6
+        Length in bandwidths of a step below which a row has arrived; 0 never stops early.
+    random_state : int, RandomState or Generator, default=None
+        Seed of rules for the bandwidth that draw.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of each training row, by falling weight of the clusters; −1 for rows that came to rest at no mode of
+        enough weight.
+    modes_ : ndarray of shape (k, D)
+        Where the density has its maxima.
+    places_ : ndarray
+        The same in the coordinates that the method works in: on a sphere, places in space.
+    space_ : Space
+        What rows are.
+    mode_log_density_ : ndarray of shape (k,)
+        Log density there.
+    mode_weight_ : ndarray of shape (k,)
+        Weight of the training rows that go there.
+    status_ : ndarray of shape (n,)
+        How the climb of each training row ended, a :class:`~prinfold.density.ridges.mean_shift.Status`.
+    flow_ : Flow
+        The climb, with the density and all settings.
+    bandwidth_ : float or ndarray
+        Bandwidth of the density; NaN where a density was given.
+    n_iter_ : int
+        Steps of the row that took most.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    References
+    ----------
+    Comaniciu & Meer (2002), Mean shift: a robust approach toward feature space analysis, IEEE Transactions on Pattern
+    Analysis and Machine Intelligence 24.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prinfold import ModeClustering
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (100, 2)), rng.normal(8, 1, (60, 2))])
+    >>> model = ModeClustering(bandwidth=1.0).fit(X)
+    >>> model.mode_weight_
+    array([100.,  60.])
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = (
+        "labels_",
+        "places_",
+        "mode_log_density_",
+        "mode_weight_",
+        "status_",
+        "flow_",
+        "space_",
+        "bandwidth_",
+        "n_iter_",
+    )
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "bandwidth": BANDWIDTH,
+        "space": one_of(tuple(SPACES)),
+        "mask": MASK,
+        "density": DENSITY,
+        "min_weight": real(0),
+        "step": one_of(tuple(STEPS)),
+        "max_iter": integer(0),
+        "tol": real(0),
+        "random_state": random_state,
+    }
+    labels_: IntArray
+    places_: FloatArray
+    space_: Space
+    mode_log_density_: FloatArray
+    mode_weight_: FloatArray
+    status_: IntArray
+    flow_: Flow
+    bandwidth_: Any
+    n_iter_: int
+
+    def __init__(
+        self,
+        *,
+        bandwidth: Any = "auto",
+        space: str = "flat",
+        mask: Any = None,
+        density: Any = None,
+        min_weight: float = 0.0,
+        step: str = "newton",
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        random_state: Any = None,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.space = space
+        self.mask = mask
+        self.density = density
+        self.min_weight = min_weight
+        self.step = step
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the modes, and the rows that belong to them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows of numbers.
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows; a weight of 2 is the same as the row given twice.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, self._constraints)
+        forget(self)
+        table = check_table(self, X, reset=True)
+        rows = unique_rows(table.astype(np.float64, copy=False), check_weight(sample_weight, table))
+        space = SPACES[self.space](rows.rows)
+        space.dimension(table.shape[1])
+        recipe = Recipe(self.density, self.bandwidth, self.mask, self.random_state)
+        density, self.bandwidth_, edge = recipe.make(rows.rows, rows.weight, 0, space)
+        places = space.enter(rows.rows)
+        box = np.stack([places.min(axis=0), places.max(axis=0)])
+        flow = Flow(
+            density,
+            0,
+            newton=STEPS[self.step],
+            max_iter=self.max_iter,
+            tol=self.tol,
+            box=box,
+            sphere=space.round,
+            edge=edge,
+        )
+        found = _climb(flow, places)
+        modes = find_modes(found, rows.weight, density.length(found.points), self.min_weight)
+        self.flow_, self.space_, self.n_iter_ = flow, space, int(found.n_iter.max())
+        self.places_, self.mode_log_density_, self.mode_weight_ = modes
+        self.labels_, self.status_ = self._spread(found, table, rows.name)
+        if self.mode_weight_[0] < self.min_weight:
+            words = f"no mode has the weight min_weight={self.min_weight:g}: the heaviest has {self.mode_weight_[0]:g}"
+            warn_caller(f"{words} and is kept; lower min_weight", DegenerateWarning)
+        unsettled = int((self.status_ == Status.NOT_CONVERGED).sum())
+        if unsettled and self.tol > 0:
+            words = f"{unsettled} of {len(table)} rows were still climbing after {self.max_iter} steps"
+            warn_caller(f"{words}; raise max_iter or tol", DegenerateWarning)
+        return self
+
+    @property
+    def modes_(self) -> FloatArray:
+        """Where the density has its maxima, in units of the data."""
+        check_is_fitted(self)
+        return self.space_.leave(self.places_)
+
+    def predict(self, X: Any) -> IntArray:
+        """The cluster of each row: the mode that it climbs to, −1 where that is none of the clusters'.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._labels(self._climbed(self._table(X)))
+
+    def flow(self, X: Any) -> Flowed:
+        """The climb of each row: where it ends and how.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        Flowed
+            ``points`` (n, D), ``curvature`` (n, D), ``log_density`` (n,), ``status`` (n,) and ``n_iter`` (n,).
+        """
+        return self._climbed(self._table(X)).left(self.space_)
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Log density of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self.flow_.density.log_density(self.space_.enter(self._table(X)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that :func:`prinfold.load` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            By custom the name ends in ``.prinfold``.
+        """
+        save(self, path)
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _table(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return check_table(self, X, reset=False)
+
+    def _climbed(self, table: FloatArray) -> Flowed:
+        return _climb(self.flow_, self.space_.enter(table))
+
+    def _labels(self, found: Flowed) -> IntArray:
+        modes = Modes(self.places_, self.mode_log_density_, self.mode_weight_)
+        return label(found, modes, self.flow_.density.length(found.points))
+
+    def _spread(self, found: Flowed, table: FloatArray, name: IntArray) -> tuple[IntArray, IntArray]:
+        """Labels and statuses of the training rows from those of different ones; rows without weight climb by now."""
+        labels, status = self._labels(found)[name], found.status[name]
+        others = np.flatnonzero(name < 0)
+        if len(others):
+            late = self._climbed(table[others])
+            labels[others], status[others] = self._labels(late), late.status
+        return labels, status
+
+    def _restore(self) -> None:
+        """Refuse parts of a file that do not fit together."""
+        check_parameters(self, self._constraints)
+        k, D = np.shape(self.modes_)
+        sound = {
+            "modes with a column for each of the table's": self.n_features_in_ == D and k > 0,
+            "a density for each mode": np.shape(self.mode_log_density_) == (k,),
+            "a weight for each mode": np.shape(self.mode_weight_) == (k,),
+            "a climb": type(self.flow_).__name__ == "Flow" and self.flow_.dimension == 0,
+            "a label for each row": bool(np.isin(self.labels_, np.arange(-1, k)).all()),
+        }
+        for wanted, holds in sound.items():
+            if not holds:
+                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "labels_")
+
+
+def _climb(flow: Flow, X: FloatArray) -> Flowed:
+    with blas_on_one_thread():  # held throughout: asking for it at every step would show
+        return flow(X)

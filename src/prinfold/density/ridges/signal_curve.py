@@ -1,0 +1,113 @@
+"""A signal as the principal curve of its samples (McQueen, section 5.3.1), and the bandwidth of that curve.
+
+The curve is the ridge of a density of Gaussian kernels on the points (t_i, x_i). Every point is carried to it by
+subspace-constrained mean shift, which moves it in time as well as in value; the estimate at t_i is the height of the
+ridge there, linear between the points as they have arrived. One bandwidth h serves both axes. Where it is large against
+all values, kernels no longer tell them apart and the ridge is local linear regression on time,
+
+    x̂(t) = x̄ + (C_tx / C_tt) (t − t̄),    with means and covariances weighted by exp(−(t − t_i)² / 2h²).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from prinfold._typing import FloatArray
+from prinfold.density.bandwidths import likelihood
+from prinfold.density.densities import KernelDensity
+from prinfold.density.ridges.local_lines import prediction_errors
+from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
+from prinfold.density.ridges.wavelets import MAD
+
+_GRID = 25
+"""Bandwidths tried before the best is refined: the error may have several minima."""
+
+_WIDEST = 1.0 / 3.0
+"""Of the time between first and last sample: a kernel wider than that sees little but a straight line."""
+
+
+class Points(NamedTuple):
+    """Samples in the plane of the curve: ``time`` (n,), rising, and ``value`` (n,), in units that compare."""
+
+    time: FloatArray
+    value: FloatArray
+
+    @property
+    def rows(self) -> FloatArray:
+        """(n, 2) both."""
+        return np.column_stack(self)
+
+    @property
+    def different(self) -> tuple[FloatArray, FloatArray]:
+        """(m, 2) rows that are all different, and (m,) how often each comes."""
+        rows, count = np.unique(self.rows, axis=0, return_counts=True)
+        return rows, count.astype(float)
+
+
+def carry(points: Points, bandwidth: float) -> Flowed:
+    """Where the ridge of the points' own density takes each of them."""
+    return Flow(KernelDensity(*points.different, bandwidth), 1)(points.rows)
+
+
+def height(flowed: Flowed, time: FloatArray) -> FloatArray:
+    """(n,) of the ridge at given times: linear between the points on it, level beyond the first and the last.
+
+    Points that ended elsewhere are left out. Where the ridge turns back in time, neighbours in time may lie on
+    different strands, and the line between them crosses from one to the other.
+    """
+    arrived = flowed.status == Status.CONVERGED
+    t, y = flowed.points[arrived if arrived.any() else slice(None)].T
+    order = np.lexsort((y, t))
+    return np.asarray(np.interp(time, t[order], y[order]))
+
+
+def noise_of_differences(time: FloatArray, value: FloatArray) -> float:
+    """σ = median|e| / 0.6745 with e the distance of each value from the line between its neighbours, scaled to σ.
+
+    e_i = (a x_{i−1} + b x_{i+1} − x_i) / √(a² + b² + 1) with a = (t_{i+1} − t_i) / (t_{i+1} − t_{i−1}) and b = 1 − a.
+    NaN for fewer than three samples.
+    """
+    if len(value) < 3:
+        return float("nan")
+    span = time[2:] - time[:-2]
+    a = np.where(span > 0, (time[2:] - time[1:-1]) / np.where(span > 0, span, 1.0), 0.5)
+    e = a * value[:-2] + (1.0 - a) * value[2:] - value[1:-1]
+    return float(np.median(np.abs(e) / np.sqrt(a**2 + (1.0 - a) ** 2 + 1.0)) / MAD)
+
+
+# --------------------------------------------------------------------------------------------------- bandwidths
+
+
+def by_likelihood(points: Points) -> float:
+    """The bandwidth with which the points, each left out in turn, are likeliest: that of section 5.3.1."""
+    return likelihood(*points.different, 1, np.random.default_rng(0))
+
+
+def by_prediction(points: Points, least: float | None = None) -> float:
+    """The bandwidth, no smaller than the likeliest or what is given, with which each value is predicted best by others.
+
+    The prediction is local linear regression on time, which the ridge is for large bandwidths. Below the likeliest
+    bandwidth there is no curve to speak of: points are too far apart to see each other.
+    """
+    low = by_likelihood(points) if least is None else least
+    high = max(low, _WIDEST * float(np.ptp(points.time)))
+
+    def loss(log_bandwidth: float) -> float:
+        return float(np.mean(prediction_errors(*points, float(np.exp(log_bandwidth))) ** 2))
+
+    grid = np.linspace(np.log(low), np.log(high), _GRID)
+    losses = [loss(place) for place in grid]
+    best = int(np.argmin(losses))
+    around = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
+    if not around[0] < around[1]:
+        return low
+    fine = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-3})
+    return float(np.exp(fine.x if fine.fun < losses[best] else grid[best]))
+
+
+#: How the bandwidth may be found.
+BANDWIDTHS: dict[str, Callable[[Points], float]] = {"prediction": by_prediction, "likelihood": by_likelihood}

@@ -1,0 +1,181 @@
+"""Whether a ridge could be chance: its points against those of rows drawn from a smooth density.
+
+A few rows that happen to lie in line have a ridge as sharp as any. What they lack is number: under a density that is
+flat at the scale h of the kernels, the second derivatives of log p̂ at x are off by about 1 / (h² √N), where
+
+    N(x) = n p̂(x) (4π)^(D/2) h^D
+
+is how many rows the kernels at x stand for, in the D dimensions that rows live in (two on a sphere), whatever a mask
+has the density divided by. The strength of a ridge point is therefore its ridgeness, how much more
+log p̂ bends across the ridge than along it in units of 1/h², times √N. It is compared with what the ridges of samples
+reach that are drawn from the rows with wide noise, so that nothing is left of ridges at the scale of the kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, pi
+
+import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
+
+from prinfold._typing import FloatArray, IntArray, RandomState
+from prinfold.base.starting_points import evenly_by_radius
+from prinfold.density.bandwidths import effective_number
+from prinfold.density.ridges.bands import FromDensity, MakeFlow, Sample, hurried, sort_rows
+from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
+from prinfold.density.ridges.resampling import kernels_of
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+
+_SMOOTH = 4.0
+"""Bandwidths by which rows are blurred for the comparison."""
+
+_CELL = 0.125
+"""Of a bandwidth, within which points are as good as one where they are chained."""
+
+_STARTS = 400
+"""Rows of a sample that are carried to its ridge at most."""
+
+
+def strength(found: Flowed, flow: Flow, n: float) -> FloatArray:
+    """(m,) ridgeness × √N of ridge points, for a density on n rows.
+
+    N = n 2^(D/2) Σ w k / Σ w, with kernels k that are 1 at their peak.
+    """
+    if len(found.points) == 0:
+        return np.zeros(0)
+    kernels, columns = kernels_of(flow.density), found.points.shape[1]
+    peak = columns * (0.5 * log(2.0 * pi) + np.log(kernels.length(found.points)))
+    log_number = log(n) + kernels.log_density(found.points) + peak + 0.5 * found.curvature.shape[1] * log(2.0)
+    return np.asarray(np.maximum(found.ridgeness, 0.0) * np.exp(0.5 * log_number))
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeSignificance:
+    """``strength`` (m,) of the points of a ridge with ``branch`` (m,), beside that of ridges by chance.
+
+    ``chance`` holds the strengths of the ridge points of each sample, and ``chance_branches`` (R,) the largest median
+    over a branch in each.
+    """
+
+    strength: FloatArray
+    branch: IntArray
+    chance: tuple[FloatArray, ...]
+    chance_branches: FloatArray
+
+    @property
+    def p_value(self) -> FloatArray:
+        """(m,) share of the ridge points by chance that are as strong: of each point, without regard to the others."""
+        share = np.zeros(len(self.strength))
+        for each in self.chance:
+            share += (len(each) - np.searchsorted(np.sort(each), self.strength)) / max(len(each), 1)
+        return np.asarray((1.0 + share) / (1.0 + len(self.chance)))
+
+    @property
+    def branch_strength(self) -> FloatArray:
+        """(B,) median strength of the points of each branch 0, 1, …; points with branch −1 belong to none."""
+        return _medians(self.strength, self.branch)
+
+    @property
+    def branch_p_value(self) -> FloatArray:
+        """(B,) share of the samples by chance in which any branch is as strong."""
+        reached = (self.chance_branches[:, None] >= self.branch_strength).sum(axis=0)
+        return np.asarray((1.0 + reached) / (1.0 + len(self.chance_branches)))
+
+    def __repr__(self) -> str:
+        return (
+            f"RidgeSignificance({len(self.strength)} points, {(self.p_value <= 0.05).mean():.0%} of them with p ≤ "
+            f"0.05; {len(self.branch_p_value)} branches, {int((self.branch_p_value <= 0.05).sum())} of them; "
+            f"{len(self.chance)} samples, with which no p-value is below {1 / (1 + len(self.chance)):.2g})"
+        )
+
+
+def ridge_significance(
+    ridge: Flowed,
+    branch: IntArray | None,
+    rows: FloatArray,
+    weight: FloatArray,
+    make_flow: MakeFlow,
+    *,
+    n_samples: int = 100,
+    width: float | None = None,
+    rng: RandomState = None,
+) -> RidgeSignificance:
+    """Compare a ridge with those of samples from a smooth density.
+
+    Each sample costs a density on as many rows, and the way of at most 400 of them to its ridge.
+
+    Parameters
+    ----------
+    ridge : Flowed
+        Kept points of the ridge of the density on all rows.
+    branch : (m,) array or None
+        Which branch each point is on, 0, 1, …, and −1 for none; None chains points within a bandwidth.
+    rows, weight : (n, D) array, (n,) array
+        The rows, all different, and their positive weights.
+    make_flow : callable
+        ``make_flow(rows, weight)`` makes the way to the ridge of the density on other rows, with the same bandwidth.
+    n_samples : int, default=100
+        Samples R; no p-value is below 1 / (R + 1).
+    width : float, default=None
+        Noise on the rows of a sample; None is four median bandwidths.
+    rng : int or numpy.random.Generator, optional
+        Seed.
+
+    Returns
+    -------
+    RidgeSignificance
+        p-values of points and branches.
+    """
+    if n_samples < 1:
+        raise InvalidParameterError(f"n_samples must be at least 1, got {n_samples!r}")
+    if branch is not None and np.shape(branch) != (len(ridge.points),):
+        raise InvalidDataError(
+            f"there must be a branch for each of the {len(ridge.points)} points, got shape {np.shape(branch)}"
+        )
+    flow, given, n = make_flow(rows, weight), sort_rows(rows, weight), effective_number(weight)
+    if width is None:
+        width = _SMOOTH * float(np.median(flow.density.length(rows)))
+    draw, generator = FromDensity(width, shrunk=True), np.random.default_rng(rng)
+    branch = chains(ridge.points, flow.density.length(ridge.points)) if branch is None else np.asarray(branch)
+    chance, largest = [], np.zeros(n_samples)
+    for i in range(n_samples):
+        sample = _seen(draw(given.rows, given.weight, generator), flow)
+        other = hurried(make_flow(*sample))
+        found = other(sample.rows[evenly_by_radius(*sample, _STARTS)])
+        found = found.only(found.status == Status.CONVERGED)
+        chance.append(strength(found, other, float(len(sample.rows))))
+        groups = chains(found.points, other.density.length(found.points))
+        largest[i] = _medians(chance[-1], groups).max(initial=0.0)
+    return RidgeSignificance(strength(ridge, flow, n), branch, tuple(chance), largest)
+
+
+def _seen(sample: Sample, flow: Flow) -> Sample:
+    """Without the rows that noise has taken to where a mask says that nothing could have been seen."""
+    if flow.edge is None:
+        return sample
+    inside = ~flow.edge.outside(sample.rows)
+    return Sample(sample.rows[inside], sample.weight[inside]) if inside.any() else sample
+
+
+def chains(points: FloatArray, length: FloatArray) -> IntArray:
+    """(m,) groups of points that are chained by steps within the median bandwidth.
+
+    Of points within the same cell, an eighth of a bandwidth wide, one stands for all: there may be very many.
+    """
+    if len(points) == 0:
+        return np.zeros(0, dtype=np.intp)
+    reach = float(np.median(length))
+    cells = np.floor((points - points.min(axis=0)) / (_CELL * reach))
+    _, first, inverse = np.unique(cells, axis=0, return_index=True, return_inverse=True)
+    pairs = cKDTree(points[first]).query_pairs(reach, output_type="ndarray")
+    joined = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(first), len(first)))
+    return np.asarray(connected_components(joined, directed=False)[1])[inverse.reshape(-1)]
+
+
+def _medians(values: FloatArray, group: IntArray) -> FloatArray:
+    """(B,) medians of groups 0, 1, …; nil for one without a member."""
+    count = int(group.max(initial=-1)) + 1
+    return np.array([np.median(values[group == b]) if (group == b).any() else 0.0 for b in range(count)])

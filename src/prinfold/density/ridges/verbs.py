@@ -1,0 +1,166 @@
+"""What ridges offer beyond the verbs of every surface: where rows are, lines for other programs, how sure they are."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import RandomState
+from prinfold.density.ridges import export as ridge_lines
+from prinfold.density.ridges.bands import RidgeBands, ridge_bands
+from prinfold.density.ridges.chart import RidgeChart
+from prinfold.density.ridges.graph import Location, RidgeGraph
+from prinfold.density.ridges.mean_shift import Flow, Flowed
+from prinfold.density.ridges.resampling import flow_on, kernels_of
+from prinfold.density.ridges.significance import RidgeSignificance, ridge_significance
+from prinfold.density.row_spaces import Space
+from prinfold.validation.settings import as_generator
+
+
+class RidgeVerbs:
+    """For an estimator with ``flow_``, ``places_``, ``space_`` and coordinates in ``_model``."""
+
+    flow_: Flow
+    places_: Flowed
+    space_: Space
+    _model: Any
+    _table: Any
+
+    def locate(self, X: Any) -> Location:
+        """Branch of the ridge that each row is nearest to, how far along it and how far off; for curves only.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        Location
+            ``branch`` (n,), ``arc_length`` (n,) from the beginning of that branch, and ``distance`` (n,). In two
+            columns, and on a sphere, the distance is positive to the left of the branch and negative to the right.
+        """
+        table = self._table(X)
+        return self._graph("locate").locate(self.space_.enter(table))
+
+    def to_networkx(self) -> Any:
+        """The ridge as a NetworkX graph: ends and junctions with positions, branches with length and points.
+
+        Returns
+        -------
+        networkx.MultiGraph
+        """
+        return ridge_lines.to_networkx(self._graph("to_networkx"))
+
+    def to_geojson(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+        """The branches as a GeoJSON collection of lines, written to a file where a path is given.
+
+        Parameters
+        ----------
+        path : str or path, default=None
+
+        Returns
+        -------
+        dict
+        """
+        names = getattr(self, "feature_names_in_", None)
+        return ridge_lines.to_geojson(self._graph("to_geojson"), names, path)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the branches as a table of points: branch, arc length, the columns of the data, log density.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        names = getattr(self, "feature_names_in_", None)
+        ridge_lines.to_csv(self._graph("to_csv"), path, names)
+
+    def bands(self, n_samples: int = 100, *, level: float = 0.9, random_state: RandomState = None) -> RidgeBands:
+        """How far away the ridge would be with other rows: a band about it, from rows drawn anew (bootstrap).
+
+        Parameters
+        ----------
+        n_samples : int, default=100
+            How many times rows are drawn. Each costs a density on as many rows.
+        level : float, default=0.9
+            Share of those whose ridge the band holds.
+        random_state : int, RandomState or Generator, default=None
+            Seed.
+
+        Returns
+        -------
+        RidgeBands
+            ``points``, the nodes of the graph where the ridge is a curve and those of ``ridge_`` else; ``radius`` of
+            the band at each, ``uniform_radius`` for all at once, and ``found``, the share of draws in which the ridge
+            is found again. :func:`prinfold.plot.ridge_bands` draws it.
+        """
+        check_is_fitted(self)
+        kernels = kernels_of(self.flow_.density)
+        points = self.graph_.points if self.flow_.dimension == 1 else self.places_.points
+        made = ridge_bands(
+            points,
+            kernels.rows,
+            kernels.weight,
+            partial(flow_on, self.flow_),
+            n_samples=n_samples,
+            level=level,
+            rng=as_generator(random_state),
+        )
+        return replace(made, points=self.space_.leave(made.points))
+
+    def significance(self, n_samples: int = 100, *, random_state: RandomState = None) -> RidgeSignificance:
+        """Whether the ridge could be chance: p-values of its points and branches, against a smooth density.
+
+        Parameters
+        ----------
+        n_samples : int, default=100
+            Samples from that density; no p-value is below 1 / (n_samples + 1).
+        random_state : int, RandomState or Generator, default=None
+            Seed.
+
+        Returns
+        -------
+        RidgeSignificance
+            ``p_value`` and ``strength`` of the points that :meth:`bands` stands on, ``branch_p_value`` of each branch.
+        """
+        check_is_fitted(self)
+        kernels, ridge, branch = kernels_of(self.flow_.density), self.places_, None
+        if self.flow_.dimension == 1:
+            ridge = self.flow_(self.graph_.points)
+            branch = self.graph_.latent.domain.piece(self.graph_.latent.nodes)
+        return ridge_significance(
+            ridge,
+            branch,
+            kernels.rows,
+            kernels.weight,
+            partial(flow_on, self.flow_),
+            n_samples=n_samples,
+            rng=as_generator(random_state),
+        )
+
+    @property
+    def graph_(self) -> RidgeGraph:
+        """Branches, ends and junctions of a ridge that is a curve; on a sphere, with places in space."""
+        return self._graph("graph_")
+
+    @property
+    def chart_(self) -> RidgeChart:
+        """Coordinates on a ridge that is a surface or more, with the patches that it is blended from."""
+        check_is_fitted(self)
+        found = self._model.coordinates
+        if not isinstance(found, RidgeChart):
+            raise AttributeError("chart_ is for surfaces, but this ridge is a curve; see graph_")
+        return found
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _graph(self, verb: str) -> RidgeGraph:
+        check_is_fitted(self)
+        found = self._model.coordinates
+        if not isinstance(found, RidgeGraph):
+            raise AttributeError(f"{verb} is for curves, but this ridge has {self.flow_.dimension} dimensions")
+        return found

@@ -1,0 +1,90 @@
+"""How far rows are from some of them, in rings: one pass over pairs that serves kernels of every bandwidth.
+
+About each row that is asked, all others are counted in rings, sixteen to every doubling of the squared distance. A sum
+of a function f of squared distances is then one over rings,
+
+    Σ_j w_j f(s_ij) ≈ Σ_b W_ib f(s̄_ib),
+
+with W the weight in a ring and s̄ its mean squared distance, so that f's slope is accounted for. For a Gaussian kernel
+of bandwidth h, and with rings that are at most a 16th of s wide, the error of a ring's part is below
+(s/16h²)²/32 of it: 0.2 % at four bandwidths, where a kernel is 3e-4 of its peak.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.rows.rows import for_each_block
+
+RINGS = 16
+"""To every doubling of the squared distance."""
+
+LOWEST, HIGHEST = -100, 60
+"""Powers of two of squared distances told apart; what is nearer or farther is counted with the last of them."""
+
+_SHIFT = 48
+"""Bits of a double below the exponent and the first four of the mantissa, which number the rings."""
+
+_FIRST = (1023 + LOWEST) * RINGS
+_COUNT = (HIGHEST - LOWEST) * RINGS
+
+_COMPILED_FROM = 2**21
+"""Pairs from which on loading the compiler pays."""
+
+_BLOCK_PAIRS = 2**18
+_BLOCK_ROWS = 16
+
+
+class Rings(NamedTuple):
+    """Weight (m, B) of other rows in rings about m rows, and their mean squared distance (m, B), nil where none are."""
+
+    weight: FloatArray
+    squared: FloatArray
+
+
+def ring_of(squared: FloatArray) -> IntArray:
+    """The number of the ring that squared distances belong to."""
+    bits = np.ascontiguousarray(squared, dtype=np.float64).view(np.int64) >> _SHIFT
+    return np.asarray(np.clip(bits - _FIRST, 0, _COUNT - 1))
+
+
+def make_rings(X: FloatArray, weight: FloatArray, asked: IntArray) -> Rings:
+    """The rings about rows ``asked`` (m,) of X (n, D) with weights (n,); no row is in its own.
+
+    Rings that are empty about all rows are left out. X should have distances of order 1.
+    """
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    total = np.zeros((2, len(asked), _COUNT))
+    if len(X) * len(asked) < _COMPILED_FROM:
+        count, size = count_rings_reference, max(1, _BLOCK_PAIRS // len(X))
+    else:
+        from prinfold.density._ring_counts_jit import count_rings
+
+        count, size = count_rings, _BLOCK_ROWS
+    columns = np.ascontiguousarray(X.T)
+
+    def one(part: slice) -> None:
+        count(columns, weight, asked[part], _FIRST, total[0, part], total[1, part])
+
+    for_each_block(one, [slice(i, min(i + size, len(asked))) for i in range(0, len(asked), size)])
+    met = total[0].any(axis=0)
+    mass, squares = total[0][:, met], total[1][:, met]
+    return Rings(mass, np.divide(squares, mass, out=np.zeros_like(mass), where=mass > 0))
+
+
+def count_rings_reference(
+    columns: FloatArray, weight: FloatArray, asked: IntArray, first: int, mass: FloatArray, squares: FloatArray
+) -> None:
+    """Add to ``mass`` and ``squares`` (m, B) the Σ w and Σ w s of every ring; ``columns`` (D, n) are the rows."""
+    s = np.zeros((len(asked), columns.shape[1]))
+    for column in columns:
+        s += np.square(column[asked][:, None] - column)
+    w = np.broadcast_to(weight, s.shape).copy()
+    w[np.arange(len(asked)), asked] = 0.0
+    n_rings = mass.shape[1]
+    ring = np.clip((s.view(np.int64) >> _SHIFT) - first, 0, n_rings - 1) + n_rings * np.arange(len(asked))[:, None]
+    mass += np.bincount(ring.ravel(), w.ravel(), minlength=mass.size).reshape(mass.shape)
+    squares += np.bincount(ring.ravel(), (w * s).ravel(), minlength=mass.size).reshape(mass.shape)

@@ -1,0 +1,107 @@
+"""Densities on a sphere: kernels of the angle between directions.
+
+The kernel of von Mises and Fisher, exp(κ (cos θ − 1)), is a Gaussian of the chord, since ‖x − y‖² = 2R² (1 − cos θ):
+its bandwidth is h = R / √κ. So sums over kernels are those of flat space in three columns, and what differs is the
+volume and which derivatives are taken: along the sphere only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log, pi
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.density.bandwidths import effective_number, wider_for_ridges
+from prinfold.density.densities import Density, Derivatives
+from prinfold.density.leave_one_out import LeaveOneOutLikelihood
+from prinfold.exceptions import InvalidDataError
+from prinfold.files import storable
+
+
+def along_sphere(at: Derivatives, X: FloatArray, radius: float) -> Derivatives:
+    """Derivatives along a sphere of ``radius`` R about 0 at places X (n, D) on it, from those in the space around it.
+
+    With n = x/R and P = I − n nᵀ, the gradient along the sphere is P∇f and the Hessian P(∇²f)P − (nᵀ∇f / R) P.
+    Those of a function that changes along the sphere only stay as they are.
+    """
+    normal = X / radius
+    outward = np.einsum("ni,ni->n", normal, at.gradient)
+    along = np.eye(X.shape[1]) - normal[:, :, None] * normal[:, None, :]
+    slope = at.gradient - outward[:, None] * normal
+    bend = along @ at.hessian @ along - (outward / radius)[:, None, None] * along
+    return Derivatives(at.log_density, slope, bend)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Restricted:
+    """Any ``density`` of places in space, asked on a sphere of ``radius`` about 0 only; it is not normalised there."""
+
+    density: Density
+    radius: float
+
+    def log_density(self, X: FloatArray) -> FloatArray:
+        return self.density.log_density(X)
+
+    def derivatives(self, X: FloatArray) -> Derivatives:
+        return along_sphere(self.density.derivatives(X), X, self.radius)
+
+    def shift(self, X: FloatArray, at: Derivatives) -> FloatArray:
+        return self.density.shift(X, at)
+
+    def length(self, X: FloatArray) -> FloatArray:
+        return self.density.length(X)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class SphereDensity:
+    """The restriction of a ``density`` of Gaussian kernels with ``bandwidth`` h to a sphere of ``radius`` R about 0."""
+
+    density: Density
+    bandwidth: float
+    radius: float
+
+    def log_density(self, X: FloatArray) -> FloatArray:
+        """(n,) log p; it integrates to 1 over the sphere."""
+        return np.asarray(self.density.log_density(X) + self._log_volume())
+
+    def derivatives(self, X: FloatArray) -> Derivatives:
+        at = along_sphere(self.density.derivatives(X), X, self.radius)
+        return at._replace(log_density=at.log_density + self._log_volume())
+
+    def shift(self, X: FloatArray, at: Derivatives) -> FloatArray:
+        """h² times the gradient: to first order the step to the mean direction of the rows that the kernel weighs."""
+        return np.asarray(self.bandwidth**2 * at.gradient)
+
+    def length(self, X: FloatArray) -> FloatArray:
+        return np.full(len(X), float(self.bandwidth))
+
+    def _log_volume(self) -> float:
+        """log of the flat kernel's volume (2πh²)^(3/2) over that on the sphere, 2πh² (1 − exp(−2κ))."""
+        kappa = (self.radius / self.bandwidth) ** 2
+        return 0.5 * log(2 * pi * self.bandwidth**2) - float(np.log1p(-np.exp(-2.0 * kappa)))
+
+
+def likelihood(places: FloatArray, weight: FloatArray) -> float:
+    """The bandwidth that makes places (n, 3) on a sphere likeliest by the others, but for those that belong to none.
+
+    As in flat space, with densities on a surface of two dimensions.
+    """
+    if len(places) < 2:
+        raise InvalidDataError(
+            f"a bandwidth is found from at least two different rows, got n_samples = {len(places)}; pass a number"
+        )
+    centred = places - np.average(places, axis=0, weights=weight)
+    unit = float(np.sqrt(np.average(np.einsum("nd,nd->n", centred, centred), weights=weight)))
+    return unit * LeaveOneOutLikelihood.of(centred / unit, weight, dimension=2).bandwidth()
+
+
+SPHERE_BANDWIDTHS: dict[str, Callable[[FloatArray, FloatArray], float]] = {
+    "auto": lambda places, weight: wider_for_ridges(effective_number(weight), 2) * likelihood(places, weight),
+    "likelihood": likelihood,
+}
+"""Rules for the bandwidth on a sphere, by name."""

@@ -1,0 +1,104 @@
+"""The bandwidth at which the ridge of one half of the rows is nearest to that of the other.
+
+Two ridges of the same bandwidth agree the better the wider the kernels, since all ridges of very wide ones are one
+straight line. So the ridge of a half is compared, over many bandwidths h, with one of the other half that stays the
+same, of a bandwidth g that is a little narrow. The halves have nothing in common, so that on average
+
+    ‖ridge_A(h) − ridge_B(g)‖² = ‖ridge_A(h) − truth‖² + ‖ridge_B(g) − truth‖²
+
+as far as g leaves no bias; the last term does not depend on h. Distances are taken both ways: from one ridge alone,
+very narrow kernels would pass, which have rows for ridges, and very wide ones, which leave parts of it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.base.starting_points import evenly_by_radius
+from prinfold.density.densities import KernelDensity
+from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
+
+LEAST_ROWS = 20
+"""Below which halves say nothing."""
+
+_TRIED = np.geomspace(0.4, 2.5, 11)
+"""Bandwidths tried, in units of the usual one."""
+
+_REFERENCE = 0.8
+"""The bandwidth that others are compared with, in units of the usual one."""
+
+_SPLITS = 4
+_STARTS = 300
+"""Ways to halve the rows, and rows of a half that are carried to its ridge."""
+
+_FARTHEST = 3.0
+"""Usual bandwidths beyond which all distances count as this: ridges of lone rows, which come and go with a half."""
+
+_NEAR = 8
+"""Points of a ridge that can be the nearest."""
+
+
+def split_bandwidth(
+    rows: FloatArray, weight: FloatArray, dimension: int, usual: float, rng: np.random.Generator
+) -> float:
+    """The best of some bandwidths about a ``usual`` one, with halves drawn from rows ranked by their radius.
+
+    If that would be the narrowest, the halves say nothing, and the usual one is taken.
+    """
+    # A half would have a bandwidth wider by this; see the rule for the gradient.
+    wider = 2.0 ** (1.0 / (rows.shape[1] + 6))
+    total = np.zeros(len(_TRIED))
+    for one, other in _halves(rows, weight, rng):
+        for mine, theirs in ((one, other), (other, one)):
+            fixed = _ridge(rows[theirs], weight[theirs], dimension, _REFERENCE * usual * wider)
+            for i, factor in enumerate(_TRIED):
+                ridge = _ridge(rows[mine], weight[mine], dimension, factor * usual * wider)
+                total[i] += two_way(ridge, fixed, _FARTHEST * usual)
+    best = int(np.argmin(total))
+    # Where rows lie close to each other on the scale of the structure, ridges that pass through every row agree, too.
+    return float(usual * _TRIED[best]) if best > 0 else usual
+
+
+def _halves(rows: FloatArray, weight: FloatArray, rng: np.random.Generator) -> Iterator[tuple[IntArray, IntArray]]:
+    """Halves of the rows, which depend on what they hold, but not on their order, place, turn or units."""
+    centred = rows - np.average(rows, axis=0, weights=weight)
+    ranked = np.lexsort((*rows.T, np.einsum("nd,nd->n", centred, centred)))
+    for _ in range(_SPLITS):
+        drawn = ranked[rng.permutation(len(rows))]
+        yield drawn[: len(rows) // 2], drawn[len(rows) // 2 :]
+
+
+def _ridge(rows: FloatArray, weight: FloatArray, dimension: int, bandwidth: float) -> Flowed:
+    flow = Flow(KernelDensity(rows, weight, bandwidth), dimension, max_iter=200, tol=1e-3)
+    found = flow(rows[evenly_by_radius(rows, weight, _STARTS)])
+    return found.only(found.status == Status.CONVERGED)
+
+
+def two_way(one: Flowed, other: Flowed, farthest: float = np.inf) -> float:
+    """Mean squared distance of the points of each ridge to the other, half from either side."""
+    there, back = distance_to_ridge(one.points, other), distance_to_ridge(other.points, one)
+    return 0.5 * sum(
+        float(np.square(np.minimum(each, farthest)).mean()) if len(each) else farthest**2 for each in (there, back)
+    )
+
+
+def distance_to_ridge(X: FloatArray, ridge: Flowed) -> FloatArray:
+    """(n,) distances of places to a ridge that is known by some of its points; inf where there are none.
+
+    Each point stands for a disc along its tangent, as wide as the median distance between neighbouring points: so
+    that what is between two points counts as ridge, and what is beyond an end does not.
+    """
+    if len(ridge.points) == 0:
+        return np.full(len(X), np.inf)
+    tree, k = cKDTree(ridge.points), min(_NEAR, len(ridge.points))
+    apart = np.asarray(tree.query(ridge.points, k=[min(2, len(ridge.points))])[0])
+    near = np.asarray(tree.query(X, k=np.arange(1, k + 1))[1])
+    gap = X[:, None] - ridge.points[near]
+    along = np.linalg.norm(np.einsum("nki,nkia->nka", gap, ridge.tangent[near]), axis=2)
+    across = np.maximum(np.square(gap).sum(axis=2) - along**2, 0.0)
+    beyond = np.maximum(along - 2.0 * float(np.median(apart)), 0.0)
+    return np.asarray(np.sqrt((across + beyond**2).min(axis=1)))

@@ -1,0 +1,138 @@
+"""Which components can matter to the rows of balls, compiled: what ``gtm.node_bounds`` bounds for jobs that are swept.
+
+This module imports numba: import it only where there is much to do.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba.extending import register_jitable
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.numerics._compiled import compiled, longest
+
+_BINS = 64
+
+
+def _bin_of(bound: float, lowest: float, width: float) -> int:
+    """Bin 0 is all below ``lowest``, bin 1 begins there, and the last is all that holds more than may be lost.
+
+    What is no number bounds nothing, and belongs there too.
+    """
+    if math.isnan(bound):
+        return _BINS + 1
+    return int(min(max(math.floor((bound - lowest) / width) + 1.0, 0.0), _BINS + 1.0))
+
+
+bin_of = register_jitable(_bin_of)
+
+
+@compiled
+def keep_near(bound: FloatArray, lost: float) -> tuple[IntArray, IntArray]:
+    """Which components each group keeps, one group after the other, and (G,) how many those are.
+
+    ``bound`` (G, K) holds bounds on the log of each component's share. Of each group the components with the least
+    bounds are left out, in bins of bounds, for as long as all that are left out cannot hold more than ``lost``:
+
+        Σ exp(bound) ≤ K · lost / 2K  over bin 0, below log(lost / 2K),  +  lost / 2  over the bins above it.
+    """
+    n_groups, K = bound.shape
+    lowest = math.log(lost / (2 * K))
+    width = (math.log(lost) - lowest) / _BINS
+    first_kept, counts, held = np.empty(n_groups, np.int64), np.zeros(n_groups, np.int64), np.empty(_BINS + 2)
+    for g in range(n_groups):
+        for i in range(_BINS + 2):
+            held[i] = 0.0
+        for k in range(K):
+            if not bound[g, k] < lowest:
+                held[bin_of(bound[g, k], lowest, width)] += math.exp(min(bound[g, k], 0.0))
+        first_kept[g], left = 1, 0.5 * lost
+        while first_kept[g] <= _BINS and held[first_kept[g]] <= left:
+            left -= held[first_kept[g]]
+            first_kept[g] += 1
+        for k in range(K):
+            if not bound[g, k] < lowest and bin_of(bound[g, k], lowest, width) >= first_kept[g]:
+                counts[g] += 1
+    kept, at = np.empty(counts.sum(), np.int64), 0
+    for g in range(n_groups):
+        for k in range(K):
+            if not bound[g, k] < lowest and bin_of(bound[g, k], lowest, width) >= first_kept[g]:
+                kept[at] = k
+                at += 1
+    return kept, counts
+
+
+@compiled
+def reach_of(
+    products: FloatArray,
+    inner: FloatArray,
+    half_square: FloatArray,
+    inner_half_square: FloatArray,
+    best: IntArray,
+    radii: FloatArray,
+    rounding: float,
+    slack: tuple[float, float],
+) -> None:
+    """How far rows reach towards components, as ``gtm.node_bounds`` has it, from y_j·y_k and the same along the axes.
+
+    Of each ball ``radii`` (3, G) are its own, that within and that beside the axes. ``inner`` becomes the reach, and
+    ``products`` what is beside, with a share of what is within and a constant as ``slack``.
+    """
+    share, constant = slack
+    for g in range(len(best)):
+        own, own_inner = half_square[best[g]], inner_half_square[best[g]]
+        radius, within, beside = radii[0, g], radii[1, g], radii[2, g]
+        row, inner_row = products[g], inner[g]
+        for k in range(len(row)):
+            apart = 2.0 * (max(half_square[k] - row[k] + own, 0.0) + rounding)
+            inside = 2.0 * (max(inner_half_square[k] - inner_row[k] + own_inner, 0.0) + rounding)
+            across = beside * np.sqrt(max(apart - inside, 0.0) + rounding)
+            along = within * np.sqrt(inside)
+            inner_row[k] = min(radius * np.sqrt(apart), along + across)
+            row[k] = across + share * along + constant
+
+
+@compiled
+def tighten(
+    Z: FloatArray,
+    best: IntArray,
+    seen: FloatArray,
+    starts: IntArray,
+    within: FloatArray,
+    rise: FloatArray,
+    beside: FloatArray,
+    least: float,
+    unit: float,
+    reach: FloatArray,
+) -> None:
+    """Lower ``reach`` (G, K) to what the rows of each ball have, where ``rise`` + ``reach`` is above ``least``.
+
+    That is the largest product of a row's place along some axes, ``seen`` (n, q), with z_k − z_j, ``best`` telling j,
+    and what is ``beside``. Places and differences are in single precision and in a ``unit``; a ball with rows too far
+    away for that, by its radius ``within`` the axes, stays as it is.
+    """
+    K, q = Z.shape
+    chosen, most = np.empty(K, np.int64), np.empty(K, seen.dtype)
+    gathered, room = np.empty(K * q, seen.dtype), np.empty(longest(starts) * K, seen.dtype)
+    for g in range(len(best)):
+        if not within[g] < 1e30 * unit:
+            continue
+        k = 0
+        for i in range(K):
+            chosen[k] = i
+            k += int(rise[g, i] + reach[g, i] > least)
+        rows, local = seen[starts[g] : starts[g + 1]], gathered[: k * q].reshape(k, q)
+        for j in range(k):
+            for c in range(q):
+                local[j, c] = (Z[chosen[j], c] - Z[best[g], c]) / unit
+        product, farthest = room[: len(rows) * k].reshape(len(rows), k), most[:k]
+        np.dot(rows, local.T, product)
+        farthest[:] = -np.inf
+        for row in product:
+            for j in range(k):
+                farthest[j] = max(farthest[j], row[j])
+        for j in range(k):
+            i = chosen[j]
+            reach[g, i] = min(reach[g, i], unit * unit * np.float64(farthest[j]) + beside[g, i])

@@ -1,0 +1,280 @@
+"""The generative topographic mapping."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray, RandomState
+from prinfold.base.starting_points import column_variances
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
+from prinfold.files import storable
+from prinfold.gtm import model as gtm
+from prinfold.gtm import posterior as posteriors
+from prinfold.gtm.fitting import Job
+from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.noise.recipes import NOISES, NoiseRecipe, Spread
+from prinfold.gtm.noise.student import StudentCells
+from prinfold.gtm.outlier_starts import among_outliers, spatial_median, tempered
+from prinfold.gtm.partial_fit import PartialFitVerbs
+from prinfold.gtm.starts import Start
+from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
+from prinfold.rows.rows import Rows
+from prinfold.validation.settings import Constraint, one_of
+
+
+@storable
+class GTM(PartialFitVerbs):
+    """Generative topographic mapping: a smooth surface with a density around it.
+
+    A grid of latent nodes is mapped by a smooth function into data space, where each carries the same
+    Gaussian noise; expectation maximisation moves the surface through the middle of the data.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the surface, where the latent space leaves it open: a grid or a torus. The others, and
+        nodes given as an array, have a dimension of their own.
+    nodes : int, tuple of int, array of shape (K, Q) or latent space, default=None
+        Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows.
+    basis : int, tuple of int, or basis object, default=None
+        Basis functions along each axis, or a :class:`~prinfold.GaussianBasis`, :class:`~prinfold.HarmonicBasis`,
+        :class:`~prinfold.GaussianProcess` or :class:`~prinfold.ElasticNetBasis`; None takes a third as many as nodes,
+        at most 9.
+    width : float, default=1.0
+        Standard deviation of a basis function in units of their spacing; larger is stiffer. Not used
+        with a basis object.
+    latent : str or latent space, default=None
+        ``"grid"``, ``"line"``, ``"circle"``, ``"cylinder"``, ``"torus"`` or ``"sphere"``; None is a grid.
+    regularization : float, default=None
+        Constant weight penalty λ; larger is smoother. None is 0.1, or 0.3 for a net
+        (:class:`~prinfold.ElasticNetBasis`), unless ``prior_precision`` is given.
+    prior_precision : float or "evidence", default=None
+        Precision α of a Gaussian prior on the weights, so that λ = α/β follows the noise; it has
+        the units of the data to the power −2. ``"evidence"`` finds α and the noise by the evidence
+        for them, from a few plain EM steps on; steps are then not stretched.
+    penalise_bias : bool, default=False
+        Whether the penalty holds down the bias too. Not used with a basis object.
+    noise_floor : float, default=1e-6
+        Smallest noise variance, relative to the mean variance of a column.
+    noise : str or noise model, default="isotropic"
+        How rows scatter about the surface: ``"isotropic"``, ``"diagonal"`` (a variance for each column),
+        ``"aligned"`` (further along the surface), ``"student"`` (heavy tails, for outliers), ``"varying"`` (more
+        at some places than at others), or an object such as :class:`~prinfold.LowRankNoise` or
+        :class:`~prinfold.StudentNoise`.
+    trainer : str or trainer, default="batch"
+        ``"batch"`` (EM over all rows), ``"incremental"`` (an M-step after every block of rows, with stored sums),
+        ``"online"`` (the same with sums that forget), or an :class:`~prinfold.Incremental` or
+        :class:`~prinfold.Online` object with settings.
+    init : str or array of shape (n, Q), default="auto"
+        ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, for spaces with angles
+        ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is the
+        principal plane; on spaces with angles whichever comes furthest of it, of cycles and of Isomap.
+    max_iter : int, default=200
+        Most EM iterations. Large tables are warmed up by up to 30 more, but no more than this, on a quarter of the
+        nodes; ``history_`` begins after them.
+    tol : float, default=1e-4
+        Training stops when the objective per row changes by less; 0 never stops early.
+    relaxation : float, default=1.8
+        How far an EM step may be stretched while the objective keeps rising; 1 is plain EM, and from 2 on what
+        EM settles at once may swing back and forth.
+    random_state : int, RandomState or Generator, default=None
+        Seed of random starts and of the rows that a spectral start sees.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal, 2 a line for each iteration.
+
+    Attributes
+    ----------
+    latent_ : latent space
+        Nodes, topology and chart.
+    basis_ : basis object
+        The basis functions in use.
+    weights_ : ndarray of shape (M, D)
+        Weights of the basis functions, about ``offset_``.
+    offset_ : ndarray of shape (D,)
+        Mean of the training rows; with Student noise their spatial median.
+    noise_variance_ : float
+        Variance 1/β of the noise, on average where it has several; of Student noise the square of its scale.
+    noise_parameters_ : dict
+        What else the noise has: ``variances`` (D,) of diagonal noise; ``reach`` of aligned noise; ``loadings`` (q, D)
+        of low-rank noise; ``df`` of Student noise; ``node_precisions`` and ``node_shares`` (K,) of varying noise.
+    prior_precision_ : float
+        Precision α of the prior on the weights, given, found, or λβ of a constant λ.
+    node_mass_ : ndarray of shape (K,) or (K, D)
+        Rows that each node stands for: the sums of the responsibilities of the training rows; for each column, where
+        cells were missing or known with an error.
+    folds_ : Folds
+        Fold and warp diagnostics at the nodes.
+    memory_ : Memory
+        Sums of the rows that were seen, from which :meth:`partial_fit` goes on; ``n_seen_`` is how many they were.
+    n_iter_ : int
+        EM iterations done; sweeps of an incremental trainer, passes of an online one, blocks of a stream.
+    converged_ : bool
+        Whether the objective settled.
+    stop_reason_ : StopReason
+        Why training ended; its value is a sentence.
+    history_ : dict of list
+        ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise`` and
+        ``seconds``, the first entry being the start. With a trainer other than batch EM an entry adds up what every
+        block of rows scored when it was visited, before training had learned from it, and the last entry is of
+        an E-step over all rows. With ``prior_precision="evidence"`` the objective is
+        the log evidence per row, and ``prior_precision`` and ``effective`` (the number of weights that the
+        rows determine) are recorded too.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    References
+    ----------
+    Svensén (1998), GTM: the generative topographic mapping, PhD thesis, Aston University.
+    Bishop, Svensén & Williams (1998), GTM: the generative topographic mapping, Neural Computation 10.
+
+    Examples
+    --------
+    >>> from prinfold import GTM, datasets
+    >>> data = datasets.make_pipe_flow(300, rng=0)
+    >>> model = GTM(random_state=0).fit(data.X)
+    >>> model.transform(data.X).shape
+    (300, 2)
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = PartialFitVerbs._constraints | {
+        "noise": one_of(NOISES) | Constraint(lambda v: hasattr(v, "make"), "a noise model"),
+        "trainer": one_of(TRAINERS) | Constraint(lambda v: hasattr(v, "training"), "a trainer"),
+    }
+    _stored: ClassVar[tuple[str, ...]] = (*PartialFitVerbs._stored, "noise_parameters_")
+    _added: ClassVar[dict[str, Any]] = PartialFitVerbs._added | {"noise_parameters_": {}}
+    _accept_missing: ClassVar[bool] = True
+    _takes_blocks: ClassVar[bool] = True
+    noise_parameters_: dict[str, Any]
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        nodes: Any = None,
+        basis: Any = None,
+        width: float = 1.0,
+        latent: Any = None,
+        regularization: float | None = None,
+        prior_precision: float | str | None = None,
+        penalise_bias: bool = False,
+        noise_floor: float = 1e-6,
+        noise: Any = "isotropic",
+        trainer: Any = "batch",
+        init: Any = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        relaxation: float = 1.8,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.nodes = nodes
+        self.basis = basis
+        self.width = width
+        self.latent = latent
+        self.regularization = regularization
+        self.prior_precision = prior_precision
+        self.penalise_bias = penalise_bias
+        self.noise_floor = noise_floor
+        self.noise = noise
+        self.trainer = trainer
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.relaxation = relaxation
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def outlier_weights(self, X: Any, *, errors: Any = None) -> FloatArray:
+        """How much each row counts beside one on the surface, with Student noise: little for an outlier.
+
+        The expected scale u of a row given what was measured of it, averaged over the nodes by their posterior
+        weights: about 1 for rows that scatter as the noise does, and falling with the square of the distance from the
+        surface. It is what the row's responsibilities were multiplied by in training.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Above 0 and at most 1 + D/df, with D the number of cells that were measured.
+        """
+        check_is_fitted(self)
+        if not isinstance(self._model.noise, StudentCells):
+            raise InvalidParameterError(
+                f"a GTM with noise={self.noise!r} has no outlier weights: its rows all count alike; "
+                "fit one with noise='student'"
+            )
+        return self._ask(posteriors.row_scales, X, errors)
+
+    def _recipe(self) -> NoiseRecipe:
+        found: NoiseRecipe = NOISES[self.noise] if isinstance(self.noise, str) else self.noise
+        return found
+
+    def _trainer(self) -> Trainer:
+        found: Trainer = TRAINERS[self.trainer] if isinstance(self.trainer, str) else self.trainer
+        return found
+
+    def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+        return self._following(gtm.GTMModel(surface, self._recipe().make(surface, spread), self._penalty()))
+
+    # Where the noise expects outliers, they decide neither on the origin, nor on how far data spread, nor on the start.
+
+    def _settled(self, rows: Rows) -> Rows:
+        if not self._is_robust():
+            return rows
+        return replace(rows, offset=spatial_median(self._in_units(rows)), variances=None)
+
+    def _spread(self, rows: Rows) -> Spread:
+        held = replace(rows, weight=tempered(self._in_units(rows)).weight) if self._is_robust() else rows
+        return super()._spread(held)
+
+    def _in_units(self, rows: Rows) -> Rows:
+        """The rows in units of their columns, where each has a scale of its own."""
+        if getattr(self._recipe(), "columns", "shared") == "shared":
+            return rows
+        unit = np.sqrt(column_variances(rows))
+        return replace(rows, scale=np.where(unit > 0, unit, 1.0))
+
+    def _start(self, job: Job, places: FloatArray | None) -> Start:
+        start = super()._start(job, places)
+        return among_outliers(start) if self._is_robust() else start
+
+    def _row_weights(self, rows: Rows) -> FloatArray | None:
+        if not isinstance(self._model.noise, StudentCells):
+            return rows.weight
+        scale = np.minimum(posteriors.row_scales(self._model, rows, self._parameters()), 1.0)
+        return np.asarray(scale if rows.weight is None else scale * rows.weight)
+
+    def _is_robust(self) -> bool:
+        return bool(getattr(self._recipe(), "robust", False))
+
+    def _attributes(self, job: Job, parameters: Parameters) -> dict[str, Any]:
+        kept = job.model.noise.keep(parameters)
+        noise = {"noise_variance_": 1.0 / parameters.level, "noise_parameters_": kept}
+        return super()._attributes(job, parameters) | noise
+
+    def _parameters(self) -> Parameters:
+        found: Parameters = self._model.noise.recall(self.weights_, self.noise_variance_, self.noise_parameters_)
+        return found
+
+    def _restore(self) -> None:
+        try:
+            super()._restore()
+            self._parameters()
+        except CorruptModelFileError:
+            raise
+        except (TypeError, ValueError) as error:
+            words = "the model in the file does not fit together: it needs"
+            raise CorruptModelFileError(f"{words} {error}") from error

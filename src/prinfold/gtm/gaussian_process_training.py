@@ -1,0 +1,330 @@
+"""Training while the length scale and the variance of a process are chosen by evidence.
+
+Blocks of EM steps under fixed numbers alternate with choosing the numbers anew for the sums of the last step. Within a
+block the objective never falls; between two blocks it is another objective, and the history, which has both numbers in
+each of its entries, says where. A choice is taken only where it raises the evidence by something, it moves each number
+by no more than a factor, and after so many choices, or once one changes next to nothing, the numbers stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.basis_maps.gaussian_process import BoundProcess, GaussianProcess
+from prinfold.basis_maps.process_evidence import Spectrum, highest, spectrum
+from prinfold.exceptions import InvalidParameterError
+from prinfold.gtm.model import GTMModel
+from prinfold.gtm.noise.isotropic import IsotropicNoise
+from prinfold.gtm.noise.per_cell import CellNoise
+from prinfold.gtm.penalties import PriorPenalty
+from prinfold.numerics.distances import nearest_squared_distance
+from prinfold.rows.rows import Rows, blas_on_one_thread
+
+_BLOCK = 10
+"""EM steps between two choices, or fewer where EM has settled before."""
+
+_MOST_CHOICES = 25
+
+_PROBE = 0.15
+"""Change of the logarithm of the length scale by which its slope and curvature are felt out."""
+
+_STRIDE = np.log(1.6)
+"""Most by which one choice changes that logarithm: the responsibilities are still those of the old one."""
+
+_FIRST_STRIDE = np.log(1.4)
+"""Steps in which shorter length scales are tried at the start."""
+
+_VARIANCE_STRIDE = np.log(30.0)
+_SAME = 0.005
+"""Changes of both logarithms below this are none."""
+
+_LONGEST = 4.0
+"""Longest length scale: an axis of two is all but a parabola by then."""
+
+_SPACINGS = 1.2
+"""Node spacings that a length scale must span: below that each node goes its own way."""
+
+_VARIANCES = (1e-8, 1e6)
+"""Least and largest variance of the process, in units of the mean variance of a column."""
+
+_MOST_FREEDOM = 0.5
+"""Share of the rows that weights may use up: beyond it (5.24) divides by next to nothing."""
+
+_RIDGE = 1e-9
+"""Per node, for a surface carried over from one length scale to the next: only enough to be well posed."""
+
+
+@dataclass(frozen=True)
+class ProcessPrior(PriorPenalty):
+    """The prior of a process of variance v = 1/α, as opposed to one that the user set beside it.
+
+    ``unit`` is the mean variance of a column, in which a variance that is chosen has its bounds. ``freedom`` is the
+    number of weights that the data decide, of all columns together. They fit some of the noise, which is then
+    β = (ND − γ)/E (5.24): the maximum once ½ γ ln β, which stands for integrating those weights out, is taken off.
+    """
+
+    unit: float = 1.0
+    freedom: float = 0.0
+
+    def value(self, precision: float, roughness: float) -> float:
+        return super().value(precision, roughness) + 0.5 * self.freedom * float(np.log(precision))
+
+    def precision(self, n_values: float, error: float, roughness: float) -> float:
+        return super().precision(n_values - self.freedom, error, roughness)
+
+
+def with_process_prior(model: GTMModel, basis: Any, unit: float, *, penalised: bool) -> GTMModel:
+    """The model with the prior that its process brings along; any other as it is.
+
+    ``penalised`` says that the user set a penalty, which then takes the place of the variance. Columns with noise of
+    their own may have units of their own too, in which no one variance makes sense; there the constant λ that the
+    model has anyway does.
+    """
+    if not isinstance(basis, GaussianProcess) or (penalised and basis.variance is None):
+        return model
+    if basis.variance is None and getattr(model.noise, "floors", None) is not None:
+        return model
+    if penalised:
+        raise InvalidParameterError(
+            "a Gaussian process of a given variance has its penalty already; leave regularization and "
+            "prior_precision at None, or variance at None"
+        )
+    unit = unit or 1.0  # rows that are all the same have no unit, and no surface either
+    variance = unit if basis.variance is None else basis.variance
+    return replace(model, penalty=ProcessPrior(1.0 / variance, unit))
+
+
+def in_training(model: GTMModel, basis: Any, tol: float) -> GTMModel | TunedModel:
+    """What is trained: a model on a process together with the choice of its numbers; any other as it is."""
+    if not isinstance(basis, GaussianProcess):
+        return model
+    by_evidence = isinstance(model.penalty, ProcessPrior) and basis.variance is None
+    return TunedModel(model, tol, basis.length_scale is None, by_evidence)
+
+
+class TunedState(NamedTuple):
+    """The model as its process stands now, the state of its training, and how many steps and choices lie behind."""
+
+    model: GTMModel
+    state: Any
+    age: int = 0
+    choices: int = 0
+    settled: bool = False
+
+    @property
+    def parameters(self) -> Any:
+        return self.state.parameters
+
+    @property
+    def statistics(self) -> Any:
+        return self.state.statistics
+
+    @property
+    def process(self) -> GaussianProcess:
+        """The process with its numbers."""
+        recipe: GaussianProcess = self.model.surface.basis.recipe  # type: ignore[attr-defined]
+        if not isinstance(self.model.penalty, ProcessPrior):
+            return recipe
+        return replace(recipe, variance=_variance(self.model, self.parameters))
+
+
+@dataclass(frozen=True)
+class TunedModel:
+    """A model on a process, whose length scale, variance or both are chosen on the way."""
+
+    model: GTMModel
+    tol: float
+    open_length: bool
+    open_variance: bool
+
+    @property
+    def monotone(self) -> bool:
+        """Whether training never lowers the objective; between two choices it does not."""
+        return self.fixed and self.model.monotone
+
+    @property
+    def fixed(self) -> bool:
+        """Whether both numbers were given."""
+        return not (self.open_length or self.open_variance)
+
+    def begin(self, rows: Rows, parameters: Any) -> TunedState:
+        """State after a first look at the rows."""
+        state = self.model.begin(rows, parameters)
+        if not self.fixed and np.ndim(getattr(state.statistics, "moment", 0.0)) != 2:
+            raise InvalidParameterError(
+                f"with {type(self.model.noise).__name__} the numbers of a process cannot be found by evidence; give "
+                "length_scale and variance"
+            )
+        begun = TunedState(self.model, state, settled=self.fixed)
+        return self._supple_enough(rows, begun) if self.open_length else begun
+
+    def step(self, rows: Rows, tuned: TunedState, relaxation: float = 1.0) -> TunedState:
+        """One more EM step, and a choice where a block of them is over or nothing moves any more."""
+        state = tuned.model.step(rows, tuned.state, relaxation)
+        after = tuned._replace(state=state, age=tuned.age + 1)
+        if tuned.settled:
+            return after
+        gain = tuned.model.measure(state)["objective"] - tuned.model.measure(tuned.state)["objective"]
+        at_rest = abs(gain) < self.tol
+        if not at_rest and after.age < _BLOCK:
+            return after
+        with blas_on_one_thread():
+            found = self._choose(after)
+        if found is None:
+            over = at_rest or after.choices >= _MOST_CHOICES
+            return after._replace(age=0, choices=after.choices + 1, settled=over)
+        model, start = found
+        fresh = model.begin(rows, start)
+        return TunedState(model, fresh, 0, after.choices + 1, after.choices + 1 >= _MOST_CHOICES)
+
+    def measure(self, tuned: TunedState) -> dict[str, float]:
+        """What the history records of a state, with the two numbers under which it was reached."""
+        numbers = {"length_scale": _length(tuned.model), "variance": _variance(tuned.model, tuned.parameters)}
+        return tuned.model.measure(tuned.state) | numbers
+
+    def finish(self, rows: Rows, tuned: TunedState) -> TunedState:
+        """The state that training ends with."""
+        state = tuned.model.finish(rows, tuned.state)
+        return tuned if state is tuned.state else tuned._replace(state=state)
+
+    def _supple_enough(self, rows: Rows, begun: TunedState) -> TunedState:
+        """A start that knows of sharp turns, by a spectral embedding say, is not to lose them to a first length scale.
+
+        Only shorter ones are tried: what a plane says of length scales means nothing yet.
+        """
+        with blas_on_one_thread():
+            search = self._search(begun)
+            low, now = search.lengths()[0], float(np.log(_length(begun.model)))
+            here = search.at(now)
+            tried = [search.at(x) for x in np.arange(now - _FIRST_STRIDE, low, -_FIRST_STRIDE)]
+            best = max(tried, key=lambda each: each.log_evidence, default=here)
+            if best.log_evidence <= here.log_evidence:
+                return begun
+            model, start = self._carried(begun, best)
+        return TunedState(model, model.begin(rows, start))
+
+    def _choose(self, tuned: TunedState) -> tuple[GTMModel, Any] | None:
+        """A model of higher evidence and the parameters to go on from; None where there is next to nothing to gain."""
+        search = self._search(tuned)
+        length, variance = _length(tuned.model), _variance(tuned.model, tuned.parameters)
+        best = search.best_length() if self.open_length else search.at(np.log(length))
+        change = abs(np.log(best.length / length)), abs(np.log(best.variance / variance))
+        return None if max(change) < _SAME else self._carried(tuned, best)
+
+    def _search(self, tuned: TunedState) -> _Search:
+        model, parameters = tuned.model, tuned.parameters
+        return _Search(model, *regression(model, parameters, tuned.statistics), parameters, self.open_variance)
+
+    def _carried(self, tuned: TunedState, best: Choice) -> tuple[GTMModel, Any]:
+        """The model of a choice, and the surface so far as one of its own."""
+        model, parameters, sums = tuned.model, tuned.parameters, tuned.statistics
+        penalty = model.penalty
+        if self.open_variance:
+            penalty = replace(penalty, prior_precision=1.0 / best.variance, freedom=self._freedom(best, sums))  # type: ignore[type-var]
+        new = replace(model, surface=best.surface, penalty=penalty)
+        nodes = model.surface.latent.nodes
+        images = model.surface.nodes(parameters.weights)
+        carried = replace(parameters, weights=best.surface.fit(nodes, images, _RIDGE * len(nodes)))
+        return new, new.noise.m_step(new.surface, sums, penalty, carried)
+
+    def _freedom(self, best: Choice, sums: Any) -> float:
+        """Weights that the data decide, those of the mean among them, of all columns."""
+        if not isinstance(self.model.noise, IsotropicNoise | CellNoise):  # others know nothing of (5.24)
+            return 0.0
+        n_free = len(best.surface.penalty_mask) - best.surface.penalty_mask.sum()
+        n_columns = sums.moment.shape[1]
+        return float(n_columns * min(best.freedom + n_free, _MOST_FREEDOM * sums.total))
+
+
+def regression(model: GTMModel, parameters: Any, sums: Any) -> tuple[FloatArray, FloatArray]:
+    """Mass (K,) and moment (K, D) of a regression in which every column has the noise of the average one.
+
+    Where columns were measured differently well, all are taken to be as the best of them is, and of what a column lacks
+    there is what is expected of it: the image of the node itself. Columns with noise of their own are divided by it.
+    """
+    mass, moment = sums.mass, sums.moment
+    if hasattr(sums, "masses"):
+        mass = sums.masses.max(axis=1)
+        moment = moment + (mass[:, None] - sums.masses) * model.surface.nodes(parameters.weights)
+    return mass, moment * np.sqrt(np.asarray(parameters.precision) / parameters.level)
+
+
+class Choice(NamedTuple):
+    """A length scale with the variance that suits it, the map that goes with it, their evidence, and γ of a column."""
+
+    length: float
+    variance: float
+    surface: BasisMap
+    log_evidence: float
+    freedom: float
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The evidence about a model, for the sums of an E-step."""
+
+    model: GTMModel
+    mass: FloatArray
+    moment: FloatArray
+    parameters: Any
+    open_variance: bool
+
+    def at(self, log_length: float) -> Choice:
+        """The best that can be had with a length scale."""
+        surface, length = self.model.surface, float(np.exp(log_length))
+        if length != _length(self.model):
+            surface = _rebound(surface, length)
+        found = spectrum(surface, self.mass, self.moment, self.parameters.level)
+        variance = self._best_variance(found) if self.open_variance else _variance(self.model, self.parameters)
+        return Choice(length, variance, surface, found.log_evidence(variance), found.freedom(variance))
+
+    def best_length(self) -> Choice:
+        """The top of the parabola through three length scales, or else the best of what was tried."""
+        now = np.log(_length(self.model))
+        low, high = self.lengths()
+        tried = [self.at(x) for x in np.clip([now - _PROBE, now, now + _PROBE], low, high)]
+        below, here, above = (each.log_evidence for each in tried)
+        slope, bend = 0.5 * (above - below) / _PROBE, (above - 2.0 * here + below) / _PROBE**2
+        step = -slope / bend if bend < 0 else np.sign(slope) * _STRIDE
+        target = np.clip(now + np.clip(step, -_STRIDE, _STRIDE), low, high)
+        ahead = self.at(target)
+        return ahead if ahead.log_evidence >= here else max(tried, key=lambda each: each.log_evidence)
+
+    def lengths(self) -> tuple[float, float]:
+        """Logarithms of the shortest and the longest length scale allowed."""
+        E = self.model.surface.latent.embed(self.model.surface.latent.nodes)
+        apart = np.sqrt(np.median(nearest_squared_distance(E))) if len(E) > 1 else 0.0
+        return float(np.log(min(max(_SPACINGS * apart, 1e-3), _LONGEST))), float(np.log(_LONGEST))
+
+    def _best_variance(self, found: Spectrum) -> float:
+        now = np.log(_variance(self.model, self.parameters))
+        unit = np.log(self.model.penalty.unit)  # type: ignore[attr-defined]
+        low = max(now - _VARIANCE_STRIDE, unit + np.log(_VARIANCES[0]))
+        high = min(now + _VARIANCE_STRIDE, unit + np.log(_VARIANCES[1]))
+        if not low < high:
+            return float(np.exp(now))
+        return float(np.exp(highest(lambda x: found.log_evidence(np.exp(x)), low, high, 0.1 * _SAME)[0]))
+
+
+def _length(model: GTMModel) -> float:
+    bound: BoundProcess = model.surface.basis  # type: ignore[assignment]
+    return bound.length
+
+
+def _variance(model: GTMModel, parameters: Any) -> float:
+    """v = 1/(λβ), of whatever penalty."""
+    if isinstance(model.penalty, ProcessPrior):
+        return 1.0 / model.penalty.prior_precision
+    strength = model.penalty.strength(parameters.level) * parameters.level
+    return 1.0 / strength if strength > 0 else float(np.finfo(float).max)
+
+
+def _rebound(surface: BasisMap, length: float) -> BasisMap:
+    """The same process with another length scale."""
+    bound: BoundProcess = surface.basis  # type: ignore[assignment]
+    return replace(surface, basis=replace(bound.recipe, length_scale=length, pivots=None).bind(surface.latent))

@@ -1,0 +1,377 @@
+"""Columns of a table read, told apart and turned into numbers: what each is, and its levels."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import scipy.sparse
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.files import storable
+from prinfold.gtm.mixed.column_kinds import KINDS, SIZE_FACTOR, Layout
+
+_SHOWN = 6
+"""Levels that a text names."""
+
+_FEW_IDS = 10
+"""Levels from which text of which more than half the values differ is taken for names of rows."""
+
+_OVERDISPERSED = 1.5
+"""Variance over mean from which counts are negative binomial."""
+
+
+class RawColumn(NamedTuple):
+    """A column as it came: ``values`` are float64 with NaN, or objects with None, where cells are missing.
+
+    ``what`` is "boolean", "integer", "float" or "text"; ``declared`` are the levels that its type names, if any;
+    ``dtype`` is the name of that type in a frame.
+    """
+
+    name: str
+    values: Any
+    what: str
+    declared: tuple[Any, ...] | None = None
+    dtype: str = ""
+
+    @property
+    def present(self) -> Any:
+        """The values that are there."""
+        missing = np.isnan(self.values) if self.what != "text" else np.array([v is None for v in self.values], bool)
+        return self.values[~missing]
+
+
+@storable
+@dataclass(frozen=True)
+class Column:
+    """What a column was taken for: its kind, the levels it has, why, and the type it had in a frame."""
+
+    name: str
+    kind: str
+    levels: tuple[Any, ...] = ()
+    why: str = ""
+    dtype: str = ""
+    whole: bool = False
+
+    @property
+    def width(self) -> int:
+        """How many predictors it has."""
+        if self.kind == SIZE_FACTOR:
+            return 0
+        return len(self.levels) if self.kind == "categorical" else 1
+
+    @property
+    def value_names(self) -> list[str]:
+        """What the values of :meth:`MixedGTM.inverse_transform` are called."""
+        if self.kind == "categorical":
+            return [f"{self.name}={level}" for level in self.levels]
+        if self.kind == "bernoulli":
+            return [f"{self.name}={self.levels[-1]}"]
+        return [] if self.kind == SIZE_FACTOR else [self.name]
+
+
+@storable
+@dataclass(frozen=True, repr=False)
+class Columns:
+    """The columns of a table, in order; ``frame`` is the library of the frame that they came in, if they did."""
+
+    columns: tuple[Column, ...]
+    frame: str = ""
+
+    def __repr__(self) -> str:
+        wide = max(len(column.name) for column in self.columns)
+        lines = []
+        for column in self.columns:
+            levels = f" [{_listed(column.levels)}]" if column.levels else ""
+            lines.append(f"{column.name:<{wide}}  {column.kind}{levels}: {column.why}")
+        return "\n".join(lines)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __iter__(self) -> Any:
+        return iter(self.columns)
+
+    def __getitem__(self, key: int | str) -> Column:
+        return self.columns[key if isinstance(key, int) else self.names.index(key)]
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Which predictors belong to which column."""
+        return Layout(tuple(c.kind for c in self.columns), tuple(c.width for c in self.columns))
+
+    @property
+    def sound(self) -> bool:
+        """Whether these can be columns of a model, wherever they come from."""
+        found: tuple[Any, ...] = self.columns
+        known = all(isinstance(c, Column) and c.kind in {*KINDS, SIZE_FACTOR} for c in found)
+        return known and all(bool(c.levels) == (c.kind in KINDS and KINDS[c.kind].levels) for c in self.columns)
+
+
+# ----------------------------------------------------------------------------------------------- reading
+
+
+def read_columns(X: Any) -> Sequence[RawColumn]:
+    """The columns of a frame or of a two-dimensional array."""
+    if nw.dependencies.is_into_dataframe(X):
+        frame = nw.from_native(X, eager_only=True)
+        return [_from_series(str(series.name), series) for series in frame.iter_columns()]
+    if scipy.sparse.issparse(X):
+        return _SparseColumns(X)
+    what = _NUMBERS.get(X.dtype.kind)
+    if what:
+        return [RawColumn(str(j), np.asarray(X[:, j], dtype=np.float64), what) for j in range(X.shape[1])]
+    return [_from_objects(str(j), X[:, j].tolist()) for j in range(X.shape[1])]
+
+
+_NUMBERS = {"b": "boolean", "i": "integer", "u": "integer", "f": "float"}
+
+
+class _SparseColumns(Sequence[RawColumn]):
+    """Columns of a sparse matrix, filled in one at a time."""
+
+    def __init__(self, X: Any) -> None:
+        self.matrix = X.tocsc()
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[1])
+
+    def __getitem__(self, j: Any) -> Any:
+        if not 0 <= j < len(self):
+            raise IndexError(j)
+        values = self.matrix[:, [j]].toarray()[:, 0].astype(np.float64)
+        return RawColumn(str(j), values, _NUMBERS[self.matrix.dtype.kind])
+
+
+def library_of(X: Any) -> str:
+    """The library of a frame; nothing of an array."""
+    return str(nw.from_native(X, eager_only=True).implementation) if nw.dependencies.is_into_dataframe(X) else ""
+
+
+def _from_series(name: str, series: Any) -> RawColumn:
+    kind = series.dtype
+    if kind == nw.Boolean or kind.is_integer():
+        what = "boolean" if kind == nw.Boolean else "integer"
+        return RawColumn(name, _numbers(series), what, (False, True) if what == "boolean" else None, str(kind))
+    if kind.is_numeric():
+        return RawColumn(name, _numbers(series), "float", None, str(kind))
+    declared = None
+    if isinstance(kind, nw.Categorical | nw.Enum):
+        declared = tuple(series.cat.get_categories().to_list())
+    return _from_objects(name, series.to_list(), declared, str(kind).partition("(")[0])
+
+
+def _numbers(series: Any) -> FloatArray:
+    found: FloatArray = np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    found[series.is_null().to_numpy()] = np.nan
+    return found
+
+
+def _from_objects(name: str, values: list[Any], declared: Any = None, dtype: str = "") -> RawColumn:
+    """A column of Python values: booleans or numbers where all of them are, else text."""
+    values = [None if _is_missing(value) else value for value in values]
+    present = [value for value in values if value is not None]
+    if declared is None and present and all(isinstance(value, bool | np.bool_) for value in present):
+        return RawColumn(name, _floats(values), "boolean", (False, True), dtype)
+    if declared is None and present and not any(isinstance(value, str | bool) for value in present):
+        try:
+            return RawColumn(name, _floats(values), "float", None, dtype)
+        except (TypeError, ValueError) as error:
+            raise InvalidDataError(f"column {name!r} holds neither numbers nor text: {error}") from error
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return RawColumn(name, column, "text", declared, dtype)
+
+
+def _floats(values: list[Any]) -> FloatArray:
+    return np.array([np.nan if value is None else float(value) for value in values])
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in {"NAType", "NaTType"} or _is_nan(value)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+# ------------------------------------------------------------------------------------------------ typing
+
+
+def choose_columns(
+    raw: Sequence[RawColumn], wanted: Any, size_factor: Any = None, frame: str = "", weight: FloatArray | None = None
+) -> Columns:
+    """What every column is: as ``wanted`` says, else by :func:`automatic_kind`."""
+    names = [column.name for column in raw]
+    given = {"auto": {}}.get(wanted) if isinstance(wanted, str) else {_place(k, names): v for k, v in wanted.items()}
+    if given is None:
+        given = dict.fromkeys(range(len(raw)), wanted)
+    if size_factor is not None:
+        given[_place(size_factor, names)] = SIZE_FACTOR
+    return Columns(tuple(_as_column(column, given.get(j), weight) for j, column in enumerate(raw)), frame)
+
+
+def _place(key: Any, names: Sequence[str]) -> int:
+    """Which column a name or number means."""
+    if isinstance(key, str):
+        if names.count(key) == 1:
+            return names.index(key)
+        near = difflib.get_close_matches(key, names, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else f"; there are {_listed(names)}"
+        raise InvalidParameterError(f"there is no column {key!r}{hint}")
+    if not -len(names) <= key < len(names):
+        raise InvalidParameterError(f"there is no column {key}: the table has {len(names)}")
+    return int(key) % len(names)
+
+
+def _as_column(raw: RawColumn, wanted: str | None, weight: FloatArray | None) -> Column:
+    present = raw.present
+    if not len(present):
+        raise InvalidDataError(f"column {raw.name!r} holds no value in any row; drop it")
+    if raw.what != "text" and not np.isfinite(present).all():
+        raise InvalidDataError(f"column {raw.name!r} contains infinity (inf); mark what is not known as missing")
+    kind, why = (wanted, "as asked for") if wanted else automatic_kind(raw, weight)
+    whole = raw.what in {"integer", "boolean"}
+    levels: tuple[Any, ...] = ()
+    if kind in KINDS and KINDS[kind].levels:
+        levels = _levels(raw, kind)
+    else:
+        _refuse_numbers(raw.name, raw.values, raw.what, kind)
+    return Column(raw.name, kind, levels, why, raw.dtype, whole)
+
+
+def automatic_kind(raw: RawColumn, weight: FloatArray | None = None) -> tuple[str, str]:
+    """The kind of a column by its type and values, with the reason.
+
+    Booleans and columns of two levels or whole numbers are Bernoulli, as are floats of nothing but 0 and 1; text and
+    categories are categorical; whole numbers from 0 up are counts, Poisson or, where their variance is
+    over 1.5 times their mean, negative binomial; all other numbers are Gaussian.
+    """
+    present = raw.present
+    if raw.what == "boolean":
+        return "bernoulli", "true or false"
+    if raw.what == "text":
+        return _kind_of_text(raw)
+    distinct = np.unique(present)
+    if raw.what == "float":
+        if len(distinct) == 2 and (distinct == [0.0, 1.0]).all():
+            return "bernoulli", "0 and 1 only"
+        return "gaussian", "numbers"
+    if len(distinct) == 2:
+        return "bernoulli", "two whole numbers only"
+    _refuse_row_numbers(raw, distinct)
+    if distinct[0] != 0.0:
+        return "gaussian", "whole numbers that do not start at 0"
+    counted = None if weight is None else weight[~np.isnan(raw.values)]
+    mean = np.average(present, weights=counted)
+    variance = np.average(np.square(present - mean), weights=counted)
+    if variance > _OVERDISPERSED * mean:
+        return "negative_binomial", f"whole numbers from 0 up, variance {variance / mean:.3g} times the mean"
+    return "poisson", "whole numbers from 0 up"
+
+
+def _refuse_row_numbers(raw: RawColumn, distinct: FloatArray) -> None:
+    """Raise an error for whole numbers that run from 0 or 1 up, each of them once."""
+    n = len(raw.present)
+    if len(distinct) == n > _FEW_IDS and distinct[0] in {0.0, 1.0} and distinct[-1] - distinct[0] == n - 1:
+        raise InvalidDataError(
+            f"column {raw.name!r} holds the numbers {distinct[0]:.0f} to {distinct[-1]:.0f}, each once: it looks like "
+            f"numbers of rows. Drop it, or say columns={{{raw.name!r}: 'gaussian'}}"
+        )
+
+
+def _kind_of_text(raw: RawColumn) -> tuple[str, str]:
+    present = raw.present.tolist()
+    n, distinct = len(present), len(set(present))
+    if (distinct == n > 2 or distinct > max(_FEW_IDS, n / 2)) and not raw.declared:
+        raise InvalidDataError(
+            f"column {raw.name!r} has {distinct} different values in {n} rows, such as {present[0]!r}: it looks like "
+            f"names of rows rather than levels. Drop it, or say columns={{{raw.name!r}: 'categorical'}}"
+        )
+    n_levels = len(raw.declared) if raw.declared else distinct
+    return ("bernoulli", "two levels") if n_levels == 2 else ("categorical", f"{n_levels} level{'s' * (n_levels > 1)}")
+
+
+def _levels(raw: RawColumn, kind: str) -> tuple[Any, ...]:
+    """The levels of a column: those its type declares, else those that occur, in order."""
+    if raw.declared:
+        levels = tuple(raw.declared)
+    else:
+        found = raw.present.tolist()
+        whole = raw.what == "integer"
+        distinct = {int(value) for value in found} if whole else set(found)
+        levels = tuple(sorted(distinct, key=lambda value: (type(value).__name__, value)))
+        if kind == "bernoulli" and raw.what != "text" and set(levels) <= {0, 1}:
+            levels = (0, 1) if whole else (0.0, 1.0)
+    odd = next((level for level in levels if not isinstance(level, str | bool | int | float)), None)
+    if odd is not None:
+        raise InvalidDataError(f"column {raw.name!r} has the level {odd!r}, which is neither text nor a number")
+    if kind == "bernoulli" and len(levels) > 2:
+        raise InvalidDataError(
+            f"column {raw.name!r} has {len(levels)} levels ({_listed(levels)}), but a bernoulli column has two; "
+            "call it 'categorical'"
+        )
+    return levels
+
+
+# ---------------------------------------------------------------------------------------------- encoding
+
+
+def encode(raw: RawColumn, column: Column, unseen: str) -> FloatArray:
+    """(n,) numbers of a column, levels by their place among the levels; NaN where a cell is missing."""
+    if not len(raw.present) and column.kind != SIZE_FACTOR:  # of what type is a column of nothing?
+        return np.full(len(raw.values), np.nan)
+    if not column.levels:
+        _refuse_numbers(column.name, raw.values, raw.what, column.kind)
+        return np.asarray(raw.values, dtype=np.float64)
+    place: dict[Any, float] = {level: float(i) for i, level in enumerate(column.levels)}
+    place[None] = np.nan
+    values = [None if _is_missing(value) else value for value in raw.values.tolist()]
+    codes = np.array([place.get(value, -1.0) for value in values])
+    strange = codes < 0
+    if strange.any() and unseen == "error":
+        row = int(np.argmax(strange))
+        raise InvalidDataError(
+            f"column {column.name!r} holds the level {values[row]!r} in row {row}, which the model has not seen; it "
+            f"knows {_listed(column.levels)}. Set unseen='missing' to treat such cells as missing"
+        )
+    return np.where(strange, np.nan, codes)
+
+
+def _refuse_numbers(name: str, values: Any, what: str, kind: str) -> None:
+    """Raise an error for a column whose values its kind cannot have."""
+    if what == "text":
+        row = next((i for i, value in enumerate(values) if value is not None), 0)
+        raise InvalidDataError(
+            f"column {name!r} holds text, such as {values[row]!r} in row {row}, but was to be {kind}; it can be "
+            "'categorical' or 'bernoulli'"
+        )
+    present = ~np.isnan(values)
+    if kind == SIZE_FACTOR:
+        bad = ~(values > 0) | np.isinf(values)
+        needed = "size factors must be finite and above zero"
+    elif kind in KINDS and KINDS[kind].counts:
+        bad = present & ((values < 0) | (values != np.floor(values)))
+        needed = f"{kind} counts must be whole numbers of at least 0"
+    else:
+        return
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InvalidDataError(f"column {name!r} holds {values[row]:g} in row {row}, but {needed}")
+
+
+def _listed(items: Iterable[Any]) -> str:
+    shown = [str(item) for item in items]
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return ", ".join(shown[:_SHOWN]) + more

@@ -1,0 +1,447 @@
+"""A generative topographic mapping of tables whose columns are numbers, levels and counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray, RandomState
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.basis_maps.gaussian_process import GaussianProcess
+from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
+from prinfold.files import storable
+from prinfold.geometry.column_span import Span
+from prinfold.geometry.folds import Folds, find_folds
+from prinfold.gtm import model as gtm
+from prinfold.gtm import posterior as posteriors
+from prinfold.gtm.fitting import Job, TrainedFamily
+from prinfold.gtm.mixed.column_kinds import KINDS
+from prinfold.gtm.mixed.column_noise import MixedNoise, MixedParameters
+from prinfold.gtm.mixed.column_typing import (
+    Columns,
+)
+from prinfold.gtm.mixed.starts import informed, through_links
+from prinfold.gtm.mixed.tables import MixedTables
+from prinfold.gtm.noise.per_cell import CellNoise
+from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.noise.recipes import Spread, spread_of_model
+from prinfold.gtm.starts import Start
+from prinfold.rows.rows import Rows, dense
+from prinfold.validation.settings import Constraint, instance_of, integer, nothing, one_of, real
+
+_kind = one_of(tuple(KINDS))
+_of_columns = Constraint(
+    lambda v: (
+        isinstance(v, dict)
+        and all(
+            isinstance(key, str | int) and not isinstance(key, bool) and _kind.test(kind) for key, kind in v.items()
+        )
+    ),
+    f"a dict from names or numbers of columns to {_kind.words}",
+)
+
+
+@storable
+class MixedGTM(MixedTables):
+    """Generative topographic mapping of a table whose columns are numbers, levels and counts, with gaps or without.
+
+    Each column has, at each node of a latent grid, the density of its kind: Gaussian with a variance of its own,
+    Bernoulli, categorical, Poisson or negative binomial. What they depend on, the linear predictors, are smooth
+    functions of latent space; generalised expectation maximisation finds them.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the surface, where the latent space leaves it open: a grid or a torus. The others, and
+        nodes given as an array, have a dimension of their own.
+    columns : str or dict, default="auto"
+        What the columns are: ``"auto"`` tells by their types and values, as ``columns_`` then says with the reasons;
+        ``"gaussian"``, ``"bernoulli"``, ``"categorical"``, ``"poisson"`` or ``"negative_binomial"`` says it of all; a
+        dict from names or numbers of columns to those says it of some.
+    size_factors : str or int, default=None
+        How much was looked at for the counts of a row, by which their rates are multiplied: the name or number of a
+        column that holds it, ``"auto"`` for the total count of the row beside what is expected of its
+        columns, None for the same everywhere.
+    dispersion : str or float, default="column"
+        Dispersion r of negative binomial counts, whose variance is μ + μ²/r: ``"column"`` finds one for each column,
+        ``"shared"`` one for all; a number is kept.
+    unseen : {"error", "missing"}, default="error"
+        What a level is after the fit that was not there in it.
+    nodes : int, tuple of int, array of shape (K, Q) or latent space, default=None
+        Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows.
+    basis : int, tuple of int, or basis object, default=None
+        Basis functions along each axis, or a :class:`~prinfold.GaussianBasis`, :class:`~prinfold.HarmonicBasis`,
+        :class:`~prinfold.GaussianProcess` or :class:`~prinfold.ElasticNetBasis`; None takes a third as many as nodes,
+        at most 9.
+    width : float, default=1.0
+        Standard deviation of a basis function in units of their spacing; larger is stiffer. Not used
+        with a basis object.
+    latent : str or latent space, default=None
+        ``"grid"``, ``"line"``, ``"circle"``, ``"cylinder"``, ``"torus"`` or ``"sphere"``; None is a grid.
+    regularization : float, default=None
+        Constant weight penalty λ; larger is smoother. None is 0.1, or 0.3 for a net
+        (:class:`~prinfold.ElasticNetBasis`), unless ``prior_precision`` is given. Predictors of levels and counts are
+        penalised as if their noise were 1.
+    prior_precision : float, default=None
+        Precision α of a Gaussian prior on the weights, so that λ = α/β follows the noise; it has
+        the units of the columns to the power −2.
+    penalise_bias : bool, default=False
+        Whether the penalty holds down the bias too. Not used with a basis object.
+    noise_floor : float, default=1e-6
+        Smallest noise variance of a Gaussian column, relative to its variance.
+    init : str or array of shape (n, Q), default="auto"
+        ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, for spaces with angles
+        ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is the
+        principal plane; on spaces with angles whichever comes furthest of it, of cycles and of Isomap.
+    max_iter : int, default=200
+        Most EM iterations.
+    tol : float, default=1e-4
+        Training stops when the objective per row changes by less; 0 never stops early.
+    relaxation : float, default=1.8
+        How far an EM step may be stretched while the objective keeps rising; 1 is plain EM, and from 2 on what
+        EM settles at once may swing back and forth.
+    random_state : int, RandomState or Generator, default=None
+        Seed of random starts and of the rows that a spectral start sees.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal, 2 a line for each iteration.
+
+    Attributes
+    ----------
+    columns_ : Columns
+        What each column was taken for, with its levels and the reason.
+    latent_ : latent space
+        Nodes, topology and chart.
+    basis_ : basis object
+        The basis functions in use.
+    weights_ : ndarray of shape (M, D')
+        Weights of the basis functions, for each linear predictor: one for a column, of a categorical one as many as
+        levels.
+    offset_ : ndarray of shape (D,)
+        Mean of the training rows in Gaussian columns, about which their predictors are; nil in others.
+    noise_variance_ : float
+        Mean variance of the noise in Gaussian columns; 1 where there are none.
+    noise_parameters_ : dict
+        ``variances`` of the Gaussian columns, ``dispersions`` of the negative binomial ones, and with
+        ``size_factors="auto"`` the counts expected of each column, ``reference``.
+    node_mass_ : ndarray of shape (K,)
+        Rows that each node stands for: the sums of the responsibilities of the training rows.
+    folds_ : Folds
+        Fold and warp diagnostics at the nodes, in units of the noise.
+    n_iter_ : int
+        EM iterations done.
+    converged_ : bool
+        Whether the objective settled.
+    stop_reason_ : StopReason
+        Why training ended; its value is a sentence.
+    history_ : dict of list
+        ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise`` and
+        ``seconds``, the first entry being the start.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    References
+    ----------
+    Svensén (1998), GTM: the generative topographic mapping, PhD thesis, Aston University, section 6.8.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from prinfold import MixedGTM
+    >>> table = pd.DataFrame(
+    ...     {
+    ...         "length": [1.0, 1.2, None, 3.1, 2.9, 3.3],
+    ...         "sex": ["f", "f", "m", "m", None, "m"],
+    ...         "eggs": [5, 7, 0, 0, 1, 0],
+    ...     }
+    ... )
+    >>> model = MixedGTM(1, nodes=5, basis=2).fit(table)
+    >>> [column.kind for column in model.columns_]
+    ['gaussian', 'bernoulli', 'negative_binomial']
+    >>> model.impute(table)["sex"].tolist()
+    ['f', 'f', 'm', 'm', 'm', 'm']
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = TrainedFamily._constraints | {
+        "columns": one_of(("auto", *KINDS)) | _of_columns,
+        "size_factors": nothing | instance_of(str, words="'auto', the name of a column") | integer(0),
+        "dispersion": one_of(("column", "shared")) | real(0, above=True),
+        "unseen": one_of(("error", "missing")),
+    }
+    _stored: ClassVar[tuple[str, ...]] = (*TrainedFamily._stored, "noise_parameters_", "columns_")
+    noise_parameters_: dict[str, Any]
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        columns: Any = "auto",
+        size_factors: Any = None,
+        dispersion: float | str = "column",
+        unseen: str = "error",
+        nodes: Any = None,
+        basis: Any = None,
+        width: float = 1.0,
+        latent: Any = None,
+        regularization: float | None = None,
+        prior_precision: float | None = None,
+        penalise_bias: bool = False,
+        noise_floor: float = 1e-6,
+        init: Any = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        relaxation: float = 1.8,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.columns = columns
+        self.size_factors = size_factors
+        self.dispersion = dispersion
+        self.unseen = unseen
+        self.nodes = nodes
+        self.basis = basis
+        self.width = width
+        self.latent = latent
+        self.regularization = regularization
+        self.prior_precision = prior_precision
+        self.penalise_bias = penalise_bias
+        self.noise_floor = noise_floor
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.relaxation = relaxation
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------------------- between spaces
+
+    def value_names(self) -> Any:
+        """Names of the values that :meth:`inverse_transform` gives: a column each, of levels ``column=level``.
+
+        Returns
+        -------
+        ndarray of str, of shape (D',)
+        """
+        check_is_fitted(self)
+        return np.array([name for column in self.columns_ for name in column.value_names], dtype=object)
+
+    def inverse_transform(self, Z: Any, *, extrapolate: bool = False) -> FloatArray:
+        """What is expected at latent coordinates: numbers, shares of levels, and counts at a size factor of 1.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, Q)
+            Latent coordinates; angles may be given in any turn.
+        extrapolate : bool, default=False
+            Whether coordinates outside the latent domain are allowed; without it they raise
+            :class:`~prinfold.exceptions.OutOfDomainError`.
+
+        Returns
+        -------
+        ndarray of shape (n, D')
+            In the order of :meth:`value_names`: one value for each column, the share of its second level for a
+            Bernoulli one, and the share of every level for a categorical one.
+        """
+        return super().inverse_transform(Z, extrapolate=extrapolate)
+
+    def typical_rows(self, Z: Any, *, extrapolate: bool = False) -> Any:
+        """Rows as they are expected at latent coordinates, with the likeliest level of each column of levels.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, Q)
+            Latent coordinates.
+        extrapolate : bool, default=False
+            Whether coordinates outside the latent domain are allowed.
+
+        Returns
+        -------
+        frame or ndarray of shape (n, D)
+            With the columns of the training table, in a frame where it was one.
+        """
+        return self._handed_back(self._codes(self.inverse_transform(Z, extrapolate=extrapolate)))
+
+    def sample(self, n: int = 1, *, random_state: RandomState = None) -> Any:
+        """Rows drawn from the density, counts for a size factor of 1.
+
+        Parameters
+        ----------
+        n : int, default=1
+            How many.
+        random_state : int, RandomState or Generator, default=None
+            Seed.
+
+        Returns
+        -------
+        frame or ndarray of shape (n, D)
+            With the columns of the training table, in a frame where it was one.
+        """
+        return self._handed_back(super().sample(n, random_state=random_state), whole=True)
+
+    def impute(self, X: Any, *, errors: Any = None, return_std: bool = False) -> Any:
+        """Rows with what is missing filled in, given what was measured of them.
+
+        A number becomes its expectation, a level the likeliest one.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n, D)
+            Rows whose missing cells are NaN or null.
+        errors : None
+            Not supported.
+        return_std : bool, default=False
+            Whether to return how sure that is as well.
+
+        Returns
+        -------
+        frame or ndarray of shape (n, D)
+            The rows, in a frame where X is one; what was measured stays as it is.
+        ndarray of shape (n, D)
+            Of numbers the standard deviation about their expectation, nil where they were measured; of levels the
+            probability of the one filled in, 1 where it was measured. Only with ``return_std``.
+        """
+        table = self._table(X)
+        rows = self._rows(table, errors)
+        codes = dense(table).astype(np.float64)
+        missing = np.isnan(codes)
+        spread = np.where(self._of_levels(), 1.0, np.zeros(codes.shape))
+        if missing.any():
+            mean, variance = self._ask_rows(posteriors.completion, rows)
+            codes = np.where(missing, mean + self.offset_, codes)
+            spread = np.where(missing, np.sqrt(variance), spread)
+        found = self._filled(X, codes, missing)
+        return (found, spread) if return_std else found
+
+    # ------------------------------------------------------------------------------ shape of the surface
+
+    @property
+    def folds_(self) -> Folds:
+        """Fold and warp diagnostics at the nodes, in units of the noise."""
+        check_is_fitted(self)
+        nodes, noise = self.latent_.nodes, self._noise
+        eta = self._model.surface.point(nodes, self.weights_)
+        spread = noise.variances(eta, self._parameters())
+        levels = noise.layout.predictors("categorical")
+        spread[:, levels] = noise.means(eta)[:, levels]
+        jacobian = self._jacobian(nodes) / np.sqrt(np.maximum(spread, np.finfo(float).tiny))[:, :, None]
+        return find_folds(jacobian, self.latent_.domain.frame(nodes), self.latent_.edges)
+
+    def noise_covariance(self, axes: Any = None) -> FloatArray:
+        """Covariance of the noise at each node, where all columns are Gaussian.
+
+        Parameters
+        ----------
+        axes : array-like of shape (D, a), default=None
+            Directions along which to see it, as columns; None is all columns of the data.
+
+        Returns
+        -------
+        ndarray of shape (K, a, a)
+        """
+        check_is_fitted(self)
+        self._refuse_what_has_no_distance("a covariance")
+        return super().noise_covariance(axes)
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    @property
+    def _noise(self) -> MixedNoise:
+        noise: Any = self._model.noise
+        found: MixedNoise = noise
+        return found
+
+    def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+        layout, cells = self.columns_.layout, CellNoise(spread.floor, spread.floors, spread.scale)
+        none = np.zeros(layout.n_predictors)  # the row added is known where there are rows, to train on
+        noise = MixedNoise(layout, cells, prior=none, prior_mass=none, dispersion=self.dispersion)
+        return gtm.GTMModel(surface, noise, self._penalty())
+
+    def _remake_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+        model = self._make_model(surface, spread_of_model(spread.floor, len(self.columns_.layout.columns("gaussian"))))
+        reference = self.noise_parameters_.get("reference")
+        noise: Any = model.noise
+        return replace(model, noise=replace(noise, reference=reference))
+
+    def _middle(self, table: FloatArray, weight: FloatArray | None) -> FloatArray:
+        found = np.zeros(table.shape[1])
+        g = self.columns_.layout.columns("gaussian")
+        if len(g):
+            found[g] = super()._middle(table[:, g], weight)
+        return found
+
+    def _spread(self, rows: Rows) -> Spread:
+        g = self.columns_.layout.columns("gaussian")
+        if not len(g):
+            return Spread(1.0, np.empty(0), np.empty(0))
+        return super()._spread(replace(rows, table=rows.table[:, g], offset=rows.offset[g]))
+
+    def _assemble(self, table: FloatArray, weight: Any, places: Any, errors: FloatArray | None = None) -> Job:
+        self._refuse_errors(errors)
+        self._refuse_open_processes()
+        job = super()._assemble(table, weight, places)
+        noise: Any = job.model.noise
+        noise = informed(noise, job.rows, totals=self.size_factors == "auto")
+        return job._replace(model=replace(job.model, noise=noise))
+
+    def _refuse_open_processes(self) -> None:
+        """A Gaussian process finds its numbers by an evidence that only Gaussian columns have."""
+        penalised = self.regularization is not None or self.prior_precision is not None
+        if isinstance(self.basis, GaussianProcess) and (
+            self.basis.length_scale is None or (self.basis.variance is None and not penalised)
+        ):
+            raise InvalidParameterError(
+                "levels and counts have no evidence by which a Gaussian process could find its numbers; give it both, "
+                "such as GaussianProcess(length_scale=0.5, variance=1.0), or a regularization in place of the variance"
+            )
+
+    def _start(self, job: Job, places: FloatArray | None) -> Start:
+        return through_links(super()._start(job, places))
+
+    def _attributes(self, job: Job, parameters: Parameters) -> dict[str, Any]:
+        kept = job.model.noise.keep(parameters)
+        noise = {"noise_variance_": 1.0 / parameters.level, "noise_parameters_": kept}
+        return super()._attributes(job, parameters) | noise
+
+    def _found(self, job: Job, state: Any) -> dict[str, Any]:
+        return super()._found(job, state) | {"node_mass_": state.statistics.mass}
+
+    def _parameters(self) -> MixedParameters:
+        return self._noise.recall(self.weights_, self.noise_variance_, self.noise_parameters_)
+
+    def _point(self, Z: FloatArray) -> FloatArray:
+        layout = self.columns_.layout
+        found = self._noise.means(self._model.surface.point(Z, self.weights_))
+        found[:, self._noise.gaussian] += self.offset_[layout.columns("gaussian")]
+        return found
+
+    def _jacobian(self, Z: FloatArray) -> FloatArray:
+        eta = self._model.surface.point(Z, self.weights_)
+        return self._noise.mean_jacobian(eta, self._model.surface.jacobian(Z, self.weights_))
+
+    def _narrowed(self) -> tuple[Self, Span]:
+        return self, Span(None)  # means are not linear in the weights
+
+    def _n_predictors(self) -> int:
+        return self.columns_.layout.n_predictors
+
+    def _restore(self) -> None:
+        columns: Any = self.columns_
+        if not isinstance(columns, Columns) or len(columns) != self.n_features_in_ or not columns.sound:
+            raise CorruptModelFileError("the model in the file does not fit together: it needs a kind for each column")
+        super()._restore()
+        try:
+            self._parameters()
+        except (TypeError, ValueError) as error:
+            words = "the model in the file does not fit together: it needs"
+            raise CorruptModelFileError(f"{words} {error}") from error
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags

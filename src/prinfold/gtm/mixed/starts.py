@@ -1,0 +1,162 @@
+"""Where the training of mixed columns begins: any start of numbers, in an encoded table and seen through the links.
+
+Numbers are in units of their spread; of levels there is an indicator for each, and of counts the square root at a size
+factor of 1, all less their mean. Images of the nodes in that table become shares and rates, and their predictors the
+targets of the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.gtm.mixed.column_noise import MixedNoise, MixedParameters
+from prinfold.gtm.mixed.column_sums import MixedBlock
+from prinfold.gtm.model import GTMModel
+from prinfold.gtm.noise.isotropic import IsotropicNoise
+from prinfold.gtm.starts import Start
+from prinfold.rows.rows import Rows, Selection, sum_blocks
+
+_TINY = 1e-300
+_RIDGE = 1e-9
+"""Regularisation per node of the fit to the predictors: only enough to be well posed."""
+
+_LEAST_SHARE = 0.02
+"""Shares of levels that a start may give; a rate may be as small a part of its column's mean."""
+
+_FIRST_DISPERSIONS = 0.1, 1e3
+
+
+class Averages(NamedTuple):
+    """Weighted sums of an encoded table (D',): cells seen, what they hold, its square, cells and their exposure."""
+
+    seen: FloatArray
+    total: FloatArray
+    square: FloatArray
+    values: FloatArray
+    squares: FloatArray
+    exposure: FloatArray
+
+    def __add__(self, other: Any) -> Averages:
+        return Averages(*(a + b for a, b in zip(self, other, strict=True)))
+
+    @property
+    def mean(self) -> FloatArray:
+        return self.total / self.seen
+
+    @property
+    def spread(self) -> FloatArray:
+        return np.sqrt(np.maximum(self.square / self.seen - np.square(self.mean), 0.0))
+
+
+def averages(noise: MixedNoise, rows: Rows) -> Averages:
+    """Sums over all rows, block by block."""
+
+    def of_block(part: slice) -> Averages:
+        loaded, weight = noise.load(rows.block(part)), rows.block_weight(part)
+        seen = loaded.seen[:, noise.layout.source]
+        encoded, values = _encoded(noise, loaded), loaded.values.astype(np.float64)
+        ones = np.ones(len(loaded)) if weight is None else weight
+        every = seen, encoded, np.square(encoded), values, np.square(values), loaded.exposure
+        return Averages(*(ones @ each.astype(np.float64) for each in every))
+
+    return sum_blocks(of_block, rows.slices)
+
+
+def informed(noise: MixedNoise, rows: Rows, *, totals: bool) -> MixedNoise:
+    """The noise with what it takes from the data: the row added, first dispersions, and counts to expect.
+
+    ``totals`` says that size factors are to be found from the counts of each row.
+    """
+    if totals:
+        plain = averages(noise, rows)
+        expected = np.zeros(len(noise.layout.kinds))
+        counted = noise.layout.counted
+        at = noise.layout.starts[counted]
+        expected[counted] = plain.values[at] / plain.seen[at]
+        noise = replace(noise, reference=expected)
+    found = averages(noise, rows)
+    prior = found.values / found.seen
+    for column, part, _ in noise.layout.with_family:
+        kind = noise.layout.kinds[column]
+        if kind in {"bernoulli", "categorical"}:
+            half = 0.5 * max(noise.layout.widths[column], 2)
+            prior[part] = (found.values[part] + 0.5) / (found.seen[part] + half)
+        else:
+            prior[part] = (found.values[part] + 0.5) / found.seen[part]
+    d = noise.scattered
+    mean = found.values[d] / found.seen[d]
+    excess = found.squares[d] / found.seen[d] - np.square(mean) - mean
+    first = np.clip(np.square(mean) / np.maximum(excess, _TINY), *_FIRST_DISPERSIONS)
+    if noise.dispersion == "shared" and len(first):
+        first = np.full(len(first), np.median(first))
+    return replace(noise, prior=prior, prior_mass=found.exposure / found.seen, first_dispersion=first)
+
+
+def _encoded(noise: MixedNoise, loaded: MixedBlock) -> FloatArray:
+    """(n, D') numbers as they are, indicators of levels, and square roots of counts at a size factor of 1."""
+    found = loaded.values.astype(np.float64)
+    at = noise.layout.starts[noise.layout.counted]
+    found[:, at] = np.sqrt(found[:, at] / loaded.factor[:, None])
+    return found
+
+
+@dataclass(frozen=True)
+class EncodedRows(Rows):
+    """Mixed rows as a table of numbers without gaps: each column less ``middle`` (D',) and in units ``unit`` (D',)."""
+
+    noise: MixedNoise = field(kw_only=True)
+    middle: FloatArray = field(kw_only=True)
+    unit: FloatArray = field(kw_only=True)
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.unit)
+
+    def block(self, part: Selection) -> FloatArray:
+        """Encoded rows; what is missing is the middle of its column."""
+        loaded = self.noise.load(super().block(part))
+        encoded = (_encoded(self.noise, loaded) - self.middle) / self.unit
+        return np.where(loaded.seen[:, self.noise.layout.source] > 0, encoded, 0.0).astype(self.table.dtype, copy=False)
+
+
+def through_links(start: Start) -> Start:
+    """The start made in the encoded table, with predictors that give what it gave there."""
+
+    def linked_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> MixedParameters:
+        noise: Any = model.noise
+        rows = Rows(rows.table, rows.offset, rows.weight, rows.block_rows)  # filled ones have levels where gaps were
+        found = averages(noise, rows)
+        g = noise.gaussian
+        middle, unit = found.mean, np.where(found.spread > 0, found.spread, 1.0)
+        middle[g], unit[g] = 0.0, np.where(noise.cells.scale > 0, noise.cells.scale, 1.0)
+        levels = noise.layout.predictors("categorical")  # rare levels weigh more, as in correspondence analysis
+        unit[levels] = np.sqrt(np.maximum(middle[levels], 1e-12))
+        encoded = EncodedRows(
+            rows.table, rows.offset, rows.weight, rows.block_rows, noise=noise, middle=middle, unit=unit
+        )
+        begun = start(replace(model, noise=IsotropicNoise(_TINY)), encoded, rng)
+        weights = begun.weights * unit
+        seen = model.surface.nodes(weights) + middle
+        nodes = model.surface.latent.nodes
+        for column, part, _ in noise.layout.with_family:
+            eta = _predictors(noise.layout.kinds[column], seen[:, part], noise.prior[part] / noise.prior_mass[part])
+            weights[:, part] = model.surface.fit(nodes, eta, _RIDGE * len(nodes))
+        first: MixedParameters = noise.first(weights, begun.precision / np.square(unit[g]))
+        return first
+
+    return linked_start
+
+
+def _predictors(kind: str, seen: FloatArray, prior: FloatArray) -> FloatArray:
+    """(K, L) predictors of shares or square roots of rates; of counts and shares too small or large the nearest."""
+    if kind == "bernoulli":
+        share = np.clip(seen, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
+        return np.asarray(np.log(share / (1.0 - share)))
+    if kind == "categorical":
+        share = np.log(np.maximum(seen, _LEAST_SHARE * prior))
+        return np.asarray(share - share.mean(axis=1, keepdims=True))
+    return np.asarray(np.log(np.maximum(np.square(np.maximum(seen, 0.0)), _LEAST_SHARE * prior)))

@@ -1,0 +1,204 @@
+"""Tables of mixed columns: how they come into a model, and how rows are handed back like them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import scipy.sparse
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
+from prinfold.gtm.fitting import FEWEST_ROWS, TrainedFamily
+from prinfold.gtm.mixed.column_frames import as_frame, decode, fill_frame
+from prinfold.gtm.mixed.column_typing import (
+    Columns,
+    RawColumn,
+    choose_columns,
+    encode,
+    library_of,
+    read_columns,
+)
+from prinfold.rows.rows import Rows, dense
+from prinfold.validation.refusals import refuse_containers, refuse_dates, refuse_non_finite
+from prinfold.validation.tables import check_cells, check_weight, weighty_rows
+
+
+class MixedTables(TrainedFamily):
+    """A member of the family whose columns may be of different kinds: ``columns_`` says of which."""
+
+    _accept_missing: ClassVar[bool] = True
+    _accept_frames: ClassVar[bool] = True
+    columns: Any
+    size_factors: Any
+    unseen: str
+    columns_: Columns
+
+    def _training_table(self, X: Any, sample_weight: Any) -> FloatArray:
+        checked = check_mixed(self, X, reset=True, min_rows=FEWEST_ROWS)
+        weight = check_weight(sample_weight, np.empty((checked.shape[0], 1)))
+        kept, raw = weighty_rows(weight, min_rows=FEWEST_ROWS), read_columns(checked)
+        if kept is None or weight is None:
+            self.columns_ = self._told_apart(raw, library_of(checked), weight)
+        else:  # what has no weight is not looked at, and levels that only such rows have are none
+            some = [each._replace(values=each.values[kept]) for each in raw]
+            self.columns_ = self._told_apart(some, library_of(checked), weight[kept])
+        return self._encoded(checked, raw, "missing", fitting=True)
+
+    def _told_apart(self, raw: Sequence[RawColumn], library: str, weight: FloatArray | None) -> Columns:
+        named = None if self.size_factors in (None, "auto") else self.size_factors
+        columns = choose_columns(raw, self.columns, named, library, weight)
+        n_counted = len(columns.layout.counted)
+        if self.size_factors is not None and n_counted < 1 + (named is None):
+            raise InvalidParameterError(
+                f"size_factors={self.size_factors!r} is of no use: the table has {n_counted} column(s) of counts"
+                + (", whose total says nothing beside itself" if n_counted else "")
+            )
+        return columns
+
+    def _table(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        checked = check_mixed(self, X, reset=False)
+        return self._encoded(checked, read_columns(checked), self.unseen, fitting=False)
+
+    def _encoded(self, checked: Any, raw: Any, unseen: str, *, fitting: bool) -> FloatArray:
+        """(n, D) rows as numbers, in single precision where they came so."""
+        cells = (encode(each, column, unseen) for each, column in zip(raw, self.columns_, strict=True))
+        if scipy.sparse.issparse(checked) and not self._of_levels().any():
+            for _ in cells:  # checks them, and holds one at a time
+                pass
+            entries: Any = checked
+            table: Any = entries.astype(np.result_type(entries.dtype, np.float32), copy=False)
+        else:
+            single = getattr(checked, "dtype", None) == np.float32
+            table = np.stack(list(cells), axis=1).astype(np.float32 if single else np.float64, copy=False)
+        check_cells(table, self.columns_.names, fitting=fitting)
+        found: FloatArray = table
+        return found
+
+    def _complete_table(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        self._refuse_what_has_no_distance("a nearest point")
+        table = self._table(X)
+        refuse_non_finite(table, self.columns_.names)
+        return table
+
+    def _refuse_what_has_no_distance(self, words: str) -> None:
+        odd = [column.name for column in self.columns_ if column.kind != "gaussian"]
+        if odd:
+            raise UnsupportedInputError(
+                f"{words} needs columns of numbers, but {odd[0]!r} is {self.columns_[odd[0]].kind}; reconstruct(X) "
+                "gives what the model expects of rows, and score_samples(X) how likely they are"
+            )
+
+    def _of_levels(self) -> Any:
+        """(D,) which columns are levels."""
+        return np.array([bool(column.levels) for column in self.columns_])
+
+    def _codes(self, values: FloatArray) -> FloatArray:
+        """(n, D) numbers of rows of what is expected, levels by the number of the likeliest."""
+        layout = self.columns_.layout
+        codes = np.ones((len(values), len(self.columns_)))
+        for j, column in enumerate(self.columns_):
+            part = values[:, layout.part(j)]
+            if column.kind == "bernoulli":
+                codes[:, j] = part[:, 0] > 0.5
+            elif column.levels:
+                codes[:, j] = part.argmax(axis=1)
+            elif part.shape[1]:
+                codes[:, j] = part[:, 0]
+        return codes
+
+    def indicators(self, X: Any) -> FloatArray:
+        """Rows in the terms of :meth:`inverse_transform`: numbers and counts as they are, 1 for the level of a cell.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, D')
+            In the order of :meth:`value_names`; NaN where a cell is missing.
+        """
+        table, layout = dense(self._table(X)).astype(np.float64), self.columns_.layout
+        found = np.empty((len(table), layout.n_predictors))
+        for j, column in enumerate(self.columns_):
+            cells, part = table[:, j, None], layout.part(j)
+            has_level = column.levels and column.kind != "bernoulli"
+            found[:, part] = cells == np.arange(layout.widths[j]) if has_level else cells[:, : layout.widths[j]]
+            found[np.isnan(table[:, j]), part] = np.nan
+        return found
+
+    def _handed_back(self, codes: FloatArray, *, whole: bool = False) -> Any:
+        """Rows of numbers as a table like that of the fit."""
+        data = {column.name: decode(codes[:, j], column, whole=whole) for j, column in enumerate(self.columns_)}
+        return as_frame(data, self.columns_) if self.columns_.frame else _stacked(list(data.values()))
+
+    def _filled(self, X: Any, codes: FloatArray, missing: Any) -> Any:
+        """The table X with some cells filled in."""
+        data = {column.name: decode(codes[:, j], column, whole=False) for j, column in enumerate(self.columns_)}
+        if not nw.dependencies.is_into_dataframe(X):
+            return _stacked(list(data.values()))
+        return fill_frame(X, self.columns_, data, missing)
+
+    def _rows(self, table: FloatArray, errors: FloatArray | None = None) -> Rows:
+        self._refuse_errors(errors)
+        return super()._rows(table)
+
+    @staticmethod
+    def _refuse_errors(errors: Any) -> None:
+        if errors is not None:
+            raise UnsupportedInputError(
+                "errors are those of numbers, and MixedGTM knows none of its columns'; use GTM(noise='diagonal') for a "
+                "table of numbers, or leave errors out"
+            )
+
+
+def check_mixed(estimator: Any, X: Any, *, reset: bool, min_rows: int = 1) -> Any:
+    """A table whose columns may be of different types: a frame as it is, else a two-dimensional or sparse array."""
+    refuse_containers(X, accept_sparse=True)
+    refuse_dates(X)
+    if nw.dependencies.is_into_dataframe(X):
+        _refuse_twins(X)
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if X.shape[0] < min_rows or X.shape[1] == 0:
+            n, D = X.shape
+            raise InvalidDataError(
+                f"Found array with {n} sample(s) and {D} feature(s) (shape={X.shape}) while a "
+                f"minimum of {min_rows} row(s) and 1 column is required."
+            )
+        return X
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
+    if isinstance(X, list | tuple) and np.asarray(X).dtype.kind in "US":
+        X = np.asarray(X, dtype=object)  # or numbers beside text would become text
+    try:
+        return validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=None,
+            ensure_all_finite=False,
+            ensure_min_samples=min_rows,
+            accept_sparse="csr",
+        )
+    except ValueError as error:
+        raise InvalidDataError(str(error)) from error
+
+
+def _refuse_twins(X: Any) -> None:
+    """Raise an error for columns of pandas that share a name."""
+    names = [str(name) for name in X.columns] if nw.dependencies.is_pandas_dataframe(X) else []
+    twin = next((name for name in names if names.count(name) > 1), None)
+    if twin is not None:
+        raise InvalidDataError(f"several columns are called {twin!r}; give each a name of its own")
+
+
+def _stacked(columns: list[Any]) -> Any:
+    """Columns as one array: of numbers where they are numbers, else of objects."""
+    numbers = all(each.dtype != object or all(isinstance(v, int | float) for v in each) for each in columns)
+    return np.stack([each.astype(np.float64 if numbers else object) for each in columns], axis=1)

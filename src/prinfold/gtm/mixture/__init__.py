@@ -1,0 +1,1 @@
+"""Mixtures and hierarchies of GTMs (thesis 6.3). Begin with ``estimator``, then ``model``."""

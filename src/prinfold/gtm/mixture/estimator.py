@@ -1,0 +1,408 @@
+"""A mixture of GTMs: several maps, each of its own part of the data."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import RandomState
+from prinfold.base.callbacks import with_callbacks
+from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError
+from prinfold.files import storable
+from prinfold.gtm.estimator import GTM
+from prinfold.gtm.fitting import FEWEST_ROWS
+from prinfold.gtm.mixture.hierarchy import ROOT, HierarchyVerbs
+from prinfold.gtm.mixture.model import MixtureModel, State
+from prinfold.gtm.mixture.starts import (
+    PARTITIONS,
+    Begun,
+    Table,
+    begin,
+    check_recipes,
+    given_memberships,
+    nearest_places,
+)
+from prinfold.gtm.mixture.verbs import MixtureVerbs
+from prinfold.latent import Atlas
+from prinfold.loops import run_fixed_point
+from prinfold.rows.rows import Rows
+from prinfold.validation.refusals import refuse_empty_columns
+from prinfold.validation.settings import (
+    Constraint,
+    as_generator,
+    check_parameters,
+    flag,
+    instance_of,
+    integer,
+    nothing,
+    one_of,
+    random_state,
+    real,
+)
+from prinfold.validation.tables import check_errors, check_table, check_weight, forget, has_gaps
+
+_LITTLE = 1e-6
+"""Memberships below this are left out on going into a map."""
+
+
+@storable
+class GTMMixture(MixtureVerbs):
+    """Mixture of GTMs: several maps, each with a share of the rows, trained together by expectation maximisation.
+
+    Where data come from several manifolds, one map has to fold or stretch between them; here each may have its own.
+    A row belongs to every map to some degree, its *memberships*, and its coordinates are those on the map that it
+    belongs to most.
+
+    Parameters
+    ----------
+    n_maps : int, default=2
+        How many maps.
+    gtm : GTM or list of GTM, default=None
+        Recipe for the maps, of which clones are trained, or one for each map; None is ``GTM()``. Their ``max_iter``,
+        ``tol``, ``relaxation``, ``random_state`` and ``verbose`` are not used. Numbers that a GTM leaves open, such as
+        that of its nodes, go by the rows that a map begins with.
+    shared_noise : bool, default=False
+        Whether all maps have the same noise, as can be with ``"isotropic"`` and ``"diagonal"`` noise; otherwise each
+        has its own.
+    partition : str or array of shape (n,) or (n, n_maps), default="auto"
+        Which rows each map begins with: ``"centres"`` (k-means), ``"flats"`` (the same with flats of the dimension of
+        the maps in place of centres), ``"clouds"`` (Gaussians in place of centres), ``"auto"`` (all three in turn), the
+        numbers of the maps, or memberships.
+    n_init : int, default=8
+        Partitions that are tried for a few iterations; the one with the highest objective is trained further.
+    max_iter : int, default=200
+        Most EM iterations, after those of the trials.
+    tol : float, default=1e-4
+        Training stops when the objective per row changes by less; 0 never stops early.
+    relaxation : float, default=1.8
+        How far an EM step may be stretched while the objective keeps rising; 1 is plain EM.
+    random_state : int, RandomState or Generator, default=None
+        Seed of the partitions and of random starts.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal, 2 a line for each iteration.
+
+    Attributes
+    ----------
+    maps_ : list of GTM
+        The fitted maps, that with the largest share first; with a list of recipes, or numbers or memberships given as
+        ``partition``, in the order of those. :meth:`component` gives them with the names of the columns.
+    mixing_ : ndarray of shape (n_maps,)
+        Share of each map.
+    latent_ : Atlas
+        Latent spaces of the maps, one after the other; a coordinate is the number of the map and then a place on it.
+    noise_variance_ : ndarray of shape (n_maps,)
+        Variance of the noise of each map.
+    n_iter_ : int
+        EM iterations done.
+    converged_ : bool
+        Whether the objective settled.
+    stop_reason_ : StopReason
+        Why training ended; its value is a sentence.
+    history_ : dict of list
+        ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise`` (on average) and
+        ``seconds``, the first entry being the best of the trials.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    References
+    ----------
+    Svensén (1998), GTM: the generative topographic mapping, PhD thesis, Aston University, section 6.3.
+    Bishop & Tipping (1998), A hierarchical latent variable model for data visualization, IEEE PAMI 20.
+    Tiňo & Nabney (2002), Hierarchical GTM: constructing localized nonlinear projection manifolds in a principled way,
+    IEEE PAMI 24.
+
+    Examples
+    --------
+    >>> from prinfold import GTM, GTMMixture, datasets
+    >>> data = datasets.make_pipe_flow(300, rng=0)
+    >>> model = GTMMixture(3, GTM(nodes=8, basis=3), random_state=0).fit(data.X)
+    >>> model.memberships(data.X).shape
+    (300, 3)
+    >>> model.transform(data.X).shape
+    (300, 3)
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "n_maps": integer(1, 1000),
+        "gtm": nothing | instance_of(GTM, list, tuple, words="a GTM or a list of GTMs"),
+        "shared_noise": flag,
+        "partition": one_of(PARTITIONS) | instance_of(np.ndarray, list, words="an array of numbers or memberships"),
+        "n_init": integer(1),
+        "max_iter": integer(0),
+        "tol": real(0),
+        "relaxation": real(1),
+        "random_state": random_state,
+        "verbose": integer(0) | flag,
+    }
+
+    def __init__(
+        self,
+        n_maps: int = 2,
+        gtm: Any = None,
+        *,
+        shared_noise: bool = False,
+        partition: Any = "auto",
+        n_init: int = 8,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        relaxation: float = 1.8,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_maps = n_maps
+        self.gtm = gtm
+        self.shared_noise = shared_noise
+        self.partition = partition
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.relaxation = relaxation
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---------------------------------------------------------------------------------------- fitting
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> Self:
+        """Fit all maps and their shares by expectation maximisation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows of numbers; a frame, Arrow table, array, memory map or sparse matrix. Cells that are missing are NaN.
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows; a weight of 2 is the same as the row given twice.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations with which the cells, or all cells of a row, are known to have been measured.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, self._constraints)
+        recipes = check_recipes(self.gtm, self.n_maps, self.shared_noise)
+        self._forget()
+        table = check_table(self, X, reset=True, min_rows=FEWEST_ROWS, accept_sparse=True, accept_missing=True)
+        weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
+        given = Table(table, weight, known, given_memberships(self.partition, self.n_maps, table.shape[0]))
+        kept = recipes[0]._rows_that_count(table, weight)
+        given = given if kept is None else given.rows(kept)
+        if has_gaps(given.table):
+            refuse_empty_columns(given.table, getattr(self, "feature_names_in_", None))
+        self._warn(*self._train(begin(self, recipes, given, as_generator(self.random_state))))
+        return self
+
+    def component(self, j: int) -> GTM:
+        """One of the maps, a fitted GTM with all its verbs; it knows nothing of the others.
+
+        Parameters
+        ----------
+        j : int
+            Which, from 0.
+
+        Returns
+        -------
+        GTM
+        """
+        check_is_fitted(self)
+        found = copy(self.maps_[self._map_number(j)])
+        if hasattr(self, "feature_names_in_"):
+            found.feature_names_in_ = self.feature_names_in_
+        return found
+
+    def drill_down(
+        self, X: Any, j: int, mixture: Any = None, *, sample_weight: Any = None, errors: Any = None, places: Any = None
+    ) -> GTMMixture:
+        """Fit a mixture to what belongs to one map, to look at that part of the data more closely.
+
+        Every row counts by its membership of the map, so that no row is cut off; those below 1e-6 are left out. The
+        child knows nothing of the rest; :class:`~prinfold.GTMHierarchy` keeps parents and children together.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows, as a rule those of the fit.
+        j : int
+            Number of the map.
+        mixture : GTMMixture, default=None
+            Recipe of the child, of which a clone is fitted; None is one of the same settings with two maps.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows, by which memberships are multiplied.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+        places : array-like of shape (m, Q), default=None
+            Places on map j, such as the middles of the clusters that one sees there: the child then has as many maps,
+            each begins with the rows that lie nearest to its place, and they stay in that order.
+
+        Returns
+        -------
+        GTMMixture
+        """
+        options = {} if errors is None else {"errors": errors}
+        number = self._map_number(j)
+        share = np.asarray(self.memberships(X, **options)[:, number], dtype=np.float64)
+        child = clone(self).set_params(n_maps=2, partition="auto") if mixture is None else clone(mixture)
+        if not isinstance(child, GTMMixture):
+            raise InvalidParameterError(f"mixture must be a GTMMixture, got {type(child).__name__}")
+        if isinstance(self.gtm, list | tuple) and mixture is None:
+            child.set_params(gtm=self.gtm[number])
+        if places is not None:
+            own = self.component(number)
+            nearest = nearest_places(own, own.transform(X, **options), places)
+            child.set_params(n_maps=len(places), partition=nearest)
+        checked = check_weight(sample_weight, self._table(X))
+        given = np.ones(len(share)) if checked is None else checked
+        weight = np.where(share * given < _LITTLE * np.max(given), 0.0, share * given)
+        if np.count_nonzero(weight) < FEWEST_ROWS:
+            raise InvalidDataError(
+                f"only {np.count_nonzero(weight)} row(s) belong to map {number}, but a child needs at least "
+                f"{FEWEST_ROWS}; look into another map"
+            )
+        fitted: GTMMixture = child.fit(X, sample_weight=weight, **options)
+        return fitted
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _train(self, begun: Begun) -> tuple[Rows, MixtureModel, State]:
+        """EM from the best start."""
+        model, rows = begun.model, begun.rows
+        outcome = self._listened_to(
+            rows.table,
+            lambda state: self._attributes(begun, state),
+            lambda **options: run_fixed_point(
+                lambda: begun.state,
+                lambda state: model.step(rows, state, self.relaxation),
+                model.measure,
+                **options,
+            ),
+        )
+        for each in self.maps_:
+            each.n_iter_, each.converged_ = self.n_iter_, self.converged_
+            each.stop_reason_, each.history_ = self.stop_reason_, self.history_
+        return rows, model, outcome.state
+
+    def _attributes(self, begun: Begun, state: State) -> dict[str, Any]:
+        """What a fitted mixture consists of, its largest map first unless the maps have an order of their own."""
+        shares = state.parameters.shares
+        order = np.argsort(-shares, kind="stable") if begun.free else np.arange(len(shares))
+        maps = [begun.fitted_map(int(j), state) for j in order]
+        return {
+            "maps_": maps,
+            "mixing_": shares[order],
+            "latent_": Atlas(tuple(each.latent_ for each in maps)),
+            "n_features_in_": begun.rows.n_columns,
+        }
+
+    def _restore(self) -> None:
+        """Refuse parts of a file that do not fit together."""
+        check_parameters(self, self._constraints)
+        maps: Any = self.maps_
+        shares: Any = self.mixing_
+        atlas: Any = self.latent_
+        fitted = isinstance(maps, list) and len(maps) > 0 and all(type(each) is GTM for each in maps)
+        sound = {
+            "fitted GTMs of its columns": fitted
+            and all(hasattr(each, "latent_") and each.n_features_in_ == self.n_features_in_ for each in maps),
+            "a share for each map": isinstance(shares, np.ndarray)
+            and shares.shape == (len(maps),)
+            and bool((shares >= 0).all())
+            and bool(np.isclose(shares.sum(), 1.0)),
+            "an atlas of its maps": fitted
+            and isinstance(atlas, Atlas)
+            and len(atlas.charts) == len(maps)
+            and all(np.array_equal(a.nodes, b.latent_.nodes) for a, b in zip(atlas.charts, maps, strict=True)),
+        }
+        for wanted, holds in sound.items():
+            if not holds:
+                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+
+
+@storable
+class GTMHierarchy(HierarchyVerbs):
+    """Maps of maps: a mixture of GTMs, a closer look into some of its maps, and so on down.
+
+    Bishop and Tipping's way of looking: one map of everything, on which groups show; a mixture of maps for what it
+    shows, and into each of those again. Rows are handed down by their memberships, never cut, and stay what they are at
+    higher levels when lower ones are added. A *path* names a mixture by the maps that lead to it: ``()`` is the root,
+    ``(0,)`` what was found in its map 0, ``(0, 2)`` what was found in map 2 of that.
+
+    Parameters
+    ----------
+    mixture : GTMMixture, default=None
+        Recipe for the root, of which a clone is fitted; None is ``GTMMixture(1)``, one map of everything.
+
+    Attributes
+    ----------
+    levels_ : dict of GTMMixture
+        The mixtures by their paths, in words: ``"root"``, ``"0"``, ``"0.2"``; :meth:`node` finds them by path.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    References
+    ----------
+    Bishop & Tipping (1998), A hierarchical latent variable model for data visualization, IEEE PAMI 20.
+    Tiňo & Nabney (2002), Hierarchical GTM: constructing localized nonlinear projection manifolds in a principled way,
+    IEEE PAMI 24.
+
+    Examples
+    --------
+    >>> from prinfold import GTM, GTMHierarchy, GTMMixture, datasets
+    >>> X = datasets.make_pipe_flow(300, rng=0).X
+    >>> recipe = GTM(nodes=8, basis=3)
+    >>> tree = GTMHierarchy(GTMMixture(1, recipe)).fit(X)
+    >>> child = tree.drill_down(X, (0,), GTMMixture(3, recipe, random_state=0))
+    >>> tree.leaves
+    [(0, 0), (0, 1), (0, 2)]
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = ("levels_",)
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "mixture": nothing | instance_of(GTMMixture, words="a GTMMixture"),
+    }
+    levels_: dict[str, GTMMixture]
+
+    def __init__(self, mixture: Any = None) -> None:
+        self.mixture = mixture
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> GTMHierarchy:
+        """Fit the root; whatever was below it is gone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows of numbers; cells that are missing are NaN.
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows; a weight of 2 is the same as the row given twice.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        GTMHierarchy
+        """
+        check_parameters(self, self._constraints)
+        forget(self)
+        recipe = GTMMixture(1) if self.mixture is None else clone(self.mixture)
+        table = check_table(self, X, reset=True, min_rows=FEWEST_ROWS, accept_sparse=True, accept_missing=True)
+        known = check_errors(errors, table, self)
+        self.levels_ = {ROOT: recipe.fit(table, sample_weight=sample_weight, errors=known)}
+        return self
+
+    def _restore(self) -> None:
+        """Refuse parts of a file that do not fit together."""
+        check_parameters(self, self._constraints)
+        levels: Any = self.levels_
+        mixtures = isinstance(levels, dict) and all(type(each) is GTMMixture for each in levels.values())
+        if not mixtures or not self._hangs_together():
+            words = "fitted mixtures of its columns, each below a map of another"
+            raise CorruptModelFileError(f"the model in the file does not fit together: it needs {words}")

@@ -1,0 +1,194 @@
+"""Rows in a few parts for the maps of a mixture to begin with: by k-means, or by flats or Gaussians for centres.
+
+Whatever is drawn is drawn from distinct rows in the order of their distance from the middle, so that neither the order
+of the rows, nor repeats in place of weights, nor a rotation of the data leads to another partition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import softmax
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.rows.rows import Rows, filled, for_each_block
+
+_MOST_ROWS = 20_000
+"""Rows among which a partition is looked for; evenly spaced ones of more."""
+
+_DRAWS = 5
+_ROUNDS = 50
+_CLOUD_ROUNDS = 30
+
+_MOST_COLUMNS = 64
+"""Columns up to which parts get covariances."""
+
+_ROUND = 1e-4
+"""Least variance of a part in any direction, in units of the mean variance of a column."""
+
+
+class Distinct(NamedTuple):
+    """Distinct rows (m, D), nearest to the middle first, and what they weigh together (m,)."""
+
+    rows: FloatArray
+    weight: FloatArray
+
+
+@dataclass(frozen=True)
+class Flats:
+    """A flat for each part: a point of it (J, D), and its directions (J, q, D); of centres there are none."""
+
+    centres: FloatArray
+    axes: FloatArray
+
+    def squared_distances(self, rows: FloatArray) -> FloatArray:
+        """(n, J) from rows to flats."""
+        out = np.empty((len(rows), len(self.centres)))
+        for j, (centre, axes) in enumerate(zip(self.centres, self.axes, strict=True)):
+            beside = rows - centre
+            if len(axes):
+                beside = beside - (beside @ axes.T) @ axes
+            out[:, j] = np.einsum("nd,nd->n", beside, beside)
+        return out
+
+    def parts(self, rows: FloatArray) -> IntArray:
+        """(n,) the flat nearest to each row."""
+        return np.asarray(self.squared_distances(rows).argmin(axis=1))
+
+
+@dataclass(frozen=True)
+class Clouds:
+    """A Gaussian for each part: its middle (J, D), what makes it round (J, D, D), and the log of its height (J,)."""
+
+    centres: FloatArray
+    rounding: FloatArray
+    log_height: FloatArray
+
+    def log_densities(self, rows: FloatArray) -> FloatArray:
+        """(n, J) log of share times density, but for a constant."""
+        out = np.empty((len(rows), len(self.centres)))
+        for j, (centre, rounding) in enumerate(zip(self.centres, self.rounding, strict=True)):
+            out[:, j] = self.log_height[j] - 0.5 * np.square((rows - centre) @ rounding).sum(axis=1)
+        return out
+
+    def parts(self, rows: FloatArray) -> IntArray:
+        """(n,) the Gaussian that each row most likely belongs to."""
+        return np.asarray(self.log_densities(rows).argmax(axis=1))
+
+
+def distinct_rows(rows: Rows) -> Distinct:
+    """What partitions are looked for among; missing cells are taken for the middle of their column."""
+    some = np.arange(0, rows.n_rows, -(-rows.n_rows // _MOST_ROWS))
+    block = filled(rows).block(some).astype(np.float64, copy=False)
+    weight = np.ones(len(some)) if rows.weight is None else rows.weight[some]
+    found, which = np.unique(block, axis=0, return_inverse=True)
+    order = np.argsort(np.einsum("nd,nd->n", found, found), kind="stable")
+    together = np.bincount(which.reshape(-1), weights=weight).astype(np.float64)
+    return Distinct(found[order], together[order])
+
+
+def find_flats(among: Distinct, n_parts: int, dimension: int, rng: np.random.Generator) -> Flats:
+    """As many flats as there are distinct rows for, at most ``n_parts``, such that rows lie near them.
+
+    From centres drawn far apart (k-means++), rows go to the nearest flat and flats through the middle of their rows in
+    turn; of a few such draws the one that leaves rows nearest to their flats. Flats of no dimension are k-means.
+    """
+    drawn = [_settled(among, n_parts, dimension, rng) for _ in range(_DRAWS)]
+    return min(drawn, key=lambda flats: float(among.weight @ flats.squared_distances(among.rows).min(axis=1)))
+
+
+def _settled(among: Distinct, n_parts: int, dimension: int, rng: np.random.Generator) -> Flats:
+    rows, weight = among
+    centres = _far_apart(rows, weight, n_parts, rng)
+    part = Flats(centres, np.empty((len(centres), 0, rows.shape[1]))).parts(rows)
+    flats = _through(rows, weight, part, centres, dimension)
+    for _ in range(_ROUNDS):
+        after = flats.parts(rows)
+        if (after == part).all():
+            break
+        part, flats = after, _through(rows, weight, after, flats.centres, dimension)
+    return flats
+
+
+def find_clouds(among: Distinct, n_parts: int, dimension: int, rng: np.random.Generator) -> Flats | Clouds:
+    """Gaussians in place of centres, by a few rounds of EM from k-means: parts may differ in size, shape and density.
+
+    With more columns than a covariance is worth it stays at k-means.
+    """
+    (rows, weight), flats = among, find_flats(among, n_parts, 0, rng)
+    D = rows.shape[1]
+    if D > _MOST_COLUMNS:
+        return flats
+    share = np.eye(len(flats.centres))[flats.parts(rows)]
+    ridge = _ROUND * float(weight @ np.square(rows).sum(axis=1)) / (D * weight.sum())
+    for _ in range(_CLOUD_ROUNDS):
+        clouds = _clouds(rows, weight[:, None] * share, ridge or 1.0)
+        share = softmax(clouds.log_densities(rows), axis=1)
+    return clouds
+
+
+def _clouds(rows: FloatArray, share: FloatArray, ridge: float) -> Clouds:
+    """Gaussians of rows with weights (m, J), none flatter than the ridge."""
+    mass = share.sum(axis=0)
+    safe = np.where(mass > 0, mass, 1.0)
+    centres = share.T @ rows / safe[:, None]
+    rounding, log_height = np.empty((len(mass), rows.shape[1], rows.shape[1])), np.full(len(mass), -np.inf)
+    for j, centre in enumerate(centres):
+        beside = rows - centre
+        size, axes = np.linalg.eigh((beside * share[:, j : j + 1]).T @ beside / safe[j])
+        size = np.maximum(size, 0.0) + ridge
+        rounding[j] = axes / np.sqrt(size)
+        if mass[j] > 0:
+            log_height[j] = np.log(mass[j]) - 0.5 * np.log(size).sum()
+    return Clouds(centres, rounding, log_height)
+
+
+def find_centres(among: Distinct, n_parts: int, dimension: int, rng: np.random.Generator) -> Flats:
+    """k-means, whatever the dimension of the maps."""
+    return find_flats(among, n_parts, 0, rng)
+
+
+def parts_of(rows: Rows, flats: Flats | Clouds) -> IntArray:
+    """(n,) the part of every row."""
+    whole, part = filled(rows), np.empty(rows.n_rows, dtype=np.intp)
+
+    def one_block(some: slice) -> None:
+        part[some] = flats.parts(whole.block(some).astype(np.float64, copy=False))
+
+    for_each_block(one_block, rows.slices)
+    return part
+
+
+def _far_apart(rows: FloatArray, weight: FloatArray, n_parts: int, rng: np.random.Generator) -> FloatArray:
+    """Rows drawn one after the other, each with a chance that goes by its squared distance from those before."""
+    chosen = [_drawn(weight, rng)]
+    nearest = np.full(len(rows), np.inf)
+    for _ in range(n_parts - 1):
+        beside = rows - rows[chosen[-1]]
+        nearest = np.minimum(nearest, np.einsum("nd,nd->n", beside, beside))
+        if not (nearest * weight).any():  # no more rows that differ
+            break
+        chosen.append(_drawn(nearest * weight, rng))
+    return np.array(rows[chosen])
+
+
+def _drawn(chance: FloatArray, rng: np.random.Generator) -> int:
+    sums = np.cumsum(chance)
+    return int(np.searchsorted(sums, rng.random() * sums[-1], side="right").clip(max=len(sums) - 1))
+
+
+def _through(rows: FloatArray, weight: FloatArray, part: IntArray, centres: FloatArray, dimension: int) -> Flats:
+    """Flats through the middle of their rows along the longest axes; one without rows stays a point."""
+    new, axes = centres.copy(), np.zeros((len(centres), dimension, rows.shape[1]))
+    for j in range(len(centres)):
+        own = part == j
+        if not own.any():
+            continue
+        new[j] = weight[own] @ rows[own] / weight[own].sum()
+        if dimension:
+            scaled = (rows[own] - new[j]) * np.sqrt(weight[own])[:, None]
+            found = np.linalg.svd(scaled, full_matrices=False)[2][:dimension]
+            axes[j, : len(found)] = found
+    return Flats(new, axes)

@@ -1,0 +1,281 @@
+"""Where a mixture of GTMs begins: rows in parts, a map for each, and the best of several tries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import islice, permutations
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.basis_maps.gaussian_process import GaussianProcess
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.gtm import model as algorithm
+from prinfold.gtm.estimator import GTM
+from prinfold.gtm.fitting import Job
+from prinfold.gtm.mixture.model import MixtureModel, MixtureParameters, State
+from prinfold.gtm.mixture.partitions import distinct_rows, find_centres, find_clouds, find_flats, parts_of
+from prinfold.gtm.noise.factor_starts import with_directions
+from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.noise.recipes import Spread
+from prinfold.gtm.starts import in_units, warmed_up
+from prinfold.loops import StopReason, run_fixed_point
+from prinfold.rows.rows import Rows, as_rows, dense
+from prinfold.validation.settings import check_parameters
+from prinfold.validation.tables import check_latent, has_gaps
+
+PARTITIONS = {
+    "auto": (find_centres, find_flats, find_clouds),
+    "centres": (find_centres,),
+    "flats": (find_flats,),
+    "clouds": (find_clouds,),
+}
+"""Name → what looks for parts, in turn."""
+
+_TRIAL = 15
+"""EM iterations after which starts are compared."""
+
+_ORDERS = 6
+"""Ways of giving parts to maps of different recipes that are tried for each partition."""
+
+_ENOUGH = 20
+"""Distinct rows from which a part tells of a scale of its own: a few rows that happen to lie close would make the noise
+of their map as small as they like."""
+
+_LOOKED_AT = 2000
+
+
+class Table(NamedTuple):
+    """A training table with weights, errors and memberships to begin with, where those are given."""
+
+    table: FloatArray
+    weight: FloatArray | None
+    errors: FloatArray | None = None
+    memberships: FloatArray | None = None
+
+    def rows(self, chosen: IntArray) -> Table:
+        """Some of its rows."""
+        others = (None if each is None else each[chosen] for each in self[1:])
+        return Table(self.table[chosen], *others)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A mixture after the first steps: recipes and jobs of the maps, the model, all rows, and the state.
+
+    ``free`` says that the order of the maps means nothing.
+    """
+
+    recipes: list[GTM]
+    jobs: list[Job]
+    model: MixtureModel
+    rows: Rows
+    state: State
+    free: bool
+
+    def fitted_map(self, j: int, state: State) -> GTM:
+        """Map j as a fitted GTM."""
+        found: GTM = clone(self.recipes[j])
+        job = self.jobs[j]._replace(model=self.model.maps[j])
+        found._set(found._found(job, algorithm.State(state.parameters.maps[j], state.statistics.maps[j])))
+        return found
+
+
+def check_recipes(given: Any, n_maps: int, shared: bool) -> list[GTM]:
+    """A recipe for each map; what a mixture cannot do is refused."""
+    recipes = list(given) if isinstance(given, list | tuple) else [GTM() if given is None else given] * n_maps
+    if len(recipes) != n_maps:
+        raise InvalidParameterError(f"gtm lists {len(recipes)} recipes for n_maps={n_maps}; give one for each map")
+    for recipe in recipes:
+        if type(recipe) is not GTM:
+            raise InvalidParameterError(f"the maps of a mixture are GTMs, got {type(recipe).__name__}")
+        check_parameters(recipe, recipe._constraints)
+        _refuse_unknown_numbers(recipe)
+        if shared and recipe.noise not in ("isotropic", "diagonal"):
+            raise InvalidParameterError(
+                f"shared_noise=True needs maps with noise='isotropic' or 'diagonal', got {recipe.noise!r}; "
+                "set shared_noise=False"
+            )
+    if shared and len({str(recipe.noise) for recipe in recipes}) > 1:
+        raise InvalidParameterError("shared_noise=True needs the same noise for all maps; set shared_noise=False")
+    return recipes
+
+
+def _refuse_unknown_numbers(recipe: GTM) -> None:
+    """Refuse what is found from all rows while a GTM trains alone."""
+    basis = recipe.basis
+    if recipe.prior_precision == "evidence":
+        raise InvalidParameterError("the maps of a mixture need a prior_precision that is a number, got 'evidence'")
+    if not isinstance(recipe.init, str):
+        raise InvalidParameterError(
+            "the maps of a mixture need an init by name; which rows each begins with is partition"
+        )
+    penalised = recipe.regularization is not None or recipe.prior_precision is not None
+    if isinstance(basis, GaussianProcess) and (
+        basis.length_scale is None or (basis.variance is None and not penalised)
+    ):
+        raise InvalidParameterError(
+            f"the maps of a mixture need a Gaussian process with its length_scale, and its variance or a "
+            f"regularization, got {basis}"
+        )
+    if getattr(recipe, "trainer", "batch") != "batch":
+        raise InvalidParameterError(
+            f"the maps of a mixture are trained together, so trainer={recipe.trainer!r} cannot be"
+        )
+
+
+def begin(mixture: Any, recipes: list[GTM], given: Table, rng: np.random.Generator) -> Begun:
+    """The best of several starts after a few iterations; where there is one only, that one."""
+    whole = recipes[0]._assemble(given.table, given.weight, None, given.errors)
+    several = any(recipe is not recipes[0] for recipe in recipes)
+    if given.memberships is not None:
+        return _begun(mixture, recipes, given, whole, rng, free=False)
+    found = _distinct_parts(mixture, len(recipes), whole, rng)
+    ways = [(part, order) for part in found for order in _orders(len(recipes), several)]
+    # One after the other: memberships of all at once would be many times as long as the table.
+    shares = (np.eye(len(recipes))[:, order][part] for part, order in ways)
+    starts = (_begun(mixture, recipes, given._replace(memberships=each), whole, rng, not several) for each in shares)
+    if len(ways) == 1:
+        return next(starts)
+    tried = (_after_a_few_steps(mixture, begun) for begun in starts)
+    return max(tried, key=lambda begun: begun.model.measure(begun.state)["objective"])
+
+
+def _distinct_parts(mixture: Any, n_maps: int, whole: Job, rng: np.random.Generator) -> list[IntArray]:
+    """(n,) parts of all rows, the heaviest first, by as many partitions as are wanted; those found twice once."""
+    if n_maps == 1:
+        return [np.zeros(whole.rows.n_rows, dtype=np.intp)]
+    scale = getattr(whole.model.noise, "scale", None)
+    rows = whole.rows if scale is None else replace(whole.rows, scale=np.where(scale > 0, scale, 1.0))
+    among, kinds = distinct_rows(rows), PARTITIONS[mixture.partition]
+    flat = min(whole.model.surface.latent.dimension, rows.n_columns - 1)
+    found: dict[bytes, IntArray] = {}
+    for i in range(mixture.n_init):
+        found_by = kinds[i % len(kinds)](among, n_maps, flat, rng)
+        part = _by_weight(parts_of(rows, found_by), rows.weight, n_maps)
+        found.setdefault(part.tobytes(), part)
+    return list(found.values())
+
+
+def _by_weight(part: IntArray, weight: FloatArray | None, n_maps: int) -> IntArray:
+    """Parts numbered anew, the heaviest first."""
+    order = np.argsort(-np.bincount(part, weights=weight, minlength=n_maps), kind="stable")
+    return np.argsort(order)[part]
+
+
+def _orders(n_maps: int, several: bool) -> list[tuple[int, ...]]:
+    """Which part each map takes; where all maps are alike there is nothing to choose."""
+    return list(islice(permutations(range(n_maps)), _ORDERS if several else 1))
+
+
+def _begun(mixture: Any, recipes: list[GTM], given: Table, whole: Job, rng: np.random.Generator, free: bool) -> Begun:
+    """Each map on the rows of its part, and a first look at all rows."""
+    assert given.memberships is not None
+    weight = np.ones(given.table.shape[0]) if given.weight is None else given.weight
+    masses = weight @ given.memberships
+    parts = [_part(given, weight, j, whole.rows) for j in range(len(recipes))]
+    jobs = [recipe._assemble(p.table, p.weight, None, p.errors) for recipe, p in zip(recipes, parts, strict=True)]
+    spreads = [_spread(*each, whole) for each in zip(recipes, jobs, strict=True)]
+    if mixture.shared_noise:
+        spreads = [_mean_spread(spreads, masses / masses.sum())] * len(recipes)
+    jobs = [_with_noise(*each) for each in zip(recipes, jobs, spreads, strict=True)]
+    starts = [_start(recipe, job, rng) for recipe, job in zip(recipes, jobs, strict=True)]
+    width = max(recipe._room * job.model.surface.latent.n_nodes for recipe, job in zip(recipes, jobs, strict=True))
+    gaps = has_gaps(given.table)
+    rows = as_rows(given.table, whole.rows.offset, given.weight, width=width, gaps=gaps, errors=given.errors)
+    maps = tuple(recipe._for(rows, job.model) for recipe, job in zip(recipes, jobs, strict=True))
+    model = MixtureModel(maps, tuple(job.rows.offset for job in jobs), bool(mixture.shared_noise))
+    state = model.begin(rows, MixtureParameters(masses / masses.sum(), tuple(starts)))
+    jobs = [job._replace(rows=model.seen_by(j, rows)) for j, job in enumerate(jobs)]  # copies of parts are done with
+    return Begun(recipes, jobs, model, rows, state, free)
+
+
+def _part(given: Table, weight: FloatArray, j: int, rows: Rows) -> Table:
+    """The rows that map j begins with; without any, all of them, for a map whose share is nil."""
+    assert given.memberships is not None
+    own = weight * given.memberships[:, j]
+    kept = np.flatnonzero(own > 0)
+    if not len(kept):
+        return given._replace(memberships=None)
+    # Without weights a map that begins with all rows is the very GTM of them.
+    plain = given.weight is None and bool((given.memberships[kept, j] == 1.0).all())
+    part = given.rows(kept)._replace(weight=None if plain else own[kept], memberships=None)
+    if not rows.gaps:
+        return part
+    empty = np.isnan(part.table).all(axis=0)  # of which the others know the middle at least
+    return part._replace(table=np.where(empty, rows.offset.astype(part.table.dtype), part.table))
+
+
+def _spread(recipe: GTM, job: Job, whole: Job) -> Spread:
+    """How far the rows of a part spread, or those of the whole where the part is too small to tell."""
+    some = dense(job.rows.table[:: -(-job.rows.n_rows // _LOOKED_AT)])
+    return recipe._spread(job.rows if len(np.unique(some, axis=0)) >= _ENOUGH else whole.rows)
+
+
+def _mean_spread(spreads: list[Spread], shares: FloatArray) -> Spread:
+    """What one noise for all maps goes by."""
+    floor, floors, squares = (
+        sum(share * part for share, part in zip(shares, each, strict=True))
+        for each in zip(*((s.floor, s.floors, np.square(s.scale)) for s in spreads), strict=True)
+    )
+    return Spread(float(floor), np.asarray(floors), np.sqrt(squares))
+
+
+def _with_noise(recipe: GTM, job: Job, spread: Spread) -> Job:
+    """The job with a noise for data of that spread."""
+    noise = recipe._recipe().make(job.model.surface, spread)
+    return job._replace(model=recipe._for(job.rows, replace(job.model, noise=noise)))
+
+
+def _start(recipe: GTM, job: Job, rng: np.random.Generator) -> Parameters:
+    noise = job.model.noise
+    start = with_directions(recipe._start(job, None), noise)
+    return warmed_up(in_units(start, getattr(noise, "scale", None)))(job.model, job.rows, rng)
+
+
+def _after_a_few_steps(mixture: Any, begun: Begun) -> Begun:
+    model, rows = begun.model, begun.rows
+    outcome = run_fixed_point(
+        lambda: begun.state,
+        lambda state: model.step(rows, state, mixture.relaxation),
+        model.measure,
+        max_iter=_TRIAL,
+        tol=mixture.tol,
+    )
+    if outcome.reason is StopReason.INTERRUPTED:  # there is no model yet that could be kept
+        raise KeyboardInterrupt
+    return replace(begun, state=outcome.state)
+
+
+def given_memberships(partition: Any, n_maps: int, n_rows: int) -> FloatArray | None:
+    """(n, J) memberships to begin with, where they or the numbers of the maps were given."""
+    if isinstance(partition, str):
+        return None
+    found = np.asarray(partition)
+    if found.shape == (n_rows,) and found.dtype.kind in "iub":
+        if not (found.min() >= 0 and found.max() < n_maps):
+            raise InvalidDataError(
+                f"partition has maps {found.min()} to {found.max()}, but n_maps={n_maps}; number them from 0"
+            )
+        return np.asarray(np.eye(n_maps)[found.astype(np.intp)])
+    sound = found.shape == (n_rows, n_maps) and found.dtype.kind in "fiub" and bool(np.isfinite(found).all())
+    if not sound or (found < 0).any() or not (found.sum(axis=1) > 0).all():
+        raise InvalidDataError(
+            f"partition must hold the number of a map for each of {n_rows} rows, or memberships of shape "
+            f"({n_rows}, {n_maps}) that are not negative and not all nil; got shape {found.shape} of {found.dtype}"
+        )
+    return np.asarray(found / found.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
+def nearest_places(own: GTM, Z: FloatArray, places: Any) -> IntArray:
+    """(n,) the place nearest to each row along a map."""
+    latent = own.latent_
+    given = check_latent(places, latent.n_columns)
+    if not len(given):
+        raise InvalidDataError("places is empty; give a place on the map for each map of the child, or leave it out")
+    found = latent.domain.retract(given)
+    Z = np.asarray(Z, dtype=np.float64)
+    apart = [latent.distance(Z, np.broadcast_to(place, Z.shape)) for place in found]
+    return np.asarray(np.argmin(apart, axis=0))

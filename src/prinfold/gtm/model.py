@@ -1,0 +1,174 @@
+"""The generative topographic mapping: a grid of latent nodes mapped to Gaussians on a smooth surface.
+
+    p(t) = 1/K Σ_k p(t | y(x_k)),        y(x) = φ(x) W                      (3.4), (3.8)
+
+The model is a product of choices made elsewhere: a map (which carries its latent space), a noise and a
+penalty. Here is what remains: the E-step in parts, the EM step, and the posterior of every row, part by part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
+from typing import Any, NamedTuple, Protocol
+
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.gtm.e_step import Summer, Take, Visitor, n_entries
+from prinfold.gtm.node_selection import Batch, Hint, Part, plan, plan_once, whole
+from prinfold.gtm.noise.protocol import Nodes, Noise, Parameters, Statistics
+from prinfold.gtm.penalties import Penalty
+from prinfold.rows.rows import Rows, blas_on_one_thread, work_through
+
+_GROWTH = 1.1
+"""Factor by which steps are stretched further after each that went well."""
+
+
+@dataclass(frozen=True)
+class GTMModel:
+    """What stays fixed during training."""
+
+    surface: BasisMap
+    noise: Noise
+    penalty: Penalty
+
+    @property
+    def monotone(self) -> bool:
+        """Whether training never lowers the objective."""
+        return True
+
+    def begin(self, rows: Rows, parameters: Any) -> Any:
+        """State after a first look at the rows."""
+        return begin(self, rows, parameters)
+
+    def step(self, rows: Rows, state: Any, relaxation: float = 1.0) -> Any:
+        """State after one more iteration of training."""
+        return step(self, rows, state, relaxation)
+
+    def measure(self, state: Any) -> dict[str, float]:
+        """What the history records of a state."""
+        return measure(self, state)
+
+    def visit(self, rows: Rows, parameters: Any, take: Take) -> None:
+        """Hand all rows to ``take`` with what the posterior says of them; here each stands for itself."""
+        visit_each(self, rows, parameters, take)
+
+    def finish(self, rows: Rows, state: Any) -> Any:
+        """The state that training ends with, its sums those of all rows under its parameters."""
+        return state
+
+
+class State(NamedTuple):
+    """Parameters, the statistics of the data under them, what the E-step remembers, and how far to stretch a step."""
+
+    parameters: Parameters
+    statistics: Statistics
+    hint: Hint = Hint()
+    stretch: float = 1.0
+
+
+def begin(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
+    """First E-step."""
+    return State(parameters, *e_step(model, rows, parameters, Hint()))
+
+
+def step(model: GTMModel, rows: Rows, state: State, relaxation: float = 1.0) -> State:
+    """One EM iteration: new parameters from the sums, then the sums under those parameters; see :func:`relaxed`."""
+    with blas_on_one_thread():  # the systems are small: threads would cost more than they give
+        proposed = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
+
+    def look(parameters: Parameters, stretch: float) -> State:
+        return State(parameters, *e_step(model, rows, parameters, state.hint), stretch)
+
+    found: State = relaxed(state, proposed, relaxation, model.noise.stretched, look, partial(measure, model))
+    return found
+
+
+def relaxed(
+    state: Any,
+    proposed: Any,
+    relaxation: float,
+    stretched: Callable[[Any, Any, float], Any],
+    look: Callable[[Any, float], Any],
+    measured: Callable[[Any], dict[str, float]],
+) -> Any:
+    """The state that ``look`` finds at the parameters ``proposed`` by EM, or further on, by ``stretched``.
+
+    EM creeps along flat ridges of the likelihood in small steps of steady direction. With ``relaxation`` above 1
+    a step is stretched, by a tenth more each time up to that factor, for as long as the objective does not
+    fall; if it would, the step is taken again as EM proposes it, and stretching starts over
+    (Salakhutdinov & Roweis, 2003). The objective therefore never gets worse, with or without.
+    """
+    growing = min(_GROWTH * state.stretch, relaxation)
+    if state.stretch > 1.0:
+        ahead = look(stretched(state.parameters, proposed, state.stretch), growing)
+        if measured(ahead)["objective"] >= measured(state)["objective"]:
+            return ahead
+        growing = min(_GROWTH, relaxation)
+    return look(proposed, growing)
+
+
+class Fitted(Protocol):
+    """Parameters with the statistics of the data under them."""
+
+    @property
+    def parameters(self) -> Parameters: ...
+    @property
+    def statistics(self) -> Any: ...
+
+
+def measure(model: GTMModel, state: Fitted) -> dict[str, float]:
+    """Penalised log-likelihood per row, which EM never lowers; the log-likelihood alone; the noise variance."""
+    parameters, sums = state.parameters, state.statistics
+    cost = parameters.cost(model.surface, model.penalty)
+    return {
+        "objective": (sums.log_likelihood - cost) / sums.total,
+        "log_likelihood": sums.log_likelihood / sums.total,
+        "noise": 1.0 / parameters.level,
+    }
+
+
+def e_step(model: GTMModel, rows: Rows, parameters: Parameters, hint: Hint) -> tuple[Statistics, Hint]:
+    """The sums over all rows, part by part. The full matrix of responsibilities never exists.
+
+    Rows that come in portions are gone after each: their sums are what is left, and each portion is planned by itself.
+    """
+    nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+    if rows.at_hand:
+        return _planned_sums(model, rows, nodes, parameters, hint)
+    anew = hint.for_new_rows()
+    total = reduce(add, (_planned_sums(model, each, nodes, parameters, anew)[0] for each in rows.portions()))
+    return total, hint.without_rows()
+
+
+def _planned_sums(
+    model: GTMModel, rows: Rows, nodes: Nodes, parameters: Parameters, hint: Hint
+) -> tuple[Statistics, Hint]:
+    parts, hint = plan(model.surface, model.noise, nodes, rows, parameters.weights, hint)
+    return sum_parts(model, rows, nodes, parts), hint
+
+
+def summarise(model: GTMModel, rows: Rows, parameters: Parameters) -> Statistics:
+    """The sums over all rows with every node: the dense E-step, to which the planned one is held."""
+    nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+    return sum_parts(model, rows, nodes, whole(rows))
+
+
+def sum_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: Sequence[Part | Batch]) -> Statistics:
+    """The sums over some parts."""
+    workers = work_through(lambda: Summer(model.noise, rows, nodes), parts, n_entries(parts, nodes))
+    first, *rest = (worker.sums.statistics() for worker in workers)
+    total: Statistics = sum(rest, first)
+    return total
+
+
+def visit_each(model: GTMModel, rows: Rows, parameters: Parameters, take: Take) -> None:
+    """Hand all rows to ``take``, some at a time and on several threads; each row stands for itself."""
+    nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+    visit_parts(model, rows, nodes, plan_once(model.surface, model.noise, nodes, rows, parameters.weights), take)
+
+
+def visit_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: Sequence[Part | Batch], take: Take) -> None:
+    """Hand some parts to ``take``, on several threads."""
+    work_through(lambda: Visitor(model.noise, rows, nodes, take), parts, n_entries(parts, nodes))

@@ -1,0 +1,341 @@
+"""Which nodes matter for which rows: the plan of a pass over the data.
+
+Once a map has unfolded, a row has a dozen nodes with any responsibility to speak of. Rows are gathered
+into groups that lie close together in data space, and a noise with a ``bound`` tells for each group which nodes
+can matter to any of its rows; the rest are left out. Groups are balls of rows, so they stay valid whatever
+the parameters do: only how tight they are depends on when they were made.
+
+Small groups need fewer nodes but cost more calls. A noise with a ``sweep`` takes many groups in one compiled
+call; groups are then made smaller, in jobs that are large enough to wait for the compiler.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.gtm.node_bounds import Balls, leading_axes, split_radii
+from prinfold.gtm.noise.protocol import BoundedNoise, Nodes, Noise
+from prinfold.rows.rows import Rows, Selection, filled, for_each_block, threads_allowed
+
+LOST = 1e-9
+"""Largest share of a row's likelihood that the nodes left out may hold; so is the loss in nats."""
+
+_WORTH_IT = 2**22
+"""Rows × nodes from which a pass is worth planning, for each thread, until sweeps pay."""
+
+_SWEEP_FROM = 2**24
+_SWEEP_AFTER = 4
+"""Rows × nodes, and passes, from which compiled sweeps pay: loading the compiler takes as long as a few passes."""
+
+_COMPILE_ONCE_FROM = 2**28
+_COMPILED = "prinfold.gtm._e_step_jit"
+"""The same of a single pass; where sweeps were loaded before, ``_SWEEP_FROM`` is enough."""
+
+_NODES_PER_THREAD = 600
+"""Nodes from which a single pass is worth planning, for each thread that a dense one would have."""
+
+_PROBED_ROWS = 32
+_PROMISING_SHARE = 0.1
+"""Rows that are asked beforehand, and the share of nodes that may matter to each: a group needs several times it."""
+
+_NODES_PER_ANCHOR = {False: 9, True: 4}
+_ROWS_PER_GROUP = {False: 32, True: 80}
+"""Of groups that are computed one by one, and of groups for sweeps."""
+
+_BOUNDS_AT_ONCE = 2**16
+"""A chunk of bounds that stays in a core's cache."""
+
+_MOST_ROWS = 512
+_ROWS_PER_BATCH = 1024
+_BESIDE = 0.005
+_MOST_AXES = 16
+"""Axes within which the nodes lie but for this share of their scatter; more of them would not tighten a bound."""
+
+_USEFUL_SHARE = 0.5
+"""Share of row–node pairs left from which pruning no longer pays for its smaller products."""
+
+
+class Part(NamedTuple):
+    """Some rows and the nodes that matter to them; None for all."""
+
+    rows: Selection
+    near: IntArray | None
+
+    @property
+    def n_rows(self) -> int:
+        return self.rows.stop - self.rows.start if isinstance(self.rows, slice) else len(self.rows)
+
+    def n_entries(self, n_nodes: int) -> int:
+        """How many responsibilities it takes."""
+        return self.n_rows * (n_nodes if self.near is None else len(self.near))
+
+
+class Batch(NamedTuple):
+    """Groups for one sweep: ``rows[cuts[g]:cuts[g + 1]]`` with nodes ``near[near_cuts[g]:near_cuts[g + 1]]``."""
+
+    rows: Selection
+    cuts: IntArray
+    near: IntArray
+    near_cuts: IntArray
+
+    def n_entries(self, n_nodes: int) -> int:
+        """How many responsibilities it takes."""
+        return int(np.diff(self.cuts) @ np.diff(self.near_cuts))
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Rows in balls: group g holds rows ``order[starts[g]:starts[g + 1]]``; ``fine`` groups are for sweeps."""
+
+    order: IntArray
+    starts: IntArray
+    balls: Balls
+    fine: bool = False
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def rows(self, g: int) -> IntArray:
+        return self.order[self.starts[g] : self.starts[g + 1]]
+
+
+class Near(NamedTuple):
+    """Nodes that matter to each group: ``nodes[cuts[g]:cuts[g + 1]]``."""
+
+    nodes: IntArray
+    cuts: IntArray
+
+
+class Hint(NamedTuple):
+    """What a pass remembers for the next: the groups, if any were made, and how many passes there were."""
+
+    groups: Groups | None = None
+    age: int = 0
+
+    def for_new_rows(self) -> Hint:
+        """What is known of rows that were never at hand: groups are made anew, for sweeps once these pay."""
+        return Hint(None, _SWEEP_AFTER if self.age >= _SWEEP_AFTER else 0)
+
+    def without_rows(self) -> Hint:
+        """What is left to remember of a pass whose rows are gone."""
+        return Hint(None, self.age + 1)
+
+
+def whole(rows: Rows) -> list[Part]:
+    """Every row with every node."""
+    return [Part(part, None) for part in rows.slices]
+
+
+def plan(
+    surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray, hint: Hint, sweeps: bool = True
+) -> tuple[Sequence[Part | Batch], Hint]:
+    """The parts of a pass, and what to remember. The first are in parts, later ones with ``sweeps`` may be in batches.
+
+    Groups are made anew at passes 1, 2, 4, 8, …: early on the surface still moves through the data, later it
+    hardly does, and making them costs about a tenth of a pass.
+    """
+    n_pairs = rows.n_rows * surface.latent.n_nodes
+    if not _can_plan(noise, rows, n_pairs):
+        return whole(rows), hint
+    compiled = sweeps and n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER and hasattr(noise, "sweep")
+    groups = hint.groups
+    if hint.age & (hint.age - 1) == 0:  # zero or a power of two
+        groups = make_groups(surface, rows, weights, compiled)
+    after = Hint(groups, hint.age + 1)
+    if groups is None:
+        return _dense(noise, nodes, rows, compiled), after
+    near = near_nodes(cast(BoundedNoise, noise), nodes, groups)
+    if np.diff(groups.starts) @ np.diff(near.cuts) > _USEFUL_SHARE * n_pairs:
+        # Dense for now; not even a bound is computed again before the groups are renewed.
+        return _dense(noise, nodes, rows, compiled), Hint(None, hint.age + 1)
+    return _batches(groups, near) if groups.fine else _parts(groups, near), after
+
+
+def _can_plan(noise: Noise, rows: Rows, n_pairs: int) -> bool:
+    """Whether there is much to leave out, a bound to go by, and rows that can be picked without reading them all."""
+    # Groups that are computed one by one gain nothing from threads, of which a dense pass makes all; sweeps do.
+    enough = max(_WORTH_IT, min(_WORTH_IT * threads_allowed(), _SWEEP_FROM))
+    return n_pairs >= enough and hasattr(noise, "bound") and not isinstance(rows.table, np.memmap)
+
+
+def plan_once(surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray) -> Sequence[Part | Batch]:
+    """The parts of a single pass, whose groups serve no other, so that it takes more nodes to be worth them.
+
+    Making groups gains little from threads, where a dense pass gains all there is.
+    """
+    n_nodes = surface.latent.n_nodes
+    n_pairs = rows.n_rows * n_nodes
+    if n_nodes < _NODES_PER_THREAD * threads_allowed() or not _can_plan(noise, rows, n_pairs):
+        return whole(rows)
+    if _share_of_nodes(noise, nodes, rows) > _PROMISING_SHARE:
+        return whole(rows)
+    ready = _SWEEP_FROM if _COMPILED in sys.modules else _COMPILE_ONCE_FROM
+    compiled = hasattr(noise, "weigh") and n_pairs >= ready
+    return plan(surface, noise, nodes, rows, weights, Hint(None, _SWEEP_AFTER if compiled else 0), compiled)[0]
+
+
+def _share_of_nodes(noise: Noise, nodes: Nodes, rows: Rows) -> float:
+    """Which share of the nodes matters to a row, by the mean of a few: bounds of balls without a radius are exact."""
+    some = np.unique(np.linspace(0, rows.n_rows - 1, _PROBED_ROWS).astype(np.intp))
+    centre = rows.block(some).astype(np.float64, copy=False)
+    nil, none = np.zeros(len(some)), np.empty((rows.n_columns, 0))
+    bound = cast(BoundedNoise, noise).bound(nodes, Balls(centre, nil, none, nil, nil), -inf)
+    return float((~(bound <= np.log(LOST / bound.shape[1]))).mean())
+
+
+def _dense(noise: Noise, nodes: Nodes, rows: Rows, compiled: bool) -> Sequence[Part | Batch]:
+    """Every row with every node, compiled where the noise gains by that."""
+    if not (compiled and getattr(noise, "sweeps_all", False)):
+        return whole(rows)
+    every = np.arange(len(nodes.centres))
+    cuts = np.array([0, len(every)])
+    return [Batch(part, np.array([0, part.stop - part.start]), every, cuts) for part in rows.slices]
+
+
+def grouped(
+    surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray
+) -> tuple[Groups, list[Part]]:
+    """Rows in groups whatever their number, with the nodes that matter to each; fine ones where sweeps would pay.
+
+    Rows with gaps are gathered as if those were filled, and keep all nodes, as those of a noise without bounds do.
+    """
+    fine = hasattr(noise, "sweep") and rows.n_rows * surface.latent.n_nodes >= _SWEEP_FROM
+    groups = make_groups(surface, filled(rows), weights, fine)
+    if hasattr(noise, "bound") and not rows.gaps:
+        return groups, _parts(groups, near_nodes(cast(BoundedNoise, noise), nodes, groups))
+    every = np.arange(surface.latent.n_nodes)
+    return groups, [Part(groups.rows(g), every) for g in range(len(groups))]
+
+
+def swept(groups: Groups, parts: Sequence[Part]) -> Sequence[Part | Batch]:
+    """The parts of groups as they are computed fastest."""
+    if not groups.fine:
+        return parts
+    near = [cast(IntArray, part.near) for part in parts]
+    return _batches(groups, Near(np.concatenate(near), np.append(0, np.cumsum([len(each) for each in near]))))
+
+
+def _parts(groups: Groups, near: Near) -> list[Part]:
+    return [Part(groups.rows(g), near.nodes[a:b]) for g, (a, b) in enumerate(pairwise(near.cuts))]
+
+
+def _batches(groups: Groups, near: Near) -> list[Batch]:
+    """Groups that follow each other, some at a time."""
+    found = []
+    for some in _runs(groups.starts):
+        starts, cuts = (each[some.start : some.stop + 1] for each in (groups.starts, near.cuts))
+        rows, nodes = groups.order[starts[0] : starts[-1]], near.nodes[cuts[0] : cuts[-1]]
+        found.append(Batch(rows, starts - starts[0], nodes, cuts - cuts[0]))
+    return found
+
+
+def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool = False) -> Groups:
+    """Gather rows by the nearest of a few anchors on the surface, and within those by distance from it.
+
+    Sorting by distance puts outliers into balls of their own, where they do not swell those of others.
+    """
+    anchors = _anchors(surface, weights, rows.n_rows, fine)
+    half_square = 0.5 * np.einsum("kd,kd->k", anchors, anchors)
+    # Single precision for what only sorts rows: these are the only arrays as long as the table.
+    label, distance = np.empty(rows.n_rows, dtype=np.int32), np.empty(rows.n_rows, dtype=np.float32)
+
+    def one_block(part: slice) -> None:
+        block = rows.block(part).astype(np.float64, copy=False)
+        closeness = block @ anchors.T - half_square
+        label[part] = closeness.argmax(axis=1)
+        with np.errstate(over="ignore"):  # the farthest may well be infinitely far
+            distance[part] = np.einsum("nd,nd->n", block, block) - 2 * closeness.max(axis=1)
+
+    for_each_block(one_block, rows.slices)
+    order: IntArray = np.asarray(np.lexsort((distance, label)), dtype=np.int32 if rows.n_rows < 2**31 else np.int64)
+    starts = _cut(label[order])
+    n_groups, frame = len(starts) - 1, _axes_of(anchors, fine)
+    centre, radii = np.empty((n_groups, rows.n_columns)), np.empty((3, n_groups))
+    seen = np.empty((rows.n_rows, frame.shape[1]), dtype=np.float32) if fine else None
+    unit = float(np.abs(anchors).max()) or 1.0
+
+    def some_groups(part: slice) -> None:
+        cuts = starts[part.start : part.stop + 1]
+        block = rows.block(order[cuts[0] : cuts[-1]]).astype(np.float64, copy=False)
+        sizes, begin = np.diff(cuts), cuts[:-1] - cuts[0]
+        centre[part] = np.add.reduceat(block, begin, axis=0) / sizes[:, None]
+        delta = block - np.repeat(centre[part], sizes, axis=0)
+        radii[:, part], within = split_radii(delta, begin, frame)
+        if seen is not None:
+            with np.errstate(over="ignore"):  # rows too far away for single precision are known by their radius
+                seen[cuts[0] : cuts[-1]] = within / unit
+
+    for_each_block(some_groups, _runs(starts))
+    return Groups(order, starts, Balls(centre, radii[0], frame, radii[1], radii[2], seen, starts, unit), fine)
+
+
+def near_nodes(noise: BoundedNoise, nodes: Nodes, groups: Groups) -> Near:
+    """For each group, the nodes that may hold more than their share of ``LOST`` of some row's likelihood.
+
+    A node left out has log r_k(t) below its bound for every row of the group. Those left out have bounds below
+    log(LOST / K) each, or bounds whose exponentials sum to less than LOST, so that they hold less than LOST
+    together, and the log-likelihood loses less than −log(1 − LOST) of it.
+    """
+    at_once = max(1, _BOUNDS_AT_ONCE // len(nodes.centres))
+    chunks = [slice(i, min(i + at_once, len(groups))) for i in range(0, len(groups), at_once)]
+    found: dict[int, tuple[IntArray, IntArray]] = {}
+    negligible = float(np.log(LOST / (2 * len(nodes.centres))))  # left out whatever the others are
+
+    def one_chunk(some: slice) -> None:
+        found[some.start] = _keep(noise.bound(nodes, groups.balls.some(some), negligible), groups.fine)
+
+    for_each_block(one_chunk, chunks)
+    near, counts = zip(*(found[some.start] for some in chunks), strict=True)
+    return Near(np.concatenate(near), np.append(0, np.cumsum(np.concatenate(counts))))
+
+
+def _keep(bound: FloatArray, fine: bool) -> tuple[IntArray, IntArray]:
+    """Nodes that groups keep, given bounds (G, K) on their log shares, and how many each keeps."""
+    if fine:
+        from prinfold.gtm._node_bounds_jit import keep_near  # compiled, as the sweep that follows will be
+
+        return keep_near(bound, LOST)
+    of_group, node = np.nonzero(~(bound <= np.log(LOST / bound.shape[1])))  # what is no number bounds nothing
+    return node, np.bincount(of_group, minlength=len(bound))
+
+
+def _axes_of(points: FloatArray, fine: bool) -> FloatArray:
+    """The few axes along which a surface extends; none where it takes too many.
+
+    Where rows are known by radii alone, half of all columns are too many: radii within and beside them gain nothing.
+    """
+    some, D = points[:: max(1, len(points) // 256)], points.shape[1]
+    return leading_axes(some, _BESIDE, min(_MOST_AXES, D if fine else D // 2))
+
+
+def _anchors(surface: BasisMap, weights: FloatArray, n_rows: int, fine: bool) -> FloatArray:
+    """Images of a coarse lattice over the latent space, fewer than nodes and than groups of rows."""
+    wanted = min(surface.latent.n_nodes // _NODES_PER_ANCHOR[fine], n_rows // _ROWS_PER_GROUP[fine])
+    per_axis = int(np.ceil(max(wanted, 1) ** (1 / surface.latent.dimension)))
+    return surface.point(surface.latent.refined(max(per_axis, 2)).nodes, weights)
+
+
+def _runs(starts: IntArray) -> list[slice]:
+    """Groups that follow each other, about as many rows at a time as a block has."""
+    n_rows = int(starts[-1])
+    wanted = np.linspace(0, n_rows, max(1, int(np.ceil(n_rows / _ROWS_PER_BATCH))) + 1)
+    return [slice(int(a), int(b)) for a, b in pairwise(np.unique(np.searchsorted(starts, wanted)))]
+
+
+def _cut(label: IntArray) -> IntArray:
+    """Where groups begin and end among sorted labels; runs longer than the most are cut evenly."""
+    edges = np.flatnonzero(np.r_[True, label[1:] != label[:-1], True])
+    cuts = [
+        np.linspace(a, b, int(np.ceil((b - a) / _MOST_ROWS)) + 1).round().astype(np.intp)[:-1]
+        for a, b in pairwise(edges)
+    ]
+    return np.append(np.concatenate(cuts), len(label))

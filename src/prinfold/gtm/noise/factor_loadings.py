@@ -1,0 +1,204 @@
+"""Directions in which rows scatter more than elsewhere: tangents of the surface, or some that all nodes share.
+
+A row is t = y_k + U_k f + e with f ~ N(0, I). A *loading* says what U_k is. For the M-step it writes the mean of a row
+as linear in coefficients Θ, y_k + U_k f = gᵀ B_k Θ with g = (1, f), so that weights and directions are found together
+by one regression:
+
+- aligned: U_k = √η J_k, and both y and J are linear in the weights: Θ = W and B_k = [φ_k; √η ψ_k];
+- shared: U_k = V, Θ = [W; Vᵀ] and B_k = [φ_k 0; 0 I].
+
+``finished`` then takes the units of f from the rows: where f is found to scatter by Ω instead of I, U is multiplied by
+the root of Ω. What f is measured in does not matter to the density, so that this is a step of EM with one parameter
+more (Liu, Rubin & Wu, 1998): the objective rises as surely, and faster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.base.starting_points import leading_signs
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.gtm.noise.factor_sums import FactorStatistics
+from prinfold.gtm.noise.protocol import Parameters
+from prinfold.numerics.small_matrices import at, pairs
+
+_FIRST_REACH = 0.5
+_MOST_REACH = 1.0
+"""Node spacings over which noise reaches along the surface, to begin with and at most where it is learned.
+
+Beyond, each node does the work of its neighbours, and where weights are penalised a surface that shrinks to a point
+with noise that reaches as much further would cost nothing.
+"""
+
+
+@dataclass(frozen=True)
+class FactorParameters(Parameters):
+    """Weights, precision β, and what a loading makes U of: √η, or Vᵀ (q, D)."""
+
+    factors: Any
+
+
+class Finished(NamedTuple):
+    """Weights, what U is made of, and the means (K, 1 + q, D) of (1, f) at the nodes in the units of the E-step."""
+
+    weights: FloatArray
+    factors: Any
+    means: FloatArray
+
+
+class Loading(Protocol):
+    """The verbs of a loading; see the head of this file."""
+
+    @property
+    def n_factors(self) -> int: ...
+
+    def first(self, weights: FloatArray) -> Any:
+        """What U is made of, to begin with."""
+
+    def factors(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:
+        """(q, K, D) Uᵀ at the nodes."""
+
+    def design(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:
+        """(K, 1 + q, M) B."""
+
+    def coefficients(self, parameters: FactorParameters) -> FloatArray:
+        """(M, D) Θ."""
+
+    def penalised(self, surface: BasisMap) -> FloatArray:
+        """(M,) 1 where a coefficient is penalised, 0 where it is free."""
+
+    def finished(
+        self, coefficients: FloatArray, means: FloatArray, sums: FactorStatistics, parameters: FactorParameters
+    ) -> Finished:
+        """What follows from new coefficients."""
+
+    def stretched(self, old: Any, new: Any, factor: float) -> Any:
+        """The step from ``old`` to ``new``, ``factor`` times as far."""
+
+    def keep(self, factors: Any) -> dict[str, Any]:
+        """What a fitted model remembers."""
+
+    def recall(self, kept: dict[str, Any], n_columns: int) -> Any:
+        """What U is made of, from what was kept; a ValueError where it does not fit."""
+
+
+@dataclass(frozen=True)
+class AlignedLoading:
+    """U_k = √η J_k, thesis 6.2, with J in orthonormal latent directions.
+
+    ``reach`` is √η in units of ``spacing``, the distance of nodes in latent space; None is to be learned.
+    """
+
+    n_factors: int
+    spacing: float
+    reach: float | None = None
+
+    def first(self, weights: FloatArray) -> float:
+        return self.spacing * (_FIRST_REACH if self.reach is None else self.reach)
+
+    def factors(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:
+        return np.asarray(parameters.factors * np.moveaxis(surface.node_jacobian(parameters.weights), 2, 0))
+
+    def design(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:
+        slopes = parameters.factors * np.swapaxes(surface.node_gradients, 1, 2)
+        return np.concatenate([surface.node_features[:, None], slopes], axis=1)
+
+    def coefficients(self, parameters: FactorParameters) -> FloatArray:
+        return parameters.weights
+
+    def penalised(self, surface: BasisMap) -> FloatArray:
+        return surface.penalty_mask
+
+    def finished(
+        self, coefficients: FloatArray, means: FloatArray, sums: FactorStatistics, parameters: FactorParameters
+    ) -> Finished:
+        """√η as the slope of what is left of rows on J f, times the scatter of f."""
+        if self.reach is not None or parameters.factors == 0:
+            return Finished(coefficients, parameters.factors, means)
+        M = np.moveaxis(means, 0, 2)  # (1 + q, D, K)
+        along, size = float(np.vdot(sums.first[0, 1:], M[1:])), 0.0
+        for a in range(1, len(M)):
+            along -= float(np.sum(sums.second[0, at(a, 0)] * (M[a] * M[0])))
+        for a, b in pairs(len(M)):
+            if b > 0:
+                size += (1.0 if a == b else 2.0) * float(np.sum(sums.second[0, at(a, b)] * (M[a] * M[b])))
+        slope = along / size if size > 0 else 1.0
+        root, most = float(np.sqrt(np.trace(sums.spread_of_factors()) / self.n_factors)), _MOST_REACH * self.spacing
+        if parameters.factors * abs(slope) * root > most:  # as far as allowed with the units as they are: uphill too
+            slope, root = min(slope, most / parameters.factors), 1.0
+        longer = np.concatenate([means[:, :1], slope * means[:, 1:]], axis=1)
+        return Finished(coefficients, float(parameters.factors * abs(slope) * root), longer)
+
+    def stretched(self, old: float, new: float, factor: float) -> float:
+        """By the logarithm."""
+        if old <= 0 or new <= 0 or self.reach is not None:
+            return new
+        return min(float(old * (new / old) ** factor), _MOST_REACH * self.spacing)
+
+    def keep(self, factors: float) -> dict[str, Any]:
+        return {"reach": float(factors) / self.spacing}
+
+    def recall(self, kept: dict[str, Any], n_columns: int) -> float:
+        reach = kept.get("reach")
+        if not isinstance(reach, float) or not 0 <= reach < np.inf:
+            raise ValueError("the reach of the noise along the surface, finite and not negative")
+        return reach * self.spacing
+
+
+@dataclass(frozen=True)
+class SharedLoading:
+    """U_k = V for all nodes, thesis 6.4.
+
+    ``axes`` are the principal axes in which the surface is to begin, None being whichever do best.
+    """
+
+    n_factors: int
+    axes: tuple[int, ...] | None = None
+
+    def first(self, weights: FloatArray) -> FloatArray:
+        """Nothing: where rows scatter is for the rows to say, see :mod:`prinfold.gtm.noise.factor_starts`."""
+        return np.zeros((self.n_factors, weights.shape[1]))
+
+    def factors(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:
+        shape = (self.n_factors, surface.latent.n_nodes, parameters.weights.shape[1])
+        return np.broadcast_to(parameters.factors[:, None], shape)
+
+    def design(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:
+        (K, M), q = surface.node_features.shape, self.n_factors
+        found = np.zeros((K, 1 + q, M + q))
+        found[:, 0, :M] = surface.node_features
+        found[:, 1:, M:] = np.eye(q)
+        return found
+
+    def coefficients(self, parameters: FactorParameters) -> FloatArray:
+        return np.concatenate([parameters.weights, parameters.factors])
+
+    def penalised(self, surface: BasisMap) -> FloatArray:
+        return np.append(surface.penalty_mask, np.zeros(self.n_factors))
+
+    def finished(
+        self, coefficients: FloatArray, means: FloatArray, sums: FactorStatistics, parameters: FactorParameters
+    ) -> Finished:
+        """V times the symmetric root of the scatter of f, which turns it the least."""
+        weights, V = coefficients[: -self.n_factors], coefficients[-self.n_factors :]
+        size, turned = np.linalg.eigh(sums.spread_of_factors())
+        root = (turned * np.sqrt(np.maximum(size, 0.0))) @ turned.T
+        return Finished(np.ascontiguousarray(weights), root @ V, means)
+
+    def stretched(self, old: FloatArray, new: FloatArray, factor: float) -> FloatArray:
+        return np.asarray(old + factor * (new - old))
+
+    def keep(self, factors: FloatArray) -> dict[str, Any]:
+        """Along principal axes, the longest first: any turn of V is the same noise."""
+        _, size, axes = np.linalg.svd(factors, full_matrices=False)
+        return {"loadings": (size * leading_signs(axes))[:, None] * axes}
+
+    def recall(self, kept: dict[str, Any], n_columns: int) -> FloatArray:
+        found, shape = np.asarray(kept.get("loadings")), (self.n_factors, n_columns)
+        if found.dtype.kind != "f" or found.shape != shape or not np.isfinite(found).all():
+            raise ValueError(f"finite loadings of the noise, of shape {shape}")
+        return found

@@ -1,0 +1,117 @@
+"""Where a surface and straight directions beside it begin.
+
+EM finds what is near its start: a surface that begins along a direction in which data are straight stays there, and
+what is curved is taken for noise (thesis, end of 6.4). So the principal axes are shared out between surface and
+directions in every way that may do, each is trained a little, and the best is where training begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import combinations, islice
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.base.starting_points import Axes, principal_axes
+from prinfold.exceptions import InvalidParameterError
+from prinfold.gtm.model import GTMModel
+from prinfold.gtm.noise.factor_loadings import FactorParameters, SharedLoading
+from prinfold.gtm.noise.protocol import Noise
+from prinfold.gtm.starts import Start, pca_start, plane_start
+from prinfold.numerics.distances import squared_distances
+from prinfold.rows.rows import Rows
+
+_TRIAL_STEPS = 20
+_TRIAL_RELAXATION = 1.8
+_TRIAL_ROWS = 4000
+"""Rows, or up to twice as many, on which ways to begin are compared."""
+
+_MOST_TRIALS = 20
+_RESIDUAL_ROWS = 2000
+
+
+def with_directions(start: Start, noise: Noise) -> Start:
+    """The start with directions, where the noise has some that all nodes share."""
+    loading = getattr(noise, "loading", None)
+    if not isinstance(loading, SharedLoading):
+        return start
+    if start is pca_start:
+        return partial(_shared_out, loading)
+    if loading.axes is None:
+        return partial(_left_over, start, loading)
+    raise InvalidParameterError(
+        f"axes={loading.axes} of the noise go with init='pca'; leave them out, or set that init"
+    )
+
+
+def _shared_out(loading: SharedLoading, model: GTMModel, rows: Rows, rng: np.random.Generator) -> FactorParameters:
+    """The best of the ways in which surface and directions may share the principal axes."""
+    latent, n_factors = model.surface.latent, loading.n_factors
+    n_surface = min(latent.embed(latent.nodes[:1]).shape[1], rows.n_columns)
+    if loading.axes is not None:
+        _refuse_other_axes(loading.axes, n_surface, rows.n_columns)
+    n_axes = max(n_surface + n_factors, 0 if loading.axes is None else max(loading.axes) + 1)
+    found = principal_axes(rows, n_axes + 1)
+    every = combinations(range(min(n_axes, len(found.variances))), n_surface)
+    choices = [loading.axes] if loading.axes is not None else list(islice(every, _MOST_TRIALS))
+    starts = [_on_axes(model, found, chosen, n_factors) for chosen in choices]
+    return starts[0] if len(starts) == 1 else max(starts, key=lambda each: _promise(model, _some(rows), each))
+
+
+def _refuse_other_axes(axes: tuple[int, ...], n_surface: int, n_columns: int) -> None:
+    if len(axes) != n_surface:
+        raise InvalidParameterError(f"axes={axes} of the noise name {len(axes)} axes, but the surface has {n_surface}")
+    if max(axes) >= n_columns:
+        raise InvalidParameterError(f"axes={axes} of the noise: {n_columns} columns have {n_columns} axes, from 0 on")
+
+
+def _on_axes(model: GTMModel, axes: Axes, chosen: tuple[int, ...], n_factors: int) -> FactorParameters:
+    """The surface in the plane of the axes chosen, directions along the longest of the others."""
+    others = [i for i in range(len(axes.variances)) if i not in chosen][: n_factors + 1]
+    left = float(axes.variances[others[n_factors]]) if len(others) > n_factors else 0.0
+    turned = Axes(axes.directions[list(chosen)], axes.variances[list(chosen)], axes.column_variance)
+    plane = plane_start(model, turned, left)
+    V, along = np.zeros((n_factors, axes.directions.shape[1])), others[:n_factors]
+    V[: len(along)] = np.sqrt(axes.variances[along])[:, None] * axes.directions[along]
+    return FactorParameters(plane.weights, plane.precision, V)
+
+
+def _promise(model: GTMModel, rows: Rows, parameters: FactorParameters) -> float:
+    """The objective after some training."""
+    state = model.begin(rows, parameters)
+    for _ in range(_TRIAL_STEPS):
+        state = model.step(rows, state, _TRIAL_RELAXATION)
+    return float(model.measure(state)["objective"])
+
+
+def _some(rows: Rows) -> Rows:
+    """All rows of a small table, and evenly spaced ones of a large one."""
+    some = slice(0, None, max(1, rows.n_rows // _TRIAL_ROWS))
+    weight, errors = (None if each is None else each[some] for each in (rows.weight, rows.errors))
+    return replace(rows, table=rows.table[some], weight=weight, errors=errors)
+
+
+def _left_over(
+    start: Start, loading: SharedLoading, model: GTMModel, rows: Rows, rng: np.random.Generator
+) -> FactorParameters:
+    """The start with directions along which rows scatter most about the nearest nodes."""
+    parameters = start(model, rows, rng)
+    some = slice(0, None, max(1, rows.n_rows // _RESIDUAL_ROWS))
+    block, weight = rows.block(some).astype(np.float64), rows.block_weight(some)
+    nodes = model.surface.nodes(parameters.weights)
+    residual = block - nodes[squared_distances(block, nodes).argmin(axis=1)]
+    V = _leading(residual, weight, loading.n_factors)
+    return FactorParameters(parameters.weights, parameters.precision, V)
+
+
+def _leading(residual: FloatArray, weight: FloatArray | None, rank: int) -> FloatArray:
+    """(rank, D) principal axes of what is left over, as long as it scatters there."""
+    scaled = residual if weight is None else residual * np.sqrt(weight)[:, None]
+    total = len(residual) if weight is None else float(weight.sum())
+    _, size, axes = np.linalg.svd(scaled / np.sqrt(total), full_matrices=False)
+    V = np.zeros((rank, residual.shape[1]))
+    n = min(rank, len(size))
+    V[:n] = size[:n, None] * axes[:n]
+    return V

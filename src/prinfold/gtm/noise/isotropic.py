@@ -1,0 +1,275 @@
+"""Isotropic noise: the same variance in every direction, at every node and for every row.
+
+The noise of the GTM as it was proposed, and the fastest: see :mod:`prinfold.gtm.noise.protocol` for its verbs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.gtm.node_bounds import Balls, rise_bounds
+from prinfold.gtm.noise.per_cell import CellNoise
+from prinfold.gtm.noise.protocol import Parameters, Posterior, Statistics, largest_weight
+from prinfold.gtm.penalties import Penalty
+from prinfold.gtm.responsibilities import FASTEST, Exponential, sound_sums
+from prinfold.rows.rows import Rows
+
+
+class IsotropicNodes(NamedTuple):
+    """Nodes as the E-step wants them, in its precision and, for bounds, in full.
+
+    ``loading`` (D + 2, K) has β, β y and −½β‖y‖² + ½D, so that [−½‖t‖², t, 1] · loading is −½β‖t − y‖² + ½D,
+    which is near zero for the nodes that a row belongs to; without its first row it is the part of
+    log p(t | node) that differs between nodes. ``levelled`` is the same in the unit of the fastest exponential, and
+    ``centres`` (K, D) are the y themselves. In single precision the β of either is off, which would be felt in the same
+    way by all rows far from the origin; ``excess`` is by how much that of ``loading`` and that of ``levelled`` are.
+    """
+
+    loading: FloatArray
+    levelled: FloatArray
+    centres: FloatArray
+    precision: float
+    log_normaliser: float
+    excess: tuple[float, float]
+
+
+class Swept(NamedTuple):
+    """What sweeps read and add to, node by node: ``loading`` (K, D + 2) and ``products`` Rᵀ[−½‖t‖², T, 1]."""
+
+    loading: FloatArray
+    products: FloatArray
+
+
+@dataclass
+class IsotropicSums:
+    """Sums under way: ``products`` (D + 1, K) holds TᵀR with G in its last row, the order in which BLAS is fastest."""
+
+    products: FloatArray
+    swept: Swept | None = None
+    square: float = 0.0
+    log_likelihood: float = 0.0
+    total: float = 0.0
+
+    def statistics(self) -> Statistics:
+        """The sums so far."""
+        products = self.products if self.swept is None else self.products + self.swept.products[:, 1:].T
+        moment, mass = products[:-1].T, products[-1]
+        return Statistics(mass.copy(), np.ascontiguousarray(moment), self.square, self.log_likelihood, self.total)
+
+
+@dataclass(frozen=True)
+class IsotropicNoise:
+    """The same Gaussian noise of variance 1/β in every direction, thesis (3.1) with its sign put right.
+
+    ``floor`` is the smallest variance allowed: with more nodes than rows β would otherwise run away.
+    """
+
+    floor: float
+
+    @property
+    def n_layers(self) -> int:
+        return 1
+
+    def first(self, weights: FloatArray, precision: float) -> Parameters:
+        return Parameters(weights, precision)
+
+    def pooled(self, parameters: Parameters) -> Parameters:
+        return parameters
+
+    def prepare(self, surface: BasisMap, parameters: Parameters, dtype: type = np.float64) -> IsotropicNodes:
+        """Centres and constants for a pass over the rows."""
+        centres = surface.nodes(parameters.weights)
+        beta = parameters.precision
+        half_square = 0.5 * np.einsum("kd,kd->k", centres, centres)
+        n_nodes, n_columns = centres.shape
+        full = np.empty((n_columns + 2, n_nodes))
+        full[0] = beta
+        np.multiply(centres.T, beta, out=full[1:-1])
+        full[-1] = 0.5 * n_columns - beta * half_square
+        per_e = self.exponential(dtype).per_e
+        loading: FloatArray = full.astype(dtype, copy=False)
+        levelled: FloatArray = loading if per_e == 1.0 else (full * per_e).astype(dtype, copy=False)
+        excess = float(loading[0, 0]) - beta, float(levelled[0, 0]) / per_e - beta
+        log_normaliser = 0.5 * n_columns * (np.log(beta / (2 * np.pi)) - 1.0)
+        return IsotropicNodes(loading, levelled, centres, beta, float(log_normaliser), excess)
+
+    def with_gaps(self) -> CellNoise:
+        return CellNoise(self.floor)
+
+    def floored(self, parameters: Parameters) -> bool:
+        return bool(1.0 / parameters.precision <= self.floor)
+
+    def keep(self, parameters: Parameters) -> dict[str, Any]:
+        return {}
+
+    def recall(self, weights: FloatArray, variance: float, kept: dict[str, Any]) -> Parameters:
+        return Parameters(weights, 1.0 / variance)
+
+    def load(self, block: FloatArray, errors: FloatArray | None = None) -> FloatArray:
+        """A block as the other verbs want it: between a column of −½‖t‖² and one of ones."""
+        loaded = np.empty((len(block), block.shape[1] + 2), dtype=block.dtype)
+        loaded[:, 0] = np.einsum("nd,nd->n", block, block, dtype=np.float64)
+        loaded[:, 0] *= -0.5
+        loaded[:, 1:-1] = block
+        loaded[:, -1] = 1.0
+        return loaded
+
+    def load_chosen(self, rows: Rows, chosen: IntArray) -> FloatArray:
+        """The same of some rows of a plain table, compiled."""
+        from prinfold.gtm._e_step_jit import load_chosen  # loads numba, which small jobs never need
+
+        loaded = np.empty((len(chosen), rows.n_columns + 2), dtype=rows.table.dtype)
+        load_chosen(rows.table, chosen, rows.offset, loaded)
+        return loaded
+
+    def log_density(
+        self, loaded: FloatArray, nodes: IsotropicNodes, near: IntArray | None, work: FloatArray
+    ) -> FloatArray:
+        """log p(t | node) split in two: into ``work[0]`` (n, K) what differs between nodes; returns (n,) the rest.
+
+        −½β‖t − y‖² = β t·y − ½β‖y‖² − ½β‖t‖²; the last term is the row's own. With ``near``, only those nodes.
+        """
+        loading = nodes.loading if near is None else nodes.loading[:, near]
+        np.dot(loaded[:, 1:], loading[1:], out=work[0])
+        return nodes.log_normaliser - 0.5 * nodes.precision * _row_squares(loaded)
+
+    def levelled_log_density(
+        self, loaded: FloatArray, nodes: IsotropicNodes, near: IntArray | None, work: FloatArray
+    ) -> float | FloatArray:
+        """log p(t | node) split in two: into ``work[0]`` (n, K) all but a constant, of each row or of all, returned.
+
+        For a row that the model explains ½β‖t − y‖² is about ½D, half a χ² of as many degrees of freedom, at the
+        nodes that matter; with ½D added it is near zero there, and can be given to ``exp`` as it is.
+        """
+        np.dot(loaded, nodes.levelled if near is None else nodes.levelled[:, near], out=work[0])
+        if loaded.dtype == np.float64:
+            return nodes.log_normaliser
+        return np.asarray(nodes.log_normaliser + 0.5 * nodes.excess[1] * _row_squares(loaded))
+
+    def exponential(self, dtype: Any) -> Exponential:
+        return FASTEST[np.dtype(dtype)]
+
+    def bound(self, nodes: IsotropicNodes, balls: Balls, least: float = -inf) -> FloatArray:
+        """(G, K) bounds on log r_k(t), the log responsibility of node k for any row t of a ball of rows.
+
+        Up to a constant of the row log p(t | k) is β(t·y_k − ½‖y_k‖²). The sum over all nodes is at least its largest
+        term, so log r_k(t) is below log p(t | k) − max_i log p(t | i), which :func:`rise_bounds` bounds.
+        """
+        return nodes.precision * rise_bounds(nodes.centres, balls, least / nodes.precision)
+
+    def sweep(
+        self,
+        sums: IsotropicSums,
+        loaded: FloatArray,
+        weight: FloatArray | None,
+        nodes: IsotropicNodes,
+        groups: tuple[IntArray, IntArray, IntArray],
+    ) -> None:
+        """Log densities, weights and sums of many groups of rows, compiled. ``loaded`` is written over.
+
+        ``groups`` are where the rows of each group end, the nodes near each, and where those end.
+        """
+        from prinfold.gtm._e_step_jit import sweep  # loads numba, which small jobs never need
+
+        if sums.swept is None:
+            sums.swept = Swept(self.by_node(nodes), np.zeros(nodes.loading.T.shape))
+        ones = np.ones(len(loaded)) if weight is None else weight
+        largest, log_sum = largest_weight(ones), np.empty(len(loaded))
+        square = float(ones @ _row_squares(loaded))
+        sums.square += square
+        sweep(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *sums.swept, log_sum)
+        sums.log_likelihood += float(ones @ (log_sum + (nodes.log_normaliser - np.log(len(nodes.centres)))))
+        sums.log_likelihood += 0.5 * nodes.excess[0] * square
+        sums.total += float(ones.sum())
+
+    def by_node(self, nodes: IsotropicNodes) -> FloatArray:
+        """(K, D + 2) the nodes as compiled code reads them, one after another."""
+        return np.ascontiguousarray(nodes.loading.T)
+
+    def weigh(
+        self,
+        loaded: FloatArray,
+        nodes: IsotropicNodes,
+        loading: FloatArray,
+        groups: tuple[IntArray, IntArray, IntArray],
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Weights of many groups, one matrix after another, their sums and log Σ p(t | node), (n,) each; compiled.
+
+        ``loading`` is what :meth:`by_node` gave, once for all groups.
+        """
+        from prinfold.gtm._e_step_jit import weigh_groups  # loads numba, which small jobs never need
+
+        cuts, near, near_cuts = groups
+        weights = np.empty(int(np.diff(cuts) @ np.diff(near_cuts)), dtype=loaded.dtype)
+        total, log_sum = np.empty((2, len(loaded)))
+        weigh_groups(loaded, cuts, near, near_cuts, sound_sums(loaded.dtype), loading, weights, total, log_sum)
+        return weights, total, log_sum + nodes.log_normaliser + 0.5 * nodes.excess[0] * _row_squares(loaded)
+
+    def sums(self, nodes: IsotropicNodes) -> IsotropicSums:
+        """Empty sums."""
+        n_nodes, n_columns = nodes.centres.shape
+        return IsotropicSums(np.zeros((n_columns + 1, n_nodes)))
+
+    def statistics(
+        self,
+        sums: IsotropicSums,
+        loaded: FloatArray,
+        weight: FloatArray | None,
+        posterior: Posterior,
+        near: IntArray | None,
+    ) -> None:
+        """Add a block to the sums. Rows are divided by the sums of their relative weights, not the weights."""
+        square = _row_squares(loaded)
+        if weight is None:
+            largest, share = 1.0, 1.0 / posterior.total
+            sums.square += float(square.sum())
+            sums.log_likelihood += float(posterior.log_likelihood.sum())
+            sums.total += len(loaded)
+        else:
+            largest = largest_weight(weight)
+            share = ((weight / largest) / posterior.total).astype(loaded.dtype)
+            sums.square += float(weight @ square)
+            sums.log_likelihood += float(weight @ posterior.log_likelihood)
+            sums.total += float(weight.sum())
+        product = (loaded[:, 1:] * share[:, None]).T @ posterior.relative
+        sums.products[:, slice(None) if near is None else near] += largest * product.astype(np.float64, copy=False)
+
+    def m_step(self, surface: BasisMap, sums: Statistics, penalty: Penalty, parameters: Parameters) -> Parameters:
+        """New weights (3.15), then the new noise with those weights (3.12).
+
+        The weighted squared distance is Σ g‖y‖² − 2⟨Y, RᵀT⟩ + Σ‖t‖², so no second pass is needed.
+        """
+        strength = penalty.strength(parameters.precision)
+        weights = surface.solve(sums.mass, sums.moment, strength, parameters.weights)
+        centres = surface.nodes(weights)
+        error = sums.mass @ np.einsum("kd,kd->k", centres, centres) - 2 * np.vdot(centres, sums.moment) + sums.square
+        n_values = sums.total * centres.shape[1]
+        precision = penalty.precision(n_values, max(error, 0.0), surface.roughness(weights))
+        return Parameters(weights, min(precision, 1.0 / self.floor))
+
+    def stretched(self, old: Parameters, new: Parameters, factor: float) -> Parameters:
+        """The step from ``old`` to ``new``, ``factor`` times as far; the noise by its logarithm."""
+        weights = old.weights + factor * (new.weights - old.weights)
+        precision = old.precision * (new.precision / old.precision) ** factor
+        return Parameters(weights, min(precision, 1.0 / self.floor))
+
+    def draw(self, surface: BasisMap, parameters: Parameters, node: IntArray, rng: np.random.Generator) -> FloatArray:
+        """(n, D) one row from each node named."""
+        centres = surface.nodes(parameters.weights)[node]
+        return np.asarray(centres + rng.standard_normal(centres.shape) / np.sqrt(parameters.precision))
+
+    def covariance(self, surface: BasisMap, parameters: Parameters, axes: FloatArray) -> FloatArray:
+        """(K, a, a) covariance of the noise at each node, seen along axes (D, a)."""
+        seen = axes.T @ axes / parameters.precision
+        return np.tile(seen, (surface.latent.n_nodes, 1, 1))
+
+
+def _row_squares(loaded: FloatArray) -> FloatArray:
+    """(n,) ‖t‖² of a loaded block, in double precision; tables whose squares would overflow are not let in."""
+    return np.asarray(-2.0 * loaded[:, 0].astype(np.float64, copy=False))

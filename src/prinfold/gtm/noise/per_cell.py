@@ -1,0 +1,306 @@
+"""Noise that is independent from cell to cell: columns with variances of their own, gaps, and errors that are known.
+
+A cell has the precision
+
+    p_nd = 1 / (v_d + e_nd²),   and 0 where it is missing,
+
+v_d being the variance of the noise, one for each column or one for all, and e_nd the standard deviation with which
+the cell is known to have been measured. With it log p(t | node) is ½ Σ_d [ln(p_nd / 2π) − p_nd (t_nd − y_kd)²] over
+what was measured, thesis 6.5, which is one product of [p t, p] with the nodes; mass and moment of a node become one
+number for each column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.files import storable
+from prinfold.gtm.noise.protocol import Parameters, Posterior, largest_weight, positive_array
+from prinfold.gtm.penalties import Penalty
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A block of rows: ``values`` (n, D), nil where a cell is missing; ``seen`` (n, D) is 1 where it is not.
+
+    ``squared_errors`` (n, D) or (n, 1) are the variances with which cells were measured, where they are known.
+    """
+
+    values: FloatArray
+    seen: FloatArray
+    squared_errors: FloatArray | None
+    plain: bool = False
+    """Whether there are no gaps and no errors, so that all rows are alike and half of the products will do."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def trust(self, variance: FloatArray) -> FloatArray:
+        """(n, D) ρ = v p, the share of a cell's variance that is noise: 1 without errors, 0 where it is missing."""
+        if self.squared_errors is None:
+            return self.seen
+        return np.asarray(self.seen * (variance / (variance + self.squared_errors)), dtype=self.values.dtype)
+
+
+def as_cells(block: FloatArray, errors: FloatArray | None) -> Cells:
+    """A block with its gaps apart."""
+    seen = ~np.isnan(block)
+    if errors is None and seen.all():
+        return Cells(block, np.ones_like(block), None, plain=True)
+    squared = None if errors is None else np.square(errors, dtype=np.float64)
+    return Cells(np.where(seen, block, block.dtype.type(0)), seen.astype(block.dtype), squared)
+
+
+class CellNodes(NamedTuple):
+    """Nodes as the E-step wants them: ``loading`` (2D, K) holds y and −½y², ``variance`` (D,) the noise.
+
+    ``plain`` (D + 1, K) holds y/v and −½Σy²/v, for rows without gaps and errors.
+    """
+
+    loading: FloatArray
+    plain: FloatArray
+    centres: FloatArray
+    variance: FloatArray
+
+
+@dataclass(frozen=True)
+class CellParameters(Parameters):
+    """Weights, and a precision for each column (D,)."""
+
+    @property
+    def level(self) -> float:
+        """By the mean of the variances."""
+        return float(1.0 / np.mean(1.0 / self.precision))
+
+    def cost(self, surface: BasisMap, penalty: Penalty) -> float:
+        each = zip(self.precision, surface.column_roughness(self.weights), strict=True)
+        return float(sum(penalty.value(float(beta), float(rough)) for beta, rough in each))
+
+
+@storable
+@dataclass(frozen=True)
+class CellStatistics:
+    """Sums over rows, under the parameters of the E-step.
+
+    With ρ = v p, ``mass`` (K,) is Σ r; ``masses`` and ``moment`` (K, D) are Σ r ρ and Σ r ρ t, with which the weights
+    are found; ``squares`` and ``products`` (K, D) are Σ r ρ² and Σ r ρ² t, and ``square`` (D,) is Σ ρ² t², with which
+    the noise is; ``seen`` (D,) counts what was measured, and ``trusted`` (D,) is Σ ρ.
+    """
+
+    mass: FloatArray
+    masses: FloatArray
+    moment: FloatArray
+    squares: FloatArray
+    products: FloatArray
+    square: FloatArray
+    seen: FloatArray
+    trusted: FloatArray
+    log_likelihood: float
+    total: float
+
+    def __add__(self, other: CellStatistics) -> CellStatistics:
+        return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def scale(self, factor: float) -> CellStatistics:
+        """All sums times ``factor``."""
+        return type(self)(*(factor * getattr(self, f.name) for f in fields(self)))
+
+
+@dataclass
+class CellSums:
+    """Sums under way: ``products`` (2D + 1, K) of ρ t, ρ and 1, ``squared`` (2D, K) of ρ² t and ρ²."""
+
+    variance: FloatArray
+    products: FloatArray
+    square: FloatArray
+    seen: FloatArray
+    trusted: FloatArray
+    squared: FloatArray | None = None
+    log_likelihood: float = 0.0
+    total: float = 0.0
+
+    def squared_products(self) -> FloatArray:
+        """Room for what only rows with errors need: without errors ρ is its own square."""
+        if self.squared is None:
+            self.squared = np.zeros((len(self.products) - 1, self.products.shape[1]))
+        return self.squared
+
+    def statistics(self) -> CellStatistics:
+        """The sums so far."""
+        D = len(self.variance)
+        moment, masses, mass = self.products[:D].T.copy(), self.products[D:-1].T.copy(), self.products[-1].copy()
+        if self.squared is None:
+            # Where a column has no gaps its masses are the nodes' own, to the last bit, and it shares their system.
+            masses = np.where(self.seen >= self.total, mass[:, None], masses)
+            squares, products = masses, moment
+        else:
+            products, squares = self.squared[:D].T.copy(), self.squared[D:].T.copy()
+        of_columns = self.square.copy(), self.seen.copy(), self.trusted.copy()
+        return CellStatistics(mass, masses, moment, squares, products, *of_columns, self.log_likelihood, self.total)
+
+
+@dataclass(frozen=True)
+class CellNoise:
+    """Noise independent from cell to cell.
+
+    ``floor`` is the smallest variance allowed, on average over the columns; with ``floors`` (D,) each column has a
+    variance of its own, and these are the smallest. ``scale`` (D,) are then the units of the columns, nil where one
+    does not vary.
+    """
+
+    floor: float
+    floors: FloatArray | None = None
+    scale: FloatArray | None = None
+
+    @property
+    def n_layers(self) -> int:
+        return 1
+
+    def with_gaps(self) -> CellNoise:
+        return self
+
+    def first(self, weights: FloatArray, precision: Any) -> Parameters:
+        if self.floors is None:
+            return Parameters(weights, precision)
+        return CellParameters(weights, np.minimum(np.broadcast_to(precision, weights.shape[1]), 1.0 / self.floors))
+
+    def pooled(self, parameters: Parameters) -> Parameters:
+        return parameters
+
+    def floored(self, parameters: Parameters) -> bool:
+        if self.floors is None:
+            return bool(1.0 / parameters.precision <= self.floor)
+        varies = True if self.scale is None else self.scale > 0
+        return bool(np.any((1.0 / parameters.precision <= self.floors * (1 + 1e-12)) & varies))
+
+    def keep(self, parameters: Parameters) -> dict[str, Any]:
+        return {} if self.floors is None else {"variances": 1.0 / parameters.precision}
+
+    def recall(self, weights: FloatArray, variance: float, kept: dict[str, Any]) -> Parameters:
+        if self.floors is None:
+            return Parameters(weights, 1.0 / variance)
+        return CellParameters(weights, 1.0 / positive_array(kept, "variances", weights.shape[1:]))
+
+    def prepare(self, surface: BasisMap, parameters: Parameters, dtype: type = np.float64) -> CellNodes:
+        """Centres and variances for a pass over the rows."""
+        centres = surface.nodes(parameters.weights)
+        variance = self._variances(parameters, centres.shape[1])
+        loading: FloatArray = np.concatenate([centres.T, -0.5 * np.square(centres.T)]).astype(dtype, copy=False)
+        scaled = centres / variance
+        half = -0.5 * np.einsum("kd,kd->k", scaled, centres)
+        plain: FloatArray = np.concatenate([scaled.T, half[None]]).astype(dtype, copy=False)
+        return CellNodes(loading, plain, centres, variance)
+
+    def load(self, block: FloatArray, errors: FloatArray | None = None) -> Cells:
+        """A block with its gaps apart."""
+        return as_cells(block, errors)
+
+    def log_density(self, loaded: Cells, nodes: CellNodes, near: IntArray | None, work: FloatArray) -> FloatArray:
+        """log p(t | node) split in two: into ``work[0]`` (n, K) what differs between nodes; returns (n,) the rest."""
+        precision = (loaded.trust(nodes.variance) / nodes.variance).astype(loaded.values.dtype, copy=False)
+        if loaded.plain:
+            both, loading = np.column_stack([loaded.values, loaded.seen[:, :1]]), nodes.plain
+        else:
+            both, loading = np.concatenate([precision * loaded.values, precision], axis=1), nodes.loading
+        np.dot(both, loading if near is None else loading[:, near], out=work[0])
+        exact = precision.astype(np.float64, copy=False)
+        size = np.where(loaded.seen > 0, np.log(np.where(exact > 0, exact, 1.0) / (2 * np.pi)), 0.0)
+        return np.asarray(0.5 * (size.sum(axis=1) - np.einsum("nd,nd,nd->n", exact, loaded.values, loaded.values)))
+
+    def sums(self, nodes: CellNodes) -> CellSums:
+        """Empty sums."""
+        K, D = nodes.centres.shape
+        return CellSums(nodes.variance, np.zeros((2 * D + 1, K)), *np.zeros((3, D)))
+
+    def statistics(
+        self, sums: CellSums, loaded: Cells, weight: FloatArray | None, posterior: Posterior, near: IntArray | None
+    ) -> None:
+        """Add a block to the sums. Rows are divided by the sums of their relative weights, not the weights."""
+        ones = np.ones(len(loaded)) if weight is None else weight
+        largest, chosen = largest_weight(ones), slice(None) if near is None else near
+        share = ((ones / largest) / posterior.total).astype(loaded.values.dtype)[:, None]
+        trust = loaded.trust(sums.variance)
+        parts = np.concatenate([trust * loaded.values, *([] if loaded.plain else [trust]), np.ones_like(share)], axis=1)
+        parts *= share
+        product = largest * (parts.T @ posterior.relative).astype(np.float64, copy=False)
+        if loaded.plain:  # every column has the mass of the node
+            product = np.concatenate([product[:-1], np.broadcast_to(product[-1], product[:-1].shape), product[-1:]])
+        sums.products[:, chosen] += product
+        sums.square += ones @ np.square(trust * loaded.values, dtype=np.float64)
+        sums.seen += ones @ loaded.seen
+        sums.trusted += ones @ trust
+        sums.log_likelihood += float(ones @ posterior.log_likelihood)
+        sums.total += float(ones.sum())
+        if loaded.squared_errors is not None:
+            again = parts[:, :-1] * np.tile(trust, 2)
+            sums.squared_products()[:, chosen] += largest * (again.T @ posterior.relative).astype(
+                np.float64, copy=False
+            )
+
+    def m_step(self, surface: BasisMap, sums: CellStatistics, penalty: Penalty, parameters: Parameters) -> Parameters:
+        """New weights, one system for each column that differs from the others; then the noise with those weights.
+
+        The weights are the best there are for the old noise, and the noise takes one step of EM, the values of the
+        cells without error being what is not known: neither lowers the objective. With v the old variance, the square
+        of a cell's noise is expected to be ρ² (t − y)² + v (1 − ρ). Without errors ρ is 1, and this is (3.12).
+        """
+        variance = self._variances(parameters, sums.moment.shape[1])
+        strength = np.array([penalty.strength(1.0 / v) for v in variance])
+        weights = surface.solve_columns(sums.masses, sums.moment, strength, parameters.weights)
+        centres = surface.nodes(weights)
+        residual = sums.square + np.einsum("kd,kd->d", centres, centres * sums.squares - 2 * sums.products)
+        error = np.maximum(residual, 0.0) + variance * (sums.seen - sums.trusted)
+        rough = surface.column_roughness(weights)
+        if self.floors is None:
+            precision = penalty.precision(float(sums.seen.sum()), float(error.sum()), float(rough.sum()))
+            return Parameters(weights, min(precision, 1.0 / self.floor))
+        each = zip(sums.seen, error, rough, strict=True)
+        precisions = np.array([penalty.precision(float(n), float(e), float(r)) for n, e, r in each])
+        return CellParameters(weights, np.minimum(precisions, 1.0 / self.floors))
+
+    def stretched(self, old: Parameters, new: Parameters, factor: float) -> Parameters:
+        """The step from ``old`` to ``new``, ``factor`` times as far; the noise by its logarithm."""
+        weights = old.weights + factor * (new.weights - old.weights)
+        precision = old.precision * (new.precision / old.precision) ** factor
+        if self.floors is None:
+            return Parameters(weights, min(float(precision), 1.0 / self.floor))
+        return CellParameters(weights, np.minimum(precision, 1.0 / self.floors))
+
+    def draw(self, surface: BasisMap, parameters: Parameters, node: IntArray, rng: np.random.Generator) -> FloatArray:
+        """(n, D) one row from each node named."""
+        centres = surface.nodes(parameters.weights)[node]
+        return np.asarray(centres + rng.standard_normal(centres.shape) / np.sqrt(parameters.precision))
+
+    def covariance(self, surface: BasisMap, parameters: Parameters, axes: FloatArray) -> FloatArray:
+        """(K, a, a) covariance of the noise at each node, seen along axes (D, a)."""
+        seen = axes.T @ (self._variances(parameters, len(axes))[:, None] * axes)
+        return np.tile(seen, (surface.latent.n_nodes, 1, 1))
+
+    def complete(
+        self, loaded: Cells, posterior: Posterior, nodes: CellNodes, near: IntArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself.
+
+        Columns are independent given the node, so that both are those of a mixture of the nodes.
+        """
+        centres = nodes.centres if near is None else nodes.centres[near]
+        share = (posterior.relative / posterior.total[:, None]).astype(np.float64, copy=False)
+        mean = share @ centres
+        between = np.maximum(share @ np.square(centres) - np.square(mean), 0.0)
+        return mean, between + nodes.variance
+
+    def _variances(self, parameters: Parameters, n_columns: int) -> FloatArray:
+        """(D,) the variance of the noise in each column."""
+        return np.array(np.broadcast_to(1.0 / np.asarray(parameters.precision), n_columns))
+
+
+def node_masses(sums: Any) -> FloatArray:
+    """(K,) masses of the nodes, of whatever noise; (K, D) where columns differ in what was measured, or how well."""
+    masses: FloatArray | None = getattr(sums, "masses", None)
+    mass: FloatArray = sums.mass
+    return mass if masses is None or np.array_equal(masses, np.broadcast_to(mass[:, None], masses.shape)) else masses

@@ -1,0 +1,389 @@
+"""Noise and mixing weights that vary smoothly over latent space, thesis 6.1.
+
+    ln β(x) = Σ_m φ_m(x) b_m   (6.1),        π(x_k) = exp(Σ_m φ_m(x_k) a_m) / Σ_k' exp(Σ_m φ_m(x_k') a_m)   (6.2)
+
+with a few basis functions of their own, so that p(t) = Σ_k π(x_k) N(t | y(x_k), 1/β(x_k)). A ridge ½ρ(‖a‖² + ‖b‖²),
+which leaves the bias of b alone, is taken off the objective. What the E-step gives decides a and b by two concave
+problems, which Newton's method solves with steps that never go down: a generalised EM. Cells that are missing or have
+known errors are as in :mod:`prinfold.gtm.noise.per_cell`, with a variance for each node instead of each column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.basis_maps.bases import BoundBasis
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.files import storable
+from prinfold.gtm.noise.per_cell import Cells, as_cells
+from prinfold.gtm.noise.protocol import Parameters, Posterior, largest_weight, positive_array
+from prinfold.gtm.penalties import Penalty
+from prinfold.numerics.newton import climbed
+
+
+class VaryingNodes(NamedTuple):
+    """Nodes as the E-step wants them.
+
+    ``loading`` (2D + 2, K) holds −½β, βy, −½βy² + ½ ln(β/2π) and ln(Kπ), for rows [‖t‖², t, seen, 1]; ``plain``
+    (D + 2, K) the same with the third summed up, for rows without gaps.
+    """
+
+    loading: FloatArray
+    plain: FloatArray
+    centres: FloatArray
+    precision: FloatArray
+    log_share: FloatArray
+
+
+@dataclass(frozen=True)
+class VaryingParameters(Parameters):
+    """Weights, coefficients (M',) of the log precision and (M',) of the log shares of the nodes.
+
+    ``precision`` is exp of the mean of ln β over the nodes; no node has a precision above ``ceiling``.
+    """
+
+    precision_weights: FloatArray
+    mixing_weights: FloatArray
+    ridge: float
+    ceiling: float
+
+    def cost(self, surface: BasisMap, penalty: Penalty) -> float:
+        """The penalty on the surface at the mean of the log precisions, and the ridge."""
+        squares = np.square(self.precision_weights[:-1]).sum() + np.square(self.mixing_weights).sum()
+        return penalty.value(self.level, surface.roughness(self.weights)) + 0.5 * self.ridge * float(squares)
+
+
+@storable
+@dataclass(frozen=True)
+class VaryingStatistics:
+    """Sums over rows, under the parameters of the E-step.
+
+    With ρ = v_k/(v_k + e²), ``mass`` (K,) is Σ r; ``masses`` and ``moment`` (K, D) are Σ r ρ and Σ r ρ t; ``squares``
+    and ``products`` (K, D) are Σ r ρ² and Σ r ρ² t, ``square`` (K,) is Σ r ρ² t² over all columns; ``counts`` (K,)
+    counts what was measured, and ``untrusted`` (K,) is Σ r (1 − ρ) over it.
+    """
+
+    mass: FloatArray
+    masses: FloatArray
+    moment: FloatArray
+    squares: FloatArray
+    products: FloatArray
+    square: FloatArray
+    counts: FloatArray
+    untrusted: FloatArray
+    log_likelihood: float
+    total: float
+
+    def __add__(self, other: VaryingStatistics) -> VaryingStatistics:
+        return VaryingStatistics(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def scale(self, factor: float) -> VaryingStatistics:
+        """All sums times ``factor``."""
+        return VaryingStatistics(*(factor * getattr(self, f.name) for f in fields(self)))
+
+
+@dataclass
+class VaryingSums:
+    """Sums under way, of the same names."""
+
+    precision: FloatArray
+    centres: FloatArray
+    mass: FloatArray
+    masses: FloatArray
+    moment: FloatArray
+    squares: FloatArray
+    products: FloatArray
+    square: FloatArray
+    counts: FloatArray
+    untrusted: FloatArray
+    log_likelihood: float = 0.0
+    total: float = 0.0
+
+    def add(self, cells: Cells, shares: FloatArray, chosen: Any) -> None:
+        """Rows with responsibilities times weights (n, K); without errors ρ is 1 wherever a cell was measured."""
+        parts = [cells.values, *([] if cells.plain else [cells.seen]), np.square(cells.values).sum(axis=1)[:, None]]
+        parts += [cells.seen.sum(axis=1)[:, None], np.ones((len(cells), 1))]
+        product, D = np.concatenate(parts, axis=1).T @ shares, cells.values.shape[1]
+        square, counts, mass = product[-3:]
+        # Where there are no gaps every column has the mass of the node, to the last bit, and shares one system.
+        masses = np.broadcast_to(mass[:, None], (len(mass), D)) if cells.plain else product[D:-3].T
+        for name, each in (("moment", product[:D].T), ("masses", masses), ("products", product[:D].T)):
+            getattr(self, name)[chosen] += each
+        self.squares[chosen] += masses
+        self.square[chosen] += square
+        self.counts[chosen] += counts
+        self.mass[chosen] += mass
+
+    def add_uncertain(self, cells: Cells, shares: FloatArray, chosen: Any) -> None:
+        """Rows with known errors, column by column: ρ differs between rows, nodes and columns."""
+        assert cells.squared_errors is not None
+        variance = 1.0 / self.precision[chosen]
+        self.mass[chosen] += shares.sum(axis=0)
+        self.counts[chosen] += cells.seen.sum(axis=1) @ shares
+        errors = np.broadcast_to(cells.squared_errors, cells.values.shape)
+        for d, (t, seen) in enumerate(zip(cells.values.T, cells.seen.T, strict=True)):
+            trust = variance / (variance + errors[:, d, None])
+            weight = shares * seen[:, None]
+            self.untrusted[chosen] += weight.sum(axis=0)
+            weight *= trust
+            self.untrusted[chosen] -= weight.sum(axis=0)
+            self.masses[chosen, d] += weight.sum(axis=0)
+            self.moment[chosen, d] += t @ weight
+            weight *= trust
+            self.squares[chosen, d] += weight.sum(axis=0)
+            self.products[chosen, d] += t @ weight
+            self.square[chosen] += np.square(t) @ weight
+
+    def statistics(self) -> VaryingStatistics:
+        """The sums so far."""
+        return VaryingStatistics(*(getattr(self, f.name) + 0.0 for f in fields(VaryingStatistics)))
+
+
+@dataclass(frozen=True)
+class SmoothNoise:
+    """Isotropic noise whose precision, and shares of the nodes in the mixture, are smooth functions of latent space.
+
+    ``basis`` are the functions, with their values ``features`` (K, M') at the nodes, the bias last; ``varies`` and
+    ``mixes`` say which of the two vary. ``floor`` is the smallest variance allowed at a node.
+    """
+
+    words: ClassVar[str] = "noise that varies over the map"
+
+    floor: float
+    basis: BoundBasis
+    features: FloatArray
+    ridge: float
+    varies: bool = True
+    mixes: bool = True
+
+    @property
+    def n_layers(self) -> int:
+        return 1
+
+    def with_gaps(self) -> SmoothNoise:
+        return self
+
+    def first(self, weights: FloatArray, precision: float) -> VaryingParameters:
+        log_precision = np.zeros(self._of_precision(self.features).shape[1])
+        log_precision[-1] = np.log(min(precision, 1.0 / self.floor))
+        return self._made(weights, log_precision, np.zeros(self._of_shares(self.features).shape[1]), 1.0 / self.floor)
+
+    def pooled(self, parameters: VaryingParameters) -> VaryingParameters:
+        return parameters
+
+    def floored(self, parameters: VaryingParameters) -> bool:
+        found = np.exp(self._of_precision(self.features) @ parameters.precision_weights)
+        return bool(np.any(found >= parameters.ceiling * (1 - 1e-12)))
+
+    def keep(self, parameters: VaryingParameters) -> dict[str, Any]:
+        log_share = self._log_shares(self.features, parameters)
+        kept: dict[str, Any] = {
+            "precision_weights": parameters.precision_weights,
+            "mixing_weights": parameters.mixing_weights,
+            "ceiling": parameters.ceiling,
+            "node_precisions": self._precisions(self.features, parameters),
+            "node_shares": np.exp(log_share) / len(log_share),
+        }
+        return {name: value for name, value in kept.items() if np.size(value)}
+
+    def recall(self, weights: FloatArray, variance: float, kept: dict[str, Any]) -> VaryingParameters:
+        n_precision, n_shares = self._of_precision(self.features).shape[1], self._of_shares(self.features).shape[1]
+        ceiling = positive_array({"ceiling": np.asarray(kept.get("ceiling"), dtype=float)}, "ceiling", ())
+        given = {"mixing_weights": np.zeros(0)} | kept
+        b, a = (
+            _finite(given, name, n) for name, n in (("precision_weights", n_precision), ("mixing_weights", n_shares))
+        )
+        found = self._made(weights, b, a, float(ceiling))
+        for name in ("node_precisions", "node_shares"):
+            node = positive_array(kept, name, (len(self.features),))
+            if not np.allclose(node, self.keep(found)[name], rtol=1e-6):
+                raise ValueError(f"{name} of the noise that follow from their weights")
+        return found
+
+    def node_shares(self, surface: BasisMap, parameters: VaryingParameters) -> FloatArray:
+        """(K,) π, how much of the mixture each node makes up."""
+        log_share = self._log_shares(self._at(surface), parameters)
+        return np.asarray(np.exp(log_share) / len(log_share))
+
+    def prepare(self, surface: BasisMap, parameters: VaryingParameters, dtype: type = np.float64) -> VaryingNodes:
+        """Centres, precisions and shares for a pass over the rows, which is made in double precision."""
+        centres, features = surface.nodes(parameters.weights), self._at(surface)
+        beta, log_share = self._precisions(features, parameters), self._log_shares(features, parameters)
+        own = 0.5 * (np.log(beta / (2 * np.pi))[:, None] - beta[:, None] * np.square(centres))
+        loading = np.vstack([-0.5 * beta, (beta[:, None] * centres).T, own.T, log_share])
+        plain = np.vstack([-0.5 * beta, (beta[:, None] * centres).T, own.sum(axis=1) + log_share])
+        return VaryingNodes(loading, plain, centres, beta, log_share)
+
+    def load(self, block: FloatArray, errors: FloatArray | None = None) -> Cells:
+        """A block with its gaps apart, in double precision."""
+        return as_cells(block.astype(np.float64, copy=False), errors)
+
+    def log_density(self, loaded: Cells, nodes: VaryingNodes, near: IntArray | None, work: FloatArray) -> FloatArray:
+        """log p(t | node) + ln(Kπ): into ``work[0]`` relative to the row's largest; returns (n,) that."""
+        chosen = slice(None) if near is None else near
+        if loaded.squared_errors is not None:
+            found = _uncertain_log_density(loaded, nodes, chosen)
+        else:
+            square, one = np.square(loaded.values).sum(axis=1)[:, None], np.ones((len(loaded), 1))
+            both = [square, loaded.values, *([] if loaded.plain else [loaded.seen]), one]
+            found = np.concatenate(both, axis=1) @ (nodes.plain if loaded.plain else nodes.loading)[:, chosen]
+        largest = found.max(axis=1)
+        np.subtract(found, largest[:, None], out=work[0], casting="same_kind")
+        return np.asarray(largest)
+
+    def sums(self, nodes: VaryingNodes) -> VaryingSums:
+        """Empty sums."""
+        K, D = nodes.centres.shape
+        return VaryingSums(nodes.precision, nodes.centres, np.zeros(K), *np.zeros((4, K, D)), *np.zeros((3, K)))
+
+    def statistics(
+        self, sums: VaryingSums, loaded: Cells, weight: FloatArray | None, posterior: Posterior, near: IntArray | None
+    ) -> None:
+        """Add a block to the sums."""
+        ones = np.ones(len(loaded)) if weight is None else weight
+        largest = largest_weight(ones)
+        shares = posterior.relative * (largest * ((ones / largest) / posterior.total))[:, None]
+        add = sums.add if loaded.squared_errors is None else sums.add_uncertain
+        add(loaded, shares.astype(np.float64, copy=False), slice(None) if near is None else near)
+        sums.log_likelihood += float(ones @ posterior.log_likelihood)
+        sums.total += float(ones.sum())
+
+    def m_step(
+        self, surface: BasisMap, sums: VaryingStatistics, penalty: Penalty, parameters: VaryingParameters
+    ) -> VaryingParameters:
+        """New weights, the best for the old noise; then precisions with those weights, and shares; none goes down."""
+        features, level = self._at(surface), parameters.level
+        beta = self._precisions(features, parameters)
+        relative = (beta / level)[:, None]
+        strength = np.full(sums.moment.shape[1], penalty.strength(level))
+        weights = surface.solve_columns(relative * sums.masses, relative * sums.moment, strength, parameters.weights)
+        centres = surface.nodes(weights)
+        residual = sums.square + np.einsum("kd,kd->k", centres, centres * sums.squares - 2 * sums.products)
+        error = np.maximum(residual, 0.0) + sums.untrusted / beta
+        tie = penalty.tie(surface.roughness(weights))
+        b = self._best_precision(features, sums.counts, error, tie, parameters)
+        a = self._best_shares(features, sums.mass, parameters)
+        return self._made(weights, b, a, parameters.ceiling)
+
+    def _best_precision(
+        self, features: FloatArray, counts: FloatArray, error: FloatArray, tie: float, parameters: VaryingParameters
+    ) -> FloatArray:
+        """b that maximises ½ Σ_k (N_k ln β_k − β_k E_k) − ½ tie exp(mean ln β) − ½ ridge ‖b‖², from the present one."""
+        Phi, mean = self._of_precision(features), self._of_precision(self.features).mean(axis=0)
+        top, mask = np.log(parameters.ceiling), np.append(np.ones(Phi.shape[1] - 1), 0.0)
+
+        def value(b: FloatArray) -> float:
+            eta = np.minimum(Phi @ b, top)
+            held = tie * np.exp(mean @ b) + self.ridge * (mask @ np.square(b))
+            return float(0.5 * (counts @ eta - error @ np.exp(eta) - held))
+
+        def slopes(b: FloatArray) -> tuple[FloatArray, FloatArray]:
+            eta = Phi @ b
+            below = eta < top  # nodes at their floor do not answer
+            fit, held = np.where(below, error * np.exp(np.minimum(eta, top)), 0.0), tie * np.exp(mean @ b)
+            slope = 0.5 * (Phi.T @ (counts * below - fit) - held * mean) - self.ridge * mask * b
+            bend = 0.5 * ((Phi.T * fit) @ Phi + held * np.outer(mean, mean)) + self.ridge * np.diag(mask)
+            return slope, bend
+
+        return climbed(parameters.precision_weights, value, slopes, Phi)
+
+    def _best_shares(self, features: FloatArray, mass: FloatArray, parameters: VaryingParameters) -> FloatArray:
+        """a that maximises Σ_k G_k ln π_k − ½ ridge ‖a‖², from the present one."""
+        Phi, total = self._of_shares(features), float(mass.sum())
+        if Phi.shape[1] == 0:
+            return parameters.mixing_weights
+
+        def value(a: FloatArray) -> float:
+            eta = Phi @ a
+            return float(mass @ (eta - logsumexp(eta)) - 0.5 * self.ridge * a @ a)
+
+        def slopes(a: FloatArray) -> tuple[FloatArray, FloatArray]:
+            eta = Phi @ a
+            share = np.exp(eta - logsumexp(eta))
+            mean = share @ Phi
+            bend = total * ((Phi.T * share) @ Phi - np.outer(mean, mean)) + self.ridge * np.eye(len(a))
+            return Phi.T @ mass - total * mean - self.ridge * a, bend
+
+        return climbed(parameters.mixing_weights, value, slopes, Phi)
+
+    def stretched(self, old: VaryingParameters, new: VaryingParameters, factor: float) -> VaryingParameters:
+        """The step from ``old`` to ``new``, ``factor`` times as far."""
+        weights = old.weights + factor * (new.weights - old.weights)
+        b = old.precision_weights + factor * (new.precision_weights - old.precision_weights)
+        a = old.mixing_weights + factor * (new.mixing_weights - old.mixing_weights)
+        return self._made(weights, b, a, new.ceiling)
+
+    def draw(
+        self, surface: BasisMap, parameters: VaryingParameters, node: IntArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """(n, D) one row from each node named."""
+        centres = surface.nodes(parameters.weights)[node]
+        beta = self._precisions(self._at(surface), parameters)[node]
+        return np.asarray(centres + rng.standard_normal(centres.shape) / np.sqrt(beta)[:, None])
+
+    def covariance(self, surface: BasisMap, parameters: VaryingParameters, axes: FloatArray) -> FloatArray:
+        """(K, a, a) covariance of the noise at each node, seen along axes (D, a)."""
+        return np.asarray((axes.T @ axes) / self._precisions(self._at(surface), parameters)[:, None, None])
+
+    def complete(
+        self, loaded: Cells, posterior: Posterior, nodes: VaryingNodes, near: IntArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself."""
+        chosen = slice(None) if near is None else near
+        centres, variance = nodes.centres[chosen], 1.0 / nodes.precision[chosen]
+        share = (posterior.relative / posterior.total[:, None]).astype(np.float64, copy=False)
+        mean = share @ centres
+        between = np.maximum(share @ np.square(centres) - np.square(mean), 0.0)
+        return mean, between + (share @ variance)[:, None]
+
+    def _made(self, weights: FloatArray, b: FloatArray, a: FloatArray, ceiling: float) -> VaryingParameters:
+        level = float(np.exp(self._of_precision(self.features).mean(axis=0) @ b))
+        return VaryingParameters(weights, level, b, a, self.ridge, ceiling)
+
+    def _at(self, surface: BasisMap) -> FloatArray:
+        """(K, M') the basis functions at the nodes of a surface, which may be fewer while training warms up."""
+        if surface.latent.n_nodes == len(self.features):
+            return self.features
+        return self.basis.features(surface.latent.nodes)
+
+    def _of_precision(self, features: FloatArray) -> FloatArray:
+        return features if self.varies else features[:, -1:]
+
+    def _of_shares(self, features: FloatArray) -> FloatArray:
+        """Without the bias, which changes no share."""
+        return features[:, :-1] if self.mixes else features[:, :0]
+
+    def _precisions(self, features: FloatArray, parameters: VaryingParameters) -> FloatArray:
+        """(K,) β."""
+        eta = self._of_precision(features) @ parameters.precision_weights
+        return np.asarray(np.exp(np.minimum(eta, np.log(parameters.ceiling))))
+
+    def _log_shares(self, features: FloatArray, parameters: VaryingParameters) -> FloatArray:
+        """(K,) ln(Kπ)."""
+        eta = self._of_shares(features) @ parameters.mixing_weights
+        return np.asarray(eta - logsumexp(eta) + np.log(len(eta)))
+
+
+def _uncertain_log_density(cells: Cells, nodes: VaryingNodes, chosen: Any) -> FloatArray:
+    """(n, K) log p(t | node) + ln(Kπ) of rows with known errors, column by column."""
+    assert cells.squared_errors is not None
+    variance, found = 1.0 / nodes.precision[chosen], np.tile(nodes.log_share[chosen], (len(cells), 1))
+    errors = np.broadcast_to(cells.squared_errors, cells.values.shape)
+    for d, (t, seen) in enumerate(zip(cells.values.T, cells.seen.T, strict=True)):
+        both = variance + errors[:, d, None]
+        off = np.square(t[:, None] - nodes.centres[chosen, d])
+        found -= 0.5 * seen[:, None] * (off / both + np.log(2 * np.pi * both))
+    return found
+
+
+def _finite(kept: dict[str, Any], name: str, size: int) -> FloatArray:
+    """What was kept of a noise under a name: finite numbers, as many as said, or a ValueError."""
+    found = np.asarray(kept.get(name))
+    if found.dtype.kind != "f" or found.shape != (size,) or not np.isfinite(found).all():
+        raise ValueError(f"{name} of the noise, finite and of shape ({size},)")
+    return found

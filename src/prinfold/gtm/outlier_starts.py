@@ -1,0 +1,93 @@
+"""Where rows lie and how far they spread when some of them lie anywhere: what a start must not be led astray by.
+
+One row far enough away moves a mean anywhere and turns a principal axis towards itself. The spatial median, the place
+whose distances to all rows have the least sum, stays among the rest as long as more than half of them do; and rows
+farther from it than twice the median distance count for so much less that none adds more to a scatter than one there.
+Both turn with the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.gtm.starts import Start
+from prinfold.rows.rows import Rows, Selection, sum_blocks
+
+_MOST_PASSES = 60
+_SETTLED = 1e-7
+"""Passes that a median takes at most, and the move, in units of the distance of the rows, that ends them."""
+
+_REACH = 2.0
+_BEYOND = 5.0
+"""Median distances from which rows count for less, and from which they do not count: an embedding by neighbours takes
+rows as they come, and a few of those are enough to join what lies apart."""
+
+_TINY = 1e-12
+"""Share of the typical distance below which a row lies on the median itself."""
+
+
+def spatial_median(rows: Rows) -> FloatArray:
+    """(D,) the spatial median of rows, in the units of the table, by Weiszfeld's means with weights 1/distance."""
+    unit = 1.0 if rows.scale is None else rows.scale
+    for _ in range(_MOST_PASSES):
+        distance = distances(rows)
+        weight = _weights(rows)
+        typical = float(weight @ distance) / max(float(weight.sum()), np.finfo(float).tiny)
+        if typical == 0:
+            return rows.offset
+        closeness = weight / np.maximum(distance, _TINY * typical)
+        moved = _mean(rows, closeness)
+        rows = replace(rows, offset=rows.offset + unit * moved)
+        if np.linalg.norm(moved) <= _SETTLED * float(closeness @ distance) / float(closeness.sum()):
+            break
+    return rows.offset
+
+
+def distances(rows: Rows) -> FloatArray:
+    """(n,) distance of each row from the offset; of gaps as much is taken as of what was measured of the row."""
+    out = np.empty(rows.n_rows)
+    for part in rows.slices:
+        block = rows.block(part).astype(np.float64, copy=False)
+        seen = ~np.isnan(block)
+        square = np.square(np.where(seen, block, 0.0)).sum(axis=1)
+        out[part] = np.sqrt(square * rows.n_columns / np.maximum(seen.sum(axis=1), 1))
+    return out
+
+
+def tempered(rows: Rows) -> Rows:
+    """The rows with weights such that none adds more to a scatter about the offset than one at twice the median.
+
+    Those beyond five medians have none.
+    """
+    distance, weight = distances(rows), _weights(rows)
+    order = np.argsort(distance, kind="stable")
+    total = np.cumsum(weight[order])
+    middle = float(distance[order][np.searchsorted(total, 0.5 * total[-1])])
+    if middle == 0:  # more than half of the rows are the same
+        return rows
+    far = np.maximum(distance / (_REACH * middle), 1.0)
+    return replace(rows, weight=np.where(distance > _BEYOND * middle, 0.0, weight / np.square(far)))
+
+
+def among_outliers(start: Start) -> Start:
+    """The start with rows that lie far from all others held back."""
+    return lambda model, rows, rng: start(model, tempered(rows), rng)
+
+
+def _weights(rows: Rows) -> FloatArray:
+    return np.ones(rows.n_rows) if rows.weight is None else rows.weight
+
+
+def _mean(rows: Rows, weight: FloatArray) -> FloatArray:
+    """(D,) mean of what was measured of each column about the offset, in units of the blocks."""
+
+    def total(part: Selection) -> FloatArray:
+        block = rows.block(part).astype(np.float64, copy=False)
+        seen = ~np.isnan(block)
+        return np.stack([weight[part] @ np.where(seen, block, 0.0), weight[part] @ seen])
+
+    sums, counts = sum_blocks(total, rows.slices)
+    return np.asarray(sums / np.where(counts > 0, counts, 1.0))

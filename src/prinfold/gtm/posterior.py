@@ -1,0 +1,196 @@
+"""What the posterior of a GTM says of rows: likelihoods, responsibilities, places on the map, missing cells.
+
+All go through the rows once, part by part, and hold what they return and little else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.gtm.model import GTMModel
+from prinfold.gtm.noise.protocol import FactoredNoise, GappyNoise, Nodes, Parameters, Posterior
+from prinfold.latent import LatentSpace
+from prinfold.rows.rows import Rows, Selection
+
+Reduction = Callable[[Posterior, IntArray | None], FloatArray]
+
+
+def log_likelihood(model: GTMModel, rows: Rows, parameters: Parameters, dtype: Any = None) -> FloatArray:
+    """(n,) log p(t), in the precision of the rows or the one named."""
+    kind = rows.table.dtype if dtype is None else np.dtype(dtype)
+    least = float(np.finfo(kind).min)  # single precision may not reach as low as a row lies far
+    return _per_row(model, rows, parameters, lambda posterior, _: np.maximum(posterior.log_likelihood, least), (), kind)
+
+
+def responsibilities(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
+    """(n, K) posterior weight of each node for each row."""
+    n_nodes = model.surface.latent.n_nodes
+
+    def spread(posterior: Posterior, near: IntArray | None) -> FloatArray:
+        if near is None:
+            return _weights(posterior)
+        out = np.zeros((len(posterior.total), n_nodes), dtype=posterior.relative.dtype)
+        out[:, near] = _weights(posterior)
+        return out
+
+    return _per_row(model, rows, parameters, spread, (n_nodes,))
+
+
+def sparse_responsibilities(model: GTMModel, rows: Rows, parameters: Parameters, threshold: float) -> csr_matrix:
+    """(n, K) posterior weights of at least ``threshold``, as a sparse matrix."""
+    found: list[tuple[Selection, IntArray, IntArray, FloatArray]] = []
+
+    def collect(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: Nodes) -> None:
+        weight = _weights(posterior)
+        large = weight >= threshold
+        column = np.nonzero(large)[1]
+        column = (column if near is None else near[column]).astype(np.int32)
+        found.append((some, large.sum(axis=1), column, weight[large]))
+
+    model.visit(rows, parameters, collect)
+    return _joined(found, (rows.n_rows, model.surface.latent.n_nodes), rows.table.dtype)
+
+
+def _joined(
+    found: list[tuple[Selection, IntArray, IntArray, FloatArray]], shape: tuple[int, int], dtype: Any
+) -> csr_matrix:
+    """One sparse matrix of rows, how many entries each has, their columns and values; ``found`` is used up.
+
+    Entries go straight to their places: by way of triplets all of this would take more than twice the memory.
+    """
+    ends = np.zeros(shape[0] + 1, dtype=np.int64)
+    for rows, counts, _, _ in found:
+        ends[1:][rows] = counts
+    np.cumsum(ends, out=ends)
+    index = np.int32 if ends[-1] < 2**31 else np.int64
+    columns, values = np.empty(ends[-1], dtype=index), np.empty(ends[-1], dtype=dtype)
+    while found:
+        rows, counts, column, value = found.pop()
+        at = np.repeat(ends[:-1][rows] - (np.cumsum(counts) - counts), counts) + np.arange(len(column))
+        columns[at], values[at] = column, value
+    return csr_matrix((values, columns, ends.astype(index)), shape=shape)
+
+
+def posterior_mean(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
+    """(n, Q) mean of the posterior over latent space."""
+    latent = model.surface.latent
+    return _per_row(
+        model, rows, parameters, lambda p, near: latent.mean(p.relative, near, p.total), (latent.n_columns,)
+    )
+
+
+def posterior_mode(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
+    """(n, Q) the node with the largest responsibility."""
+    latent = model.surface.latent
+    return _per_row(model, rows, parameters, lambda p, near: _mode(latent, p, near), (latent.n_columns,))
+
+
+def heaviest_nodes(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
+    """(n, 2) number of the node with the largest responsibility, and that responsibility, in double precision."""
+
+    def heaviest(posterior: Posterior, near: IntArray | None) -> FloatArray:
+        at = posterior.relative.argmax(axis=1)
+        largest = posterior.relative[np.arange(len(at)), at] / posterior.total
+        return np.stack([at if near is None else near[at], largest], axis=1)
+
+    return _per_row(model, rows, parameters, heaviest, (2,), np.float64)
+
+
+def posterior_covariance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
+    """(n, Q, Q) spread of the posterior about its mean."""
+    latent = model.surface.latent
+
+    def spread(posterior: Posterior, near: IntArray | None) -> FloatArray:
+        weight = _weights(posterior)
+        return latent.covariance(weight, latent.mean(weight, near), near)
+
+    return _per_row(model, rows, parameters, spread, (latent.n_columns, latent.n_columns))
+
+
+def mode_distance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
+    """(n,) distance along latent space from posterior mean to posterior mode: large for several modes (3.3)."""
+    latent = model.surface.latent
+
+    def apart(posterior: Posterior, near: IntArray | None) -> FloatArray:
+        return latent.distance(latent.mean(posterior.relative, near, posterior.total), _mode(latent, posterior, near))
+
+    return _per_row(model, rows, parameters, apart, ())
+
+
+def row_scales(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
+    """(n,) posterior mean of what a noise with tails multiplies the precision of each row by, its first layer."""
+
+    def expected(posterior: Posterior, near: IntArray | None) -> FloatArray:
+        assert posterior.layers is not None
+        scale: FloatArray = posterior.layers[0]
+        return np.asarray(np.einsum("nk,nk->n", posterior.relative, scale) / posterior.total)
+
+    return _per_row(model, rows, parameters, expected, ())
+
+
+def _weights(posterior: Posterior) -> FloatArray:
+    return posterior.relative / posterior.total[:, None]
+
+
+def _mode(latent: LatentSpace, posterior: Posterior, near: IntArray | None) -> FloatArray:
+    nodes = latent.nodes if near is None else latent.nodes[near]
+    return np.asarray(nodes[posterior.relative.argmax(axis=1)])
+
+
+def completion(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[FloatArray, FloatArray]:
+    """(n, D) expectation of every cell given what was measured of its row, about the data's centre; and its variance.
+
+    The noise of ``model`` must be one that takes gaps.
+    """
+    noise = cast(GappyNoise, model.noise)
+    mean, variance = np.empty((2, *rows.table.shape))
+
+    def complete(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: Nodes) -> None:
+        mean[some], variance[some] = noise.complete(loaded, posterior, nodes, near)
+
+    model.visit(rows, parameters, complete)
+    return mean, variance
+
+
+def factor_means(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
+    """(n, q) expectation of the factors of each row. The noise of ``model`` must be one that has factors."""
+    noise = cast(FactoredNoise, model.noise)
+    found = np.empty((rows.n_rows, noise.n_factors), dtype=rows.table.dtype)
+
+    def find(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: Nodes) -> None:
+        found[some] = noise.factor_means(loaded, posterior, nodes)
+
+    model.visit(rows, parameters, find)
+    return found
+
+
+def sample(model: GTMModel, parameters: Parameters, n: int, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
+    """n rows drawn from the density, about the data's centre, with the node each came from."""
+    node = rng.integers(model.surface.latent.n_nodes, size=n)
+    if hasattr(model.noise, "node_shares"):  # nodes that are not alike
+        shares = model.noise.node_shares(model.surface, parameters)
+        node = rng.choice(len(shares), size=n, p=shares)
+    return model.noise.draw(model.surface, parameters, node, rng), node
+
+
+def _per_row(
+    model: GTMModel,
+    rows: Rows,
+    parameters: Parameters,
+    reduce_part: Reduction,
+    shape: tuple[int, ...],
+    kind: Any = None,
+) -> FloatArray:
+    """Fill an (n, *shape) array with what ``reduce_part`` makes of each part's posterior."""
+    out = np.empty((rows.n_rows, *shape), dtype=rows.table.dtype if kind is None else kind)
+
+    def write(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: Nodes) -> None:
+        out[some] = reduce_part(posterior, near)
+
+    model.visit(rows, parameters, write)
+    return out

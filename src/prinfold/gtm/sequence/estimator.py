@@ -1,0 +1,447 @@
+"""A generative topographic mapping of sequences: a walk over its nodes, seen through noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+
+from prinfold._typing import FloatArray, RandomState
+from prinfold.base.callbacks import with_callbacks
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
+from prinfold.files import storable
+from prinfold.gtm import model as gtm
+from prinfold.gtm.fitting import FEWEST_ROWS, Job
+from prinfold.gtm.gaussian_process_training import TunedState
+from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.noise.recipes import Spread
+from prinfold.gtm.outlier_starts import among_outliers
+from prinfold.gtm.sequence.forecast import ProcessVerbs
+from prinfold.gtm.sequence.model import SequenceModel, SequenceRows, in_sequences
+from prinfold.gtm.sequence.node_steps import moves_on
+from prinfold.gtm.sequence.sequence_input import (
+    Arranged,
+    arrange,
+    refuse_unseen,
+    seen_weight,
+    sequence_weight,
+    weighty_sequences,
+)
+from prinfold.gtm.sequence.starts import TRIED_STEPS, slow_start
+from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, FreeRule, Rule, SharedRule, shared_steps
+from prinfold.gtm.starts import Start
+from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
+from prinfold.rows.rows import Rows
+from prinfold.validation.refusals import refuse_empty_columns
+from prinfold.validation.settings import Constraint, check_parameters, integer, nothing, one_of, real
+from prinfold.validation.tables import check_errors, has_gaps
+
+_MANY_JUMPS = 0.5
+"""Share of steps that are jumps from which a chain of short steps does not describe them."""
+
+_PROBABILITY = Constraint(lambda v: real(0, above=True).test(v) and v <= 1, "a number above 0 and at most 1")
+
+
+@storable
+class GTMSequence(ProcessVerbs):
+    """Generative topographic mapping of sequences: rows come from a walk over the latent space.
+
+    Each sequence goes from node to node of the latent grid in short steps, seldom in a jump to anywhere, and at each
+    node a row is drawn about the surface as in a :class:`~prinfold.GTM`. What a row cannot say of its place the rows
+    before and after it do. It is a hidden Markov model whose states lie on a smooth surface.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the surface, where the latent space leaves it open: a grid or a torus. The others, and
+        nodes given as an array, have a dimension of their own.
+    transitions : {"shared", "free", "uniform"}, default="shared"
+        How the walk goes on: ``"shared"`` learns one distribution over steps, the same at all nodes; ``"free"`` one
+        for each node, drawn to the shared one; with ``"uniform"`` every step may go anywhere, and the model is the
+        GTM, but for where sequences begin.
+    reach : int, default=None
+        Longest step in nodes: on a lattice as the crow flies, elsewhere along edges. None is 5 on curves, 3 on
+        surfaces, 2 in three dimensions and 1 beyond.
+    jump : float, default=None
+        Probability that a step is a jump to any node instead, above 0 and at most 1. None learns it, with at least
+        1e-6.
+    strength : float, default=10.0
+        Of ``"free"`` transitions only: steps that a node is to make before its own habits count as much as those it
+        shares with others.
+    initial : {"uniform", "learned"}, default="uniform"
+        Where sequences begin: anywhere, or at nodes with probabilities that are learned.
+    nodes : int, tuple of int, array of shape (K, Q) or latent space, default=None
+        Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows.
+    basis : int, tuple of int, or basis object, default=None
+        Basis functions along each axis, or a :class:`~prinfold.GaussianBasis`, :class:`~prinfold.HarmonicBasis`,
+        :class:`~prinfold.GaussianProcess` or :class:`~prinfold.ElasticNetBasis`; None takes a third as many as nodes,
+        at most 9.
+    width : float, default=1.0
+        Standard deviation of a basis function in units of their spacing; larger is stiffer. Not used
+        with a basis object.
+    latent : str or latent space, default=None
+        ``"grid"``, ``"line"``, ``"circle"``, ``"cylinder"``, ``"torus"`` or ``"sphere"``; None is a grid.
+    regularization : float, default=None
+        Constant weight penalty λ; larger is smoother. None is 0.1, or 0.3 for a net
+        (:class:`~prinfold.ElasticNetBasis`), unless ``prior_precision`` is given.
+    prior_precision : float, default=None
+        Precision α of a Gaussian prior on the weights, so that λ = α/β follows the noise; it has
+        the units of the data to the power −2.
+    penalise_bias : bool, default=False
+        Whether the penalty holds down the bias too. Not used with a basis object.
+    noise_floor : float, default=1e-6
+        Smallest noise variance, relative to the mean variance of a column.
+    noise : str or noise model, default="isotropic"
+        As in :class:`~prinfold.GTM`. Noise that mixes nodes in shares of its own is for rows without an order.
+    init : str or array of shape (n, Q), default="auto"
+        ``"slow"`` begins in the directions that change slowest in time; the others are those of
+        :class:`~prinfold.GTM`. ``"auto"`` tries ``"slow"`` and what the GTM would begin with for a few iterations, and
+        goes on from the better; where rows do not tell of each other it is what the GTM begins with.
+    max_iter : int, default=200
+        Most EM iterations.
+    tol : float, default=1e-4
+        Training stops when the objective per row changes by less; 0 never stops early.
+    relaxation : float, default=1.8
+        How far an EM step may be stretched while the objective keeps rising; 1 is plain EM.
+    random_state : int, RandomState or Generator, default=None
+        Seed of random starts and of the rows that a spectral start sees.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal, 2 a line for each iteration.
+
+    Attributes
+    ----------
+    latent_ : latent space
+        Nodes, topology and chart.
+    basis_ : basis object
+        The basis functions in use.
+    weights_ : ndarray of shape (M, D)
+        Weights of the basis functions, about ``offset_``.
+    offset_ : ndarray of shape (D,)
+        Mean of the training rows; with Student noise their spatial median.
+    noise_variance_ : float
+        Variance 1/β of the noise, on average where it has several.
+    noise_parameters_ : dict
+        What else the noise has, as in :class:`~prinfold.GTM`.
+    jump_ : float
+        Probability of a jump, given or learned.
+    reach_ : int
+        Longest step in nodes.
+    moves_ : ndarray of shape (C, Q) or (C, 1)
+        The kinds of steps: displacements in nodes on a lattice, numbers of edges elsewhere.
+    move_shares_ : ndarray of shape (C,)
+        Weights of the kinds of steps, which add up to 1: their probabilities, where no edge of the latent space is
+        near.
+    local_moves_ : ndarray of shape (P,) or None
+        With ``transitions="free"`` the probabilities of the short steps from each node, node after node.
+    initial_ : ndarray of shape (K,)
+        Probabilities of the nodes to begin with.
+    node_mass_ : ndarray of shape (K,) or (K, D)
+        Rows that each node stands for, as in :class:`~prinfold.GTM`.
+    folds_ : Folds
+        Fold and warp diagnostics at the nodes.
+    n_iter_ : int
+        EM iterations done.
+    converged_ : bool
+        Whether the objective settled.
+    stop_reason_ : StopReason
+        Why training ended; its value is a sentence.
+    history_ : dict of list
+        ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise``, ``jump`` and
+        ``seconds``, the first entry being the start.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    References
+    ----------
+    Svensén (1998), GTM: the generative topographic mapping, PhD thesis, Aston University, section 7.4.
+    Bishop, Hinton & Strachan (1997), GTM through time, IEE Fifth International Conference on Artificial Neural
+    Networks.
+
+    Examples
+    --------
+    >>> from prinfold import GTMSequence, datasets
+    >>> data = datasets.make_motion(rng=0)
+    >>> model = GTMSequence(latent="circle", nodes=40, random_state=0)
+    >>> Z = model.fit(data.X, lengths=data.lengths).transform(data.X, lengths=data.lengths)
+    >>> Z.shape
+    (600, 1)
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        **ProcessVerbs._constraints,
+        "prior_precision": nothing | real(0),
+        "init": ProcessVerbs._constraints["init"] | one_of(("slow",)),
+        "transitions": one_of(("shared", "free", "uniform")),
+        "reach": nothing | integer(0),
+        "jump": nothing | _PROBABILITY,
+        "strength": real(0, above=True),
+        "initial": one_of(("uniform", "learned")),
+    }
+    _stored: ClassVar[tuple[str, ...]] = (
+        *(name for name in ProcessVerbs._stored if name != "memory_"),
+        "jump_",
+        "reach_",
+        "move_shares_",
+        "local_moves_",
+        "initial_",
+    )
+    _added: ClassVar[dict[str, Any]] = {k: v for k, v in ProcessVerbs._added.items() if k != "memory_"}
+    jump_: float
+    reach_: int
+    move_shares_: FloatArray
+    local_moves_: FloatArray | None
+    initial_: FloatArray
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        transitions: str = "shared",
+        reach: int | None = None,
+        jump: float | None = None,
+        strength: float = 10.0,
+        initial: str = "uniform",
+        nodes: Any = None,
+        basis: Any = None,
+        width: float = 1.0,
+        latent: Any = None,
+        regularization: float | None = None,
+        prior_precision: float | None = None,
+        penalise_bias: bool = False,
+        noise_floor: float = 1e-6,
+        noise: Any = "isotropic",
+        init: Any = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        relaxation: float = 1.8,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.transitions = transitions
+        self.reach = reach
+        self.jump = jump
+        self.strength = strength
+        self.initial = initial
+        self.nodes = nodes
+        self.basis = basis
+        self.width = width
+        self.latent = latent
+        self.regularization = regularization
+        self.prior_precision = prior_precision
+        self.penalise_bias = penalise_bias
+        self.noise_floor = noise_floor
+        self.noise = noise
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.relaxation = relaxation
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---------------------------------------------------------------------------------------- fitting
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        lengths: Any = None,
+        groups: Any = None,
+        errors: Any = None,
+    ) -> Self:
+        """Fit surface and walk by expectation maximisation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
+            Rows, one sequence after another; or a table for each sequence. Cells that are missing are NaN, and so is
+            a whole row at a step of which nothing is known.
+        y : ignored
+        sample_weight : array-like of shape (S,), default=None
+            Weights of the sequences; a weight of 2 is the same as the sequence given twice.
+        lengths : array-like of int, default=None
+            Rows of each sequence; None takes each row for a sequence of one.
+        groups : array-like of shape (n,) or str, default=None
+            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them. A
+            sequence takes its rows in the order in which they come, whatever lies between.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations with which the cells, or all cells of a row, are known to have been measured; the
+            noise of the model comes on top.
+
+        Returns
+        -------
+        self
+        """
+        given = arrange(X, lengths, groups)
+        if given.plain and self.initial != "learned":
+            super().fit(X, y, sample_weight, errors=errors)
+        else:
+            self._fit_sequences(given, sample_weight, errors)
+        return self
+
+    @with_callbacks
+    def _fit_sequences(self, given: Arranged, sample_weight: Any, errors: Any) -> None:
+        check_parameters(self, self._constraints)
+        self._forget()
+        table = self._training_table(given.X, None)
+        known, order = check_errors(given.stacked(errors), table, self), given.order(table.shape[0])
+        weight = seen_weight(sequence_weight(sample_weight, order), table, order)
+        kept, cuts = weighty_sequences(weight, order)
+        places = self._places(table.shape[0])
+        table, (places, known) = table[kept], (None if each is None else each[kept] for each in (places, known))
+        refuse_unseen(table, FEWEST_ROWS)
+        if has_gaps(table):
+            refuse_empty_columns(table, getattr(self, "feature_names_in_", None))
+        of_rows = None if weight is None else np.repeat(weight[weight > 0], np.diff(cuts))
+        job = self._assemble(table, of_rows, places, known)
+        self._refuse_shares(job)
+        job = job._replace(rows=in_sequences(job.rows, cuts))
+        self._train_from(job, places)
+        self._warn(job.rows)
+
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        lengths: Any = None,
+        groups: Any = None,
+        errors: Any = None,
+    ) -> Any:
+        """Fit the model, then give the posterior mean of each row in latent space, given its whole sequence.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
+            Rows, one sequence after another; or a table for each sequence.
+        y : ignored
+        sample_weight : array-like of shape (S,), default=None
+            Weights of the sequences in the fit.
+        lengths : array-like of int, default=None
+            Rows of each sequence; None takes each row for a sequence of one.
+        groups : array-like of shape (n,) or str, default=None
+            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n, Q), or list of such
+            In the form in which X was given.
+        """
+        options = {"lengths": lengths, "groups": groups, "errors": errors}
+        return self.fit(X, y, sample_weight, **options).transform(X, **options)
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _begun(self, job: Job, places: FloatArray | None) -> Parameters:
+        told = _has_steps(job.rows) and self.transitions != "uniform"  # where rows may tell of each other
+        if not (isinstance(self.init, str) and self.init == "auto" and told):
+            return super()._begun(job, places)
+        slow = type(self)(**self.get_params(deep=False) | {"init": "slow"})
+        tried = []
+        for begun in (slow._begun(job, places), super()._begun(job, places)):
+            state = job.model.begin(job.rows, begun)
+            for _ in range(TRIED_STEPS):
+                state = job.model.step(job.rows, state, self.relaxation)
+            tried.append(state)
+        best: Parameters = max(tried, key=lambda state: job.model.measure(state)["objective"]).parameters
+        return best
+
+    def _start(self, job: Job, places: FloatArray | None) -> Start:
+        if not (isinstance(self.init, str) and self.init == "slow"):
+            return super()._start(job, places)
+        if not _has_steps(job.rows):
+            raise InvalidParameterError(
+                "init='slow' looks at what changes from row to row, but each row is a sequence of one; give lengths "
+                "or groups, or use init='pca'"
+            )
+        start = slow_start(cast(SequenceRows, job.rows).cuts)
+        return among_outliers(start) if self._is_robust() else start
+
+    def _trainer(self) -> Trainer:
+        return TRAINERS["batch"]
+
+    def _chain_recipe(self) -> ChainRecipe:
+        rules: dict[str, Rule | None]
+        if self.transitions == "uniform" and self.jump not in (None, 1):
+            raise InvalidParameterError(
+                f"jump={self.jump!r} is the share of steps that go anywhere, but with transitions='uniform' all of "
+                "them do; leave out jump, or use transitions='shared' or 'free'"
+            )
+        rules = {"shared": SharedRule(), "free": FreeRule(float(self.strength)), "uniform": None}
+        return ChainRecipe(rules[self.transitions], self.reach, self.jump, self.initial == "learned")
+
+    def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+        plain = super()._make_model(surface, spread)
+        return SequenceModel(plain.surface, plain.noise, plain.penalty, self._chain_recipe())
+
+    def _refuse_shares(self, job: Job) -> None:
+        if getattr(job.model.noise, "mixes", False):
+            raise InvalidParameterError(
+                f"noise={self.noise!r} gives nodes shares of their own in a mixture, but how often a walk comes by a "
+                "node is up to its steps; use VaryingNoise(mixing=False)"
+            )
+
+    def _found(self, job: Job, state: Any) -> dict[str, Any]:
+        found = {name: value for name, value in super()._found(job, state).items() if name != "memory_"}
+        chain: Chain = (state.state if isinstance(state, TunedState) else state).chain
+        model: SequenceModel = found["_model"]
+        return found | {
+            "_model": replace(model, chain=chain),
+            "jump_": chain.jump,
+            "reach_": model.recipe.reach_on(model.surface.latent),
+            "move_shares_": chain.kinds,
+            "initial_": chain.initial,
+            "local_moves_": chain.local if self.transitions == "free" else None,
+        }
+
+    def _cautions(self) -> list[str]:
+        if self.transitions == "uniform" or self.jump is not None or self.jump_ <= _MANY_JUMPS:
+            return []
+        words = f"{self.jump_:.0%} of the steps go further than the {self.reach_} node(s) that a step reaches"
+        return [f"{words}; raise reach, use fewer nodes, or rows may be too far apart in time to tell of each other"]
+
+    def _restore(self) -> None:
+        super()._restore()
+        moves = moves_on(self.latent_, self.reach_)
+        kinds, local = self.move_shares_, self.local_moves_
+        sound = {
+            "a jump above 0 and at most 1": type(self.jump_) is float and 0 < self.jump_ <= 1,
+            f"{len(moves.kinds)} shares of steps that add up to 1": _are_shares(kinds, len(moves.kinds)),
+            f"{self.latent_.n_nodes} shares of nodes that add up to 1": _are_shares(
+                self.initial_, self.latent_.n_nodes
+            ),
+            "steps of each node that add up to 1": local is None
+            or (_are_positive(local, len(moves.node)) and np.allclose(moves.per_node(local), 1.0)),
+        }
+        for wanted, holds in sound.items():
+            if not holds:
+                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        local = shared_steps(moves, kinds) if local is None else local
+        self._model = replace(self._sequence_model, chain=Chain(moves, kinds, local, self.jump_, self.initial_))
+
+
+def _has_steps(rows: Rows) -> bool:
+    """Whether some sequence has more than one row."""
+    return isinstance(rows, SequenceRows) and len(rows.cuts) <= rows.n_rows
+
+
+def _are_positive(values: Any, n: int) -> bool:
+    return (
+        isinstance(values, np.ndarray)
+        and values.dtype.kind == "f"
+        and values.shape == (n,)
+        and bool((values > 0).all())
+    )
+
+
+def _are_shares(values: Any, n: int) -> bool:
+    return _are_positive(values, n) and bool(np.isclose(values.sum(), 1.0))

@@ -1,0 +1,367 @@
+"""What rows in sequences are asked: each row in the light of its whole sequence, or of what came before it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
+from prinfold.gtm import posterior as posteriors
+from prinfold.gtm.estimator import GTM
+from prinfold.gtm.noise.student import StudentCells
+from prinfold.gtm.sequence import model as gtm_sequence
+from prinfold.gtm.sequence.model import SequenceRows, in_sequences
+from prinfold.gtm.sequence.sequence_input import Arranged, Order, Paths, arrange, warn_of_unseen
+from prinfold.gtm.weight_posterior import WeightPosterior
+from prinfold.rows.rows import Rows
+from prinfold.validation.settings import check_setting, fraction
+from prinfold.validation.tables import check_errors, gives_frames
+
+
+class _Without:
+    """A verb that a subclass does not have, and why."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        raise AttributeError(f"{owner.__name__} has no {self.name}: {self.reason}")
+
+
+_ROWS_ONLY = "it would take each row for itself, without the rest of its sequence; compare models by score on sequences"
+
+_WHOLE = "a sequence is learned from as a whole; call fit with all of them"
+
+
+class SequenceVerbs(GTM):
+    """The verbs of a GTM whose rows hang together; ``lengths`` or ``groups`` say how, and without them they do not."""
+
+    log_evidence: ClassVar[Any] = _Without(_ROWS_ONLY)
+    effective_weights: ClassVar[Any] = _Without(_ROWS_ONLY)
+    partial_fit: ClassVar[Any] = _Without(_WHOLE)
+    n_seen_: ClassVar[Any] = _Without(_WHOLE)
+    memory_ = None  # of a stream, which there is none of
+    _takes_blocks: ClassVar[bool] = False  # which say nothing of sequences, and may end in the midst of one
+
+    def transform(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
+        """Posterior mean of each row in latent space, given its whole sequence.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
+            Rows, one sequence after another; or a table for each sequence.
+        lengths : array-like of int, default=None
+            Rows of each sequence; None takes each row for a sequence of one.
+        groups : array-like of shape (n,) or str, default=None
+            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n, Q), or list of such
+            In the form in which X was given; where ``set_output`` asks for frames, one of all rows.
+        """
+        found = self._follow(posteriors.posterior_mean, X, lengths, groups, errors)
+        if not gives_frames(self):
+            return found
+        return np.concatenate(found) if isinstance(found, list) else found.reshape(-1, found.shape[-1])
+
+    def filter(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
+        """Posterior mean of each row in latent space, given the rows of its sequence up to it and none after.
+
+        What can be said while a sequence is still going on.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
+            Rows, one sequence after another; or a table for each sequence.
+        lengths : array-like of int, default=None
+            Rows of each sequence; None takes each row for a sequence of one.
+        groups : array-like of shape (n,) or str, default=None
+            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n, Q), or list of such
+            In the form in which X was given.
+        """
+        return self._follow(gtm_sequence.filtered_mean, X, lengths, groups, errors)
+
+    def paths(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Paths:
+        """The likeliest path of each sequence through the nodes, by Viterbi's algorithm.
+
+        Of all paths together the one that is likeliest as a whole: unlike :meth:`posterior_mode`, which takes the
+        likeliest node of each row, it never makes a step that the chain would not.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
+            Rows, one sequence after another; or a table for each sequence.
+        lengths : array-like of int, default=None
+            Rows of each sequence; None takes each row for a sequence of one.
+        groups : array-like of shape (n,) or str, default=None
+            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        Paths
+            ``latent`` (n, Q) coordinates and ``nodes`` (n,) numbers of the nodes, in the form in which X was given.
+        """
+
+        def question(model: Any, rows: Rows, parameters: Any) -> Paths:
+            nodes = gtm_sequence.likeliest_paths(model, rows, parameters)
+            return Paths(self.latent_.nodes[nodes].astype(rows.table.dtype, copy=False), nodes)
+
+        found: Paths = self._follow(question, X, lengths, groups, errors)
+        return found
+
+    def score_samples(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
+        """Log-likelihood of each row given those before it in its sequence.
+
+        They add up to the log-likelihoods of the sequences. A row of which nothing was measured has none: 0.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
+            Rows, one sequence after another; or a table for each sequence.
+        lengths : array-like of int, default=None
+            Rows of each sequence; None takes each row for a sequence of one.
+        groups : array-like of shape (n,) or str, default=None
+            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n,), or list of such
+            In the form in which X was given.
+        """
+        return self._follow(gtm_sequence.log_likelihood, X, lengths, groups, errors)
+
+    def score(self, X: Any, y: Any = None, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> float:
+        """Log-likelihood of the sequences, per row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
+            Rows, one sequence after another; or a table for each sequence.
+        y : ignored
+        lengths : array-like of int, default=None
+            Rows of each sequence; None takes each row for a sequence of one.
+        groups : array-like of shape (n,) or str, default=None
+            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        float
+        """
+        found = self.score_samples(X, lengths=lengths, groups=groups, errors=errors)
+        return float(np.mean(np.concatenate(found) if isinstance(found, list) else found, dtype=np.float64))
+
+    def responsibilities(
+        self, X: Any, threshold: float | None = None, *, lengths: Any = None, groups: Any = None, errors: Any = None
+    ) -> Any:
+        """Posterior weight of every node for each row, given its whole sequence.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
+            Rows, one sequence after another; or a table for each sequence.
+        threshold : float, default=None
+            Weights below it are left out, and a sparse matrix is returned, or a list of such.
+        lengths : array-like of int, default=None
+            Rows of each sequence; None takes each row for a sequence of one.
+        groups : array-like of shape (n,) or str, default=None
+            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray or csr_matrix of shape (n, K), or list of such
+            In the form in which X was given.
+        """
+        if threshold is None:
+            return self._follow(posteriors.responsibilities, X, lengths, groups, errors)
+        check_setting("threshold", threshold, fraction)
+        question = partial(posteriors.sparse_responsibilities, threshold=threshold)
+        return self._follow(question, X, lengths, groups, errors)
+
+    def posterior_mode(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
+        """The node with the largest posterior weight for each row, given its whole sequence.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
+            Rows, one sequence after another; or a table for each sequence.
+        lengths : array-like of int, default=None
+            Rows of each sequence; None takes each row for a sequence of one.
+        groups : array-like of shape (n,) or str, default=None
+            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n, Q), or list of such
+            In the form in which X was given.
+        """
+        return self._follow(posteriors.posterior_mode, X, lengths, groups, errors)
+
+    def posterior_covariance(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
+        """Spread of the posterior about its mean in latent space, given each row's whole sequence.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
+            Rows, one sequence after another; or a table for each sequence.
+        lengths : array-like of int, default=None
+            Rows of each sequence; None takes each row for a sequence of one.
+        groups : array-like of shape (n,) or str, default=None
+            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n, Q, Q), or list of such
+            In the form in which X was given.
+        """
+        return self._follow(posteriors.posterior_covariance, X, lengths, groups, errors)
+
+    def mode_distance(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
+        """Distance in latent space from posterior mean to posterior mode, in units of the node spacing.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
+            Rows, one sequence after another; or a table for each sequence.
+        lengths : array-like of int, default=None
+            Rows of each sequence; None takes each row for a sequence of one.
+        groups : array-like of shape (n,) or str, default=None
+            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n,), or list of such
+            In the form in which X was given.
+        """
+
+        def question(model: Any, rows: Rows, parameters: Any) -> FloatArray:
+            distance = posteriors.mode_distance(model, rows, parameters)
+            return distance / distance.dtype.type(self.latent_.spacing)
+
+        return self._follow(question, X, lengths, groups, errors)
+
+    def impute(
+        self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None, return_std: bool = False
+    ) -> Any:
+        """Rows with what is missing filled in: the expectation of each cell given what its sequence has.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
+            Rows whose missing cells are NaN; a missing step is a row of them.
+        lengths : array-like of int, default=None
+            Rows of each sequence; None takes each row for a sequence of one.
+        groups : array-like of shape (n,) or str, default=None
+            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+        return_std : bool, default=False
+            Whether to return the spread of what was filled in as well.
+
+        Returns
+        -------
+        ndarray of shape (n, D), or list of such
+            The rows, in the form in which X was given; what was measured stays as it is.
+        ndarray of shape (n, D), or list of such
+            Standard deviation of each cell about its expectation, nil where it was measured. Only with
+            ``return_std``.
+        """
+        given = arrange(X, lengths, groups)
+        rows, order = self._arranged(given, errors)
+        table = rows.table
+        if scipy.sparse.issparse(table):
+            raise UnsupportedInputError("a sparse table has no missing cells; there is nothing to impute")
+        missing, found, spread = np.isnan(table), table.copy(), np.zeros_like(table)
+        if missing.any():
+            mean, variance = self._ask_rows(posteriors.completion, rows)
+            found[missing] = (mean + self.offset_)[missing]
+            spread[missing] = np.sqrt(variance)[missing]
+        filled = given.handed_back(found, order)
+        return (filled, given.handed_back(spread, order)) if return_std else filled
+
+    def outlier_weights(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
+        """How much each row counts beside one on the surface, with Student noise: little for an outlier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
+            Rows, one sequence after another; or a table for each sequence.
+        lengths : array-like of int, default=None
+            Rows of each sequence; None takes each row for a sequence of one.
+        groups : array-like of shape (n,) or str, default=None
+            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n,), or list of such
+            Above 0 and at most 1 + D/df, in the form in which X was given.
+        """
+        check_is_fitted(self)
+        if not isinstance(self._model.noise, StudentCells):
+            return super().outlier_weights(X, errors=errors)  # which says that there are none
+        return self._follow(posteriors.row_scales, X, lengths, groups, errors)
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _follow(self, question: Any, X: Any, lengths: Any, groups: Any, errors: Any) -> Any:
+        """Put a question about the posterior to rows in sequences, and hand the answer back as the rows came."""
+        given = arrange(X, lengths, groups)
+        rows, order = self._arranged(given, errors)
+        return given.handed_back(self._ask_rows(question, rows), order)
+
+    def _arranged(self, given: Arranged, errors: Any) -> tuple[Rows, Order]:
+        """Rows in the order of their sequences."""
+        table = self._table(given.X)
+        known, order = check_errors(given.stacked(errors), table, self), given.order(table.shape[0])
+        rows = self._rows(order.sorted(table), order.sorted(known))
+        return rows if given.plain else in_sequences(rows, order.cuts), order
+
+    def _weight_posterior(self, X: Any, hessian: str, sample_weight: Any, errors: Any) -> WeightPosterior:
+        if X is not None:
+            raise InvalidParameterError(
+                "a band from rows X takes each row for itself, without the rest of its sequence; leave out X and "
+                "hessian='exact', and the band comes from the masses that nodes had in the fit"
+            )
+        return super()._weight_posterior(X, hessian, sample_weight, errors)
+
+    def _warn_of_the_unseen(self, table: FloatArray) -> None:
+        """Rows without a value are missing steps, of which the rest of a sequence tells; see :meth:`_ask_rows`."""
+
+    def _ask_rows(self, question: Any, rows: Rows) -> Any:
+        if rows.gaps and isinstance(rows, SequenceRows):
+            warn_of_unseen(rows.table, rows.cuts)
+        elif rows.gaps:
+            super()._warn_of_the_unseen(rows.table)
+        return question(self._for(rows, self._model), rows, self._parameters())

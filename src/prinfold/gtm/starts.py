@@ -1,0 +1,309 @@
+"""First parameters of the GTM family, thesis 3.2.1.
+
+Each start is a function ``(model, rows, rng) → Parameters``; ``STARTS`` names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.base.starting_points import (
+    EMBEDDERS,
+    Axes,
+    Embedder,
+    Placed,
+    distinct_rows,
+    principal_axes,
+    principal_nodes,
+    spectral_placements,
+)
+from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
+from prinfold.gtm.loop_starts import cycle_placements, has_angles
+from prinfold.gtm.model import GTMModel, State, measure
+from prinfold.gtm.noise.isotropic import IsotropicNoise
+from prinfold.gtm.noise.protocol import Parameters
+from prinfold.latent import LatentSpace, Lattice
+from prinfold.loops import StopReason, run_fixed_point
+from prinfold.numerics.distances import nearest_squared_distance
+from prinfold.rows.rows import Rows, as_rows, blas_on_one_thread, filled
+
+Start = Callable[[GTMModel, Rows, np.random.Generator], Parameters]
+
+_RIDGE = 1e-9
+"""Regularisation per row of a least-squares fit to rows or nodes: only enough to be well posed."""
+
+_PRIOR_ROUNDS = 4
+"""Regressions on given places between which a prior learns of the noise."""
+
+_PLACED_ROWS = 20_000
+"""Rows that a regression on given places sees at most, or up to twice as many."""
+
+_WARM_UP_FROM = 2**22
+"""Rows × nodes from which training begins on a coarser grid."""
+
+_WARM_UP_ITERATIONS = 30
+_WARM_UP_RELAXATION = 1.8
+_WARM_UP_TOL = 0.01
+"""Nats per row and iteration below which the coarse grid has done its work."""
+
+_TRIAL_ROWS = 1000
+_TRIAL_ITERATIONS = 30
+_TRIAL_TOL = 1e-3
+"""Rows, EM steps and nats per row and step with which starts are compared."""
+
+_TRIAL_EMBEDDED = 600
+"""Rows of which distances along the data are taken; their cost grows with the cube."""
+
+_MOST_TRIED = 2
+"""Ways round that are compared so."""
+
+_TIE = 0.01
+"""Nats per row below which one start is as good as another."""
+
+_TINY = 1e-300
+
+_SEMI_RANDOM = 0.1
+"""Size of the random part of a semi-random start, relative to a random one."""
+
+
+def pca_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+    """Nodes in the plane of the first principal components.
+
+    The noise variance is the larger of the next component's variance and half the mean squared
+    distance between neighbouring nodes, so that it explains what the plane does not.
+    """
+    latent = model.surface.latent
+    n_embedded = latent.embed(latent.nodes[:1]).shape[1]
+    axes = principal_axes(rows, n_embedded + 1)
+    off_plane = float(axes.variances[n_embedded]) if len(axes.variances) > n_embedded else 0.0
+    return plane_start(model, axes, off_plane)
+
+
+def plane_start(model: GTMModel, axes: Axes, off_plane: float) -> Parameters:
+    """Nodes in the plane of the first of some axes, with that variance beside it."""
+    latent = model.surface.latent
+    targets = principal_nodes(latent, axes)
+    weights = model.surface.fit(latent.nodes, targets, _RIDGE * latent.n_nodes)
+    return model.noise.first(weights, _first_precision(model, weights, off_plane))
+
+
+def random_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+    """Random weights of such a size that the nodes vary as much as the data do."""
+    weights = _random_weights(model, rows, rng)
+    variance = principal_axes(rows, 1).column_variance
+    # With equal responsibilities (3.12) is the mean squared distance over all pairs.
+    spread = float(np.mean(np.square(model.surface.nodes(weights))))
+    return model.noise.first(weights, 1.0 / max(variance + spread, model.noise.floor))
+
+
+def semi_random_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+    """The principal plane with a little randomness in every weight."""
+    plane = pca_start(model, rows, rng)
+    return replace(plane, weights=plane.weights + _SEMI_RANDOM * _random_weights(model, rows, rng))
+
+
+def spectral_start(embedder: Embedder, model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+    """Rows placed by a spectral embedding, weights by regression on those places.
+
+    Of several neighbourhood sizes the one whose places explain the rows best is kept: a short cut
+    across a fold sends neighbours in latent space to far ends of the data, and the regression shows it.
+    """
+    with (
+        blas_on_one_thread()
+    ):  # on a busy machine the threads of its eigenvalue problems wait for each other for seconds
+        placements = spectral_placements(embedder, rows, model.surface.latent, rng)
+    return _best_of([placed_start(model, placed) for placed in placements])
+
+
+def given_start(Z: FloatArray, model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+    """Rows placed by the caller; of very many, evenly spaced ones tell as much about a few weights."""
+    some = slice(0, None, max(1, rows.n_rows // _PLACED_ROWS))
+    weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
+    return _best_of([placed_start(model, Placed(Z[some], rows.block(some), weight[some]))])
+
+
+def cycle_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+    """Rows placed by the loops that persist in them, on spaces with angles; in the principal plane without loops."""
+    latent = model.surface.latent
+    if not has_angles(latent):
+        raise InvalidParameterError(
+            "init='cycles' finds angles, of which this latent space has none; use 'pca' or 'isomap', or a circle, "
+            "cylinder or torus"
+        )
+    fits = _cycle_fits(model, rows, rng)
+    if fits:
+        return _best_of(fits)
+    words = "the rows do not go round in as many loops as the latent space has; training begins from their principal "
+    warn_caller(words + "plane. An open latent space may suit them better.", DegenerateWarning)
+    return pca_start(model, rows, rng)
+
+
+def _cycle_fits(model: GTMModel, rows: Rows, rng: np.random.Generator) -> list[Fit]:
+    with blas_on_one_thread():
+        placements = cycle_placements(cast(Lattice, model.surface.latent), *distinct_rows(rows, rng))
+    return [placed_start(model, placed) for placed in placements]
+
+
+def furthest_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+    """Of the principal plane, distances along the data and loops in them, the start that comes furthest.
+
+    How far one comes shows after a little training on some of the rows, which is kept. Ties go to the plane.
+    """
+    latent = model.surface.latent
+    plain = GTMModel(model.surface, IsotropicNoise(model.noise.floor), model.penalty)
+    unique, weight = distinct_rows(rows, rng, _TRIAL_ROWS)
+    some = as_rows(unique, None, weight, width=latent.n_nodes)
+    found = [pca_start(plain, rows, rng)]
+    if len(unique) > latent.embed(latent.nodes[:1]).shape[1] + 2:
+        few, few_weights = distinct_rows(some, rng, _TRIAL_EMBEDDED)
+        found += [
+            spectral_start(EMBEDDERS["isomap"], plain, as_rows(few, None, few_weights), rng),
+            *_each(_cycle_fits(plain, some, rng)),
+        ]
+    best, *others = (_trial(plain, some, parameters) for parameters in found)
+    for other in others:
+        if measure(plain, other)["objective"] > measure(plain, best)["objective"] + _TIE:
+            best = other
+    return model.noise.first(best.parameters.weights, best.parameters.precision)
+
+
+def _each(fits: list[Fit]) -> list[Parameters]:
+    return [fit.parameters for fit in sorted(fits, key=lambda fit: fit.error)[:_MOST_TRIED]]
+
+
+def _trial(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
+    outcome = run_fixed_point(
+        lambda: model.begin(rows, parameters),
+        lambda state: model.step(rows, state, _WARM_UP_RELAXATION),
+        model.measure,
+        max_iter=_TRIAL_ITERATIONS,
+        tol=_TRIAL_TOL,
+    )
+    if outcome.reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
+    return outcome.state  # type: ignore[no-any-return]
+
+
+class Fit(NamedTuple):
+    """Parameters and the mean squared error per value with which they explain the rows placed."""
+
+    parameters: Parameters
+    error: float
+
+
+def placed_start(model: GTMModel, placed: Placed) -> Fit:
+    """Ridge regression of the rows on the basis functions at their places; noise from what is left over.
+
+    A prior on the weights asks for the noise before it is known. What is left over by one regression serves the next,
+    the first taking all that varies for noise.
+    """
+    ridge = _RIDGE * placed.weight.sum()
+    error, strength = _mean_square(placed.rows, placed.weight), -1.0
+    for _ in range(_PRIOR_ROUNDS):
+        before, strength = strength, max(model.penalty.strength(1.0 / max(error, model.noise.floor)), ridge)
+        if strength == before:
+            break
+        weights = model.surface.fit(placed.latent, placed.rows, strength, placed.weight)
+        error = _mean_square(placed.rows - model.surface.point(placed.latent, weights), placed.weight)
+    return Fit(model.noise.first(weights, _first_precision(model, weights, error)), error)
+
+
+def _mean_square(values: FloatArray, weight: FloatArray) -> float:
+    """Weighted mean square of all values (n, D)."""
+    square = weight @ np.einsum("nd,nd->n", values, values)
+    return float(square / (weight.sum() * values.shape[1]))
+
+
+def _best_of(fits: list[Fit]) -> Parameters:
+    return min(fits, key=lambda fit: fit.error).parameters
+
+
+STARTS: dict[str, Start] = {
+    "auto": furthest_start,
+    "pca": pca_start,
+    "cycles": cycle_start,
+    "random": random_start,
+    "semi-random": semi_random_start,
+    **{name: partial(spectral_start, embedder) for name, embedder in EMBEDDERS.items()},
+}
+
+
+def start_on(latent: LatentSpace, name: str) -> Start:
+    """The start of that name; ``"auto"`` has a choice to make only where some axis is an angle."""
+    return pca_start if name == "auto" and not has_angles(latent) else STARTS[name]
+
+
+class InterruptedStart(KeyboardInterrupt):
+    """An interrupt that came when there was something to keep already: the ``parameters`` so far."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        super().__init__()
+        self.parameters = parameters
+
+
+def warmed_up(start: Start, max_iter: int = _WARM_UP_ITERATIONS) -> Start:
+    """The start followed, for large jobs, by some training on a quarter of the nodes.
+
+    The first iterations only unfold the surface, which a coarse grid does as well and cannot be pruned
+    anyway; the weights belong to the basis and carry over to the full grid as they are. There are no more of them than
+    ``max_iter``, which is what users would wait for.
+    """
+
+    def warm_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+        parameters = start(model, filled(rows), rng)
+        if rows.n_rows * model.surface.latent.n_nodes < _WARM_UP_FROM:
+            return parameters
+        coarse = replace(model, surface=replace(model.surface, latent=model.surface.latent.thinned()))
+        outcome = run_fixed_point(
+            lambda: coarse.begin(rows, parameters),
+            lambda state: coarse.step(rows, state, _WARM_UP_RELAXATION),
+            coarse.measure,
+            max_iter=min(max_iter, _WARM_UP_ITERATIONS),
+            tol=_WARM_UP_TOL,
+        )
+        parameters = model.noise.pooled(outcome.state.parameters)
+        if outcome.reason is StopReason.INTERRUPTED:
+            raise InterruptedStart(parameters)
+        return parameters
+
+    return warm_start
+
+
+def in_units(start: Start, scale: FloatArray | None) -> Start:
+    """The start with every column in units of ``scale`` (D,), so that it does not depend on those of the data.
+
+    A noise of columns that differ cannot tell what one of them is measured in, and nor should where it begins.
+    """
+    if scale is None:
+        return start
+    unit = np.where(scale > 0, scale, 1.0)
+
+    def start_in_units(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+        plain = replace(model, noise=IsotropicNoise(_TINY))  # the model's own floor is seen to by ``first``
+        found = start(plain, replace(rows, scale=unit), rng)
+        return model.noise.first(found.weights * unit, found.precision / np.square(unit))
+
+    return start_in_units
+
+
+def _random_weights(model: GTMModel, rows: Rows, rng: np.random.Generator) -> FloatArray:
+    Phi = model.surface.node_features
+    spread = np.square(Phi - Phi.mean(axis=0)).sum(axis=1).mean()
+    variance = principal_axes(rows, 1).column_variance
+    weights = rng.standard_normal((Phi.shape[1], rows.n_columns)) * np.sqrt(
+        variance / max(spread, np.finfo(float).tiny)
+    )
+    weights[-1] = 0.0  # the bias stays at the data's centre …
+    weights[-1] -= (Phi @ weights).mean(axis=0)  # … and so does the mean of the nodes
+    return np.asarray(weights)
+
+
+def _first_precision(model: GTMModel, weights: FloatArray, variance: float) -> float:
+    between = 0.5 * nearest_squared_distance(model.surface.nodes(weights)).mean()
+    return float(1.0 / max(variance, between, model.noise.floor))

@@ -1,0 +1,95 @@
+"""What training block by block has in common: how rows are cut, what a state is, and how it ends.
+
+The parameters move between one block and the next, so that no two blocks are seen under the same ones. What a state
+has of each block is what was found when it was last visited: ``log_likelihood`` adds up what every block scored just
+then, under the parameters that the visit began with. As the parameters come to rest this comes to the
+log-likelihood itself, and where training ends a last E-step over all rows puts the true one in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from prinfold.exceptions import InvalidParameterError
+from prinfold.gtm import model as gtm
+from prinfold.gtm.evidence_training import EvidenceModel
+from prinfold.gtm.gaussian_process_training import TunedModel
+from prinfold.loops import Outcome
+from prinfold.rows.rows import Rows
+
+
+@dataclass(frozen=True)
+class BlockedModel(gtm.GTMModel):
+    """A GTM that is trained block by block; its objective lags behind and may fall."""
+
+    @property
+    def monotone(self) -> bool:
+        return False
+
+
+def blocks_of(rows: Rows, n_blocks: int) -> Iterator[Rows]:
+    """Rows b, b + B, b + 2B, … make block b, so that each has something of all, even where rows are sorted.
+
+    They are views. What lies on disk is read in one piece instead, and what is read block by block comes as it does.
+    """
+    if not rows.at_hand:
+        yield from rows.portions()
+        return
+    n = min(n_blocks, rows.n_rows)
+    cuts = np.linspace(0, rows.n_rows, n + 1).round().astype(int)
+    for b in range(n):
+        yield some_rows(rows, slice(cuts[b], cuts[b + 1]) if isinstance(rows.table, np.memmap) else slice(b, None, n))
+
+
+def some_rows(rows: Rows, chosen: Any) -> Rows:
+    """The rows chosen, with what is known of them."""
+    of_rows = {name: getattr(rows, name) for name in ("weight", "errors")}
+    kept = {name: each[chosen] for name, each in of_rows.items() if each is not None}
+    return replace(rows, table=rows.table[chosen], **kept)
+
+
+def added(statistics: Any) -> Any:
+    """The sum of the statistics of several blocks."""
+    return reduce(add, statistics)
+
+
+def refuse_following(model: gtm.GTMModel) -> None:
+    """A penalty that follows the evidence needs sums of all rows under one set of parameters."""
+    if isinstance(model, EvidenceModel):
+        raise InvalidParameterError(
+            "prior_precision='evidence' takes trainer='batch': other trainers hold the penalty fixed; or give "
+            "prior_precision or regularization as a number"
+        )
+
+
+def refuse_open_process(model: Any) -> None:
+    """The same for a process whose numbers are chosen on the way."""
+    if isinstance(model, TunedModel) and isinstance(model.model, BlockedModel) and not model.fixed:
+        raise InvalidParameterError(
+            "a GaussianProcess that finds its own numbers takes trainer='batch': other trainers hold the map fixed; "
+            "or give its length_scale and variance"
+        )
+
+
+def ending_true(loop: Callable[..., Outcome[Any]], model: Any, rows: Rows) -> Callable[..., Outcome[Any]]:
+    """The loop followed by what ``model.finish`` does; the last entry of the history is then of that."""
+
+    def run(**settings: Any) -> Outcome[Any]:
+        outcome = loop(**settings)
+        clock = perf_counter()
+        state = model.finish(rows, outcome.state)
+        if state is outcome.state:
+            return outcome
+        measured = dict(model.measure(state))
+        measured["seconds"] = outcome.history["seconds"][-1] + perf_counter() - clock
+        history = {name: [*values[:-1], float(measured[name])] for name, values in outcome.history.items()}
+        return replace(outcome, state=state, history=history)
+
+    return run

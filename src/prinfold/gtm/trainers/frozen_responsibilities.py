@@ -1,0 +1,107 @@
+"""Frozen responsibilities: between full visits of a block only the large ones are found anew (thesis 6.6).
+
+At a full visit the responsibilities of a row are divided in two: the large ones, A, which hold a share Q of at least
+1 − freeze of them, and the rest, which are frozen. Until the next full visit
+
+    r_k = Q p(t | k) / Σ_A p(t | j)   for k in A,        all others stay as they are.
+
+This is Neal & Hinton's sparse EM: the free energy never falls, and only the nodes in A are looked at. Rows that lie
+close together share their A, so that they can be computed together. As the log-likelihood of a row stands
+ln Σ_A p(t, j) − ln Q for the time being: what it was at the full visit, and what it would be if what is frozen had kept
+its share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import xlogy
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.gtm import model as gtm
+from prinfold.gtm.node_selection import Batch, Part, grouped, swept
+from prinfold.gtm.noise.factor_model import FactorModel
+from prinfold.gtm.noise.protocol import Posterior, in_words
+from prinfold.rows.rows import Rows
+
+
+class Frozen(NamedTuple):
+    """What a full visit leaves: parts to be found anew, the share (n,) of a row that lies there, and all other sums."""
+
+    parts: Sequence[Part | Batch]
+    share: FloatArray
+    statistics: Any
+
+
+def refuse_unsplit(noise: Any) -> None:
+    """Sums of factors are found for all nodes at once."""
+    if isinstance(noise, FactorModel):
+        raise InvalidParameterError(
+            f"Incremental(freeze=…) does not go with {in_words(noise)}, whose sums are found for all nodes at once; "
+            "leave freeze at 0"
+        )
+
+
+def freeze(model: gtm.GTMModel, rows: Rows, parameters: Any, most: float) -> tuple[Any, Frozen]:
+    """The sums of a block, and what of them is frozen: the smallest responsibilities, up to ``most`` of each row."""
+    nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+    groups, parts = grouped(model.surface, model.noise, nodes, rows, parameters.weights)
+    at_row = {int(part.rows[0]): g for g, part in enumerate(parts)}  # type: ignore[index]
+    active: list[Part] = list(parts)
+    share = np.ones(rows.n_rows)
+    large, small, lock = model.noise.sums(nodes), model.noise.sums(nodes), Lock()
+
+    def divide(some: Any, loaded: Any, posterior: Posterior, near: IntArray | None, _: Any) -> None:
+        assert near is not None
+        kept = _large(posterior, most)
+        others = np.delete(np.arange(len(near)), kept)
+        weight = rows.block_weight(some)
+        weight = np.ones(len(loaded)) if weight is None else weight
+        held, rest = _among(posterior, kept), _among(posterior, others)
+        active[at_row[int(some[0])]] = Part(some, near[kept])
+        share[some] = held.total / posterior.total if len(others) else 1.0
+        with lock:  # threads share the sums: what takes time is the posterior
+            model.noise.statistics(large, loaded, weight * share[some], held, near[kept])
+            if len(others):
+                model.noise.statistics(small, loaded, weight * (1.0 - share[some]), rest, near[others])
+
+    gtm.visit_parts(model, rows, nodes, parts, divide)
+    frozen = small.statistics()
+    return large.statistics() + frozen, Frozen(swept(groups, active), share, frozen)
+
+
+def thawed(model: gtm.GTMModel, rows: Rows, parameters: Any, frozen: Frozen) -> Any:
+    """The sums of a block of which only the large responsibilities are found anew."""
+    nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+    weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
+    found = gtm.sum_parts(model, replace(rows, weight=weight * frozen.share), nodes, frozen.parts)
+    lacking = float(weight @ xlogy(frozen.share, frozen.share))
+    return replace(found, log_likelihood=found.log_likelihood - lacking) + frozen.statistics
+
+
+def _large(posterior: Posterior, most: float) -> IntArray:
+    """Nodes that are large for some row of a part; for none of them do the others hold more than ``most``.
+
+    What is below an even share of that can be left out together, so that few are sorted.
+    """
+    weight = posterior.relative / posterior.total[:, None]
+    some = np.flatnonzero((weight > most / weight.shape[1]).any(axis=0))
+    weight = weight[:, some].astype(np.float64, copy=False)
+    order = np.sort(weight, axis=1)
+    left_out = np.cumsum(order, axis=1) + np.maximum(1.0 - weight.sum(axis=1, keepdims=True), 0.0)
+    n_small = np.minimum((left_out <= most).sum(axis=1), len(some) - 1)
+    least = order[np.arange(len(order)), n_small]
+    return np.asarray(some[(weight >= least[:, None]).any(axis=0)])
+
+
+def _among(posterior: Posterior, kept: IntArray) -> Posterior:
+    """The posterior among some nodes only; the log-likelihood stays that of all."""
+    relative = posterior.relative[:, kept]
+    total = relative.sum(axis=1, dtype=np.float64)
+    layers = None if posterior.layers is None else posterior.layers[:, :, kept]
+    return Posterior(relative, np.where(total > 0, total, 1.0), posterior.log_likelihood, layers)

@@ -1,0 +1,98 @@
+"""What a model remembers of the rows that it has seen, so that training can go on with others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.files import storable
+from prinfold.gtm.model import GTMModel
+from prinfold.gtm.noise.per_cell import CellStatistics
+from prinfold.gtm.noise.protocol import Statistics
+from prinfold.gtm.noise.recipes import Spread
+
+
+@storable
+@dataclass(frozen=True)
+class Memory:
+    """Sums of what was seen, how many rows that were, and the floors of the noise that were found with the first.
+
+    ``gaps`` says whether the sums are those of a noise that takes gaps; ``freedom`` is the number of weights that the
+    rows decide, where the penalty is the prior of a process, which takes them off the degrees of freedom of the noise.
+    """
+
+    statistics: Any
+    seen: float
+    floor: float
+    floors: FloatArray
+    scale: FloatArray
+    gaps: bool
+    freedom: float = 0.0
+
+    @property
+    def spread(self) -> Spread:
+        """How far data spread, as the noise was told."""
+        return Spread(self.floor, self.floors, self.scale)
+
+    def sound(self, n_columns: int) -> bool:
+        """Whether the floors are above zero, and one for each column."""
+        arrays = self.floors, self.scale
+        return (
+            [type(each) for each in (self.floor, self.seen, self.freedom, self.gaps)] == [float, float, float, bool]
+            and self.freedom >= 0
+            and all(getattr(each, "dtype", np.dtype(bool)).kind == "f" for each in arrays)
+            and all(each.shape == (n_columns,) for each in arrays)
+            and bool(self.floor > 0 and (self.floors > 0).all() and (self.scale >= 0).all())
+        )
+
+    def fits(self, model: GTMModel, parameters: Any) -> bool:
+        """Whether these are sums of that model, of no rows or of many."""
+        empty = model.noise.sums(model.noise.prepare(model.surface, parameters, np.float64)).statistics()
+        if type(self.statistics) is not type(empty) or not self.statistics.total > 0 or not self.seen > 0:
+            return False
+        return all(_alike(getattr(self.statistics, f.name), getattr(empty, f.name)) for f in fields(empty))
+
+
+def remembered(model: GTMModel, statistics: Any, seen: float) -> Memory:
+    """What there is to remember of a model and its sums."""
+    noise, D = model.noise, _n_columns(statistics)
+    gaps = noise.with_gaps() is noise
+    floors, scale = getattr(noise, "floors", None), getattr(noise, "scale", None)
+    floors = np.full(D, float(noise.floor)) if floors is None else floors
+    scale = np.ones(D) if scale is None else scale
+    freedom = float(getattr(model.penalty, "freedom", 0.0))
+    return Memory(statistics, float(seen), float(noise.floor), floors, scale, gaps, freedom)
+
+
+def with_gaps(statistics: Any) -> Any:
+    """Sums of rows without gaps as those of a noise that takes them.
+
+    Isotropic noise has added up its squares over all columns. Each column has at least those of its means, and what
+    is left over is divided evenly, which is as good as any: one variance is found for all of them.
+    """
+    if not isinstance(statistics, Statistics):
+        return statistics
+    mass, moment, D = statistics.mass, statistics.moment, statistics.moment.shape[1]
+    of_means = np.square(moment) / np.where(mass > 0, mass, np.inf)[:, None]
+    square = of_means.sum(axis=0)
+    square += max(statistics.square - float(square.sum()), 0.0) / D
+    masses, all_seen = np.repeat(mass[:, None], D, axis=1), np.full(D, statistics.total)
+    ends = statistics.log_likelihood, statistics.total
+    return CellStatistics(mass, masses, moment, masses, moment, square, all_seen, all_seen, *ends)
+
+
+def _alike(found: Any, wanted: Any) -> bool:
+    """Whether a number or array can be added to another; columns that share their sums have them once."""
+    try:
+        np.broadcast_shapes(np.shape(found), np.shape(wanted))
+    except ValueError:
+        return False
+    return np.ndim(found) == np.ndim(wanted) and np.asarray(found).dtype.kind == "f"
+
+
+def _n_columns(statistics: Any) -> int:
+    moment = getattr(statistics, "moment", None)
+    return int(statistics.first.shape[2] if moment is None else moment.shape[1])

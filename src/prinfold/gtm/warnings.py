@@ -1,0 +1,125 @@
+"""What a trained map has to say of itself: sizes that are likely slips, how training ended, what may mislead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.base.starting_points import heaviest_row, principal_axes
+from prinfold.basis_maps.gaussian_process import GaussianProcess
+from prinfold.exceptions import DegenerateWarning, FoldWarning, MultimodalWarning, warn_caller
+from prinfold.geometry.folds import describe
+from prinfold.gtm import posterior as posteriors
+from prinfold.gtm.posterior_verbs import GTMFamily
+from prinfold.rows.rows import Rows, filled
+
+_FAR_MODE = 2.0
+"""Node spacings between posterior mean and mode from which a posterior counts as many-peaked or skewed."""
+
+_MANY_ROWS = 0.05
+"""Share of such rows from which a warning is due."""
+
+_MANY_ON_FOLDS = 0.1
+"""Share of the data on folded nodes from which a warning is due."""
+
+_FEW_ROWS, _NEARLY_ALL = 20, 0.9
+"""Among how many rows one that holds so much of their scatter is worth a warning."""
+
+_NODES_PER_ROW, _MANY_NODES, _MANY_FUNCTIONS, _MANY_DIMENSIONS = 20, 10_000, 4096, 10
+"""Beyond which nodes and basis functions are so many that a total was likely given where one axis is asked for, and
+dimensions so many that nodes were likely meant."""
+
+
+class CautiousFamily(GTMFamily):
+    """Warnings of a training job, before it begins and after it has ended."""
+
+    noise_floor: float
+
+    def _warn_of_size(self, job: Any) -> None:
+        """What would take very long is likely to be meant otherwise; said before it does."""
+        K, M = job.model.surface.node_features.shape
+        n, axes = job.rows.n_rows, job.model.surface.latent.dimension
+        along = " along each axis" if axes > 1 else ""
+        if axes >= _MANY_DIMENSIONS:
+            words = f"a surface of {axes} dimensions is known at {K} nodes only, which is next to nothing"
+            self._say(f"{words}; n_components is its dimension: did you mean nodes={axes}?", DegenerateWarning)
+        if max(_NODES_PER_ROW * n, _MANY_NODES) < K:
+            words = f"{K} nodes for {n} rows are many more than those can tell apart, and take long"
+            self._say(f"{words}; nodes counts them{along}: use fewer", DegenerateWarning)
+        if M > _MANY_FUNCTIONS and not isinstance(job.basis, GaussianProcess):
+            words = f"{M} basis functions take minutes and gigabytes, as all weights are found at once"
+            self._say(f"{words}; basis counts them{along}: use fewer", DegenerateWarning)
+
+    def _warn(self, rows: Rows) -> None:
+        """Say in words what went wrong or may mislead."""
+        for words, category in self._how_it_ended():
+            self._say(words, category)
+        if self._model.noise.floored(self._parameters()):
+            self._warn_of_the_floor(filled(rows))
+        for words in self._cautions():
+            self._say(words, DegenerateWarning)
+        self._warn_of_one_row(rows)
+        dimension, n_columns = self.latent_.dimension, self.n_features_in_
+        if n_columns < dimension:
+            words = f"a surface of {dimension} dimensions in {n_columns} column(s) is not determined"
+            self._say(f"{words}; set n_components={n_columns}", DegenerateWarning)
+        elif self._share_of_rows_on_folds(rows) > _MANY_ON_FOLDS:
+            self._say(str(describe(self.folds_)), FoldWarning)
+        K, M = self._model.surface.node_features.shape
+        if M > K > 1 and not isinstance(self.basis_, GaussianProcess):
+            words = f"{M} basis functions for {K} nodes leave most weights undetermined"
+            self._say(f"{words}; use fewer basis functions or more nodes", DegenerateWarning)
+        far = posteriors.mode_distance(self._model, rows, self._parameters()) > _FAR_MODE * self.latent_.spacing
+        share = float(np.average(far, weights=self._row_weights(rows)))
+        if share > _MANY_ROWS:
+            self._say(
+                f"For {share:.0%} of the rows the posterior mean lies over {_FAR_MODE:g} node spacings from the mode: "
+                "the surface passes near them in several places, or the noise spans many nodes. Look at mode_distance "
+                "before trusting their coordinates, use posterior_mode for them, or try another init or fewer nodes.",
+                MultimodalWarning,
+            )
+
+    def _warn_of_one_row(self, rows: Rows) -> None:
+        """A row so far off that the surface is about little else is often a slip, and folds are its least trouble."""
+        row, share = heaviest_row(rows)
+        if rows.n_rows >= _FEW_ROWS and share > _NEARLY_ALL:
+            self._say(
+                f"one row, number {row} of those that count, holds {share:.1%} of the scatter of all rows, so that the "
+                "surface goes by it alone; look at it, and leave it out if it is a slip",
+                DegenerateWarning,
+            )
+
+    def _row_weights(self, rows: Rows) -> FloatArray | None:
+        """How much each row counted in the end."""
+        return rows.weight
+
+    def _cautions(self) -> list[str]:
+        """What a member of the family has to say of its noise besides."""
+        return []
+
+    def _warn_of_the_floor(self, rows: Rows) -> None:
+        """The noise has run into its floor: the nodes sit on the rows, or there is nothing to explain."""
+        if principal_axes(rows, 1).column_variance == 0:
+            self._say(
+                "all rows are equal, so that there is no surface: every place is the same point", DegenerateWarning
+            )
+            return
+        if self._model.noise.floor > self.noise_floor * principal_axes(rows, 1).column_variance:
+            words = f"the noise is as small as the rounding of the data in {rows.table.dtype}"
+            self._say(f"{words}; subtract what is common to all rows, or use float64", DegenerateWarning)
+            return
+        self._say(
+            f"the noise has shrunk to its floor (noise_floor={self.noise_floor:g}): the surface passes through "
+            "the rows themselves; use fewer basis functions or nodes, more regularization, or a higher floor",
+            DegenerateWarning,
+        )
+
+    def _say(self, words: str, category: type[Warning]) -> None:
+        warn_caller(words, category)
+
+    def _share_of_rows_on_folds(self, rows: Rows) -> float:
+        """Folds where no row lies are harmless: they bridge gaps between clusters."""
+        mass = self._model.begin(rows, self._parameters()).statistics.mass
+        return float(mass[self.folds_.folded].sum() / mass.sum())

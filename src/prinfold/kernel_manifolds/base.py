@@ -1,0 +1,229 @@
+"""The verbs that methods with kernel regression on latent points share."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray, IntArray, Mesh, RandomState
+from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.exceptions import CorruptModelFileError
+from prinfold.files import storable
+from prinfold.geometry.projection import Projection, project_to_surface
+from prinfold.geometry.projection_starts import Footholds, graph_starts
+from prinfold.kernel_manifolds.domain_thresholds import THRESHOLDS, Contour, make_threshold
+from prinfold.kernel_manifolds.surface import KernelMap
+from prinfold.latent import Cloud
+from prinfold.loops import StopReason
+from prinfold.numerics.kernel_mixtures import Mixture
+from prinfold.numerics.radial_kernels import GAUSSIAN_CUT, PROFILES, Gaussian, Power
+from prinfold.validation.settings import (
+    Constraint,
+    as_generator,
+    check_parameters,
+    check_setting,
+    integer,
+    one_of,
+    real,
+)
+from prinfold.validation.tables import check_latent
+
+_DETAIL = {1: 1.0, 2: 2.0}
+"""Kernel widths within which the surface hardly folds, by latent dimension; 4 beyond, where meshes soon grow too large.
+What falls between the vertices is found from the nodes."""
+
+_TRUNCATED_FROM = 2000
+"""Latent points from which on a Gaussian is nil beyond six bandwidths."""
+
+_N_STARTS = 8
+_MOST_ROUNDS = 200
+"""Rounds of drawing after which what still falls outside the latent domain is moved to its edge."""
+
+storable(Contour)
+
+THRESHOLD = (
+    one_of(tuple(THRESHOLDS))
+    | real(0, above=True)
+    | Constraint(lambda v: isinstance(v, Contour), "a Contour, such as Contour(0.9)")
+)
+"""What a ``threshold`` parameter may be."""
+
+
+class KernelManifold(PrincipalManifold):
+    """A surface y(z) = Σ w k(z − c) y / Σ w k(z − c) over latent points, where their density is high enough.
+
+    A method finds the latent points; fitted, it has what :meth:`_surface` makes of them: ``latent_``, ``embedding_``,
+    ``values_`` and ``offset_``. It has parameters ``kernel`` and ``threshold``.
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = (*PrincipalManifold._stored, "embedding_", "values_", "offset_")
+    _constraints: ClassVar[dict[str, Constraint]] = {"kernel": one_of(tuple(PROFILES)), "threshold": THRESHOLD}
+    kernel: str
+    threshold: Any
+    latent_: Cloud
+    embedding_: FloatArray
+    values_: FloatArray
+    offset_: FloatArray
+    _model: KernelMap
+
+    @property
+    def threshold_(self) -> float:
+        """Density threshold η of the latent domain, relative to the peak of a single kernel."""
+        check_is_fitted(self)
+        return self.latent_.threshold
+
+    def latent_density(self, Z: Any) -> FloatArray:
+        """Density of the latent points, p(z) = Σ w k(z − c) / Σ w over the volume of k; it integrates to 1.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, Q)
+            Latent coordinates, inside the domain or outside. The domain is where this times the volume of the kernel
+            is at least ``threshold_``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        Z = check_latent(Z, self.latent_.n_columns)
+        return self._model.density(Z) / self.latent_.profile.volume(self.latent_.n_columns)
+
+    def sample(self, n: int = 1, *, random_state: RandomState = None, return_latent: bool = False) -> Any:
+        """Points of the surface, their latent coordinates drawn from the latent density within the domain.
+
+        Parameters
+        ----------
+        n : int, default=1
+            How many.
+        random_state : int, RandomState or Generator, default=None
+            Seed.
+        return_latent : bool, default=False
+            Whether the latent coordinates are returned too.
+
+        Returns
+        -------
+        ndarray of shape (n, D), or that and an ndarray of shape (n, Q)
+        """
+        check_is_fitted(self)
+        check_setting("n", n, integer(0))
+        Z = _draw(self.latent_, n, as_generator(random_state))
+        points = self._shown(Z)
+        return (points, Z) if return_latent else points
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _profile(self, n_centres: int) -> Gaussian | Power:
+        """The kernel for a number of latent points: of many, pairs far apart should cost nothing."""
+        profile = PROFILES[self.kernel]
+        return Gaussian(GAUSSIAN_CUT) if profile == Gaussian() and n_centres > _TRUNCATED_FROM else profile
+
+    def _surface(
+        self, centres: FloatArray, values: FloatArray, weight: FloatArray, name: IntArray, offset: FloatArray
+    ) -> dict[str, Any]:
+        """What a fit leaves of latent points ``centres`` (m, Q) with ``values`` (m, D) + ``offset`` (D,).
+
+        ``name`` (n,) says which of them belongs to each training row. Rows outside the domain have the coordinate
+        on its edge that is nearest, or nearly so.
+        """
+        profile, weight = self._profile(len(centres)), np.asarray(weight, dtype=np.float64)
+        density = np.exp(Mixture(centres, weight, profile).log_density(centres))
+        latent = Cloud(centres, weight, profile, make_threshold(self.threshold).level(density, weight))
+        return {
+            "latent_": latent,
+            "embedding_": latent.domain.retract(latent.centres)[name],
+            "values_": values,
+            "offset_": offset,
+            "n_features_in_": values.shape[1],
+            "_model": KernelMap(latent.centres, values, latent.weight, profile),
+        }
+
+    def _point(self, Z: FloatArray) -> FloatArray:
+        return self._model.point(Z) + self.offset_
+
+    def _jacobian(self, Z: FloatArray) -> FloatArray:
+        return self._model.jacobian(Z)
+
+    def _detail(self) -> float:
+        return _DETAIL.get(self.latent_.n_columns, 4.0) * self.latent_.profile.width
+
+    def _mesh(self, resolution: int | None = None) -> Mesh:
+        if resolution is not None:
+            return super()._mesh(resolution)
+        # Every projection begins at the finest mesh, which for single rows would take all the time.
+        remembered = self._model.remembered
+        if "mesh" not in remembered:
+            remembered["mesh"] = super()._mesh()
+        return cast(Mesh, remembered["mesh"])
+
+    def _nearest_latent(self, table: FloatArray) -> FloatArray:
+        """Latent coordinates of the nearest points of the surface, UKR's (19)."""
+        return self._nearest(table).latent.astype(table.dtype, copy=False)
+
+    def _footholds(self) -> Footholds | None:
+        remembered = self._model.remembered
+        if "footholds" not in remembered:
+            remembered["footholds"] = super()._footholds()
+        return cast("Footholds | None", remembered["footholds"])
+
+    def _nearest_block(self, rows: FloatArray, footholds: Footholds | None, nodes: FloatArray) -> Projection:
+        if footholds is not None:
+            return super()._nearest_block(rows, footholds, nodes)
+        latent = self.latent_
+        return self._descend(rows, graph_starts(rows, nodes, latent.nodes, latent.edges, _N_STARTS))
+
+    def _descend(self, rows: FloatArray, starts: FloatArray) -> Projection:
+        domain, bend = self.latent_.domain, self._model.bend
+        return project_to_surface(rows, self._point, self._jacobian, domain, starts, bend=bend)
+
+    def _restore(self) -> None:
+        """Rebuild what a file leaves out, and refuse parts that do not fit together."""
+        check_parameters(self, self._constraints)
+        for wanted, holds in self._sound().items():
+            if not holds:
+                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        latent = self.latent_
+        self._model = KernelMap(latent.centres, self.values_, latent.weight, latent.profile)
+
+    def _n_value_columns(self) -> int:
+        return int(self.n_features_in_)
+
+    def _sound(self) -> dict[str, bool]:
+        """What a model in a file must be like, and whether it is; later ones may rely on earlier ones."""
+        latent: Any = self.latent_
+        if type(latent) is not Cloud:
+            return {"latent points with a density": False}
+        m, D, Q = len(latent.centres), self._n_value_columns(), latent.n_columns
+        names, embedding = getattr(self, "feature_names_in_", None), np.asarray(self.embedding_)
+        placed = _is_real(self.embedding_) and embedding.ndim == 2 and embedding.shape[1] == Q
+        return {
+            f"values of shape {(m, D)}": _is_real(self.values_) and self.values_.shape == (m, D),
+            f"an offset of shape {(D,)}": _is_real(self.offset_) and self.offset_.shape == (D,),
+            f"an embedding of {Q} columns inside the latent domain": placed
+            and bool(latent.domain.contains(embedding).all()),
+            "a name for each column": names is None or len(names) == self.n_features_in_,
+            "a reason for stopping": isinstance(self.stop_reason_, StopReason),
+            "a history as long as its iterations": {len(each) for each in self.history_.values()} == {self.n_iter_ + 1},
+        }
+
+
+def _draw(latent: Cloud, n: int, rng: np.random.Generator) -> FloatArray:
+    """(n, Q) draws from the latent density, kept if they fall inside the domain."""
+    share = latent.weight / latent.weight.sum()
+    kept, wanted = latent.centres[:0], n
+    for round_ in range(_MOST_ROUNDS):
+        if wanted <= 0:
+            break
+        drawn = rng.choice(len(share), size=wanted, p=share)
+        Z: FloatArray = latent.centres[drawn] + latent.profile.draw(rng, wanted, latent.n_columns)
+        # A region of single points has no volume to hit.
+        Z = latent.domain.retract(Z) if round_ == _MOST_ROUNDS - 1 else Z[latent.domain.height(Z) >= 0]
+        kept = np.concatenate([kept, Z])
+        wanted = n - len(kept)
+    return kept
+
+
+def _is_real(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype.kind == "f" and bool(np.isfinite(array).all())

@@ -1,0 +1,136 @@
+"""Verbs of a kernel surface that may live in the feature space of a kernel on the data."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.base.unique_rows import Unique
+from prinfold.exceptions import NoPreimageError
+from prinfold.geometry.projection import Projection
+from prinfold.kernel_manifolds.feature_kernels import (
+    KERNEL_NAMES,
+    Features,
+    KernelFeatures,
+    PlainFeatures,
+    Span,
+    kernel_features,
+    make_kernel,
+)
+from prinfold.kernel_manifolds.fitting import TrainedKernelManifold
+from prinfold.kernel_manifolds.surface import KernelMap
+from prinfold.validation.settings import Constraint, flag, instance_of, nothing, one_of
+
+_PRECOMPUTED = "precomputed"
+
+
+class FeatureSpaceManifold(TrainedKernelManifold):
+    """A kernel surface with parameters ``feature_kernel``, ``feature_params`` and ``preimage``.
+
+    With a feature kernel ``span_`` is set, and ``values_`` are coordinates in feature space. Places on the surface and
+    distances from it need nothing else. Points in data space do: they are refused, or approximate on request.
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = (*TrainedKernelManifold._stored, "span_")
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        **TrainedKernelManifold._constraints,
+        "feature_kernel": nothing | one_of((*KERNEL_NAMES, _PRECOMPUTED)) | Constraint(callable, "a function"),
+        "feature_params": nothing | instance_of(dict, words="a dict"),
+        "preimage": flag,
+    }
+    feature_kernel: Any
+    feature_params: dict[str, Any] | None
+    preimage: bool
+    span_: Span | None
+
+    def projection_error(self, X: Any) -> float:
+        """Mean squared distance from rows to the surface, in feature space where there is a feature kernel.
+
+        Of a row that comes as precomputed kernel values only the distance within the span of the training rows counts,
+        since its kernel value with itself is not given.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        float
+        """
+        table = self._table(X)
+        beyond = 0.0 if self.span_ is None else float(self._features().beyond(table).mean())
+        return float(self._nearest(table).squared_distance.mean()) + beyond
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _make_features(self, rows: Unique, chosen: IntArray) -> Features:
+        """Coordinates that are fitted to the chosen rows."""
+        if self.feature_kernel is None:
+            return PlainFeatures(np.average(rows.rows, axis=0, weights=rows.weight))
+        return kernel_features(self._kernel(), rows.rows[chosen].astype(np.float64), rows.weight[chosen])
+
+    def _kernel(self) -> Any:
+        return None if self._is_precomputed() else make_kernel(self.feature_kernel, self.feature_params)
+
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.feature_kernel, str) and self.feature_kernel == _PRECOMPUTED
+
+    def _span_of(self, features: Features) -> dict[str, Any]:
+        """What is kept of the coordinates besides the offset."""
+        # The table's own columns count, not those of feature space.
+        span = features.span if isinstance(features, KernelFeatures) else None
+        return {"span_": span, "n_features_in_": self.n_features_in_}
+
+    def _origin(self, features: Features) -> FloatArray:
+        """Where the origin of the coordinates lies among the columns; nil in feature space."""
+        if isinstance(features, PlainFeatures):
+            return features.offset
+        return np.zeros(features.span.basis.shape[1] if isinstance(features, KernelFeatures) else 0)
+
+    def _features(self) -> Features:
+        """The coordinates of a fitted model."""
+        return PlainFeatures(self.offset_) if self.span_ is None else KernelFeatures(self._kernel(), self.span_)
+
+    def _shown(self, Z: FloatArray, points: FloatArray | None = None) -> FloatArray:
+        return super()._shown(Z, points) if self.span_ is None else self._preimage().point(Z)
+
+    def _shown_jacobian(self, Z: FloatArray) -> FloatArray:
+        return super()._shown_jacobian(Z) if self.span_ is None else self._preimage().jacobian(Z)
+
+    def _preimage(self) -> KernelMap:
+        """An approximation in data space of a surface in feature space: the same weighted means, of the rows."""
+        assert self.span_ is not None
+        if self._is_precomputed() or not self.preimage:
+            remedy = (
+                "precomputed kernel values know nothing of data space"
+                if self._is_precomputed()
+                else "set preimage=True for approximate ones, weighted means of the training rows"
+            )
+            raise NoPreimageError(
+                f"the surface lives in the feature space of feature_kernel={self.feature_kernel!r}, whose points have "
+                f"no exact counterparts in data space; {remedy}"
+            )
+        return KernelMap(self._model.centres, self.span_.rows, self._model.weight, self._model.profile)
+
+    def _n_value_columns(self) -> int:
+        return int(self.n_features_in_ if self.span_ is None else self.span_.basis.shape[1])
+
+    def _sound(self) -> dict[str, bool]:
+        """What a model in a file must be like: coordinates in feature space belong to its latent points."""
+        span: Any = self.span_
+        m = len(self.latent_.centres) if hasattr(self.latent_, "centres") else -1
+        fits = type(span) is Span and {len(span.rows), len(span.column_mean), len(span.share), len(span.basis)} == {m}
+        named = self.feature_kernel is None if span is None else self.feature_kernel is not None
+        return {"a feature space that fits its kernel and latent points": named and (span is None or fits)} | (
+            super()._sound()
+        )
+
+    def _nearest(self, table: FloatArray) -> Projection:
+        return super()._nearest(table if self.span_ is None else self._features().coordinates(table))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed()
+        return tags

@@ -1,0 +1,162 @@
+"""What a kernel regression on latent points predicts: rows of numbers, or rows known by their inner products alone.
+
+Row i is predicted by ŷ_i = Σ_j w_j k_ij y_j / S_i with S_i = Σ_j w_j k_ij, and r_i = ŷ_i − y_i. All that a gradient
+needs of the target are the products r_i·y_j, so that a matrix of inner products does instead of the rows themselves
+(Meinicke et al., appendix B, where M holds those products).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.numerics.cell_lists import Pairs
+
+
+class Fit(NamedTuple):
+    """How a block of b rows is predicted."""
+
+    mass: FloatArray
+    """(b,) Σ_{j≠i} w_j k_ij."""
+    total: FloatArray
+    """(b,) S_i, which is the mass alone where the row itself is left out."""
+    error: FloatArray
+    """(b,) ‖r_i‖²."""
+    along: FloatArray
+    """(b,) r_i·ŷ_i."""
+    residual: FloatArray
+    """Whatever the target wants back: (b, D) r_i, or r_i·y_j of all pairs or of those within reach."""
+
+
+class Target(Protocol):
+    """What is asked of a target; ``k`` (b, n) are kernel values of some rows, with 0 for the row itself."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+
+    def load(self, weight: FloatArray) -> FloatArray:
+        """What kernel values are multiplied with, for :meth:`fit` and :meth:`pull`; the same in every evaluation."""
+
+    def fit(self, k: FloatArray, loaded: FloatArray, weight: FloatArray, rows: slice, alone: bool) -> Fit:
+        """Predict some rows from the others ``alone``, or from themselves too."""
+
+    def pull(
+        self, fit: Fit, loaded: FloatArray, weight: FloatArray, scale: FloatArray, shift: FloatArray, out: FloatArray
+    ) -> None:
+        """(b, n) w_j (scale_i (r_i·y_j − r_i·ŷ_i) + shift_i): what the objective gains with k_ij."""
+
+    def fit_near(self, v: FloatArray, pairs: Pairs, own: FloatArray, products: FloatArray, wanted: bool) -> Fit:
+        """:meth:`fit` from (P,) kernel values of some pairs times weights w_j, and (b,) the row's own weight in S_i.
+
+        ``products`` (P,) becomes r_i·y_j of each pair where these are wanted, and is what the fit has for a residual.
+        """
+
+
+@dataclass(frozen=True)
+class DataTarget:
+    """Rows y_i of a table (n, D), centred by the caller."""
+
+    Y: FloatArray
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.Y)
+
+    def load(self, weight: FloatArray) -> FloatArray:
+        """(n, D + 1) w_j (y_j, 1): the sum of weights is one more column of the same product."""
+        return np.column_stack([self.Y, np.ones(len(self.Y))]) * weight[:, None]
+
+    def fit(self, k: FloatArray, loaded: FloatArray, weight: FloatArray, rows: slice, alone: bool) -> Fit:
+        sums = k @ loaded
+        mass = sums[:, -1].copy()
+        if not alone:
+            sums += loaded[rows]
+        total = sums[:, -1]
+        predicted = sums[:, :-1] * inverse(total)[:, None]
+        residual = predicted - self.Y[rows]
+        error, along = _row_dots(residual, residual), _row_dots(residual, predicted)
+        return Fit(mass, total, error, along, residual)
+
+    def pull(
+        self, fit: Fit, loaded: FloatArray, weight: FloatArray, scale: FloatArray, shift: FloatArray, out: FloatArray
+    ) -> None:
+        outer = np.column_stack([fit.residual * scale[:, None], shift - scale * fit.along])
+        np.dot(outer, loaded.T, out=out)  # loaded is w_j (y_j, 1)
+
+    def fit_near(self, v: FloatArray, pairs: Pairs, own: FloatArray, products: FloatArray, wanted: bool) -> Fit:
+        from prinfold.numerics._cell_lists_jit import near_fits
+
+        numbers = np.empty((4, len(pairs.rows)))
+        near_fits(v, *pairs, self._rows, own, wanted, numbers, products)
+        mass, total, error, along = numbers
+        return Fit(mass, total, error, along, products)
+
+    @cached_property
+    def _rows(self) -> FloatArray:
+        return np.ascontiguousarray(self.Y, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class GramTarget:
+    """Rows known by inner products G (n, n) of their centred images; as costly as a table of n/2 columns.
+
+    Any matrix that is conditionally positive semi-definite will do, minus half of squared distances for one:
+    predictions are averages, so that what they do not determine drops out. A row without neighbours is predicted by
+    the origin of G, which should be the mean.
+    """
+
+    G: FloatArray
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.G)
+
+    def load(self, weight: FloatArray) -> FloatArray:
+        """(n, n) w_j G_jl; G itself where all weights are one."""
+        return self._matrix if (weight == 1.0).all() else self._matrix * weight[:, None]
+
+    def fit(self, k: FloatArray, loaded: FloatArray, weight: FloatArray, rows: slice, alone: bool) -> Fit:
+        mass, products = k @ weight, k @ loaded
+        total, own = mass, 0.0 if alone else weight[rows]
+        if not alone:
+            total = mass + own
+            products += loaded[rows]
+        share = inverse(total)
+        products *= share[:, None]
+        products -= self.G[rows]  # G (B − I), row by row: r_i·y_j
+        itself = products[np.arange(len(k)), np.arange(rows.start, rows.stop)]
+        along = (np.einsum("ij,ij,j->i", k, products, weight) + own * itself) * share
+        return Fit(mass, total, np.maximum(along - itself, 0.0), along, products)
+
+    def pull(
+        self, fit: Fit, loaded: FloatArray, weight: FloatArray, scale: FloatArray, shift: FloatArray, out: FloatArray
+    ) -> None:
+        np.multiply(fit.residual, scale[:, None], out=out)
+        out += (shift - scale * fit.along)[:, None]
+        out *= weight
+
+    def fit_near(self, v: FloatArray, pairs: Pairs, own: FloatArray, products: FloatArray, wanted: bool) -> Fit:
+        from prinfold.numerics._cell_lists_jit import near_gram_fits
+
+        numbers = np.empty((4, len(pairs.rows)))  # which take the products, wanted or not
+        near_gram_fits(v, *pairs, self._matrix, own, numbers, products)
+        mass, total, error, along = numbers
+        return Fit(mass, total, error, along, products)
+
+    @cached_property
+    def _matrix(self) -> FloatArray:
+        return np.ascontiguousarray(self.G, dtype=np.float64)
+
+
+def inverse(total: FloatArray) -> FloatArray:
+    """1 / total, and 0 where there is nothing to divide by."""
+    return np.divide(1.0, total, out=np.zeros(len(total)), where=total > 0)
+
+
+def _row_dots(A: FloatArray, B: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("ij,ij->i", A, B))

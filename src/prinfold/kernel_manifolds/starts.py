@@ -1,0 +1,299 @@
+"""Where latent points begin: embeddings of the rows, each brought to its best scale, of which the best is chosen.
+
+Steps 1 to 3 of section 2.3 of Meinicke et al. (2005). An embedding says how rows lie to one another, in no units;
+latent points have the bandwidth of their kernel for a unit. So each axis is brought to unit variance and multiplied
+by a scale; see the module on scales.
+
+Of many rows some, spread evenly, stand for all while embeddings are compared; the chosen one is scaled with all rows,
+because how wide kernels should be depends on how many rows there are.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.base.starting_points import (
+    SPECTRAL,
+    embed_all,
+    evenly_by_radius,
+    leading_signs,
+    principal_coordinates,
+)
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.files import storable
+from prinfold.kernel_manifolds.start_scales import Error, ErrorOf, Floor, Judge, Scaled
+from prinfold.numerics.radial_kernels import Profile
+
+SIZES = (4, 6, 8, 10, 12, 14)
+"""Neighbourhood sizes tried; Meinicke et al. take 4 to 14 for a spiral and 2 to 21 for digits."""
+
+SIZES_OF_MANY = (6, 10, 14)
+"""The same for more than 1000 rows, among which neighbours are near enough for embeddings to differ less."""
+
+STARTS = ("pca", *SPECTRAL, "loop")
+"""Embeddings by name; the last is for curves that close."""
+
+_EMBEDDED = 2000
+"""Rows that an embedding sees; the others follow their neighbours among them."""
+
+_COMPARED = 1000
+"""Rows on which embeddings are compared, and from which on there are many."""
+
+_NO_EXTENT = 1e-8
+"""Spread of an axis, relative to the widest, below which it is rounding."""
+
+_TIE = 1e-6
+"""Relative difference of errors that is none: the earlier candidate is taken."""
+
+
+# ---------------------------------------------------------------------------------------------- what was found
+
+
+@storable
+@dataclass(frozen=True, eq=False, repr=False)
+class Candidates:
+    """What was compared to choose where latent points begin, in the order of the attempts.
+
+    Parameters
+    ----------
+    names : tuple of str, C of them
+        The embeddings.
+    neighbors : array of shape (C,)
+        Neighbours that each went by; 0 for those that know none.
+    scales : array of shape (C, Q)
+        What unit-variance coordinates were multiplied by; 0 for axes without extent.
+    start_errors : array of shape (C,)
+        Errors with one scale for all axes, found by likelihood or given.
+    errors : array of shape (C,)
+        Errors after the search for the scale of each axis.
+    failures : tuple of str
+        What became of embeddings that gave no candidate.
+    """
+
+    names: tuple[str, ...]
+    neighbors: IntArray
+    scales: FloatArray
+    start_errors: FloatArray
+    errors: FloatArray
+    failures: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        lengths = {len(part) for part in (self.names, self.neighbors, self.scales, self.start_errors, self.errors)}
+        if len(lengths) != 1 or not self.names:
+            raise ValueError(f"the parts of a table of candidates do not fit together: {sorted(lengths)}")
+
+    @property
+    def chosen(self) -> int:
+        """The candidate with the lowest error; of those within rounding of it, the first."""
+        lowest = self.errors.min()
+        return int(np.argmax(self.errors <= lowest + _TIE * abs(lowest)))
+
+    def __str__(self) -> str:
+        best = self.chosen
+        lines = [
+            f"{label(self.names[best], int(self.neighbors[best]))}, error {self.errors[best]:.6g}, chosen among:",
+            "  start        neighbours  error at one scale  after the search  scales",
+        ]
+        for c, name in enumerate(self.names):
+            scales = ", ".join(f"{scale:.3g}" for scale in self.scales[c])
+            size = str(self.neighbors[c]) if self.neighbors[c] else "—"
+            numbers = f"{size:>10}  {self.start_errors[c]:18.6g}  {self.errors[c]:16.6g}"
+            lines.append(f"  {name:11}  {numbers}  {scales}{'  ← chosen' if c == best else ''}")
+        return "\n".join(lines + [f"  {reason}" for reason in self.failures])
+
+    def __repr__(self) -> str:
+        best = self.chosen
+        words = label(self.names[best], int(self.neighbors[best]))
+        return f"Candidates({words}, error={self.errors[best]:.4g}, {len(self.names)} compared)"
+
+
+def label(name: str, n_neighbors: int) -> str:
+    """What a candidate is called in a table."""
+    return f"{name} ({n_neighbors} neighbours)" if n_neighbors else name
+
+
+class Start(NamedTuple):
+    """Latent points (n, Q) in bandwidths, and how they were chosen."""
+
+    latent: FloatArray
+    candidates: Candidates
+
+
+# --------------------------------------------------------------------------------------------------- choosing
+
+
+def default_sizes(n: int) -> tuple[int, ...]:
+    """Neighbourhood sizes to try for n rows."""
+    return SIZES if n <= _COMPARED else SIZES_OF_MANY
+
+
+def choose_start(
+    X: FloatArray,
+    weight: FloatArray,
+    n_components: int,
+    error: Error,
+    profile: Profile,
+    *,
+    starts: Sequence[str] = ("pca", "lle"),
+    sizes: Sequence[int] = SIZES,
+    given: FloatArray | None = None,
+    bandwidth: float | None = None,
+    floor: Floor | None = None,
+    error_of: ErrorOf | None = None,
+) -> Start:
+    """Embed rows (n, D) in every way asked for, scale each embedding, and choose the one with the lowest ``error``.
+
+    ``error(X)`` judges latent points (n, Q) of the rows in their order. ``given`` (n, Q) coordinates are a candidate
+    like the others. With a ``bandwidth`` all scales are 1/bandwidth, and nothing is searched for. An embedding that
+    fails is recorded; at least one must succeed. Neither the order of rows nor repeats of a row matter.
+
+    Of more than 1000 different rows, 1000 that are chosen evenly by their distance from the mean are compared, where
+    ``error_of(rows)`` can judge some rows by themselves; numbers in the table are those of them.
+    """
+    rows, index = np.unique(X, axis=0, return_inverse=True)
+    index = index.reshape(-1)
+    mass: FloatArray = np.bincount(index, weights=weight).astype(np.float64)
+    if given is not None:
+        given = _mean_of_repeats(given, index, weight)
+    whole = Judge(lambda Z: error(Z[index]), mass, profile, bandwidth, floor or Floor())
+    some = evenly_by_radius(rows, mass, len(rows) if error_of is None else _COMPARED)
+    judge = whole if error_of is None or len(some) == len(rows) else whole.among(some, index, error_of)
+    found, failures = list[_Found](), list[str]()
+    for name, size, embed in proposals(rows, mass, n_components, starts, sizes, given):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # whatever an embedding has to say, its error decides
+                Z = oriented(normalise(padded(embed(), n_components), mass), rows, mass)
+            found.append(_Found(name, size, Z, judge.scale(Z[some])))
+        except (ArithmeticError, RuntimeError, ValueError) as problem:
+            failures.append(f"{label(name, size)} failed: {problem}")
+    if not found:
+        raise InvalidDataError(f"no start for the latent points could be found: {'; '.join(failures)}")
+    table = _table(found, failures)
+    best = found[table.chosen]
+    scaled = best.scaled if judge is whole else whole.scale(best.coordinates)
+    return Start(scaled.latent[index], table)
+
+
+class _Found(NamedTuple):
+    """An embedding of all rows, normalised, and what came of scaling it for the rows compared."""
+
+    name: str
+    size: int
+    coordinates: FloatArray
+    scaled: Scaled
+
+
+def _table(found: Sequence[_Found], failures: Sequence[str]) -> Candidates:
+    return Candidates(
+        tuple(each.name for each in found),
+        np.array([each.size for each in found]),
+        np.array([each.scaled.scales for each in found]),
+        np.array([each.scaled.start_error for each in found]),
+        np.array([each.scaled.error for each in found]),
+        tuple(failures),
+    )
+
+
+def proposals(
+    X: FloatArray,
+    weight: FloatArray,
+    n_components: int,
+    starts: Sequence[str],
+    sizes: Sequence[int],
+    given: FloatArray | None,
+) -> Iterator[tuple[str, int, Callable[[], FloatArray]]]:
+    """Name, neighbourhood and maker of each embedding."""
+    unknown = [name for name in starts if name not in STARTS]
+    if unknown:
+        raise InvalidParameterError(f"starts must be among {', '.join(STARTS)}, got {unknown[0]!r}")
+    if given is not None:
+        yield "given", 0, lambda: given
+    # An embedding has no more axes than the rows have columns: further ones would be noise.
+    n_axes = min(n_components, X.shape[1])
+    some = X[evenly_by_radius(X, weight, _EMBEDDED)]
+    for name in starts:
+        if name == "pca":
+            yield name, 0, partial(principal_coordinates, X, weight, n_axes)
+        elif name == "loop":
+            yield from _loops(X, weight, n_components, sizes, some)
+        elif len(X) < n_axes + 2:
+            yield name, 0, partial(_too_few, len(X), n_axes + 2)
+        else:
+            for size in SPECTRAL[name].sizes(some, sizes):
+                embed = partial(SPECTRAL[name].embed, n_components=n_axes, n_neighbors=size)
+                yield name, size, partial(embed_all, embed, X, weight, _EMBEDDED)
+
+
+def _loops(
+    X: FloatArray, weight: FloatArray, n_components: int, sizes: Sequence[int], some: FloatArray
+) -> Iterator[tuple[str, int, Callable[[], FloatArray]]]:
+    """A closed curve as Isomap lays it out in a plane, cut open; in one dimension it would lie folded flat."""
+    if n_components != 1 or min(len(X) - 2, X.shape[1]) < 2:
+        yield "loop", 0, _no_loop
+        return
+    isomap = SPECTRAL["isomap"]
+    for size in isomap.sizes(some, sizes):
+        embed = partial(isomap.embed, n_components=2, n_neighbors=size)
+        yield "loop", size, partial(_cut_open, partial(embed_all, embed, X, weight, _EMBEDDED))
+
+
+def _cut_open(embed: Callable[[], FloatArray]) -> FloatArray:
+    """(n, 1) the angle of plane coordinates about their mean, counted from the widest gap between neighbours."""
+    plane = embed()
+    x, y = (plane - plane.mean(axis=0)).T
+    angle = np.arctan2(y, x)
+    ranked = np.sort(angle)
+    gap = np.diff(ranked, append=ranked[0] + 2 * np.pi)
+    after = ranked[(int(gap.argmax()) + 1) % len(ranked)]
+    return np.asarray(np.mod(angle - after, 2 * np.pi)[:, None])
+
+
+def _no_loop() -> FloatArray:
+    raise InvalidDataError("only a curve, n_components=1 in two columns or more, can close")
+
+
+def _too_few(n_rows: int, least: int) -> FloatArray:
+    raise InvalidDataError(f"{least} different rows are needed, got {n_rows}")
+
+
+def _mean_of_repeats(Z: FloatArray, index: IntArray, weight: FloatArray) -> FloatArray:
+    """(u, Q) mean coordinates of the rows that are the same."""
+    Z = np.asarray(Z, dtype=np.float64)
+    if Z.ndim != 2 or len(Z) != len(index):
+        raise InvalidDataError(f"given coordinates must have a row for each of {len(index)} rows, got shape {Z.shape}")
+    total = np.bincount(index, weights=weight)
+    return np.stack([np.bincount(index, weights=weight * column) / total for column in Z.T], axis=1)
+
+
+# --------------------------------------------------------------------------------------------------- normalising
+
+
+def padded(Z: FloatArray, n_components: int) -> FloatArray:
+    """(n, Q) with axes of no extent for those that are missing."""
+    if not np.isfinite(Z).all():
+        raise InvalidDataError("its coordinates are not finite")
+    if Z.shape[1] > n_components:
+        raise InvalidDataError(f"it has {Z.shape[1]} axes, more than the {n_components} asked for")
+    return np.pad(Z, ((0, 0), (0, n_components - Z.shape[1])))
+
+
+def oriented(Z: FloatArray, X: FloatArray, weight: FloatArray) -> FloatArray:
+    """Coordinates whose axes each point where the data column that follows it most rises."""
+    slope = np.einsum("n,nq,nd->qd", weight, Z, X - np.average(X, axis=0, weights=weight))
+    return np.asarray(Z * leading_signs(slope))
+
+
+def normalise(Z: FloatArray, weight: FloatArray) -> FloatArray:
+    """Centred coordinates with unit variance along each axis; 0 along axes without extent."""
+    gap = Z - np.average(Z, axis=0, weights=weight)
+    spread = np.sqrt(np.average(gap**2, axis=0, weights=weight))
+    extent = spread > _NO_EXTENT * max(float(spread.max(initial=0.0)), np.finfo(float).tiny)
+    return np.asarray(np.where(extent, gap / np.where(extent, spread, 1.0), 0.0))

@@ -1,1 +1,0 @@
-"""Arrays in, arrays out: distances, basis matrices, responsibilities, linear algebra."""

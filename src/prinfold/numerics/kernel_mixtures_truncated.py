@@ -1,0 +1,205 @@
+"""Sums over a mixture of kernels at many places, from the centres that count there alone; see the module on mixtures.
+
+A kernel of finite reach counts centres within it, found in cells. The Gaussian, which reaches everywhere, counts those
+whose squared distance exceeds that of the nearest, t, by no more than
+
+    2 (40 + log m + log w_max − log w_min),
+
+since all m others together then make up less than exp(−40) of what the nearest does: nothing, to a double. A place far
+from all centres still has its nearest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import inf, log
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.numerics.cell_lists import Grid, cut_by_count, make_grid
+from prinfold.numerics.radial_kernels import Gaussian, Profile
+
+_PART_PAIRS = 2**16
+"""Pairs of a place and a centre that are looked at between two calls."""
+
+_NIL = 40.0
+"""Nats below the nearest centre's kernel from which on all others together are nil."""
+
+
+class Listed(NamedTuple):
+    """Pairs of n places with centres: ``cuts`` (n + 1,), ``near`` (P,), and squared distances ``s`` beyond ``base``."""
+
+    cuts: IntArray
+    near: IntArray
+    s: FloatArray
+    base: FloatArray | float
+    lonely: BoolArray
+    """(n,) places that no centre is in reach of, and that are paired with the nearest."""
+
+
+class Search(Protocol):
+    """Lists the centres that count at places."""
+
+    def parts(self, Z: FloatArray) -> list[tuple[slice, Listing]]:
+        """Places cut into parts that do not take too much memory, each with what will list its pairs."""
+
+
+class Listing(Protocol):
+    """What lists the pairs of a part."""
+
+    def __call__(self) -> Listed: ...
+
+
+@dataclass(frozen=True, eq=False)
+class RelativeSearch:
+    """Of centres (Q, m) those that are not farther than the nearest by more than ``most``, in squares."""
+
+    points: FloatArray
+    most: float
+
+    @classmethod
+    def of(cls, centres: FloatArray, weight: FloatArray) -> RelativeSearch:
+        uneven = log(weight.max()) - log(weight.min())
+        return cls(np.ascontiguousarray(centres.T), 2.0 * (_NIL + log(len(centres)) + uneven))
+
+    def parts(self, Z: FloatArray) -> list[tuple[slice, Listing]]:
+        size = max(1, _PART_PAIRS // self.points.shape[1])
+        cuts = [*range(0, len(Z), size), len(Z)]
+        return [(slice(a, b), lambda a=a, b=b: self._listed(Z[a:b])) for a, b in pairwise(cuts)]
+
+    def _listed(self, Z: FloatArray) -> Listed:
+        from prinfold.numerics._kernel_mixtures_jit import list_relative
+
+        n, n_pairs = len(Z), len(Z) * self.points.shape[1] + 1
+        cuts, base = np.empty(n + 1, np.int64), np.empty(n)
+        near, s = np.empty(n_pairs, np.int64), np.empty(n_pairs)
+        list_relative(Z, self.points, self.most, cuts, near, s, base)
+        return Listed(cuts, near[: cuts[-1]], s[: cuts[-1]], base, np.zeros(n, dtype=bool))
+
+
+@dataclass(frozen=True, eq=False)
+class CellSearch:
+    """Of centres (m, Q) those within reach, by cells as wide as that."""
+
+    centres: FloatArray
+    grid: Grid
+    reach: float
+
+    @cached_property
+    def _tree(self) -> cKDTree:
+        return cKDTree(self.centres)
+
+    @cached_property
+    def _points(self) -> FloatArray:
+        return np.ascontiguousarray(self.centres[self.grid.order].T)
+
+    def parts(self, Z: FloatArray) -> list[tuple[slice, Listing]]:
+        from prinfold.numerics._kernel_mixtures_jit import find_runs
+
+        grid = self.grid
+        starts = np.empty((len(Z), len(grid.steps)), np.int64)
+        stops = np.empty_like(starts)
+        find_runs(grid.key_of(Z), grid.steps, grid.keys, grid.firsts, starts, stops)
+        counts = (stops - starts).sum(axis=1)
+        parts, _ = cut_by_count(counts, _PART_PAIRS)
+        return [
+            (part, lambda part=part: self._listed(Z[part], starts[part], stops[part], int(counts[part].sum())))
+            for part in parts
+        ]
+
+    def _listed(self, Z: FloatArray, starts: IntArray, stops: IntArray, n_pairs: int) -> Listed:
+        from prinfold.numerics._kernel_mixtures_jit import list_within
+
+        cuts, near, s = np.empty(len(Z) + 1, np.int64), np.empty(n_pairs + 1, np.int64), np.empty(n_pairs + 1)
+        list_within(Z, self._points, self.grid.order, starts, stops, self.reach, cuts, near, s)
+        near, s = near[: cuts[-1]], s[: cuts[-1]]
+        lonely = np.diff(cuts) == 0
+        if lonely.any():
+            distance, nearest = map(np.asarray, self._tree.query(Z[lonely]))
+            at = cuts[:-1][lonely]
+            near, s = np.insert(near, at, nearest), np.insert(s, at, np.square(distance))
+            cuts = cuts + np.append(0, np.cumsum(lonely))
+        return Listed(cuts, near, s, 0.0, lonely)
+
+
+def make_search(centres: FloatArray, weight: FloatArray, profile: Profile) -> Search | None:
+    """The search that suits a kernel; None for centres so far apart that cells cannot be numbered."""
+    if profile.reach == inf:
+        return RelativeSearch.of(centres, weight)
+    grid = make_grid(centres, profile.reach)
+    return None if grid is None else CellSearch(centres, grid, profile.reach)
+
+
+class NearShares:
+    """What a part of the places has of the centres that count there; the verbs are those of ``Shares``."""
+
+    def __init__(
+        self, Z: FloatArray, centres: FloatArray, weight: FloatArray, profile: Profile, listed: Listed
+    ) -> None:
+        self.Z, self.centres, self.profile = Z, centres, profile
+        self.cuts, self.near, s, base, lonely = listed
+        value = profile.value(s) * weight[self.near]
+        value[self.cuts[:-1][lonely]] = 1.0
+        total = np.add.reduceat(value, self.cuts[:-1])
+        per_pair = np.repeat(1.0 / total, np.diff(self.cuts))
+        self.value = value * per_pair
+        self.log_sum = np.where(lonely, -inf, np.log(total) - 0.5 * base)
+        if isinstance(profile, Gaussian):  # which is its own derivative
+            held = np.repeat(~lonely, np.diff(self.cuts)) * self.value if lonely.any() else self.value
+            self.slope, self.curvature = -0.5 * held, 0.25 * held
+        else:
+            per_pair *= weight[self.near]
+            self.slope, self.curvature = per_pair * profile.slope(s), per_pair * profile.curvature(s)
+
+    def gradient(self) -> FloatArray:
+        """(n, Q) Σ 2 u_j d_j."""
+        return self._sums(len(self.Z), 0)[0]
+
+    def hessian(self, gradient: FloatArray) -> FloatArray:
+        """(n, Q, Q) ∇² log Σ w k."""
+        return np.asarray(self._sums(len(self.Z), len(self.Z))[1] - gradient[:, :, None] * gradient[:, None, :])
+
+    def mean(self, Y: FloatArray) -> FloatArray:
+        """(n, D) Σ b_j y_j."""
+        return self._apply(self.value, Y)
+
+    def mean_jacobian(self, Y: FloatArray) -> FloatArray:
+        """(n, D, Q) Σ_j a_j y_j."""
+        from prinfold.numerics._kernel_mixtures_jit import tilts
+
+        a = np.empty((self.Z.shape[1], len(self.near)))
+        tilts(self.Z, self.centres, self.cuts, self.near, self.value, self.slope, self.gradient(), a)
+        return np.stack([self._apply(each, Y) for each in a], axis=2)
+
+    def mean_bend(self, Y: FloatArray, R: FloatArray) -> FloatArray:
+        """(n, Q, Q) second derivatives of r·Σ b_j y_j along directions R (n, D)."""
+        from prinfold.numerics._kernel_mixtures_jit import bend_sums, near_dots
+
+        along = np.empty(len(self.near))
+        near_dots(np.ascontiguousarray(R), self.cuts, self.near, np.ascontiguousarray(Y), along)
+        gradient, hessian = self._sums(len(self.Z), len(self.Z))
+        out = np.empty(hessian.shape)
+        shares = self.value, self.slope, self.curvature
+        bend_sums(self.Z, self.centres, self.cuts, self.near, *shares, along, gradient, hessian, out)
+        return out
+
+    def _apply(self, x: FloatArray, Y: FloatArray) -> FloatArray:
+        from prinfold.numerics._kernel_mixtures_jit import near_products
+
+        out = np.empty((len(self.Z), Y.shape[1]))
+        near_products(x, self.cuts, self.near, np.ascontiguousarray(Y), out)
+        return out
+
+    def _sums(self, n: int, n_hessians: int) -> tuple[FloatArray, FloatArray]:
+        from prinfold.numerics._kernel_mixtures_jit import density_sums
+
+        Q = self.Z.shape[1]
+        gradient, hessian = np.empty((n, Q)), np.empty((n_hessians, Q, Q))
+        pairs = self.cuts, self.near, self.slope, self.curvature
+        density_sums(self.Z, self.centres, *pairs, gradient, hessian)
+        return gradient, hessian

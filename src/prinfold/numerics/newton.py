@@ -1,0 +1,45 @@
+"""Newton's method up a concave function, with steps that never go down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.numerics.linalg import solve_symmetric
+
+_MOST_STEPS = 30
+_LONGEST_STEP = 2.0
+"""Newton's steps at most, and by how much one may change the logarithm of a precision or a share."""
+
+_SETTLED = 1e-10
+_SHORTEST = 1e-6
+"""Change of a logarithm that ends the steps, and the share of a step below which none goes up any more."""
+
+
+def climbed(
+    start: FloatArray,
+    value: Callable[[FloatArray], float],
+    slopes: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    reach: FloatArray,
+) -> FloatArray:
+    """Where Newton's steps up a concave function end, shortened until they do go up; never below the start.
+
+    ``slopes`` gives the gradient and the negative Hessian; ``reach`` (K, M) turns a step into changes of logarithms.
+    """
+    here, height = start, value(start)
+    for _ in range(_MOST_STEPS):
+        slope, bend = slopes(here)
+        step = solve_symmetric(bend, slope[:, None])[:, 0]
+        size = float(np.abs(reach @ step).max(initial=0.0))
+        share = min(1.0, _LONGEST_STEP / size) if size > 0 else 1.0
+        while value(here + share * step) < height and share > _SHORTEST:
+            share *= 0.5
+        ahead = value(here + share * step)
+        if not ahead >= height:
+            break
+        here, height = here + share * step, ahead
+        if share * size < _SETTLED:
+            break
+    return here

@@ -1,0 +1,178 @@
+"""What pictures of landscapes show, as plain arrays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.multiclass import type_of_target
+
+from prinfold._typing import FloatArray
+from prinfold.applications.landscape_sums import Responsibilities
+from prinfold.applications.landscapes import (
+    ClassLandscape,
+    PropertyLandscape,
+    class_landscape,
+    property_landscape,
+)
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.latent import LatentSpace
+from prinfold.plot.inputs import Fitted, group
+from prinfold.validation.tables import rows_of
+
+_MOST_CLASSES = 20
+"""Different whole numbers up to which they are taken for classes."""
+
+_LEAST_INK = 0.25
+"""Opacity of a node that is not sure of anything, so that it differs from one that is empty."""
+
+KINDS = ("class", "property")
+
+
+class Shown(NamedTuple):
+    """What is known at the nodes: the landscape, the names of its classes if any, and the latent space."""
+
+    landscape: ClassLandscape | PropertyLandscape
+    names: tuple[str, ...]
+    latent: LatentSpace
+
+
+class NodeValues(NamedTuple):
+    """A number for each node, NaN where it is empty, how sure it is from 0 to 1, and what it is."""
+
+    value: FloatArray
+    sure: FloatArray
+    words: str
+
+
+def landscape_of(model: Any, X: Any, y: Any, kind: str | None, min_mass: float | None) -> Shown:
+    """The landscape of a classifier or regressor, or of a map with rows and what is known of them."""
+    shown = _given_landscape(model, X, y, kind)
+    return shown if min_mass is None else shown._replace(landscape=replace(shown.landscape, min_mass=float(min_mass)))
+
+
+def _given_landscape(model: Any, X: Any, y: Any, kind: str | None) -> Shown:
+    fitted = Fitted.of(model)
+    inner = fitted.model
+    if hasattr(inner, "landscape_"):
+        if y is not None:
+            raise InvalidParameterError(
+                f"{type(inner).__name__} has its landscape already; leave y out, or pass the map"
+            )
+        names = tuple(map(str, inner.classes_)) if hasattr(inner, "classes_") else ()
+        return Shown(inner.landscape_, names, inner.surface_.latent_)
+    if not hasattr(inner, "responsibilities"):
+        raise InvalidParameterError(f"{type(inner).__name__} has no posterior over nodes, so that it has no landscapes")
+    if X is None or y is None:
+        raise InvalidParameterError("a map alone has no landscape; pass rows as X, and their classes or numbers as y")
+    rows = fitted.rows(X)
+
+    def share(part: slice) -> FloatArray:
+        return np.asarray(inner.responsibilities(rows_of(rows, part)), dtype=float)
+
+    if (kind or _kind_of(y)) == "class":
+        return Shown(*_of_classes(share, inner.latent_.n_nodes, _length(rows), y), inner.latent_)
+    return Shown(_of_numbers(share, inner.latent_.n_nodes, _length(rows), y), (), inner.latent_)
+
+
+def _length(rows: Any) -> int:
+    return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
+
+
+def _of_classes(ask: Responsibilities, n_nodes: int, n_rows: int, y: Any) -> tuple[ClassLandscape, tuple[str, ...]]:
+    groups = group(y, n_rows)
+    known = (groups.index >= 0).astype(float)
+    if not known.any():
+        raise InvalidDataError("no row has a class; give y for some of them")
+    names = np.array(groups.names, dtype=object)
+    return class_landscape(ask, n_nodes, np.maximum(groups.index, 0), names, known), groups.names
+
+
+def _of_numbers(ask: Responsibilities, n_nodes: int, n_rows: int, y: Any) -> PropertyLandscape:
+    try:
+        targets = np.asarray(y, dtype=float).reshape(n_rows, -1)
+    except (TypeError, ValueError) as error:
+        raise InvalidDataError(f"y must have a number for each of the {n_rows} rows ({error})") from error
+    known = np.isfinite(targets)
+    if not known.any(axis=0).all():
+        raise InvalidDataError("y has a target of which no number is known")
+    return property_landscape(ask, n_nodes, np.where(known, targets, np.nan))
+
+
+def _kind_of(y: Any) -> str:
+    values = np.asarray(y)
+    if values.dtype.kind not in "fiu" or values.ndim > 1:
+        return "property" if values.dtype.kind in "fiu" else "class"
+    finite = values[np.isfinite(values)]
+    whole = type_of_target(finite) in {"binary", "multiclass"} if len(finite) else False
+    return "class" if whole and len(np.unique(finite)) <= _MOST_CLASSES else "property"
+
+
+# ------------------------------------------------------------------------------------------------- values
+
+
+def node_values(shown: Shown, show: Any, target: int) -> NodeValues:
+    """What is shown of each node."""
+    if isinstance(show, str) and show == "mass":
+        return _mass(shown, target)
+    return _class_values(shown, show) if shown.names else _property_values(shown, show, target)
+
+
+def class_index(shown: Shown, show: Any) -> int:
+    """Which of the classes has that name."""
+    if str(show) not in shown.names:
+        raise InvalidParameterError(
+            f"there is no class {show!r} to show; the classes are {', '.join(shown.names)}, and 'mass' shows the rows"
+        )
+    return shown.names.index(str(show))
+
+
+def _class_values(shown: Shown, show: Any) -> NodeValues:
+    """The most likely class by its index, or the probability of one class.
+
+    How sure a node is of its class: by how much its probability, less a standard error, is above that of guessing.
+    """
+    found: Any = shown.landscape
+    probability, error, n_classes = found.probability, found.error, len(shown.names)
+    if show is not None:
+        j = class_index(shown, show)
+        return NodeValues(probability[:, j], np.clip(1.0 - 2.0 * error[:, j], 0.0, 1.0), f"probability of {show}")
+    best = found.belief.argmax(axis=1)
+    at, chance = (np.arange(len(best)), best), 1.0 / n_classes
+    lead = (probability[at] - error[at] - chance) / (1.0 - chance if n_classes > 1 else 1.0)
+    return NodeValues(np.where(found.empty, np.nan, best.astype(float)), np.clip(lead, 0.0, 1.0), "class")
+
+
+_WORDS = {"mean": "mean", "spread": "spread between rows", "error": "standard error of the mean"}
+
+
+def _property_values(shown: Shown, show: Any, target: int) -> NodeValues:
+    """Mean, spread or standard error. A node is less sure of its mean as the error nears the spread of all rows."""
+    found: Any = shown.landscape
+    name = "mean" if show is None else show
+    if name not in _WORDS:
+        raise InvalidParameterError(f"show must be 'mean', 'spread', 'error', 'mass' or None, got {show!r}")
+    value = getattr(found, name)[:, _target(shown, target)]
+    unsure = found.error[:, target] / (found.scale[target] or 1.0) if name == "mean" else np.zeros(len(value))
+    return NodeValues(value, np.clip(1.0 - unsure, 0.0, 1.0), _WORDS[name])
+
+
+def _mass(shown: Shown, target: int) -> NodeValues:
+    mass, empty = shown.landscape.mass, shown.landscape.empty
+    if mass.ndim == 2:
+        mass, empty = mass[:, _target(shown, target)], empty[:, target]
+    return NodeValues(np.where(empty, np.nan, mass), np.ones(len(mass)), "rows at the node")
+
+
+def _target(shown: Shown, target: int) -> int:
+    m = shown.landscape.mass.shape[1]
+    if not -m <= target < m:
+        raise InvalidParameterError(f"there is no target {target}; the landscape has {m}, counted from 0")
+    return target
+
+
+def faded(rgb: FloatArray, sure: FloatArray) -> FloatArray:
+    """(K, 3) colours mixed with white where nodes are less sure."""
+    weight = _LEAST_INK + (1.0 - _LEAST_INK) * np.nan_to_num(sure)[:, None]
+    return np.asarray(1.0 - weight * (1.0 - rgb))

@@ -1,0 +1,69 @@
+"""What pictures of a monitor show, as plain arrays."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prinfold._typing import BoolArray, FloatArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.plot.inputs import Fitted
+
+CHARTS = {
+    "off": "distance from the surface²\nin units of the noise",
+    "along": "rarity of the place\non the surface",
+    "density": "minus log density",
+}
+"""What each chart draws."""
+
+PARTS = {"off": "part of the distance\nfrom the surface²", "along": "part of the distance along\nto the usual²"}
+
+
+class Chart(NamedTuple):
+    """A control chart: values (n,), large where rows are unusual, the limits, and the rate of alarms."""
+
+    value: FloatArray
+    limit: float
+    model_limit: float
+    rate: float
+    words: str
+    log: bool
+
+
+class Bars(NamedTuple):
+    """Contributions (D,) of the columns, whether each is too high rather than too low, and their names."""
+
+    value: FloatArray
+    raised: BoolArray
+    names: tuple[str, ...]
+    words: str
+
+
+def _watcher(model: Any) -> Fitted:
+    fitted = Fitted.of(model)
+    if not hasattr(fitted.model, "contributions"):
+        raise InvalidParameterError(f"got a {type(fitted.model).__name__}; pass a fitted SurfaceMonitor")
+    return fitted
+
+
+def chart_of(model: Any, X: Any, chart: str) -> Chart:
+    """Values and limits of a chart."""
+    fitted = _watcher(model)
+    own = fitted.model
+    value = own.measure(fitted.rows(X)).badness[:, ["density", "along", "off"].index(chart)]
+    name, sign = ("log_density", -1.0) if chart == "density" else (chart, 1.0)
+    limit, other = (sign * getattr(each, name) for each in (own.limits_, own.model_limits_))
+    return Chart(value, limit, other, float(own.alarm_rate), CHARTS[chart], chart == "off")
+
+
+def contribution_bars(model: Any, X: Any, part: str) -> Bars:
+    """Contributions of the columns, on average over rows."""
+    fitted = _watcher(model)
+    if np.ndim(X) == 1:
+        X = X.to_frame().T if hasattr(X, "to_frame") and hasattr(X, "index") else np.asarray(X)[None]
+    found = fitted.model.contributions(fitted.rows(X))
+    gap = found.residual if part == "off" else found.shift
+    value = getattr(found, part).mean(axis=0)
+    names = fitted.feature_names if len(fitted.feature_names) == len(value) else tuple(map(str, range(len(value))))
+    return Bars(value, gap.mean(axis=0) >= 0, names, PARTS[part])

@@ -1,0 +1,400 @@
+"""What the pictures show, as plain arrays: fields, ellipses, posteriors, views of data space."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.geometry.folds import Folds, find_folds
+from prinfold.latent import Cloud, Hexagons, LatentSpace, Lattice, Points
+from prinfold.plot.inputs import Fitted
+from prinfold.plot.layouts import Cells, Layout, Plane, Strip, layout_of, local_frame
+
+_BLOCK = 2**22
+"""Most numbers of a Jacobian held at once."""
+
+
+def layout_for(model_or_coordinates: Any, *, flat: bool = False) -> Layout:
+    """The layout of a fitted model's latent space, or of plain coordinates (n, Q)."""
+    if isinstance(model_or_coordinates, np.ndarray):
+        return layout_of(Points(model_or_coordinates), flat=flat)
+    return layout_of(model_or_coordinates.latent_, flat=flat)
+
+
+# ------------------------------------------------------------------------------------------------- fields
+
+
+class Field(NamedTuple):
+    """A colour for each cell: ``value`` (r, c) over cells whose corners are ``x`` and ``y`` (r + 1, c + 1)."""
+
+    x: FloatArray
+    y: FloatArray
+    value: FloatArray
+
+
+def log_factor(model: Any, Z: FloatArray) -> FloatArray:
+    """(n,) natural logarithm of the magnification factor, in blocks; where the surface is flattened, −inf.
+
+    Outside the latent domain there is no surface, and the value is NaN.
+    """
+    rows = max(_BLOCK // max(model.n_features_in_ * Z.shape[1], 1), 1)
+    factor, inside = np.full(len(Z), np.nan), np.flatnonzero(model.latent_.domain.contains(Z))
+    for i in range(0, len(inside), rows):
+        factor[inside[i : i + rows]] = model.magnification(Z[inside[i : i + rows]]).factor
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(factor))
+
+
+def magnification_field(model: Any, layout: Layout, resolution: int = 200) -> Field | None:
+    """The log magnification factor at the middles of fine cells, or None where there is nothing to fill."""
+    cells = layout.cells(resolution)
+    if cells is None:
+        return None
+    value = log_factor(model, cells.Z)
+    return Field(cells.x, cells.y, value.reshape(cells.shape))
+
+
+def node_field(latent: LatentSpace, value: FloatArray) -> Field | None:
+    """Values (K,) at the nodes of a lattice of two axes, each in a cell around its node; else None.
+
+    A closed axis gets its first node again at the other end, so that half a cell shows on either side.
+    """
+    if not isinstance(latent, Lattice) or isinstance(latent, Hexagons) or len(latent.shape) != 2:
+        return None
+    image = np.asarray(value, dtype=float).reshape(latent.shape)
+    edges = []
+    for axis, (n, closed) in enumerate(zip(latent.shape, latent.periodic, strict=True)):
+        step = 2 * np.pi / n if closed else 2.0 / max(n - 1, 1)
+        start = -np.pi if closed else (-1.0 if n > 1 else 0.0)
+        if closed:
+            image = np.concatenate([image, image.take([0], axis)], axis)
+        edges.append(start + step * (np.arange(n + 1 + closed) - 0.5))
+    x, y = np.meshgrid(*edges)
+    return Field(x, y, image.T)
+
+
+def given_field(value: Any, model: Any, layout: Layout) -> Field:
+    """A background handed in: values at the nodes (K,), or an image (r, c) whose first row lies at the bottom."""
+    image = np.asarray(value, dtype=float)
+    if image.shape == (model.latent_.n_nodes,):
+        field = node_field(model.latent_, image)
+        if field is not None:
+            return field
+    cells: Cells | None = layout.cells(1)
+    if image.ndim != 2 or cells is None:
+        raise InvalidDataError(
+            f"background has shape {image.shape}; give 'magnification', None, one value for each of the "
+            f"{model.latent_.n_nodes} nodes of a grid, or an image (rows, columns) over a plane"
+        )
+    if not isinstance(layout, Plane):
+        raise InvalidDataError("an image as background needs a latent space of two axes; give 'magnification' or None")
+    edges = [np.linspace(a, b, n + 1) for a, b, n in zip(layout.low, layout.high, image.shape[::-1], strict=True)]
+    x, y = np.meshgrid(*edges)
+    return Field(x, y, image)
+
+
+def limits(value: FloatArray, least: float = 0.05) -> tuple[float, float]:
+    """Ends of a colour scale: all but the most extreme half per cent on either side, ``least`` apart or more."""
+    finite = value[np.isfinite(value)]
+    if not len(finite):
+        return -0.5, 0.5
+    low, high = (float(q) for q in np.quantile(finite, [0.005, 0.995]))
+    narrow = least - (high - low)
+    return (low - narrow / 2, high + narrow / 2) if narrow > 0 else (low, high)
+
+
+def round_factors(low: float, high: float) -> FloatArray:
+    """Ticks for a logarithmic scale from exp(low) to exp(high): round numbers, between two and about seven of them."""
+    decades = np.arange(np.floor(low / np.log(10)) - 1, np.ceil(high / np.log(10)) + 1)
+    for digits in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)):
+        ticks = np.sort(np.outer(10.0**decades, digits).ravel())
+        inside = ticks[(np.log(ticks) >= low - 1e-9) & (np.log(ticks) <= high + 1e-9)]
+        if len(inside) >= 4:
+            return np.asarray(inside[:: -(-len(inside) // 7)])
+    step = 10.0 ** np.floor(np.log10(max(np.exp(high) - np.exp(low), 1e-300)) - 0.3)
+    ticks = np.arange(np.ceil(np.exp(low) / step), np.floor(np.exp(high) / step) + 1) * step
+    return np.asarray(ticks[:: max(-(-len(ticks) // 6), 1)])
+
+
+def ladder(model: Any, resolution: int = 400) -> tuple[FloatArray, FloatArray]:
+    """Coordinates (r,) along a curve and the magnification factor there, NaN where the curve has a gap."""
+    layout = layout_of(model.latent_)
+    low, high = (layout.low, layout.high) if isinstance(layout, Strip) else (-np.pi, np.pi)
+    z = np.linspace(low, high, resolution)
+    return z, np.exp(log_factor(model, model.latent_.domain.beyond(z[:, None])))
+
+
+# ---------------------------------------------------------------------------------------------- ellipses
+
+
+class Ellipses(NamedTuple):
+    """Glyphs of stretch: ``centre`` (n, 2), ``half`` (n, 2) half-axes, longest first, ``angle`` (n,) of the longest.
+
+    ``half`` is ``scale`` times the true lengths ℓ of the stretch.
+    """
+
+    centre: FloatArray
+    half: FloatArray
+    angle: FloatArray
+    scale: float
+
+
+def stretch_ellipses(model: Any, most: int = 20) -> Ellipses:
+    """Magnitude and direction of stretch, on a linear scale, as large as they can be without overlap or overhang.
+
+    There are as many as nodes, but at most about ``most`` along an axis. Two ellipses lie apart if their half-widths
+    h(u) = ‖diag(ℓ) Vᵀ u‖ along the line u between their centres add up to less than its length.
+    """
+    latent = model.latent_
+    Z = spread(latent, most)
+    stretch = model.magnification(Z)
+    # Axes as columns on paper: directions times lengths, seen in the frame of the paper.
+    axes = np.matmul(local_frame(latent, Z), stretch.directions) * stretch.lengths[:, None, :]
+    U, half, _ = np.linalg.svd(axes, full_matrices=False)
+    layout = layout_of(latent)
+    centre = layout.place(Z, np.full(len(Z), 0.5))
+    step = (
+        layout.difference(centre[None], centre[:, None])
+        if isinstance(layout, Plane)
+        else centre[None] - centre[:, None]
+    )
+    distance = np.linalg.norm(step, axis=2)
+    np.fill_diagonal(distance, np.inf)
+    line = step / np.where(distance > 0, distance, 1.0)[:, :, None]
+    width = np.linalg.norm(np.einsum("ijk,ikq->ijq", line, axes), axis=2)
+    both = width + width.T
+    room = distance[both > 0] / both[both > 0]
+    fits = float(room.min()) if np.isfinite(room).any() else 0.5 / max(float(half.max(initial=0.0)), 1e-300)
+    if isinstance(layout, Plane) and isinstance(latent, Lattice):
+        fits = min(fits, _room_to_the_edge(layout, centre, axes))
+    scale = 0.95 * fits
+    return Ellipses(centre, scale * half, np.arctan2(U[:, 1, 0], U[:, 0, 0]), scale)
+
+
+def _room_to_the_edge(layout: Plane, centre: FloatArray, axes: FloatArray) -> float:
+    """The largest scale at which no ellipse hangs over an open edge."""
+    reach = np.linalg.norm(axes, axis=2)  # half-widths along the axes of the paper
+    gap = np.minimum(centre - np.asarray(layout.low), np.asarray(layout.high) - centre)
+    held = (reach > 0) & ~np.asarray(layout.periodic)
+    return float(np.min(gap[held] / reach[held], initial=np.inf))
+
+
+def over_the_seams(layout: Layout, centre: FloatArray, margin: float = 0.1) -> tuple[IntArray, FloatArray]:
+    """Which glyphs to draw and by how much to shift them (n, 2): all of them, and again those near a seam beyond it.
+
+    ``margin`` is how near, as a share of the span of the axis.
+    """
+    index, shift = np.arange(len(centre)), np.zeros((len(centre), 2))
+    if not isinstance(layout, Plane):
+        return index, shift
+    for axis in np.flatnonzero(layout.periodic):
+        low, high, span = layout.low[axis], layout.high[axis], layout.span[axis]
+        place = centre[index, axis] + shift[:, axis]
+        ahead, behind = place < low + margin * span, place > high - margin * span
+        step = np.where(np.arange(2) == axis, span, 0.0)
+        shift = np.concatenate([shift, shift[ahead] + step, shift[behind] - step])
+        index = np.concatenate([index, index[ahead], index[behind]])
+    return index, shift
+
+
+def spread(latent: LatentSpace, most: int) -> FloatArray:
+    """(k, Q) places spread evenly over the space, about as many as nodes but at most ``most`` along an axis.
+
+    On a lattice these are the middles of equal cells, which keeps them off its open edges, and so they are in a region
+    of any shape, as far as they fall inside; elsewhere nodes, or a new spiral on a sphere.
+    """
+    if isinstance(latent, Lattice):
+        return _middles(latent.domain.low, latent.domain.high, [min(n, most) for n in latent.shape])
+    if isinstance(latent, Cloud):
+        cells = _middles(latent.domain.low, latent.domain.high, [most] * latent.n_columns)
+        inside = cells[latent.domain.contains(cells)]
+        return inside if len(inside) else latent.nodes
+    if latent.n_nodes <= most**2:
+        return latent.nodes
+    if not isinstance(latent, Points):
+        return latent.refined(most).nodes
+    # One node for each cell of a coarse grid.
+    span = np.ptp(latent.nodes, axis=0)
+    cell = np.floor((latent.nodes - latent.nodes.min(axis=0)) / np.where(span > 0, span, 1.0) * (most - 1e-9))
+    first = np.sort(np.unique(cell, axis=0, return_index=True)[1])
+    return latent.nodes[first]
+
+
+def _middles(low: Sequence[float], high: Sequence[float], counts: Sequence[int]) -> FloatArray:
+    """(Π counts, Q) middles of equal cells of a box."""
+    axes = [a + (b - a) * (np.arange(n) + 0.5) / n for a, b, n in zip(low, high, counts, strict=True)]
+    return np.stack([each.ravel() for each in np.meshgrid(*axes, indexing="ij")], axis=1)
+
+
+def node_folds(model: Any) -> Folds:
+    """Fold and warp diagnostics at the nodes of any model with a map and a Jacobian."""
+    latent = model.latent_
+    return find_folds(model.jacobian(latent.nodes), latent.domain.frame(latent.nodes), latent.edges)
+
+
+# ------------------------------------------------------------------------------------------------ posterior
+
+
+class Posterior(NamedTuple):
+    """Posterior of one row: ``weight`` (K,) of the nodes, ``mean`` (1, Q) and ``mode`` (1, Q)."""
+
+    weight: FloatArray
+    mean: FloatArray
+    mode: FloatArray
+
+
+def row_posterior(fitted: Fitted, x: Any) -> Posterior:
+    """Responsibilities of one row over the nodes, with their mean and mode."""
+    if not hasattr(fitted.model, "responsibilities"):
+        raise InvalidParameterError(f"{type(fitted.model).__name__} has no posterior over latent space to draw")
+    if np.ndim(x) == 1:
+        x = x.to_frame().T if hasattr(x, "to_frame") and hasattr(x, "index") else np.asarray(x)[None]
+    if len(x) != 1:
+        raise InvalidDataError(f"posterior draws one row, but got {len(x)}; pass a single one such as X[:1]")
+    weight = np.asarray(fitted.model.responsibilities(fitted.rows(x)), dtype=float)[0]
+    return Posterior(weight, fitted.coordinates(x), fitted.modes(x))
+
+
+# ----------------------------------------------------------------------------------------------- data space
+
+
+class View(NamedTuple):
+    """How data space is seen: ``axes`` (D, a) columns onto which points less ``origin`` are projected, named."""
+
+    origin: FloatArray
+    axes: FloatArray
+    labels: tuple[str, ...]
+
+    def __call__(self, Y: FloatArray) -> FloatArray:
+        return np.asarray((np.asarray(Y, dtype=float) - self.origin) @ self.axes)
+
+
+def choose_view(
+    names: tuple[str, ...], points: FloatArray, dims: Any = None, depth: int | None = None, curve: bool = False
+) -> View:
+    """Columns as they are where there are two or three, those named in ``dims``, else principal components.
+
+    The components are those of ``points``; there are ``depth`` of them, by default two for a curve, three for
+    a surface.
+    """
+    D = len(names)
+    if dims is not None:
+        columns = [_column(each, names) for each in dims]
+        if not 2 <= len(columns) <= 3 or len(set(columns)) != len(columns):
+            raise InvalidParameterError(f"dims must name two or three different columns, got {dims!r}")
+        return View(np.zeros(D), np.eye(D)[:, columns], tuple(names[j] for j in columns))
+    if D < 2:
+        raise InvalidDataError("a surface in a single column has no picture in data space; use latent_map instead")
+    depth = depth or min(D, 3 if D == 3 or not curve else 2)
+    if depth == D:
+        return View(np.zeros(D), np.eye(D), names)
+    origin = points.mean(axis=0)
+    _, s, Vt = np.linalg.svd(points - origin, full_matrices=False)
+    # Of the two signs of a component take the one whose largest loading is positive.
+    Vt = Vt * np.where(np.take_along_axis(Vt, np.abs(Vt).argmax(axis=1)[:, None], 1) < 0, -1.0, 1.0)
+    if len(Vt) < depth:
+        Vt = np.concatenate([Vt, np.zeros((depth - len(Vt), D))])
+    share = np.pad(s**2, (0, depth))[:depth] / max(float((s**2).sum()), 1e-300)
+    labels = tuple(f"component {i + 1} ({100 * part:.0f} %)" for i, part in enumerate(share))
+    return View(origin, Vt[:depth].T, labels)
+
+
+def _column(name: Any, names: tuple[str, ...]) -> int:
+    if isinstance(name, str) and name in names:
+        return names.index(name)
+    if isinstance(name, int | np.integer) and -len(names) <= name < len(names):
+        return int(name) % len(names)
+    raise InvalidParameterError(
+        f"there is no column {name!r}; the columns are {', '.join(names[:12])} or 0 to {len(names) - 1}"
+    )
+
+
+# -------------------------------------------------------------------------------------------------- training
+
+
+def noise_ellipses(covariance: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Widths, heights and angles in degrees of ellipses of two standard deviations, from covariances (K, 2, 2)."""
+    variance, axes = np.linalg.eigh(covariance)
+    width, height = 4.0 * np.sqrt(np.maximum(variance[:, ::-1], 0.0)).T
+    return width, height, np.degrees(np.arctan2(axes[:, 1, 1], axes[:, 0, 1]))
+
+
+class Curve(NamedTuple):
+    """The way of training: values by iteration, the first being the start, and a sentence on how it ended."""
+
+    objective: FloatArray
+    log_likelihood: FloatArray | None
+    noise: FloatArray | None
+    ending: str
+
+
+def training(model: Any) -> Curve:
+    """What :func:`learning_curve` shows, from a fitted model or from a ``history_``; noise as standard deviation."""
+    if isinstance(model, Mapping):
+        history, ending = model, ""
+    else:
+        model = Fitted.of(model).model
+        history, ending = model.history_, str(model.stop_reason_)
+    if "objective" not in history:
+        raise InvalidDataError(f"a history needs the key 'objective', got {sorted(history)}")
+    objective = np.asarray(history["objective"], dtype=float)
+    likelihood = np.asarray(history["log_likelihood"], dtype=float) if "log_likelihood" in history else None
+    noise = np.sqrt(np.asarray(history["noise"], dtype=float)) if "noise" in history else None
+    return Curve(objective, likelihood, noise, ending)
+
+
+class Comparison(NamedTuple):
+    """How a clamping was chosen: roughness and error of each (A, L), the level, and the ``place`` (2,) chosen."""
+
+    labels: tuple[str, ...]
+    roughness: FloatArray
+    error: FloatArray
+    level: float
+    chosen: int
+    place: FloatArray
+
+
+def comparison(model: Any) -> Comparison:
+    """What :func:`selection` shows, from a fitted model or from its ``selection_``."""
+    table = model if hasattr(model, "matched_error") else getattr(Fitted.of(model).model, "selection_", None)
+    if table is None:
+        raise InvalidParameterError("the model has selected nothing; fit a PPS with clamping='select'")
+    notes = np.where(table.comparable, "", ", not matched")
+    labels = tuple(f"{clamping:.2g}{note}" for clamping, note in zip(table.clampings, notes, strict=True))
+    error = table.error[table.chosen, table.own] if table.kept else table.matched_error[table.chosen]
+    return Comparison(labels, table.roughness, table.error, table.level, table.chosen, np.array([table.level, error]))
+
+
+class ResidualLine(NamedTuple):
+    """Residuals by rising latent dimension, both (d,), of one start and number of neighbours."""
+
+    label: str
+    dimensions: IntArray
+    residuals: FloatArray
+
+
+class ResidualLines(NamedTuple):
+    """What :func:`residuals` shows, and the residual in no dimension."""
+
+    lines: tuple[ResidualLine, ...]
+    variance: float
+
+
+def residual_lines(model: Any) -> ResidualLines:
+    """Lines of a table of residuals, or of the one that a fitted model has."""
+    table: Any = model if hasattr(model, "residuals") else getattr(Fitted.of(model).model, "candidates_", None)
+    if not hasattr(table, "residuals"):
+        raise InvalidParameterError("the model has no table of residuals; fit a KMM or call select_kmm")
+    several = len(set(table.names)) > 1
+    keys = dict.fromkeys(zip(table.names, table.neighbors.tolist(), strict=True))
+    lines = []
+    for name, k in keys:
+        own = np.flatnonzero((np.array(table.names) == name) & (table.neighbors == k))
+        own = own[np.argsort(table.dimensions[own], kind="stable")]
+        label = f"{name}, {k}" if several else str(k)
+        lines.append(ResidualLine(label, table.dimensions[own], table.residuals[own]))
+    return ResidualLines(tuple(lines), float(table.variance))

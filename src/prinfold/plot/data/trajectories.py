@@ -1,0 +1,51 @@
+"""Columns along a curve, computed: what each is at every place, in the order in which they peak."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.latent import Atlas, Branches
+from prinfold.plot.inputs import Fitted
+from prinfold.validation.settings import check_setting, integer
+
+
+class Along(NamedTuple):
+    """``level`` (c, m) of columns at places (m,), from 0 to 1 between the lowest and highest of each; their ``order``.
+
+    ``order`` (c,) are the numbers of the columns, those that peak first at the beginning of the curve.
+    """
+
+    places: FloatArray
+    level: FloatArray
+    order: IntArray
+
+
+def columns_along(fitted: Fitted, most: int, n_places: int = 200) -> Along:
+    """The columns that vary most along a curve beside their own spread, at most so many."""
+    latent = fitted.latent
+    if isinstance(latent, Atlas) or latent.dimension != 1 or (isinstance(latent, Branches) and latent.n_branches > 1):
+        raise InvalidParameterError(
+            "columns are drawn along one curve, but this model is not a single curve; fit one, such as "
+            "PrincipalCurve(), or see plot.latent_map"
+        )
+    check_setting("most", most, integer(1))
+    drawn = fitted.model.mesh().latent[:, 0]
+    places = np.linspace(float(drawn.min()), float(drawn.max()), n_places)
+    Y = fitted.points(latent.domain.retract(places[:, None])).T
+    low, high = Y.min(axis=1, keepdims=True), Y.max(axis=1, keepdims=True)
+    reach = (high - low)[:, 0]
+    kept = np.sort(np.argsort(-_share(reach, Y), kind="stable")[:most])
+    kept = kept[reach[kept] > 0] if (reach[kept] > 0).any() else kept
+    level = (Y - low)[kept] / np.where(reach[kept] > 0, reach[kept], 1.0)[:, None]
+    first = np.argsort(np.argmax(level, axis=1), kind="stable")
+    return Along(places, level[first], kept[first])
+
+
+def _share(reach: FloatArray, Y: FloatArray) -> FloatArray:
+    """(D,) how far columns go beside how large their numbers are, so that units do not decide."""
+    size = np.abs(Y).max(axis=1)
+    return np.asarray(reach / np.where(size > 0, size, 1.0))

@@ -1,0 +1,230 @@
+"""What a picture is of: a fitted model, alone or in a pipeline, and rows with their classes and values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.base.pipeline_steps import straight, undo
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, PrinfoldError
+from prinfold.latent import LatentSpace
+from prinfold.rows.rows import dense
+from prinfold.validation.refusals import refuse_containers, refuse_dates, refuse_text
+
+_MOST_CLASSES = 60
+_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted estimator, with the scaling steps in front of it when it stands at the end of a pipeline."""
+
+    model: Any
+    before: Any = None
+    feature_names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, thing: Any) -> Fitted:
+        steps = getattr(thing, "steps", None)
+        model, before = (thing[-1], thing[:-1] if len(steps) > 1 else None) if steps else (thing, None)
+        check_is_fitted(model)
+        names = getattr(thing, "feature_names_in_", None)
+        if names is None and before is None:
+            names = [f"column {j + 1}" for j in range(model.n_features_in_)]
+        elif names is None:
+            names = [f"column {j + 1}" for j in range(thing.n_features_in_)]
+        return cls(model, before, tuple(map(str, names)))
+
+    def refuse_levels(self) -> None:
+        """Raise an error where columns are levels or counts, among which a surface has no place."""
+        odd = [column for column in getattr(self.model, "columns_", ()) if column.kind != "gaussian"]
+        if odd:
+            raise InvalidParameterError(
+                f"column {odd[0].name!r} is {odd[0].kind}, so the surface has no place among the rows; draw "
+                "plot.latent_map, with a column as labels= or values="
+            )
+
+    @property
+    def latent(self) -> LatentSpace:
+        latent: LatentSpace = self.model.latent_
+        return latent
+
+    def rows(self, X: Any) -> Any:
+        """Rows as the estimator itself takes them."""
+        return X if self.before is None else self.before.transform(X)
+
+    def coordinates(self, X: Any) -> FloatArray:
+        """(n, Q) latent coordinates of rows."""
+        return joined(self.model.transform(self.rows(X)))
+
+    def modes(self, X: Any) -> FloatArray:
+        """(n, Q) posterior modes of rows."""
+        if not hasattr(self.model, "posterior_mode"):
+            raise InvalidParameterError(f"{type(self.model).__name__} has no posterior, so there are no modes to draw")
+        return joined(self.model.posterior_mode(self.rows(X)))
+
+    def back(self, Y: FloatArray) -> FloatArray:
+        """Points of the surface in the user's own units."""
+        steps = [] if self.before is None else self.before.steps
+        return undo(steps, Y, "draw pipeline[-1] with the rows pipeline[:-1].transform(X) instead")
+
+    def straight(self) -> tuple[FloatArray, FloatArray] | None:
+        """How the steps before the model are undone, y·matrix (D, D') + shift (D',); None where they bend columns."""
+        return straight(self.back, self.model.n_features_in_)
+
+    def log_likelihood(self, X: Any) -> FloatArray | None:
+        """(n,) log-density of rows in the user's own units; None where there is none, or steps before it bend."""
+        if not hasattr(self.model, "score_samples"):
+            return None
+        found = joined(self.model.score_samples(self.rows(X)))
+        if self.before is None:
+            return found
+        try:
+            straight = self.straight()
+        except PrinfoldError:  # a step that cannot be undone
+            return None
+        if straight is None or straight[0].shape[0] != straight[0].shape[1]:
+            return None
+        scale = np.diag(straight[0])
+        if np.count_nonzero(straight[0] - np.diag(scale)) == 0:  # each column counts where it is there
+            return np.asarray(found - ~np.isnan(numbers_of(X)) @ np.log(np.abs(scale)))
+        return np.asarray(found - np.linalg.slogdet(straight[0])[1])
+
+    def points(self, Z: FloatArray) -> FloatArray:
+        return self.back(np.asarray(self.model.inverse_transform(Z, extrapolate=True), dtype=float))
+
+
+def joined(answers: Any) -> FloatArray:
+    """What a model says of rows, one after the other: sequences in a list have an answer for each."""
+    return np.concatenate(answers).astype(float) if isinstance(answers, list) else np.asarray(answers, dtype=float)
+
+
+def numbers_of(X: Any) -> FloatArray:
+    """(n, D) rows as numbers; tables in a list, one for each sequence, one after the other."""
+    if isinstance(X, list | tuple) and X and getattr(X[0], "ndim", 1) == 2:
+        return np.concatenate([numbers_of(each) for each in X])
+    refuse_containers(X, accept_sparse=True)
+    refuse_dates(X)
+    try:
+        return np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else dense(X), dtype=float)
+    except (TypeError, ValueError) as error:
+        refuse_text(X)
+        raise InvalidDataError(f"the rows to draw cannot be used: {error}") from error
+
+
+def row_names(names: Any, X: Any, n: int) -> list[str] | None:
+    """Names of rows: those given, those of a pandas frame whose index is no mere count, or None for their numbers."""
+    index: Any = getattr(X, "index", None)
+    if names is None and (index is None or callable(index) or _counts_only(index)):
+        return None
+    if isinstance(names, str):
+        raise InvalidDataError(f"names must hold one name per row, got the word {names!r}; pass the column itself")
+    found = [str(each) for each in (index if names is None else names)]
+    if len(found) != n:
+        raise InvalidDataError(f"names has {len(found)} entries for {n} rows; give one name per row")
+    return found
+
+
+def counted(n: int, noun: str) -> str:
+    """So many of something."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def _counts_only(index: Any) -> bool:
+    """Whether the index of a frame counts its rows from 0."""
+    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Classes of rows: their names in order, and for each row the index of its own, −1 where it has none."""
+
+    names: tuple[str, ...]
+    index: IntArray
+
+
+def group(labels: Any, n_rows: int) -> Groups:
+    """Sort labels into classes: categories keep their order, anything else is sorted."""
+    given, order = _plain_labels(labels)
+    if given.ndim != 1 or len(given) != n_rows:
+        raise InvalidDataError(f"labels has shape {given.shape} for {n_rows} rows; give one label per row")
+    missing = np.array([_is_missing(each) for each in given.tolist()], dtype=bool)
+    present = set(given[~missing].tolist())
+    if order is None:
+        try:
+            order = sorted(present, key=_natural if all(isinstance(each, str) for each in present) else None)
+        except TypeError:  # of mixed types
+            order = sorted(present, key=str)
+    order = [each for each in order if each in present]
+    if len(order) > _MOST_CLASSES:
+        raise InvalidDataError(f"labels has {len(order)} different values, too many for classes; pass them as values=")
+    rank = {each: i for i, each in enumerate(order)}
+    index = np.array(
+        [-1 if gone else rank[each] for each, gone in zip(given.tolist(), missing, strict=True)], dtype=int
+    )
+    return Groups(tuple(_short(each) for each in order), index)
+
+
+def _plain_labels(labels: Any) -> tuple[Any, list[Any] | None]:
+    """Labels as an array of objects, and the order of their categories where they have one."""
+    order = None
+    if hasattr(labels, "categories"):  # pandas.Categorical, not a series
+        order = list(labels.categories)
+    elif nw.dependencies.is_into_series(labels):
+        series = nw.from_native(labels, series_only=True)
+        if series.dtype in {nw.Categorical, nw.Enum}:
+            order = series.cat.get_categories().to_list()
+        labels = np.array([*series.to_list(), None], dtype=object)[:-1]
+    return np.asarray(labels, dtype=object), order
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A key that puts "class 2" before "class 10"."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _is_missing(label: Any) -> bool:
+    named = type(label).__name__ in {"NAType", "NaTType"}
+    return label is None or named or (isinstance(label, float | np.floating) and bool(np.isnan(label)))
+
+
+def _short(label: Any) -> str:
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def check_values(values: Any, n_rows: int) -> FloatArray:
+    """One number per row; NaN and infinity stand for no value."""
+    try:
+        numbers = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InvalidDataError(f"values must be numbers ({error}); for classes use labels= instead") from error
+    if numbers.shape != (n_rows,):
+        raise InvalidDataError(f"values has shape {numbers.shape} for {n_rows} rows; give one number per row")
+    return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def lanes(Z: FloatArray, groups: Groups | None) -> FloatArray:
+    """(n,) offsets in [0, 1] that keep rows apart where the latent space has one axis only.
+
+    Classes get a lane each. Within it the rows, in the order of their coordinate, take the steps of a
+    golden-ratio sequence, so that neighbours on the axis lie far apart across it.
+    """
+    offset = np.empty(len(Z))
+    index = np.zeros(len(Z), dtype=int) if groups is None else groups.index
+    n_lanes = 1 if groups is None else max(len(groups.names), 1)
+    for each in np.unique(index):
+        rows = np.flatnonzero(index == each)
+        rows = rows[np.argsort(Z[rows, 0], kind="stable")]
+        within = np.mod((np.arange(len(rows)) + 0.5) * _GOLDEN, 1.0)
+        # Rows without a class lie across all lanes.
+        start, width = (0.0, 1.0) if each < 0 else (each / n_lanes, 1.0 / n_lanes)
+        offset[rows] = start + width * (0.1 + 0.8 * within)
+    return offset

@@ -1,0 +1,183 @@
+"""Pictures of how sure a model is: of where rows lie on the map, and of where the surface lies among the rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.plot import style as ink
+from prinfold.plot.data.surfaces import choose_view, over_the_seams
+from prinfold.plot.data.uncertainty import (
+    Ellipses,
+    bars,
+    coordinate_spread,
+    half_width,
+    on_paper,
+    refuse_solid,
+    spread_field,
+    tube,
+)
+from prinfold.plot.inputs import Fitted, lanes, numbers_of
+from prinfold.plot.layouts import Layout, Plane
+from prinfold.plot.lines import wires
+from prinfold.plot.maps import _layout, _marks, _size
+from prinfold.plot.surfaces import _frame, _whole
+from prinfold.validation.settings import check_setting, integer
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def uncertainty(
+    model: Any, X: Any, *, labels: Any = None, level: float = 0.68, most: int = 100, ax: Axes | None = None
+) -> Axes:
+    """Draw how sure the places of rows on the map are: the spread of each row's posterior.
+
+    Over two latent axes the spread is an ellipse, along a curve a bar. Its half-axes hold the ``level`` of a normal
+    posterior along themselves; a posterior of several modes is not normal, and its ellipse is large.
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline
+        A model with a posterior, such as :class:`~prinfold.GTM`.
+    X : array-like of shape (n, D)
+        Rows to show.
+    labels : array-like of shape (n,), default=None
+        Class of each row.
+    level : float, default=0.68
+        Share that the half-axes hold: 0.68 is one standard deviation, 0.95 two.
+    most : int, default=100
+        Most rows whose spread is drawn, evenly spaced among all; the others are points only.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    fitted, scale = Fitted.of(model), half_width(level)
+    check_setting("most", most, integer(1))
+    layout = _layout(fitted, ax)
+    refuse_solid(layout)
+    spread = coordinate_spread(fitted, X, int(most))
+    groups, _ = _marks(labels, None, len(spread.Z))
+    on = ink.axes_for(ax, 2, _size(layout))
+    ink.frame(on, layout)
+    lane = lanes(spread.Z, groups)
+    place = layout.place(spread.Z, lane)
+    colours = np.array([ink.ACCENT] * len(spread.chosen), dtype=object)
+    if groups is not None:
+        palette = np.array([*ink.PALETTE, ink.SOFT], dtype=object)
+        index = groups.index[spread.chosen]
+        colours = palette[np.where(index < 0, len(ink.PALETTE), index % len(ink.PALETTE))]
+    if fitted.latent.n_columns == 1:
+        ink.lines(on, list(bars(layout, spread, lane, scale)), colors=list(colours), linewidths=1.0, alpha=0.45)
+    else:
+        _draw(on, layout, on_paper(fitted, spread, place[spread.chosen], scale), list(colours))
+    ink.draw_rows(on, place, groups, None)
+    return ink.done(on, settle=ax is None)
+
+
+def surface_band(
+    model: Any,
+    X: Any = None,
+    *,
+    level: float = 0.95,
+    hessian: str = "approximate",
+    dims: Any = None,
+    resolution: int = 80,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how sure the surface is, by the posterior of its weights.
+
+    A curve is drawn in two columns, or the first two principal components, within the tube that holds it with
+    probability ``level`` at each place. A surface is shown by the standard deviation over its map.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        A :class:`~prinfold.GTM`.
+    X : array-like of shape (n, D), default=None
+        Rows to show; the exact Hessian needs those of the fit.
+    level : float, default=0.95
+        Probability that the tube of a curve holds it, at each place by itself.
+    hessian : {"approximate", "exact"}, default="approximate"
+        As in ``surface_std``.
+    dims : sequence of int or str, default=None
+        Two columns in which a curve is drawn, by position or name.
+    resolution : int, default=80
+        Cells of the map of a surface along each axis.
+    ax : matplotlib.axes.Axes, default=None
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    fitted = Fitted.of(model)
+    how = {"X": X if hessian == "exact" else None, "hessian": hessian}
+    rows = None if X is None else _whole(numbers_of(X), X, fitted)
+    if fitted.latent.dimension == 1:
+        return _draw_tube(fitted, rows, level, how, dims, ax)
+    layout = _layout(fitted, ax)
+    field = spread_field(fitted, layout, resolution, how)
+    on = ink.axes_for(ax, 2, _size(layout))
+    ink.frame(on, layout)
+    shown = ink.draw_field(on, field, ends=(0.0, float(np.nanquantile(field.value, 0.995))), cmap=ink.DEEP)
+    ink.scale_bar(on, shown, "standard deviation of the surface")
+    if rows is not None:
+        Z = fitted.coordinates(X)
+        place = layout.place(Z, np.full(len(Z), 0.5))
+        ink.dots(on, place, s=5, c=ink.SIGNAL, linewidths=0, alpha=0.6, zorder=3, label="rows")
+    return ink.done(on, settle=ax is None)
+
+
+def _draw_tube(
+    fitted: Fitted, rows: FloatArray | None, level: float, how: dict[str, Any], dims: Any, ax: Axes | None
+) -> Axes:
+    if ink.is_solid(ax):
+        raise InvalidParameterError("the band of a curve is drawn in two columns; give axes without projection='3d'")
+    lines = wires(fitted)
+    view = choose_view(fitted.feature_names, np.concatenate(lines) if rows is None else rows, dims, 2, True)
+    if len(view.labels) != 2:
+        raise InvalidParameterError(f"the band of a curve is drawn in two columns, but dims names {len(view.labels)}")
+    discs = tube(fitted, view, level, how)
+    on = ink.axes_for(ax, 2, (6.0, 5.0))
+    _draw(on, None, discs, "#c6dbec", alpha=1.0, zorder=0.5)
+    if rows is not None:
+        ink.dots(on, view(rows), s=6, c=ink.SOFT, linewidths=0, alpha=0.6, zorder=2)
+    seen = [view(line) for line in lines]
+    ink.lines(on, seen, colors=ink.SIGNAL, linewidths=1.8, zorder=4)
+    reach = 0.5 * discs.width[:, None]
+    every = [*seen, discs.centre - reach, discs.centre + reach, *([] if rows is None else [view(rows)])]
+    _frame(on, view, np.concatenate(every))
+    return ink.done(on, settle=ax is None)
+
+
+def _draw(
+    ax: Any, layout: Layout | None, shapes: Ellipses, colours: Any, alpha: float = 0.2, zorder: float = 1.5
+) -> None:
+    from matplotlib.collections import EllipseCollection
+
+    copy: IntArray = np.arange(len(shapes.centre))
+    shift: FloatArray = np.zeros((len(shapes.centre), 2))
+    if isinstance(layout, Plane):
+        copy, shift = over_the_seams(layout, shapes.centre)
+    painted = colours if isinstance(colours, str) else [colours[i] for i in copy]
+    glyphs = EllipseCollection(
+        shapes.width[copy],
+        shapes.height[copy],
+        shapes.angle[copy],
+        units="xy",
+        offsets=shapes.centre[copy] + shift,
+        offset_transform=ax.transData,
+        facecolors=painted,
+        edgecolors="none",
+        alpha=alpha,
+        zorder=zorder,
+    )
+    glyphs.set_in_layout(False)  # their size is unknown until they are drawn
+    ax.add_collection(glyphs, autolim=False)

@@ -1,0 +1,343 @@
+"""Probabilistic principal surfaces: the GTM with noise that is oriented along or across the surface."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray, RandomState
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
+from prinfold.files import storable
+from prinfold.gtm import model as gtm
+from prinfold.gtm.fitting import Job, TrainedFamily
+from prinfold.gtm.noise.isotropic import IsotropicNoise
+from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.noise.recipes import Spread
+from prinfold.pps import clamping as clampings
+from prinfold.pps import model as pps
+from prinfold.pps.clamping_choice import Selection, candidates, compare, path, split
+from prinfold.pps.oriented_model import OrientedModel, OrientedParameters
+from prinfold.pps.oriented_noise import OrientedNoise
+from prinfold.validation.settings import Constraint, as_generator, nothing, one_of, real
+
+LEARNED = {
+    "learn": clampings.share_both,
+    "learn-per-node": clampings.share_neither,
+    "learn-per-node-clamping": clampings.share_noise,
+}
+"""Names of learned clampings, and what the nodes then have in common."""
+
+TRAINERS = {"gem": (False, True), "gtm": (True, True), "paper": (True, False)}
+"""Name → whether training begins with the GTM's steps, and whether a step has to raise the objective."""
+
+
+@storable
+class PPS(TrainedFamily):
+    """Probabilistic principal surface: a smooth surface with noise that is oriented along it or across it.
+
+    A grid of latent nodes is mapped by a smooth function into data space. Each node carries Gaussian noise with one
+    variance in the tangents of the surface and another across it. With little along the surface, a row is drawn to
+    the nodes onto which it projects, as principal curves and surfaces want it.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the surface, where the latent space leaves it open: a grid or a torus. The others, and
+        nodes given as an array, have a dimension of their own.
+    clamping : float or str, default=0.7
+        Variance along the surface relative to the mean over all columns, above 0 and below D/Q. At 1 the noise is
+        the same in every direction and the model is the GTM; below 1 it lies across the surface, above 1 along it.
+        ``"learn"`` fits one clamping and one noise by maximum likelihood, ``"learn-per-node"`` both for each node, and
+        ``"learn-per-node-clamping"`` a clamping for each node with one noise. ``"select"`` tries several on rows held
+        out and takes the one with the lowest error among surfaces that are no rougher than the GTM's; see
+        ``selection_``. It fits the model more than a hundred times, and wants every cell of a row.
+    amplification : float, default=None
+        Variance across the surface over and above ``clamping``, γ of the earlier covariance (16), which any clamping
+        above 0 suits; None is the unified covariance (17), whose variance over all columns does not depend on the
+        clamping.
+    nodes : int, tuple of int, array of shape (K, Q) or latent space, default=None
+        Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows.
+    basis : int, tuple of int, or basis object, default=None
+        Basis functions along each axis, or a :class:`~prinfold.GaussianBasis` or
+        :class:`~prinfold.HarmonicBasis`; None takes a third as many as nodes, at most 9.
+    width : float, default=1.0
+        Standard deviation of a basis function in units of their spacing; larger is stiffer. Not used
+        with a basis object.
+    latent : str or latent space, default=None
+        ``"grid"``, ``"line"``, ``"circle"``, ``"cylinder"``, ``"torus"`` or ``"sphere"``; None is a grid.
+    regularization : float, default=None
+        Constant weight penalty λ; larger is smoother. None is 0.1, or 0.3 for a net
+        (:class:`~prinfold.ElasticNetBasis`), unless ``prior_precision`` is given.
+    prior_precision : float, default=None
+        Precision α of a Gaussian prior on the weights, so that λ = α/β follows the noise; it has
+        the units of the data to the power −2.
+    penalise_bias : bool, default=False
+        Whether the penalty holds down the bias too. Not used with a basis object.
+    noise_floor : float, default=1e-6
+        Smallest noise variance, relative to the mean variance of a column.
+    init : str or array of shape (n, Q), default="auto"
+        ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, for spaces with angles
+        ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is the
+        principal plane; on spaces with angles whichever comes furthest of it, of cycles and of Isomap.
+    trainer : {"gtm", "gem", "paper"}, default="gtm"
+        ``"gtm"`` begins with the GTM's M-step, which takes the noise for isotropic, and changes over to ``"gem"``
+        once that step would lower the objective; ``"gem"`` is generalised EM with the true gradient throughout. Both
+        never lower the objective. ``"paper"`` takes the GTM's step to the end, as the paper's experiments do: the
+        objective may fall, and the surface is the one that those steps leave where it is.
+    max_iter : int, default=200
+        Most iterations.
+    tol : float, default=1e-4
+        Training stops when the objective per row changes by less; 0 never stops early.
+    relaxation : float, default=1.8
+        How far an EM step may be stretched while the objective keeps rising; 1 is plain EM, and from 2 on what
+        EM settles at once may swing back and forth.
+    random_state : int, RandomState or Generator, default=None
+        Seed of random starts and of the rows that a spectral start sees.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal, 2 a line for each iteration.
+
+    Attributes
+    ----------
+    latent_ : latent space
+        Nodes, topology and chart.
+    basis_ : basis object
+        The basis functions in use.
+    weights_ : ndarray of shape (M, D)
+        Weights of the basis functions, about ``offset_``.
+    offset_ : ndarray of shape (D,)
+        Mean of the training rows.
+    noise_variance_ : float or ndarray of shape (K,)
+        Variance 1/β of the noise, without ``amplification`` its average over the columns; one for each node where
+        it was learned so.
+    clamping_ : float or ndarray of shape (K,)
+        Variance along the surface over ``noise_variance_``.
+    across_ : float or ndarray of shape (K,)
+        Variance across the surface over ``noise_variance_``.
+    selection_ : Selection or None
+        With ``clamping="select"`` what was compared: ``print`` it, or draw it by :func:`prinfold.plot.selection`.
+        Surface and noise are then what ``clamping=selection_.clamping`` and ``selection_.strength`` as the
+        regularisation give. None where there was nothing to select.
+    node_mass_ : ndarray of shape (K,) or (K, D)
+        Rows that each node stands for: the sums of the responsibilities of the training rows; for each column, where
+        cells were missing or known with an error.
+    folds_ : Folds
+        Fold and warp diagnostics at the nodes.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether the objective settled.
+    stop_reason_ : StopReason
+        Why training ended; its value is a sentence.
+    history_ : dict of list
+        ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise``,
+        ``clamping`` and ``seconds``, the first entry being the start.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    References
+    ----------
+    Chang & Ghosh (2001), A unified model for probabilistic principal surfaces, IEEE Transactions on Pattern Analysis
+    and Machine Intelligence 23.
+
+    Examples
+    --------
+    >>> from prinfold import PPS, datasets
+    >>> data = datasets.make_pipe_flow(300, rng=0)
+    >>> model = PPS(clamping=0.5, random_state=0).fit(data.X)
+    >>> model.transform(data.X).shape
+    (300, 2)
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = (*TrainedFamily._stored, "clamping_", "across_", "selection_")
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        **TrainedFamily._constraints,
+        "clamping": real(0, above=True) | one_of((*LEARNED, "select")),
+        "amplification": nothing | real(0),
+        "trainer": one_of(TRAINERS),
+    }
+    _room: ClassVar[int] = 2  # blocks of several layers, half as long: two threads then have room in the cache
+    clamping_: Any
+    across_: Any
+    selection_: Selection | None
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        clamping: float | str = 0.7,
+        amplification: float | None = None,
+        nodes: Any = None,
+        basis: Any = None,
+        width: float = 1.0,
+        latent: Any = None,
+        regularization: float | None = None,
+        prior_precision: float | None = None,
+        penalise_bias: bool = False,
+        noise_floor: float = 1e-6,
+        init: Any = "auto",
+        trainer: str = "gtm",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        relaxation: float = 1.8,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.clamping = clamping
+        self.amplification = amplification
+        self.nodes = nodes
+        self.basis = basis
+        self.width = width
+        self.latent = latent
+        self.regularization = regularization
+        self.prior_precision = prior_precision
+        self.penalise_bias = penalise_bias
+        self.noise_floor = noise_floor
+        self.init = init
+        self.trainer = trainer
+        self.max_iter = max_iter
+        self.tol = tol
+        self.relaxation = relaxation
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def _accept_missing(self) -> bool:  # type: ignore[override]
+        """Where a clamping is selected, every cell has to be known: rows are held out and projected."""
+        return self.clamping != "select"
+
+    @property
+    def _takes_blocks(self) -> bool:  # type: ignore[override]
+        """Where a clamping is selected, rows are held out, which have to be at hand."""
+        return self.clamping != "select"
+
+    def _training_table(self, X: Any, sample_weight: Any) -> FloatArray:
+        try:
+            return super()._training_table(X, sample_weight)
+        except InvalidDataError as error:
+            if self.clamping != "select" or "contains NaN" not in str(error):
+                raise
+            words = "Or give a clamping: clamping='select' projects rows held out, which needs every cell."
+            raise InvalidDataError(f"{error} {words}") from error
+
+    def _assemble(
+        self,
+        table: FloatArray,
+        weight: FloatArray | None,
+        places: FloatArray | None,
+        errors: FloatArray | None = None,
+    ) -> Job:
+        if self.clamping != "select":
+            return super()._assemble(table, weight, places, errors)
+        self._refuse_amplification()
+        if errors is not None:
+            raise UnsupportedInputError(
+                "clamping='select' compares how far rows are from surfaces, which knows nothing of errors; leave them "
+                "out, give the clamping, or set clamping='learn'"
+            )
+        job = self._twin(clamping=1.0)._assemble(table, weight, places)
+        if job.rows.n_columns <= job.model.surface.latent.dimension:
+            return job
+        found = self._select(job, places)
+        chosen = self._twin(found.clamping, found.strength)
+        return chosen._assemble(table, weight, places)._replace(selection=found)
+
+    def _select(self, job: Job, places: FloatArray | None) -> Selection:
+        """Compare clampings on the rows of a job, with its nodes and its basis."""
+        rng = as_generator(0 if self.random_state is None else self.random_state)
+        latent, seed = job.model.surface.latent, int(rng.integers(2**31))
+        fixed = {"nodes": latent, "latent": None, "basis": job.basis, "random_state": seed, "verbose": 0}
+
+        def learn(clamping: float, strength: float, rows: IntArray) -> PPS:
+            model = self._twin(clamping, strength, **fixed)
+            weight = None if job.rows.weight is None else job.rows.weight[rows]
+            model._learn(job.rows.table[rows], weight, None if places is None else places[rows])
+            return model
+
+        strengths, own = path(self._penalty().strength(1.0))
+        clampings = candidates(job.rows.n_columns, latent.dimension)
+        return compare(learn, job.rows, split(job.rows, rng), clampings, strengths, own)
+
+    def _twin(self, clamping: float, strength: float | None = None, **changes: Any) -> Self:
+        """The same settings with a clamping and a regularisation given."""
+        if strength is not None and self.prior_precision:
+            changes["prior_precision"] = strength
+        elif strength is not None:  # a prior of no precision is no regularisation
+            changes |= {"regularization": strength, "prior_precision": None}
+        return type(self)(**(self.get_params(deep=False) | {"clamping": clamping} | changes))
+
+    def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+        dimension, (n_columns, floor) = surface.latent.dimension, (spread.n_columns, spread.floor)
+        if n_columns <= dimension or (self.clamping == 1 and self.amplification is None):
+            return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())  # round: the GTM, bit for bit
+        return self._oriented(surface, floor, self._shape(n_columns, dimension))
+
+    def _remake_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+        """By what was fitted: parameters may have been set to something else since."""
+        floor = spread.floor
+        if np.ndim(self.clamping_) == 0 and self.clamping_ == self.across_ == 1:
+            return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())
+        return self._oriented(surface, floor, clampings.Fixed(self.clamping_, self.across_))
+
+    def _oriented(self, surface: BasisMap, floor: float, shape: clampings.Clamping) -> pps.PPSModel:
+        noise = OrientedNoise(floor, shape, surface.latent.dimension)
+        return pps.PPSModel(surface, noise, self._penalty(), *TRAINERS[self.trainer])
+
+    def _refuse_amplification(self) -> None:
+        if self.amplification is not None:
+            words = "amplification belongs to a clamping that is given"
+            raise InvalidParameterError(f"{words}, got clamping={self.clamping!r}; leave amplification at None")
+
+    def _shape(self, n_columns: int, dimension: int) -> clampings.Clamping:
+        """How variance is split between along and across."""
+        clamping = self.clamping
+        if isinstance(clamping, str):
+            self._refuse_amplification()
+            return clampings.Learned(n_columns, dimension, LEARNED[clamping])
+        by_total = not TRAINERS[self.trainer][1]  # the GTM's own noise goes with the GTM's own step
+        if self.amplification is not None:
+            return clampings.early(float(clamping), float(self.amplification), by_total)
+        if clamping >= n_columns / dimension:
+            raise InvalidParameterError(
+                f"clamping={clamping!r} leaves no noise across a surface of {dimension} dimension(s) in "
+                f"{n_columns} columns; it must lie above 0 and below {n_columns}/{dimension} = "
+                f"{n_columns / dimension:g}, or amplification be given"
+            )
+        return clampings.unified(float(clamping), n_columns, dimension, by_total)
+
+    def _attributes(self, job: Job, parameters: Parameters) -> dict[str, Any]:
+        factors = {"clamping_": getattr(parameters, "along", 1.0), "across_": getattr(parameters, "across", 1.0)}
+        return super()._attributes(job, parameters) | factors | {"selection_": job.selection}
+
+    def _parameters(self) -> Parameters:
+        precision = 1.0 / self.noise_variance_
+        if not isinstance(self._model.noise, OrientedModel):
+            return Parameters(self.weights_, precision)
+        return OrientedParameters(self.weights_, precision, self.clamping_, self.across_)
+
+    def _sound_noise(self) -> dict[str, bool]:
+        shapes = ((), (self.latent_.n_nodes,))
+        return {
+            "finite noise variances above zero": _is_positive(self.noise_variance_, shapes),
+            "finite variances above zero along the surface and across it": _is_positive(self.clamping_, shapes)
+            and _is_positive(self.across_, (np.shape(self.clamping_),)),
+        }
+
+    def _cautions(self) -> list[str]:
+        n_columns, dimension = self.n_features_in_, self.latent_.dimension
+        if n_columns != dimension or self.clamping == 1:
+            return []
+        words = f"a surface of {dimension} dimension(s) in {n_columns} column(s) has no directions across it"
+        return [f"{words}, so that its noise is isotropic; lower n_components, or set clamping=1"]
+
+
+def _is_positive(value: Any, shapes: tuple[tuple[int, ...], ...]) -> bool:
+    """Whether a number or array read from a file is of one of the shapes, finite and above zero."""
+    array = np.asarray(value)
+    if array.dtype.kind != "f" or array.shape not in shapes:
+        return False
+    return bool(np.isfinite(array).all() and (array > 0).all())

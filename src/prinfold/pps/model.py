@@ -1,0 +1,238 @@
+"""Probabilistic principal surfaces: the GTM with noise that differs along and across the surface.
+
+The noise turns with the surface, so that no M-step in closed form exists for the weights. Two kinds of step are
+proposed instead, and the next E-step accepts a proposal only if the objective does not fall:
+
+- the GTM's own M-step, which ignores that the noise is oriented (the paper's experiments);
+- generalised EM: the true gradient, tangents included, in the metric of the complete data's Fisher information,
+  halved until it succeeds. At a clamping of 1 it is the GTM's M-step again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.gtm import model as gtm
+from prinfold.gtm.node_selection import Hint
+from prinfold.gtm.noise.tangents import along, off
+from prinfold.gtm.penalties import Penalty
+from prinfold.numerics.linalg import conjugate_gradients, pseudo_inverse
+from prinfold.pps.clamping import Moments
+from prinfold.pps.oriented_gaps import OrientedCells
+from prinfold.pps.oriented_model import OrientedParameters
+from prinfold.pps.oriented_noise import OrientedNoise
+from prinfold.pps.oriented_sums import OrientedNodes, OrientedStatistics
+from prinfold.rows.rows import Rows, blas_on_one_thread
+
+_HALVINGS = 6
+_SLACK = 1e-13
+"""Relative fall of the objective that is put down to rounding."""
+
+_GROWTH = 1.1
+"""Factor by which steps are stretched further after each that went well."""
+
+_CG_STEPS = 40
+_CG_TOL = 0.1
+"""A direction need not be exact: every iterate of conjugate gradients goes uphill. Ten times closer takes three times
+the products and gained nothing, and what rounding does to a long run of them can be seen in the result."""
+
+
+@dataclass(frozen=True)
+class PPSModel(gtm.GTMModel):
+    """A GTM whose noise is oriented; ``approximate`` begins with the GTM's steps for as long as they help.
+
+    Unless ``guarded``, they are taken whether they help or not.
+    """
+
+    noise: OrientedNoise | OrientedCells
+    approximate: bool
+    guarded: bool = True
+
+    @property
+    def monotone(self) -> bool:
+        return self.guarded
+
+    def begin(self, rows: Rows, parameters: Any) -> Any:
+        return begin(self, rows, parameters)
+
+    def step(self, rows: Rows, state: Any, relaxation: float = 1.0) -> Any:
+        return step(self, rows, state, relaxation)
+
+    def measure(self, state: Any) -> dict[str, float]:
+        return gtm.measure(self, state) | {"clamping": float(np.mean(state.parameters.along))}
+
+
+class State(NamedTuple):
+    """As the GTM's, with whether the GTM's steps are still trusted and whether nothing helps any more."""
+
+    parameters: OrientedParameters
+    statistics: OrientedStatistics
+    hint: Hint = Hint()
+    stretch: float = 1.0
+    trusting: bool = False
+    settled: bool = False
+
+
+def begin(model: PPSModel, rows: Rows, parameters: OrientedParameters) -> State:
+    """First E-step."""
+    return _after(model, rows, parameters, Hint(), 1.0, model.approximate)
+
+
+def step(model: PPSModel, rows: Rows, state: State, relaxation: float = 1.0) -> State:
+    """The first proposal under which the objective does not fall; if there is none, all stays as it is."""
+    if state.settled:
+        return state
+    if not model.guarded:
+        with blas_on_one_thread():
+            proposed = _gtm_step(model, state)
+        return _after(model, rows, proposed, state.hint, 1.0, True)
+    if not state.trusting and state.statistics.cross is None:  # trust was lost: the gradient needs more sums
+        state = _after(model, rows, state.parameters, state.hint, 1.0, False)
+    before = gtm.measure(model, state)["objective"]
+    lowest = before - _SLACK * abs(before)
+    for parameters, stretch in _proposals(model, state, relaxation):
+        after = _after(model, rows, parameters, state.hint, stretch, state.trusting)
+        if gtm.measure(model, after)["objective"] >= lowest:
+            return after
+    if state.trusting:
+        return step(model, rows, state._replace(trusting=False, stretch=1.0), relaxation)
+    return state._replace(settled=True)
+
+
+def _after(
+    model: PPSModel, rows: Rows, parameters: OrientedParameters, hint: Hint, stretch: float, trusting: bool
+) -> State:
+    wanted = replace(model, noise=replace(model.noise, crossed=not trusting))
+    statistics, hint = gtm.e_step(wanted, rows, parameters, hint)
+    return State(parameters, statistics, hint, stretch, trusting)  # type: ignore[arg-type]
+
+
+def _proposals(model: PPSModel, state: State, relaxation: float) -> Iterator[tuple[OrientedParameters, float]]:
+    """Parameters to try, best hopes first, each with how far to stretch the step after it."""
+    noise, now = model.noise, state.parameters
+    with blas_on_one_thread():
+        proposed = (_gtm_step if state.trusting else _scoring_step)(model, state)
+    if state.stretch > 1.0 and relaxation > 1.0:
+        yield noise.stretched(now, proposed, state.stretch), min(_GROWTH * state.stretch, relaxation)
+    yield proposed, min(_GROWTH, relaxation)
+    if state.trusting:
+        return
+    for halving in range(1, _HALVINGS):
+        yield noise.stretched(now, proposed, 0.5**halving), 1.0
+    # With the noise as it is a short enough step uphill cannot fail; nor can, with the weights as they are, an M-step
+    # for the noise, which is exact unless nodes borrow rows from each other.
+    for halving in range(_HALVINGS):
+        yield replace(now, weights=now.weights + 0.5**halving * (proposed.weights - now.weights)), 1.0
+    yield noise.with_noise(model.surface, state.statistics, model.penalty, now, now), 1.0
+
+
+def _gtm_step(model: PPSModel, state: State) -> OrientedParameters:
+    return model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
+
+
+def _scoring_step(model: PPSModel, state: State) -> OrientedParameters:
+    """Weights moved along the gradient in the Fisher metric, then the noise for them."""
+    surface, now = model.surface, state.parameters
+    nodes = model.noise.oriented_nodes(surface, now)
+    slope = weight_gradient(surface, nodes, state.statistics, model.penalty, now)
+    stiffness = turning_stiffness(nodes, model.noise.moments(surface, state.statistics, now.weights, now.weights))
+    decay = model.penalty.strength(now.level) * now.level
+    metric = FisherMetric(surface, nodes, state.statistics.mass, stiffness, decay)
+    change = conjugate_gradients(metric.apply, slope, metric.solve_roughly, _CG_STEPS, _CG_TOL)
+    moved = replace(now, weights=now.weights + change)
+    return model.noise.with_noise(surface, state.statistics, model.penalty, moved, now)
+
+
+def weight_gradient(
+    surface: BasisMap,
+    nodes: OrientedNodes,
+    sums: OrientedStatistics,
+    penalty: Penalty,
+    parameters: OrientedParameters,
+) -> FloatArray:
+    """(M, D) gradient of the penalised log-likelihood with respect to the weights.
+
+    With d = t − y, P = EEᵀ and J⁺ the pseudo-inverse of the Jacobian, a row adds r [I/B − cP] d to the slope of its
+    node's centre and r c (I − P) d (J⁺d)ᵀ to that of its Jacobian. (31) as printed lacks that the tangents are
+    orthonormalised. By Fisher's identity the sums of the E-step give the gradient of the log-likelihood itself.
+    """
+    assert sums.cross is not None
+    frame, inverse = nodes.tangents.frame, nodes.inverse_across
+    contrast = inverse - nodes.inverse_along
+    residual = sums.moment - sums.mass[:, None] * nodes.centres
+    on_centre = inverse[:, None] * residual - contrast[:, None] * along(frame, residual)
+    turning = contrast[:, None, None] * off(frame, sums.cross) @ nodes.tangents.pullback
+    decay = penalty.strength(parameters.level) * parameters.level * surface.penalty_mask
+    return _pulled_back(surface, on_centre, turning) - decay[:, None] * parameters.weights
+
+
+@dataclass(frozen=True)
+class FisherMetric:
+    """Fisher information of rows whose node is known, as an operator on changes X (M, D) of the weights.
+
+    A change moves centres by ΦX and Jacobians by δJ; the information is Σ [g (ΦX)ᵀΣ⁻¹(ΦX) + f‖(I − P) δJ J⁺‖²] plus the
+    penalty, f being the ``stiffness`` against turning the noise.
+    """
+
+    surface: BasisMap
+    nodes: OrientedNodes
+    mass: FloatArray
+    stiffness: FloatArray
+    decay: float
+
+    def apply(self, X: FloatArray) -> FloatArray:
+        """(M, D) the operator times X."""
+        nodes, tangents = self.nodes, self.nodes.tangents
+        contrast = nodes.inverse_across - nodes.inverse_along
+        moved = self.surface.node_features @ X
+        on_centre = nodes.inverse_across[:, None] * moved - contrast[:, None] * along(tangents.frame, moved)
+        turned = off(tangents.frame, self.surface.node_jacobian(X))
+        metric = np.swapaxes(tangents.pullback, 1, 2) @ tangents.pullback
+        turning = self.stiffness[:, None, None] * (turned @ metric)
+        held = (self.decay * self.surface.penalty_mask)[:, None] * X
+        return _pulled_back(self.surface, self.mass[:, None] * on_centre, turning) + held
+
+    def solve_roughly(self, right: FloatArray) -> FloatArray:
+        """(M, D) the solution with the noise taken for isotropic: what the GTM solves, as preconditioner."""
+        return self._inverse @ right
+
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        Phi, nodes = self.surface.node_features, self.nodes
+        n_columns, rank = nodes.centres.shape[1], nodes.tangents.rank
+        mean = (rank * nodes.inverse_along + (n_columns - rank) * nodes.inverse_across) / n_columns
+        gram = Phi.T @ ((self.mass * mean)[:, None] * Phi)
+        # Turning is resisted in all normals, which are most directions: on average over them it is a Gram matrix too.
+        pulled = self.surface.node_gradients @ np.swapaxes(nodes.tangents.pullback, 1, 2)
+        share = self.stiffness * (n_columns - rank) / n_columns
+        gram += np.tensordot(share[:, None, None] * pulled, pulled, axes=((0, 2), (0, 2)))
+        gram[np.diag_indices_from(gram)] += self.decay * self.surface.penalty_mask
+        return pseudo_inverse(gram)
+
+
+def turning_stiffness(nodes: OrientedNodes, moments: Moments) -> FloatArray:
+    """(K,) curvature against turning the tangents of each node towards its normals, expected or observed.
+
+    Expected is g (S − B)²/(SB). Rows may scatter more than S along the surface, or more than B across it, at a node
+    where the noise is the same for all; that makes the likelihood as much stiffer, and a step that ignores it would
+    overshoot, however small the error it sets out to mend.
+    """
+    contrast = nodes.inverse_across - nodes.inverse_along
+    expected = moments.mass * (contrast / nodes.inverse_across) * (contrast / nodes.inverse_along)  # no overflow
+    n_normals = np.maximum(moments.n_columns - moments.rank, 1.0)
+    normal = 2.0 * (moments.square - moments.tangential) / n_normals  # scatter is seldom the same in all normals
+    observed = np.abs(contrast) * np.where(contrast > 0, moments.tangential, normal)
+    return np.asarray(np.maximum(expected, observed))
+
+
+def _pulled_back(surface: BasisMap, on_centre: FloatArray, on_jacobian: FloatArray) -> FloatArray:
+    """(M, D) slopes with respect to weights from those with respect to centres (K, D) and Jacobians (K, D, Q)."""
+    turned = np.tensordot(surface.node_gradients, on_jacobian, axes=((0, 2), (0, 2)))
+    return np.asarray(surface.node_features.T @ on_centre + turned)

@@ -1,0 +1,182 @@
+"""Oriented noise: one variance along the surface, another across it (Chang & Ghosh, 17).
+
+With E the orthonormal tangents of a node, S the variance along and B the variance across,
+
+    Σ = B I + (S − B) E Eᵀ,   |Σ| = S^Q B^(D−Q),   Σ⁻¹ = I/B − c E Eᵀ,   c = 1/B − 1/S         (22)–(24)
+
+so that no D×D matrix is ever needed: −½ dᵀΣ⁻¹d = −‖d‖²/2B + ½ c ‖Eᵀd‖² is one product with the centres and
+one with each tangent. How S and B follow from the data is up to a *clamping*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.noise.tangents import tangents
+from prinfold.gtm.penalties import Penalty
+from prinfold.pps.clamping import Clamping, Moments
+from prinfold.pps.oriented_sums import OrientedNodes, OrientedStatistics
+
+
+@dataclass(frozen=True)
+class OrientedParameters(Parameters):
+    """Weights, and the noise: its variance is ``along``/β in tangents and ``across``/β in normals.
+
+    All three are numbers where the nodes share them, (K,) arrays where each has its own.
+    """
+
+    along: Any
+    across: Any
+
+    @property
+    def level(self) -> float:
+        return float(np.mean(self.precision))
+
+
+@dataclass(frozen=True)
+class OrientedModel:
+    """Gaussian noise whose variance differs along and across the surface, whatever the rows.
+
+    ``floor`` is the smallest variance allowed; ``clamping`` decides on the two variances; with ``crossed`` the
+    statistics hold what the gradient needs too, at the price of Q more products in a pass.
+    """
+
+    floor: float
+    clamping: Clamping
+    dimension: int
+    crossed: bool = False
+
+    @property
+    def unit(self) -> float:
+        """Of squared lengths, about a column's variance: as they are they may leave the range of single precision.
+
+        A power of 2, so that no digit changes.
+        """
+        return float(2.0 ** (round(np.log2(self.floor)) + 20))
+
+    def first(self, weights: FloatArray, precision: float) -> OrientedParameters:
+        along, across = self.clamping.first()
+        return OrientedParameters(weights, precision, along, across)
+
+    def pooled(self, parameters: OrientedParameters) -> OrientedParameters:
+        """One noise for all nodes, by the means of the variances."""
+        if np.ndim(parameters.precision) == 0 and np.ndim(parameters.along) == 0:
+            return parameters
+        variance = np.broadcast_to(1.0 / np.asarray(parameters.precision), np.shape(parameters.along))
+        mean = float(variance.mean())
+        along = float(np.mean(variance * parameters.along)) / mean
+        across = float(np.mean(variance * parameters.across)) / mean
+        return OrientedParameters(parameters.weights, 1.0 / mean, along, across)
+
+    def oriented_nodes(
+        self, surface: BasisMap, parameters: OrientedParameters, dtype: type = np.float64
+    ) -> OrientedNodes:
+        """Centres, tangents and constants of the nodes."""
+        centres = surface.nodes(parameters.weights)
+        frame = tangents(surface, parameters.weights)
+        K, D = centres.shape
+        inverse_along = np.broadcast_to(parameters.precision / np.asarray(parameters.along, dtype=float), K)
+        inverse_across = np.broadcast_to(parameters.precision / np.asarray(parameters.across, dtype=float), K)
+        contrast = inverse_across - inverse_along
+        scale = np.sqrt(0.5 * np.where(contrast == 0, inverse_across, np.abs(contrast)))
+        log_normaliser = frame.rank * np.log(inverse_along) + (D - frame.rank) * np.log(inverse_across)
+        log_normaliser = 0.5 * (log_normaliser - D * np.log(2 * np.pi))
+        # For a row that the model explains dᵀΣ⁻¹d is about D at the nodes that matter, so that this leaves about zero.
+        constant = float(log_normaliser.mean()) - 0.5 * D
+        loading = np.zeros((1 + self.dimension, D + 2, K))
+        loading[0, :D] = (inverse_across[:, None] * centres).T
+        loading[0, D] = -0.5 * inverse_across * np.einsum("kd,kd->k", centres, centres) + log_normaliser - constant
+        loading[0, D + 1] = -0.5 * self.unit * inverse_across
+        loading[1:, :D] = np.swapaxes(scale[:, None] * frame.frame, 1, 2)
+        loading[1:, D] = -scale * np.einsum("qkd,kd->qk", frame.frame, centres)
+        sign = np.sign(contrast)
+        sign = float(sign[0]) if (sign == sign[0]).all() else sign.astype(dtype)
+        ready: FloatArray = loading.astype(dtype)
+        return OrientedNodes(
+            ready, centres, frame, sign, scale, inverse_across, inverse_along, log_normaliser, constant
+        )
+
+    def floored(self, parameters: OrientedParameters) -> bool:
+        return bool(np.min(1.0 / np.asarray(parameters.precision)) <= self.floor)
+
+    def keep(self, parameters: OrientedParameters) -> dict[str, Any]:
+        return {"along": parameters.along, "across": parameters.across}
+
+    def recall(self, weights: FloatArray, variance: Any, kept: dict[str, Any]) -> OrientedParameters:
+        return OrientedParameters(weights, 1.0 / variance, kept["along"], kept["across"])
+
+    def m_step(
+        self, surface: BasisMap, sums: OrientedStatistics, penalty: Penalty, parameters: OrientedParameters
+    ) -> OrientedParameters:
+        """The GTM's weights, as if the noise were isotropic, then the noise with those weights.
+
+        This is the approximation of the paper's experiments: it can lower the objective.
+        """
+        relative = np.broadcast_to(np.asarray(parameters.precision) / parameters.level, len(sums.mass))
+        strength = penalty.strength(parameters.level)
+        weights = surface.solve(relative * sums.mass, relative[:, None] * sums.moment, strength, parameters.weights)
+        return self.with_noise(surface, sums, penalty, replace(parameters, weights=weights), parameters)
+
+    def with_noise(
+        self,
+        surface: BasisMap,
+        sums: OrientedStatistics,
+        penalty: Penalty,
+        new: OrientedParameters,
+        old: OrientedParameters,
+    ) -> OrientedParameters:
+        """``new`` with the noise that is best for its weights, were the tangents still those of ``old``."""
+        moments = self.moments(surface, sums, new.weights, old.weights)
+        tie = penalty.tie(surface.roughness(new.weights))
+        precision, along, across = self.clamping.update(moments, tie, self.floor, old)
+        return OrientedParameters(new.weights, precision, along, across)
+
+    def moments(self, surface: BasisMap, sums: OrientedStatistics, new: FloatArray, old: FloatArray) -> Moments:
+        """Weighted squares of the residuals from new centres, in all and along the old tangents, node by node.
+
+        With δ the way from the old centres to the new, ‖Eᵀ(d − δ)‖² sums to Σ r‖Eᵀd‖² − 2 Eᵀδ·Σ r Eᵀd + g‖Eᵀδ‖².
+        """
+        frame = sums.tangents
+        before, centres = surface.nodes(old), surface.nodes(new)
+        length = np.einsum("kd,kd->k", centres, centres)
+        whole = sums.square - 2 * np.einsum("kd,kd->k", centres, sums.moment) + sums.mass * length
+        moved = np.einsum("qkd,kd->qk", frame.frame, centres - before)
+        pull = np.einsum("qkd,kd->qk", frame.frame, sums.moment - sums.mass[:, None] * before)
+        tangential = sums.tangential - 2 * np.einsum("qk,qk->k", moved, pull)
+        tangential += sums.mass * np.einsum("qk,qk->k", moved, moved)
+        whole = np.maximum(whole, 0.0)
+        return Moments(sums.mass, frame.rank, whole, np.clip(tangential, 0.0, whole), centres.shape[1])
+
+    def stretched(self, old: OrientedParameters, new: OrientedParameters, factor: float) -> OrientedParameters:
+        """The step from ``old`` to ``new``, ``factor`` times as far; the noise by logarithms."""
+        weights = old.weights + factor * (new.weights - old.weights)
+        precision = np.minimum(old.precision * (new.precision / old.precision) ** factor, 1.0 / self.floor)
+        along, across = self.clamping.stretched((old.along, old.across), (new.along, new.across), factor)
+        return OrientedParameters(weights, precision if np.ndim(precision) else float(precision), along, across)
+
+    def draw(
+        self, surface: BasisMap, parameters: OrientedParameters, node: IntArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """(n, D) one row from each node named."""
+        nodes = self.oriented_nodes(surface, parameters)
+        frame = nodes.tangents.frame[:, node]
+        plain = rng.standard_normal((len(node), nodes.centres.shape[1]))
+        coordinate = np.einsum("qnd,nd->qn", frame, plain)
+        across, along = nodes.inverse_across[node] ** -0.5, nodes.inverse_along[node] ** -0.5
+        inside = np.einsum("qn,qnd->nd", coordinate, frame)
+        return np.asarray(nodes.centres[node] + across[:, None] * plain + (along - across)[:, None] * inside)
+
+    def covariance(self, surface: BasisMap, parameters: OrientedParameters, axes: FloatArray) -> FloatArray:
+        """(K, a, a) covariance of the noise at each node, seen along axes (D, a)."""
+        K = surface.latent.n_nodes
+        along = np.broadcast_to(np.asarray(parameters.along) / parameters.precision, K)
+        across = np.broadcast_to(np.asarray(parameters.across) / parameters.precision, K)
+        inside = tangents(surface, parameters.weights).frame @ axes
+        turned = np.einsum("qka,qkb->kab", inside, inside)
+        return np.asarray(across[:, None, None] * (axes.T @ axes) + (along - across)[:, None, None] * turned)

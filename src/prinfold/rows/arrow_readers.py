@@ -1,0 +1,113 @@
+"""Readers of what Arrow reads: Parquet, Arrow and CSV files, datasets and tables.
+
+Left to itself Arrow reads as far ahead as it can, however slowly its batches are taken. So files are read a part at a
+time, and the next part only when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from prinfold.exceptions import MissingExtraError
+from prinfold.rows.column_selection import Key
+
+
+@dataclass(frozen=True)
+class ArrowTable:
+    """A table in memory."""
+
+    table: Any
+
+    def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
+        taken = _wanted(keys, self.table.column_names)
+        return _as_tables((self.table if taken is None else self.table.select(taken)).to_batches(max_chunksize=rows))
+
+
+@dataclass(frozen=True)
+class ArrowDataset:
+    """A dataset: of Parquet files one group of rows after the other, and only the columns asked for."""
+
+    data: Any
+
+    def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
+        columns = _wanted(keys, self.data.schema.names)
+        options = {"columns": columns, "batch_size": rows, "batch_readahead": 1}
+        for part in self._parts():
+            if not hasattr(part, "row_groups"):
+                yield from _as_tables(part.to_batches(**options, use_threads=False))
+                continue
+            sparing = extra("pyarrow.dataset").ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+            for group in part.split_by_row_group(schema=self.data.schema):
+                found = group.to_batches(schema=self.data.schema, **options, fragment_scan_options=sparing)
+                yield from _as_tables(found)
+
+    def _parts(self) -> Iterable[Any]:
+        try:
+            found: Iterable[Any] = self.data.get_fragments()
+        except ValueError:  # a dataset that is filtered is only to be had as a whole
+            return [self.data]
+        return found
+
+
+@dataclass(frozen=True)
+class ArrowFile:
+    """A file of record batches, one after the other."""
+
+    path: str
+
+    def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
+        pa, ipc = extra("pyarrow"), extra("pyarrow.ipc")
+        with pa.OSFile(self.path) as file:
+            schema = ipc.open_file(file).schema
+            columns = _wanted(keys, schema.names)
+            fields = None if columns is None else [schema.get_field_index(name) for name in columns]
+            reader = ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields))
+            yield from _as_tables(reader.get_batch(i) for i in range(reader.num_record_batches))
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A file of text, whose first line names the columns.
+
+    What is a whole number in the first lines may not be one further down, so that all numbers are read as fractions.
+    """
+
+    path: str
+
+    def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
+        pa, csv = extra("pyarrow"), extra("pyarrow.csv")
+        with csv.open_csv(self.path) as peeked:
+            schema = peeked.schema
+        whole = {
+            each.name: pa.float64() for each in schema if pa.types.is_integer(each.type) or pa.types.is_null(each.type)
+        }
+        options = csv.ConvertOptions(column_types=whole, include_columns=_wanted(keys, schema.names))
+        with csv.open_csv(self.path, convert_options=options) as reader:
+            yield from _as_tables(reader)
+
+
+def _wanted(keys: Sequence[Key] | None, names: Sequence[str]) -> list[str] | None:
+    """Names of the columns to read; None for all, also where some are not there, of which others will tell."""
+    found = [key for key in keys or () if isinstance(key, str) and key in names]
+    return found if keys is not None and len(found) == len(keys) else None
+
+
+def _as_tables(batches: Iterable[Any]) -> Iterator[Any]:
+    return (table_of(batch) for batch in batches if batch.num_rows)
+
+
+def table_of(batch: Any) -> Any:
+    """A record batch as a table, which is what others know."""
+    return extra("pyarrow").Table.from_batches([batch])
+
+
+def extra(name: str) -> Any:
+    """An optional library."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        library = name.partition(".")[0]
+        raise MissingExtraError(f"reading this needs {library}: pip install 'prinfold[data]'") from error

@@ -1,0 +1,151 @@
+"""Tables too large for memory, read block by block as often as training needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.rows.column_selection import Key, Layout, Numbers, cut, layout_of, length_of
+from prinfold.rows.readers import reader_of
+from prinfold.validation.named_block import NamedBlock
+from prinfold.validation.settings import integer
+
+__all__ = ["Blocks"]
+
+
+class Blocks:
+    """A table too large for memory, read block by block.
+
+    ``GTM.fit(Blocks(source))`` reads it once for each iteration and never holds more than a few blocks.
+    ``for block in blocks`` gives arrays of at most ``rows`` rows, however the source is cut, and they are copies.
+
+    Parameters
+    ----------
+    source : path, dataset, array, frame, list of those, or function
+        The name of a file that ends in ``.parquet``, ``.arrow``, ``.feather``, ``.csv``, ``.npy`` or ``.zarr``, or of a
+        folder of such files; an Arrow dataset or table; a Zarr array, a memory map or anything else of two dimensions
+        that gives slices of rows; a frame; a list of any of these; or a function without arguments that returns a
+        fresh iterator of arrays or frames each time it is called. What can be read only once is refused.
+    columns : sequence of str or int, default=None
+        Names or numbers of the columns to read; None is all but that of the weights. Of files in columns the others
+        are not read at all.
+    rows : int, default=65536
+        Most rows in a block.
+    weight : str or int, default=None
+        Name or number of a column that holds the weights of the rows.
+
+    Attributes
+    ----------
+    names : tuple of str or None
+        Names of the columns that are read, where the source has names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prinfold import GTM, Blocks
+    >>> rng = np.random.default_rng(0)
+    >>> blocks = Blocks([rng.standard_normal((100, 3)) for _ in range(4)], rows=150)
+    >>> [len(block) for block in blocks]
+    [150, 150, 100]
+    >>> model = GTM(1, nodes=20, tol=0.01, random_state=0).fit(blocks)
+    >>> model.n_features_in_
+    3
+    """
+
+    def __init__(
+        self, source: Any, columns: Sequence[Key] | None = None, rows: int = 65536, *, weight: Key | None = None
+    ) -> None:
+        if isinstance(source, Blocks):
+            raise InvalidParameterError("got Blocks, which are blocks already; hand them over as they are")
+        if not integer(1).test(rows):
+            raise InvalidParameterError(f"Blocks: rows must be {integer(1).words}, got {rows!r}")
+        self.columns = None if columns is None else _keys(columns)
+        if weight is not None and not _is_key(weight):
+            raise InvalidParameterError(f"Blocks: weight must be the name or number of a column, got {weight!r}")
+        self.source, self.rows, self.weight = source, int(rows), weight
+        self._reader = reader_of(source)
+        self._layout: Layout | None = None
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns that are read, where the source has names."""
+        if self._layout is None:
+            next(self.weighted(), None)
+        return None if self._layout is None else self._layout.names
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        for block in self.weighted():
+            table = block.table.copy()  # or who keeps a block, or writes into it, would do so with the source's own
+            yield table if self.names is None else NamedBlock.of(table, self.names)
+
+    def __repr__(self) -> str:
+        shown = repr(self.source) if isinstance(self.source, str) else f"<{type(self.source).__name__}>"
+        options = {"columns": self.columns, "rows": self.rows, "weight": self.weight}
+        defaults = {"columns": None, "rows": 65536, "weight": None}
+        given = [f"{name}={value!r}" for name, value in options.items() if value != defaults[name]]
+        return f"Blocks({', '.join([shown, *given])})"
+
+    def weighted(self) -> Iterator[Numbers]:
+        """Read all rows from the beginning, with their weights.
+
+        Yields
+        ------
+        Numbers
+            ``table`` (n, D) and ``weight`` (n,), which is None where no column of weights was named. The table may be
+            a part of the source itself: it is not to be written to, nor kept until the next is read.
+        """
+        waiting: list[Numbers] = []
+        n_waiting = 0
+        for block in self._read():
+            n_waiting += len(block.table)
+            # What waits for more is copied: a source may fill one array again and again.
+            waiting.append(block if n_waiting >= self.rows else Numbers(block.table.copy(), block.weight))
+            if n_waiting >= self.rows:
+                whole = _joined(waiting)
+                n_waiting -= self.rows
+                waiting = [_part(whole, slice(self.rows, None))] if n_waiting else []
+                yield _part(whole, slice(self.rows))
+        if waiting:
+            yield _joined(waiting)
+
+    def _read(self) -> Iterator[Numbers]:
+        """Pieces of at most as many rows as a block, as numbers."""
+        own = () if self.weight is None or self.weight in (self.columns or ()) else (self.weight,)
+        keys = None if self.columns is None else (*self.columns, *own)
+        for piece in self._reader.pieces(self.rows, keys):
+            if length_of(piece) == 0:
+                continue
+            for each in cut(piece, self.rows):
+                if self._layout is None:
+                    self._layout = layout_of(each, self.columns, self.weight)
+                yield self._layout.read(each)
+
+
+def _keys(columns: Any) -> tuple[Key, ...]:
+    if isinstance(columns, str) or not isinstance(columns, Sequence | np.ndarray) or len(columns) == 0:
+        raise InvalidParameterError(f"Blocks: columns must be a list of names or numbers of columns, got {columns!r}")
+    keys = tuple(int(each) if isinstance(each, np.integer) else each for each in columns)
+    if not all(map(_is_key, keys)) or len(set(keys)) != len(keys):
+        raise InvalidParameterError(
+            f"Blocks: columns must be a list of different names or numbers of columns, got {columns!r}"
+        )
+    return keys
+
+
+def _is_key(value: Any) -> bool:
+    return isinstance(value, str) or integer(-(2**62)).test(value)
+
+
+def _joined(blocks: list[Numbers]) -> Numbers:
+    if len(blocks) == 1:
+        return blocks[0]
+    weights = [each.weight for each in blocks if each.weight is not None]
+    return Numbers(np.concatenate([each.table for each in blocks]), np.concatenate(weights) if weights else None)
+
+
+def _part(block: Numbers, rows: slice) -> Numbers:
+    return Numbers(block.table[rows], None if block.weight is None else block.weight[rows])

@@ -1,0 +1,223 @@
+"""Which columns of a source are taken, and pieces of it as arrays of numbers.
+
+A piece is whatever a source gives at a time: an array, a sparse matrix, a frame or an Arrow table. The first piece
+decides what the columns are; all others, of this pass and of later ones, are held to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import narwhals.stable.v1 as nw
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
+from prinfold.rows.rows import dense
+from prinfold.validation.refusals import refuse_dates, refuse_text
+from prinfold.validation.tables import rows_of
+
+Key = str | int
+"""A column by name, or by number, from 0 on."""
+
+_NUMBERS = "biufO"
+"""Kinds of arrays that may be numbers; of objects it shows when they are turned into some."""
+
+
+class Numbers(NamedTuple):
+    """Rows as numbers (n, D), and their weights (n,) where they have some."""
+
+    table: FloatArray
+    weight: FloatArray | None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the columns of a table are in each piece: by name in frames, by number in arrays.
+
+    ``width`` is how many columns a piece without names has.
+    """
+
+    keys: tuple[Key, ...]
+    weight: Key | None
+    dtype: np.dtype[Any]
+    width: int | None
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns, where they have some."""
+        return None if self.width is not None else tuple(map(str, self.keys))
+
+    def read(self, piece: Any) -> Numbers:
+        """A piece in numbers."""
+        columns = _Columns.of(piece)
+        self._refuse_others(columns)
+        found = columns.numbers(self.keys)
+        table = found.astype(self.dtype, copy=False) if found.dtype != np.float64 else self._narrowed(found)
+        weight = None if self.weight is None else columns.numbers((self.weight,))[:, 0].astype(np.float64)
+        if weight is not None and not (np.isfinite(weight) & (weight >= 0)).all():
+            bad = weight[~(np.isfinite(weight) & (weight >= 0))][0]
+            raise InvalidDataError(f"weights must be finite and not negative, but column {self.weight!r} holds {bad:g}")
+        return Numbers(table, weight)
+
+    def _narrowed(self, found: FloatArray) -> FloatArray:
+        """Double precision in that of the first block, where nothing is lost: whole numbers, for example."""
+        with np.errstate(over="ignore"):
+            table = found.astype(self.dtype, copy=False)
+        lost = (table != found) & ~np.isnan(found)
+        if lost.any():
+            raise InvalidDataError(
+                "blocks of a source must have one precision: the first were float32, then one came that holds "
+                f"{found[lost][0]!r}, which float32 would round; turn all of them into the same, for example by "
+                "block.astype('float32')"
+            )
+        return table
+
+    def _refuse_others(self, columns: _Columns) -> None:
+        """Say so where a piece has not the columns of the first."""
+        if (columns.names is None) != (self.width is not None):
+            kinds = ("with names", "without") if self.width is None else ("without names", "with them")
+            raise InvalidDataError(
+                f"blocks of a source must be alike: the first had columns {kinds[0]}, then a block {kinds[1]} came"
+            )
+        if columns.names is None and columns.width != self.width:
+            raise InvalidDataError(
+                f"blocks of a source must have the same columns: the first had {self.width}, then a block of "
+                f"{columns.width} came"
+            )
+        missing = [key for key in (*self.keys, self.weight) if columns.lacks(key)]
+        if missing:
+            raise InvalidDataError(
+                f"a block has no column {missing[0]!r}, which the first block had; it has {_listed(columns.names)}"
+            )
+
+
+def layout_of(piece: Any, columns: Sequence[Key] | None, weight: Key | None) -> Layout:
+    """The layout of a source whose first piece this is."""
+    found = _Columns.of(piece)
+    own = None if weight is None else found.key(weight, "weight")
+    chosen = found.keys if columns is None else tuple(found.key(each, "columns") for each in columns)
+    kept = tuple(key for key in chosen if key != own) if columns is None else chosen
+    if not kept:
+        raise InvalidDataError("there is no column left: the source has none but that of the weights")
+    if own in kept:
+        raise InvalidParameterError(f"column {own!r} cannot be both among the columns and the weight")
+    dtype = found.numbers(kept).dtype
+    return Layout(kept, own, dtype, found.width if found.names is None else None)
+
+
+def length_of(piece: Any) -> int:
+    """How many rows a piece has."""
+    shape = getattr(piece, "shape", None)
+    if shape is None or len(shape) == 0:
+        raise UnsupportedInputError(
+            f"a block of a source must be a table of numbers, an array or a frame; got {type(piece).__name__}"
+        )
+    return int(shape[0])
+
+
+def cut(piece: Any, most: int) -> Iterator[Any]:
+    """A piece in pieces of at most so many rows."""
+    n_rows = length_of(piece)
+    if n_rows <= most:
+        yield piece
+        return
+    piece = piece.tocsr() if hasattr(piece, "tocsr") else piece
+    for start in range(0, n_rows, most):
+        yield rows_of(piece, slice(start, min(start + most, n_rows)))
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of a piece: ``names`` where it is a frame."""
+
+    piece: Any
+    width: int
+    names: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, piece: Any) -> _Columns:
+        if isinstance(piece, np.ma.MaskedArray):  # what is masked is missing, not whatever lies beneath
+            piece = np.ma.filled(piece.astype(np.result_type(piece.dtype, np.float32)), np.nan)
+        if nw.dependencies.is_into_dataframe(piece):
+            names = tuple(getattr(piece, "column_names", piece.columns))
+            if not all(isinstance(name, str) for name in names):
+                return cls.of(piece.to_numpy())  # names that are numbers are no names, as for scikit-learn
+            twice = [name for i, name in enumerate(names) if name in names[:i]]
+            if twice:
+                raise InvalidDataError(f"a block has two columns of the name {twice[0]!r}; rename one of them")
+            return cls(nw.from_native(piece, eager_only=True), len(names), names)
+        if len(piece.shape) != 2:
+            raise InvalidDataError(
+                f"a block must have two dimensions, rows and columns; got shape {tuple(piece.shape)}. Reshape it: "
+                "block.reshape(-1, 1) if it is one column, block.reshape(1, -1) if it is one row"
+            )
+        return cls(piece, int(piece.shape[1]), None)
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        return tuple(range(self.width)) if self.names is None else self.names
+
+    def key(self, wanted: Key, what: str) -> Key:
+        """What the piece calls a column."""
+        if isinstance(wanted, str):
+            if self.names is None:
+                raise InvalidParameterError(
+                    f"{what} names {wanted!r}, but the source is of arrays, whose columns have no names; give its "
+                    "number, from 0 on"
+                )
+            if wanted not in self.names:
+                raise InvalidParameterError(f"{what} names {wanted!r}, but the source has {_listed(self.names)}")
+            return wanted
+        if not -self.width <= wanted < self.width:
+            raise InvalidParameterError(
+                f"{what} asks for column {wanted}, but the source has {self.width} columns, from 0 on"
+            )
+        return self.keys[wanted]
+
+    def lacks(self, key: Key | None) -> bool:
+        return isinstance(key, str) and self.names is not None and key not in self.names
+
+    def numbers(self, keys: Sequence[Key]) -> FloatArray:
+        """(n, len(keys)) those columns in single precision where they all are, else in double."""
+        if self.names is None:
+            whole = tuple(keys) == tuple(range(self.width))
+            taken: Any = self.piece if whole else self.piece[:, list(keys)]
+            return _as_floats(dense(taken), taken)
+        columns = [_as_floats(_values(self.piece[key]), self.piece.select(key).to_native()) for key in keys]
+        out = np.empty((len(columns[0]), len(columns)), dtype=np.result_type(*(each.dtype for each in columns)))
+        for j, column in enumerate(columns):
+            out[:, j] = column
+        return out
+
+
+def _values(column: Any) -> Any:
+    """A column of a frame; True, False and nothing as numbers, or they would be objects."""
+    return (column.cast(nw.Float64) if column.dtype == nw.Boolean else column).to_numpy()
+
+
+def _as_floats(values: Any, native: Any) -> FloatArray:
+    """Numbers in single precision where they are, else in double; an error names what is no number."""
+    if values.dtype in (np.float32, np.float64) and values.dtype.isnative:
+        found: FloatArray = values
+        return found
+    refuse_dates(native)
+    try:
+        if values.dtype.kind not in _NUMBERS:
+            raise ValueError(f"a block holds {values.dtype}, which are no numbers")
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        words = str(error)
+        try:
+            refuse_text(native)
+        except InvalidDataError as known:
+            words = str(known)
+        raise InvalidDataError(f"{words} Or leave a column out: say by columns= which to read.") from error
+
+
+def _listed(names: Sequence[str] | None) -> str:
+    shown = list(names or ())[:8]
+    more = len(names or ()) - len(shown)
+    return ", ".join(map(repr, shown)) + (f" and {more} more" if more else "")

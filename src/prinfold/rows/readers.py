@@ -1,0 +1,270 @@
+"""Where tables too large for memory come from. A reader has one verb: ``pieces`` reads all of it anew, in order.
+
+``reader_of`` finds the reader of a source once; nothing else needs to know what kind of source there is. Reading never
+takes more memory than a few pieces.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import scipy.sparse
+
+from prinfold.exceptions import DataNotFoundError, UnsupportedInputError
+from prinfold.rows.arrow_readers import ArrowDataset, ArrowFile, ArrowTable, CsvFile, extra, table_of
+from prinfold.rows.column_selection import Key
+
+
+class Reader(Protocol):
+    """A source that can be read as often as one likes."""
+
+    def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
+        """All of it from the beginning, about ``rows`` rows at a time; a reader may leave out columns not in ``keys``.
+
+        Pieces may be larger where a source is stored in larger ones.
+        """
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """Anything of two dimensions that gives slices of rows: arrays, Zarr and HDF5 arrays.
+
+    What is stored in chunks is read in whole chunks: a part of one costs as much.
+    """
+
+    array: Any
+
+    def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
+        chunk = (getattr(self.array, "chunks", None) or (1,))[0]
+        step = max(chunk, rows // chunk * chunk)
+        for start in range(0, self.array.shape[0], step):
+            yield self.array[start : min(start + step, self.array.shape[0])]
+
+
+@dataclass(frozen=True)
+class RowsOnDisk:
+    """A memory map in row order, read rather than mapped: pages that were seen would stay in the process's memory."""
+
+    path: str
+    start: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, int]
+
+    def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
+        n_rows, n_columns = self.shape
+        with Path(self.path).open("rb") as file:
+            file.seek(self.start)
+            for first in range(0, n_rows, rows):
+                wanted = min(rows, n_rows - first)
+                block = np.fromfile(file, dtype=self.dtype, count=wanted * n_columns)
+                yield block[: len(block) // n_columns * n_columns].reshape(-1, n_columns)
+
+
+@dataclass(frozen=True)
+class OnePiece:
+    """A table in memory."""
+
+    table: Any
+
+    def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
+        yield self.table
+
+
+@dataclass(frozen=True)
+class Several:
+    """Sources one after the other."""
+
+    readers: tuple[Reader, ...]
+
+    def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
+        for reader in self.readers:
+            yield from reader.pieces(rows, keys)
+
+
+@dataclass(frozen=True)
+class Called:
+    """A function that gives a fresh iterator of pieces each time it is called."""
+
+    make: Callable[[], Any]
+
+    def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
+        made = self.make()
+        if isinstance(made, np.ndarray) or nw.dependencies.is_into_dataframe(made) or not isinstance(made, Iterable):
+            raise UnsupportedInputError(
+                f"a function that stands for a source must return an iterator of blocks, got {type(made).__name__}; "
+                "let it yield its blocks"
+            )
+        for piece in made:
+            yield table_of(piece) if _is_batch(piece) else piece
+
+
+def reader_of(source: Any) -> Reader:
+    """The reader of a source of any kind."""
+    for fits, make in _READERS:
+        if fits(source):
+            return make(source)
+    raise UnsupportedInputError(
+        f"got {_kind(source)}, which is no source of blocks; pass the name of a Parquet, Arrow, NumPy, Zarr or CSV "
+        "file, an Arrow dataset or table, an array of two dimensions, a frame, a list of those, or a function that "
+        "returns an iterator of arrays or frames"
+    )
+
+
+# ------------------------------------------------------------------------------------------ by kind of source
+
+
+def _kind(source: Any) -> str:
+    return f"{type(source).__module__.partition('.')[0]}.{type(source).__name__}"
+
+
+def _is_path(source: Any) -> bool:
+    return isinstance(source, str | os.PathLike)
+
+
+def _from_path(source: Any) -> Reader:
+    path = Path(source)
+    if not path.exists():
+        words = "; open what lies elsewhere by pyarrow.dataset.dataset, and pass that" if "://" in str(source) else ""
+        raise DataNotFoundError(f"there is no file or folder {str(source)!r}{words}")
+    if path.suffix == ".npy":
+        return reader_of(np.load(path, mmap_mode="r", allow_pickle=False))
+    if path.suffix == ".zarr" or (path.is_dir() and any((path / name).exists() for name in ("zarr.json", ".zarray"))):
+        return _from_zarr(path)
+    if path.is_dir():
+        return _from_folder(path)
+    if path.suffix in _BY_ARROW:
+        extra("pyarrow.dataset")  # said at once, rather than when reading begins
+        return _BY_ARROW[path.suffix](str(path))
+    known = ", ".join([".npy", ".zarr", *_BY_ARROW])
+    raise UnsupportedInputError(
+        f"cannot tell what kind of file {path.name!r} is: names of files must end in one of {known}; open it "
+        "yourself and pass an array, an Arrow dataset, or a function that yields blocks"
+    )
+
+
+def _from_zarr(path: Path) -> Reader:
+    stored = extra("zarr").open(path, mode="r")
+    if not hasattr(stored, "shape"):
+        words = f"{str(path)!r} is a group of Zarr arrays"
+        raise UnsupportedInputError(f"{words}; pass one of them: zarr.open({str(path)!r})[...], by its name")
+    return reader_of(stored)
+
+
+def _from_folder(path: Path) -> Reader:
+    """A folder of files of one kind, which may lie in folders of their own, in the order of their names.
+
+    Names that begin with a dot or an underscore are those of other programs' notes, by custom.
+    """
+    own = (file for file in path.rglob("*") if not any(part[0] in "._" for part in file.relative_to(path).parts))
+    files = sorted(file for file in own if file.suffix in _BY_ARROW)
+    kinds = {file.suffix for file in files}
+    if len(kinds) != 1:
+        words = "holds no Parquet, Arrow or CSV files" if not kinds else f"holds files of {' and '.join(sorted(kinds))}"
+        raise UnsupportedInputError(f"the folder {str(path)!r} {words}; name a folder of files of one kind")
+    return Several(tuple(_from_path(file) for file in files))
+
+
+def _from_parquet(path: str) -> Reader:
+    return ArrowDataset(extra("pyarrow.dataset").dataset(path, format="parquet"))
+
+
+_BY_ARROW: dict[str, Callable[[str], Reader]] = {
+    ".parquet": _from_parquet,
+    ".pq": _from_parquet,
+    ".arrow": ArrowFile,
+    ".feather": ArrowFile,
+    ".csv": CsvFile,
+}
+"""How files that end so are read."""
+
+
+def _is_arrow(source: Any) -> bool:
+    return _kind(source).startswith("pyarrow.") and hasattr(source, "to_batches") and hasattr(source, "schema")
+
+
+def _from_arrow(source: Any) -> Reader:
+    return ArrowDataset(source) if hasattr(source, "scanner") else ArrowTable(source)
+
+
+def _is_batch(source: Any) -> bool:
+    return _kind(source) == "pyarrow.RecordBatch"
+
+
+def _is_plain_map(source: Any) -> bool:
+    """Whether a memory map is a file's own rows, one after the other, unchanged in memory."""
+    return (
+        isinstance(source, np.memmap)
+        and isinstance(cast(Any, source.base), mmap.mmap)
+        and source.ndim == 2
+        and source.flags.c_contiguous
+        and source.mode != "c"
+        and source.filename is not None
+    )
+
+
+def _from_map(source: np.memmap[Any, Any]) -> Reader:
+    source.flush()
+    return RowsOnDisk(str(source.filename), int(source.offset), source.dtype, source.shape)
+
+
+def _is_sliceable(source: Any) -> bool:
+    return len(getattr(source, "shape", ())) == 2 and hasattr(source, "dtype") and hasattr(source, "__getitem__")
+
+
+def _is_sequence(source: Any) -> bool:
+    return isinstance(source, list | tuple)
+
+
+def _from_sequence(source: Sequence[Any]) -> Reader:
+    if not source:
+        raise UnsupportedInputError("got an empty list, which holds no blocks")
+    return Several(tuple(reader_of(each) for each in source))
+
+
+def _is_used_up(source: Any) -> bool:
+    return isinstance(source, Iterator) or _kind(source) == "pyarrow.RecordBatchReader"
+
+
+def _refuse_iterator(source: Any) -> Reader:
+    raise UnsupportedInputError(
+        f"got {_kind(source)}, which can be read only once, but training reads its rows once for each iteration; pass "
+        "a function that returns a fresh iterator, or call partial_fit for each block"
+    )
+
+
+def _is_lazy(source: Any) -> bool:
+    return hasattr(source, "collect") and hasattr(source, "lazy") and not nw.dependencies.is_into_dataframe(source)
+
+
+def _refuse_query(source: Any) -> Reader:
+    raise UnsupportedInputError(
+        f"got {_kind(source)}, a query that has not run yet; pass its file, X.collect() if that fits in memory, or "
+        "write it to a Parquet file first"
+    )
+
+
+_READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader]], ...] = (
+    (_is_path, _from_path),
+    (_is_used_up, _refuse_iterator),
+    (_is_arrow, _from_arrow),
+    (_is_batch, lambda source: ArrowTable(table_of(source))),
+    (nw.dependencies.is_into_dataframe, OnePiece),
+    (scipy.sparse.issparse, OnePiece),
+    (_is_plain_map, _from_map),
+    (_is_sliceable, Sliced),
+    (_is_lazy, _refuse_query),
+    (_is_sequence, _from_sequence),
+    (callable, Called),
+    (
+        lambda source: isinstance(source, Iterable) and not hasattr(source, "shape"),
+        lambda source: Called(source.__iter__),
+    ),
+)
+"""Kinds of sources, the first that fits being taken, each with how it is read."""

@@ -1,0 +1,180 @@
+"""Who stands in a comparison: every manifold that there is, with a few settings each, and baselines."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import pdist
+from sklearn.base import clone
+from sklearn.decomposition import PCA, KernelPCA
+
+import prinfold.methods
+from prinfold._typing import FloatArray
+from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.exceptions import InvalidParameterError
+from prinfold.select.pipelines import last_step
+from prinfold.select.surfaces import NeighborIsomap
+
+
+class Contestant(NamedTuple):
+    """One row of a comparison: the method's name, what sets it apart in words, and the model, not fitted yet."""
+
+    method: str
+    settings: str
+    model: Any
+
+    @property
+    def name(self) -> str:
+        """Method and settings in one."""
+        return f"{self.method}({self.settings})" if self.settings else self.method
+
+
+_EVIDENCE = {"prior_precision": "evidence"}
+SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
+    "GTM": (
+        {},
+        _EVIDENCE,
+        {**_EVIDENCE, "init": "isomap"},
+        {"width": 0.5, "regularization": 1e-3},
+        {"width": 2.0, "regularization": 1.0},
+    ),
+    "PPS": ({}, {"init": "isomap"}),
+    "UKR": ({}, {"stop": "minimum"}),
+}
+"""Settings that a method is tried with; a method that is not here is tried as it is."""
+
+_BY_NAME_ONLY = {"GTMMixture", "GTMSequence", "MixedGTM"}
+"""Manifolds in several pieces, for other tables than numbers, or for sequences: they take part where they are named."""
+
+_MOST_ROWS = 500
+"""Rows whose distances decide how wide the kernel of KernelPCA is."""
+
+_RIDGE = 0.1
+"""Penalty of KernelPCA's inverse, which is a kernel ridge regression."""
+
+
+def _kernel_pca(n_components: int, X: FloatArray) -> KernelPCA:
+    """Gaussian kernels as wide as the median distance of rows; of rows all alike any width will do."""
+    few = X[np.unique(np.linspace(0, len(X) - 1, min(len(X), _MOST_ROWS)).astype(int))]
+    scale = float(np.median(pdist(few, "sqeuclidean"))) if len(few) > 1 else 0.0
+    gamma = 1.0 / scale if scale > 0 else 1.0
+    return KernelPCA(n_components, kernel="rbf", gamma=gamma, fit_inverse_transform=True, alpha=_RIDGE)
+
+
+BASELINES: dict[str, Callable[[int, FloatArray], Any]] = {
+    "PCA": lambda n_components, X: PCA(n_components, svd_solver="full"),  # others square the place of the rows
+    "KernelPCA": _kernel_pca,
+    "Isomap": lambda n_components, X: NeighborIsomap(n_components),
+}
+"""Name → a baseline, given the dimension and the rows."""
+
+
+def manifolds() -> dict[str, type[PrincipalManifold]]:
+    """Every principal manifold that can be made, by its name."""
+    found: dict[str, type[PrincipalManifold]] = {}
+    waiting: list[Any] = [PrincipalManifold]
+    while waiting:
+        cls = waiting.pop()
+        waiting += cls.__subclasses__()
+        # Those that other people derive from ours take part where they are given as objects.
+        if not inspect.isabstract(cls) and cls.__module__.startswith("prinfold.") and _is_public(cls):
+            found[cls.__name__] = cls
+    return dict(sorted(found.items()))
+
+
+def _is_public(cls: type) -> bool:
+    return cls.__name__ in prinfold.methods.__all__
+
+
+def contestants_of(methods: Any, n_components: int, X: FloatArray, seed: int) -> tuple[Contestant, ...]:
+    """Everyone who takes part, by names, objects, or pairs of a name and an object."""
+    listed: list[Contestant] = []
+    names: set[str] = set()
+    for given in _listed(methods, n_components):
+        if not isinstance(given, str):
+            listed.append(_as_contestant(given))
+        elif given not in names:  # who is named twice takes part once
+            names.add(given)
+            listed += _named(given, n_components, X)
+    if not listed:
+        raise InvalidParameterError('methods is empty; name some, give estimators, or say methods="all"')
+    return tuple(each._replace(model=_seeded(each.model, seed)) for each in _told_apart(listed))
+
+
+def _told_apart(listed: list[Contestant]) -> list[Contestant]:
+    """Contestants with a number where a name has been there before."""
+    seen: Counter[str] = Counter()
+    found = []
+    for one in listed:
+        seen[one.name] += 1
+        number = [f"no. {seen[one.name]}"] if seen[one.name] > 1 else []
+        found.append(one._replace(settings=", ".join([*([one.settings] if one.settings else []), *number])))
+    return found
+
+
+def other_dimension(model: Any, n_components: int, fitted: int | None = None) -> int | None:
+    """The dimension that a model has by itself, where it is another than the one compared; None where it is not.
+
+    That of the latent space that was ``fitted`` goes before the parameter, which circles and spheres leave aside.
+    """
+    last = last_step(model)
+    own = fitted or getattr(last, "_dimension", None) or last.get_params(deep=False).get("n_components")
+    return int(own) if isinstance(own, int | np.integer) and own != n_components else None
+
+
+def _listed(methods: Any, n_components: int) -> list[Any]:
+    if isinstance(methods, str):
+        if methods == "all":
+            fitting = [name for name, cls in manifolds().items() if cls._dimension in {None, n_components}]
+            return [*(name for name in fitting if name not in _BY_NAME_ONLY), *BASELINES]
+        return [methods]
+    if isinstance(methods, Mapping):
+        return list(methods.items())
+    return list(methods) if isinstance(methods, Iterable) else [methods]
+
+
+def _named(name: str, n_components: int, X: FloatArray) -> list[Contestant]:
+    if name in BASELINES:
+        return [Contestant(name, "", BASELINES[name](n_components, X))]
+    known = manifolds()
+    if name not in known:
+        everyone = ", ".join([*known, *BASELINES])
+        raise InvalidParameterError(f"methods names {name!r}, which there is not; there are {everyone}, and 'all'")
+    listed = []
+    for settings in SETTINGS.get(name, ({},)):
+        model = known[name]()
+        if "n_components" in model.get_params(deep=False):
+            model.set_params(n_components=n_components)
+        words = ", ".join(
+            f"{key}={value if isinstance(value, str) else f'{value:g}'}" for key, value in settings.items()
+        )
+        listed.append(Contestant(name, words, model.set_params(**settings)))
+    return listed
+
+
+def _as_contestant(given: Any) -> Contestant:
+    name, model = given if isinstance(given, tuple) and len(given) == 2 else (None, given)
+    if isinstance(model, type) or not hasattr(model, "fit") or not hasattr(model, "transform"):
+        raise InvalidParameterError(
+            f"methods holds {model!r}, but it takes names, estimators with fit, transform and inverse_transform, or "
+            "pairs of a name and an estimator"
+        )
+    if name is not None:
+        return Contestant(str(name), "", clone(model))
+    words = str(clone(model)).replace("\n", " ")
+    inside = " ".join(words[words.find("(") + 1 : words.rfind(")")].split()) if "(" in words else ""
+    return Contestant(type(model).__name__, inside, clone(model))
+
+
+def _seeded(model: Any, seed: int) -> Any:
+    """Models that begin by chance all begin alike, so that folds differ by their rows only; parts of a model too."""
+    by_chance = [
+        name
+        for name, value in model.get_params().items()
+        if value is None and name.rpartition("__")[2] == "random_state"
+    ]
+    return clone(model).set_params(**dict.fromkeys(by_chance, seed)) if by_chance else model

@@ -1,0 +1,129 @@
+"""What a surface is judged by on rows that it has not seen, row by row.
+
+The nearest point of a wavy surface is picked by looking at the row, so that waves pass for accuracy and the error of
+rows held out goes down as a surface goes wild. The ways to measure here differ in how they deal with that.
+
+- **error**: squared distances ‖x − P(x)‖² to the nearest point. Flattered by waves.
+- **thinned**: the row is split in two by noise of our own, x′ = x + η and x″ = x − (σ²/τ²) η, with η ~ N(0, τ²I). If
+  the noise of the rows is normal with variance σ², that of x′ and that of x″ are independent. The point is picked with
+  one and judged with the other: E‖x″ − P(x′)‖² = E‖s − P(x′)‖² + const, with s the place on the true surface that the
+  row came from. What is left is the error of denoising rows, and waves cost what they are worth.
+- **likelihood**: rows are spread about the feet of the *training* rows on the surface,
+  p(x) = 1/n Σ_j N(x; P(x_j), h²I), with h the best of a few. The row has no part in picking any point.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+from scipy.special import logsumexp
+
+from prinfold._typing import FloatArray
+from prinfold.kernel_manifolds.noise_level import neighborhood_noise
+from prinfold.numerics.distances import squared_distances
+from prinfold.select.surfaces import Surface
+
+_SHARE = 0.5
+"""Noise τ that rows are split with, relative to their own."""
+
+_N_WIDTHS = 24
+"""Widths h of the likelihood that are tried."""
+
+_NARROW, _WIDE = 0.15, 3.0
+"""The narrowest in units of the smaller of two lengths, and the widest in units of the larger: the noise, and the
+distance between neighbouring rows."""
+
+_LEAST_NOISE = 0.1
+"""Noise that there is at least for that purpose, in units of the distance between neighbouring rows."""
+
+_BLOCK_NUMBERS = 2**21
+
+
+def noise_of(X: FloatArray, n_components: int) -> float:
+    """Standard deviation σ of the rows across a surface of so many dimensions, in each direction.
+
+    It is taken from planes through neighbouring rows; where neighbourhoods are as wide as they are long, from the
+    principal plane of all rows. A row that comes several times is one neighbour with so much weight: of neighbours
+    that are all the same row one would learn that there is no noise.
+    """
+    D = X.shape[1]
+    if n_components >= D:
+        return 0.0
+    rows, count = np.unique(X, axis=0, return_counts=True)
+    squared = neighborhood_noise(rows, count.astype(float), n_components)
+    if not np.isfinite(squared):
+        values = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
+        squared = float(np.square(values[n_components:]).sum() / len(X))
+    return float(np.sqrt(squared / (D - n_components)))
+
+
+def widths_of(X: FloatArray, sigma: float) -> FloatArray:
+    """(H,) widths h that are tried for the likelihood about a surface.
+
+    However little noise there is, feet that lie apart need kernels as wide as that to pass for a surface, so that the
+    distance between neighbouring rows has a say beside the noise. Much wider than both they must not be: a surface too
+    stiff for the rows would pass its misfit off as noise. At least two rows must be different.
+    """
+    rows = np.unique(X, axis=0)
+    apart = float(np.median(np.asarray(cKDTree(rows).query(rows, k=2)[0])[:, 1]))
+    noise = max(sigma, _LEAST_NOISE * apart)
+    return np.geomspace(_NARROW * min(noise, apart), _WIDE * max(noise, apart), _N_WIDTHS)
+
+
+class Thinning(NamedTuple):
+    """What rows are split with: noise η (n, D) of standard deviation τ."""
+
+    noise: FloatArray
+    tau: float
+
+    def part(self, rows: Any) -> Thinning:
+        """The same for some of the rows."""
+        return Thinning(self.noise[rows], self.tau)
+
+
+def thinning_of(X: FloatArray, sigma: float, rng: np.random.Generator) -> Thinning:
+    """Noise for each row that goes with the row, in whatever order they come."""
+    noise, tau = np.empty_like(X), _SHARE * sigma
+    noise[np.lexsort(X.T[::-1])] = rng.normal(scale=tau, size=X.shape)
+    return Thinning(noise, tau)
+
+
+def errors(surface: Surface, X: FloatArray) -> FloatArray:
+    """(n,) squared distances of rows from the surface."""
+    return np.asarray(np.square(X - surface.project(X)).sum(axis=1))
+
+
+class Thinned(NamedTuple):
+    """Losses of thinned rows by the variance σ² of their noise: ``level`` + σ² ``slope``, (n,) each."""
+
+    level: FloatArray
+    slope: FloatArray
+
+
+def thinned_errors(surface: Surface, X: FloatArray, thinning: Thinning) -> Thinned:
+    """‖x″ − P(x′)‖² − (σ²/τ²)² ‖η‖² for each row, on average over η and −η.
+
+    Of ‖x″ − p‖² = ‖x − p‖² − 2(σ²/τ²)(x − p)·η + (σ²/τ²)² ‖η‖² the last part is the same for every surface, and is left
+    out. What remains is a straight line in σ², so that the noise may be settled afterwards. Where there is none, a row
+    is split in two that are the same.
+    """
+    level, slope = np.zeros(len(X)), np.zeros(len(X))
+    for e in (thinning.noise, -thinning.noise):
+        off = X - surface.project(X + e)
+        level += 0.5 * np.square(off).sum(axis=1)
+        slope -= np.einsum("nd,nd->n", off, e)
+    return Thinned(level, slope / thinning.tau**2 if thinning.tau > 0 else slope)
+
+
+def spread_likelihoods(surface: Surface, X: FloatArray, seen: FloatArray, widths: FloatArray) -> FloatArray:
+    """(n, H) log-likelihoods of rows X about the feet of the rows ``seen``, for each of H widths."""
+    feet, D = surface.project(seen), X.shape[1]
+    found = np.empty((len(X), len(widths)))
+    size = max(1, _BLOCK_NUMBERS // len(feet))
+    for i in range(0, len(X), size):
+        d2 = squared_distances(X[i : i + size], feet)
+        for j, h in enumerate(widths):
+            found[i : i + size, j] = logsumexp(-0.5 * d2 / h**2, axis=1) - D * np.log(h)
+    return np.asarray(found - np.log(len(feet)) - 0.5 * D * np.log(2.0 * np.pi))

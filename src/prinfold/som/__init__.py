@@ -1,0 +1,1 @@
+"""The self-organising map (Kohonen). Begin with ``estimator``, then ``model``."""

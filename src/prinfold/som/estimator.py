@@ -1,0 +1,390 @@
+"""The self-organising map."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from prinfold._typing import FloatArray, IntArray, RandomState
+from prinfold.base.callbacks import with_callbacks
+from prinfold.base.starting_points import column_variances, observed_mean, weighted_mean
+from prinfold.basis_maps.default_sizes import GRIDS, LATENTS, make_map_latent
+from prinfold.exceptions import (
+    CorruptModelFileError,
+    DegenerateWarning,
+    InvalidDataError,
+    InvalidParameterError,
+    UnsupportedInputError,
+    warn_caller,
+)
+from prinfold.files import storable
+from prinfold.latent import LatentSpace
+from prinfold.loops import Scheduled, StopReason, run_fixed_point
+from prinfold.rows.rows import as_rows, filled
+from prinfold.som import model as som
+from prinfold.som.neighborhoods import NEIGHBOURHOODS, Neighbourhood
+from prinfold.som.node_surface import NodeMap, Won
+from prinfold.som.schedules import Schedule, as_schedule
+from prinfold.som.verbs import SOMVerbs
+from prinfold.validation.refusals import refuse_empty_columns
+from prinfold.validation.settings import (
+    Constraint,
+    as_generator,
+    axis_counts,
+    check_parameters,
+    flag,
+    instance_of,
+    integer,
+    nothing,
+    one_of,
+    random_state,
+    real,
+)
+from prinfold.validation.tables import check_table, check_weight, has_gaps, weighty_rows
+
+_FEWEST_ROWS = 2
+_EPOCHS = 30
+"""Epochs in which the neighbourhood shrinks."""
+
+_RATES = 0.5, 0.01
+"""Rates of online steps, the first and the last."""
+
+_SCHEDULE = instance_of(Schedule, words="a Schedule")
+
+
+@storable
+class SOM(SOMVerbs):
+    """Self-organising map: a grid of nodes in data space that neighbours on the grid hold together.
+
+    Every row is won by the node nearest to it, and nodes move to the mean of what their neighbourhood on the grid has
+    won, while that neighbourhood shrinks. The map of a node's place to its vector is a kernel regression of the rows
+    on the grid, defined between nodes as well; that surface is what the verbs of a principal manifold speak of.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Dimension of the grid, where the latent space leaves it open.
+    nodes : int, tuple of int or latent space, default=None
+        Nodes along each axis, or nodes and topology together; None takes about 5√n in all.
+    grid : {"rectangular", "hexagonal"}, default="rectangular"
+        How nodes lie: with four neighbours or, on two axes, with six.
+    latent : str or latent space, default=None
+        ``"grid"``, ``"line"``, ``"circle"``, ``"cylinder"``, ``"torus"`` or ``"sphere"``; None is a grid.
+    neighbourhood : str or neighbourhood, default="gaussian"
+        How much a node learns of rows that another has won, by the distance between the two in units of the width:
+        ``"gaussian"``, exp(−s²/2); ``"bubble"``, 1 up to one width; ``"epanechnikov"``, 1 − s² up to one width.
+    width : float or Schedule, default=None
+        Width of the neighbourhood in node spacings, which falls with the epochs; see :class:`~prinfold.Schedule`.
+        What is left open begins with a standard deviation of a quarter of the grid and ends with one of a spacing.
+    rate : float or Schedule, default=None
+        How far an online step goes; from 0.5 to 0.01 where it is left open. Not with ``trainer="batch"``.
+    trainer : {"batch", "online"}, default="batch"
+        Whether nodes move after all rows, or after each. ``"online"`` holds the rows in memory once more.
+    init : str or array of shape (K, D), default="pca"
+        ``"pca"`` (the principal plane), ``"random"`` (rows drawn by chance) or the vectors of the nodes.
+    max_iter : int, default=200
+        Most epochs.
+    tol : float, default=1e-5
+        After the schedule, batch training ends when the share of the variance that winners leave changes by
+        less in an epoch, or has not fallen by it in ten, and online training at once; 0 never stops early.
+    random_state : int, RandomState or Generator, default=None
+        Seed of a random start and of the order of rows.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal, 2 a line for each epoch.
+
+    Attributes
+    ----------
+    latent_ : latent space
+        Nodes, topology and chart.
+    codebook_ : ndarray of shape (K, D)
+        Vectors of the nodes, as training left them.
+    width_ : float
+        Width of the neighbourhood in the last epoch, in node spacings.
+    cell_means_ : ndarray of shape (K, D)
+        Mean of the rows that each node had won when the surface was made of them, the offset where there were none.
+    cell_mass_ : ndarray of shape (K, 1) or (K, D)
+        Weight of those rows; for each column where cells were missing.
+    node_mass_ : ndarray of shape (K,)
+        Weight of the rows that each node wins in the end.
+    offset_ : ndarray of shape (D,)
+        Mean of the training rows.
+    n_iter_ : int
+        Epochs done.
+    converged_ : bool
+        Whether training came to its end.
+    stop_reason_ : StopReason
+        Why training ended; its value is a sentence.
+    history_ : dict of list
+        ``objective`` (minus the share of the variance that winners leave), ``error`` (mean squared distance of rows
+        from their winners; of online training when they were visited), ``width`` and ``seconds``, the first entry being
+        the start.
+    n_features_in_ : int
+        Columns of the training table.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where they had names.
+
+    Notes
+    -----
+    On closed axes nodes stand on a circle whose circumference is their number, and distances are chords of it: near
+    nodes are as far apart as round the circle, and the surface has no kink opposite to any of them.
+
+    With a Gaussian neighbourhood and batch training the surface at the nodes is the codebook. A bubble has jumps and
+    Epanechnikov's function kinks, so that their surface is made with the Gaussian of the same standard deviation; that
+    of online training is what a batch step would make of the rows that the codebook wins.
+
+    References
+    ----------
+    Kohonen (1982), Self-organized formation of topologically correct feature maps, Biological Cybernetics 43.
+    Mulier & Cherkassky (1995), Self-organization as an iterative kernel smoothing process, Neural Computation 7.
+    Svensén (1998), GTM: the generative topographic mapping, PhD thesis, Aston University, sections 3.4.1 and 4.4.
+
+    Examples
+    --------
+    >>> from prinfold import SOM, datasets
+    >>> data = datasets.make_ridge(196, rng=0)
+    >>> model = SOM(nodes=10).fit(data.X)
+    >>> model.winners(data.X).shape
+    (196,)
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = (
+        *SOMVerbs._stored,
+        "codebook_",
+        "width_",
+        "cell_means_",
+        "cell_mass_",
+        "node_mass_",
+        "offset_",
+    )
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "n_components": integer(1, 32),
+        "nodes": nothing | axis_counts | instance_of(LatentSpace, words="a latent space"),
+        "grid": one_of(GRIDS),
+        "latent": nothing | one_of(LATENTS) | instance_of(LatentSpace, words="a latent space"),
+        "neighbourhood": one_of(NEIGHBOURHOODS)
+        | Constraint(lambda v: all(hasattr(v, verb) for verb in ("value", "relative", "spread")), "a neighbourhood"),
+        "width": nothing | real(0, above=True) | _SCHEDULE,
+        "rate": nothing | real(0, above=True) | _SCHEDULE,
+        "trainer": one_of(som.TRAINERS),
+        "init": one_of(som.STARTS) | instance_of(np.ndarray, words="an array with a row for each node"),
+        "max_iter": integer(0),
+        "tol": real(0),
+        "random_state": random_state,
+        "verbose": integer(0) | flag,
+    }
+    _accept_sparse: ClassVar[bool] = True
+    _accept_missing: ClassVar[bool] = True
+    width_: float
+    cell_means_: FloatArray
+    cell_mass_: FloatArray
+    node_mass_: FloatArray
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        nodes: Any = None,
+        grid: str = "rectangular",
+        latent: Any = None,
+        neighbourhood: Any = "gaussian",
+        width: Any = None,
+        rate: Any = None,
+        trainer: str = "batch",
+        init: Any = "pca",
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.nodes = nodes
+        self.grid = grid
+        self.latent = latent
+        self.neighbourhood = neighbourhood
+        self.width = width
+        self.rate = rate
+        self.trainer = trainer
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---------------------------------------------------------------------------------------- fitting
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Train the map.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows of numbers; a frame, array, memory map or, for batch training, a sparse matrix, which is filled in
+            block by block only. Cells that are missing are NaN: winners are found by the others, and nodes learn from
+            the others alone.
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows; a weight of 2 is the same as the row given twice.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, self._constraints)
+        if self.rate is not None and self.trainer == "batch":
+            raise InvalidParameterError(
+                f"rate={self.rate!r} is how far an online step goes, and batch training has no steps; set "
+                "trainer='online', or leave rate at None"
+            )
+        self._forget()
+        table = check_table(
+            self, X, reset=True, min_rows=_FEWEST_ROWS, accept_sparse=self._accept_sparse, accept_missing=True
+        )
+        if self.trainer == "online" and not isinstance(table, np.ndarray):
+            raise UnsupportedInputError(
+                "trainer='online' takes no sparse table; use trainer='batch' or pass X.toarray()"
+            )
+        weight = check_weight(sample_weight, table)
+        kept = self._rows_that_count(table, weight)
+        if kept is not None:
+            table, weight = table[kept], None if weight is None else weight[kept]
+        if has_gaps(table):
+            refuse_empty_columns(table, getattr(self, "feature_names_in_", None))
+        self._train(table, weight)
+        for words, category in self._cautions(table):
+            warn_caller(words, category)
+        return self
+
+    def _rows_that_count(self, table: FloatArray, weight: FloatArray | None) -> IntArray | None:
+        """Rows that have a weight and of which something was measured, or None for all."""
+        weighty = weighty_rows(weight, min_rows=_FEWEST_ROWS)
+        if not has_gaps(table):
+            return weighty
+        seen = ~np.isnan(table).all(axis=1)
+        if not seen.all():
+            words = f"{(~seen).sum()} row(s) have no value in any column, the first being row {seen.argmin()}"
+            warn_caller(f"{words}; they teach nothing", DegenerateWarning)
+        seen &= True if weight is None else weight > 0
+        kept = np.flatnonzero(seen)
+        if len(kept) < _FEWEST_ROWS:
+            raise InvalidDataError(
+                f"only {len(kept)} row(s) have a value and a weight, but at least {_FEWEST_ROWS} are needed"
+            )
+        return None if seen.all() else kept
+
+    def _train(self, table: FloatArray, weight: FloatArray | None) -> None:
+        problem, rng = self._problem(table, weight), as_generator(self.random_state)
+        trainer = som.TRAINERS[self.trainer]
+        codebook = self._start(problem, rng)
+        epochs = problem.width.epochs if trainer.settles else max(problem.width.epochs, problem.rate.epochs)
+        loop = partial(
+            run_fixed_point,
+            lambda: som.begin(problem, codebook),
+            trainer.epoch(problem, rng),
+            partial(som.measure, problem),
+            rule=Scheduled(epochs, trainer.settles, self.tol),
+        )
+        self._listened_to(table, partial(self._attributes, problem), loop)
+
+    def _problem(self, table: FloatArray, weight: FloatArray | None) -> som.Problem:
+        gaps = has_gaps(table)
+        total = table.shape[0] if weight is None else float(weight.sum())
+        latent = make_map_latent(self.grid, self.latent, self.nodes, self.n_components, total)
+        middle = (observed_mean if gaps else weighted_mean)(table, weight)
+        rows = as_rows(table, middle, weight, width=latent.n_nodes, gaps=gaps)
+        neighbourhood = self._neighbourhood()
+        width = som.default_width(as_schedule(self.width, _EPOCHS), latent, neighbourhood)
+        rate = as_schedule(self.rate, width.epochs).resolved(*_RATES)
+        if max(rate.at(0), rate.at(rate.epochs)) > 1:
+            raise InvalidParameterError(
+                f"rate must be at most 1, a step all the way to the row, got {self.rate!r}; a larger one overshoots"
+            )
+        return som.Problem(rows, latent, neighbourhood, width, rate, float(column_variances(rows).sum()))
+
+    def _neighbourhood(self) -> Neighbourhood:
+        found: Neighbourhood = (
+            NEIGHBOURHOODS[self.neighbourhood] if isinstance(self.neighbourhood, str) else self.neighbourhood
+        )
+        return found
+
+    def _start(self, problem: som.Problem, rng: np.random.Generator) -> FloatArray:
+        """(K, D) vectors to begin with, about the offset."""
+        if isinstance(self.init, str):
+            return som.STARTS[self.init](filled(problem.rows), problem.latent, rng)
+        shape = problem.latent.n_nodes, problem.rows.n_columns
+        given: FloatArray = np.asarray(self.init, dtype=np.float64)
+        if given.shape != shape or not np.isfinite(given).all():
+            raise InvalidParameterError(
+                f"init must hold finite vectors of shape {shape}, one row for each node, got shape {given.shape}"
+            )
+        return given - problem.rows.offset
+
+    def _attributes(self, problem: som.Problem, state: som.State) -> dict[str, Any]:
+        """What a fitted map consists of."""
+        offset, (made, won) = problem.rows.offset, som.wins_of(problem, state)
+        found = {
+            "latent_": problem.latent,
+            "codebook_": state.codebook + offset,
+            "width_": state.width,
+            "cell_means_": made.means + offset,
+            "cell_mass_": made.mass,
+            "node_mass_": won.mass.mean(axis=1),
+            "offset_": offset,
+            "n_features_in_": problem.rows.n_columns,
+        }
+        return found | {"_model": self._map_of(found)}
+
+    def _map_of(self, found: dict[str, Any]) -> NodeMap:
+        """The surface, from what is kept of it."""
+        latent, mass = found["latent_"], found["cell_mass_"]
+        width = found["width_"] * self._neighbourhood().spread(latent.dimension)
+        return NodeMap(latent, Won(mass, mass * (found["cell_means_"] - found["offset_"])), width)
+
+    def _cautions(self, table: FloatArray) -> list[tuple[str, type[Warning]]]:
+        """What went wrong or may mislead, in words."""
+        found = self._how_it_ended()
+        if self.n_features_in_ < self.latent_.dimension:
+            words = f"a map of {self.latent_.dimension} dimensions in {self.n_features_in_} column(s) is not determined"
+            found.append((f"{words}; set n_components={self.n_features_in_}", DegenerateWarning))
+        if self.latent_.n_nodes == 1:
+            words = "a map of one node is no map: every place is the mean of the rows; raise nodes"
+            found.append((words, DegenerateWarning))
+        elif (
+            np.ptp(self.cell_means_[self.cell_mass_.any(axis=1)], axis=0).max() == 0 and self.history_["error"][-1] == 0
+        ):
+            words = "all rows are equal, so that there is no surface: every place is the same point"
+            found.append((words, DegenerateWarning))
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.trainer == "batch"
+        return tags
+
+    def _restore(self) -> None:
+        """Rebuild what a file leaves out, and refuse parts that do not fit together."""
+        check_parameters(self, self._constraints)
+        K, D = self.latent_.n_nodes, self.n_features_in_
+        mass, names = self.cell_mass_, getattr(self, "feature_names_in_", None)
+        sound = {
+            f"vectors and means of shape ({K}, {D})": _is_real(self.codebook_, (K, D))
+            and _is_real(self.cell_means_, (K, D)),
+            f"an offset of shape ({D},)": _is_real(self.offset_, (D,)),
+            "a mass of at least zero for each node": _is_real(self.node_mass_, (K,))
+            and (_is_real(mass, (K, 1)) or _is_real(mass, (K, D)))
+            and bool((mass >= 0).all() and (mass > 0).any(axis=0).all()),
+            "a width above zero": type(self.width_) is float and 0 < self.width_ < np.inf,
+            "a name for each column": names is None or len(names) == D,
+            "a reason for stopping": isinstance(self.stop_reason_, StopReason),
+        }
+        for wanted, holds in sound.items():
+            if not holds:
+                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        self._model = self._map_of(dict(vars(self)))
+
+
+def _is_real(array: Any, shape: tuple[int, ...]) -> bool:
+    sound = isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.shape == shape
+    return bool(sound and np.isfinite(array).all())

@@ -1,0 +1,334 @@
+"""Self-organising maps: who wins which row, and the two ways to learn from it.
+
+A node k at place p_k of latent space has a codebook vector w_k in data space. A row is won by the node whose vector is
+nearest, over the columns that the row has. Batch training moves every vector to the kernel mean of what its
+neighbourhood has won (:func:`prinfold.som.node_surface.update`); online training moves vectors after every row
+(:mod:`prinfold.som._online_jit`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol, cast
+
+import numpy as np
+import scipy.sparse
+
+from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.base.starting_points import distinct_rows, principal_axes, principal_nodes
+from prinfold.latent import LatentSpace
+from prinfold.rows.rows import Rows, for_each_block, work_through
+from prinfold.som.neighborhoods import Neighbourhood
+from prinfold.som.node_surface import Won, places_of, update
+from prinfold.som.schedules import Schedule
+
+_LAST_WIDTH = 1.0
+"""Node spacings that a neighbourhood has in the end, as a standard deviation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What stays fixed while a map is trained; rows are centred and nodes have places in node spacings."""
+
+    rows: Rows
+    latent: LatentSpace
+    neighbourhood: Neighbourhood
+    width: Schedule
+    rate: Schedule
+    spread: float
+    """Mean squared distance of the rows from their mean: what errors are measured by."""
+
+    @cached_property
+    def places(self) -> FloatArray:
+        return places_of(self.latent)
+
+
+class State(NamedTuple):
+    """A map in training.
+
+    ``codebook`` (K, D) has come from what nodes had won, ``made``, with a neighbourhood of ``width``; ``won`` is what
+    they win with it. Online steps keep neither. ``error`` is the mean squared distance of the rows from their winners,
+    in online steps when they were visited.
+    """
+
+    codebook: FloatArray
+    made: Won | None
+    width: float
+    won: Won | None
+    error: float
+    epoch: int
+
+
+# --------------------------------------------------------------------------------------------- who wins which row
+
+
+class _Assignment:
+    """One thread's share of a pass in which every row goes to the nearest node."""
+
+    def __init__(self, rows: Rows, codebook: FloatArray) -> None:
+        K, D = codebook.shape
+        self.rows = rows
+        self.search = Search(codebook, rows)
+        self.won = Won(np.zeros((K, D if rows.gaps else 1)), np.zeros((K, D)))
+        self.error = 0.0
+
+    def add(self, part: slice) -> None:
+        block, weight = self.rows.block(part), self.rows.block_weight(part)
+        n, (mass, sums) = len(block), self.won
+        w = np.ones(n) if weight is None else weight
+        seen, block = self.search.split(block)
+        scores = self.search.scores(block, seen)
+        winner = scores.argmax(axis=1)
+        # A row has a one in the column of its winner; the product adds up the rows of each node.
+        belongs = scipy.sparse.csr_matrix((w, winner, np.arange(n + 1)), shape=(n, len(sums))).T
+        sums += belongs @ block
+        mass += belongs @ (np.ones((n, 1)) if seen is None else seen.astype(np.float64))
+        squares = np.einsum("nd,nd->n", block, block, dtype=np.float64)
+        self.error += float(w @ np.maximum(squares - 2.0 * scores[np.arange(n), winner], 0.0))
+
+
+class Search:
+    """Scores of nodes for rows: x·w_k − ½‖w_k‖² over the columns seen, the highest being that of the nearest node."""
+
+    def __init__(self, codebook: FloatArray, rows: Rows) -> None:
+        self.columns = np.ascontiguousarray(codebook.T, dtype=rows.table.dtype)
+        self.half = 0.5 * np.square(self.columns)
+        self.total = self.half.sum(axis=0)
+        self.gaps = rows.gaps
+        self.room = np.empty((rows.block_rows, codebook.shape[0]), dtype=rows.table.dtype)
+
+    def split(self, block: FloatArray) -> tuple[FloatArray | None, FloatArray]:
+        """Which cells are there, if any are not, and the rows with nil in the place of those."""
+        if not self.gaps:
+            return None, block
+        seen = ~np.isnan(block)
+        return seen.astype(block.dtype), np.where(seen, block, 0.0).astype(block.dtype, copy=False)
+
+    def scores(self, block: FloatArray, seen: FloatArray | None) -> FloatArray:
+        """(n, K), in memory that the next call overwrites."""
+        out = np.dot(block, self.columns, out=self.room[: len(block)])
+        out -= self.total if seen is None else seen @ self.half
+        return out
+
+
+def assign(rows: Rows, codebook: FloatArray) -> tuple[Won, float]:
+    """What every node wins, and the mean squared distance of rows from their winners."""
+    n_entries = rows.n_rows * len(codebook)
+    workers = work_through(lambda: _Assignment(rows, codebook), rows.slices, n_entries)
+    mass, sums = (sum(each[1:], each[0]) for each in zip(*(worker.won for worker in workers), strict=True))
+    return Won(mass, sums), sum(worker.error for worker in workers) / rows.total_weight
+
+
+def winners(rows: Rows, codebook: FloatArray, n_best: int = 1) -> IntArray:
+    """(n, n_best) the nearest nodes of each row, the nearest first."""
+    n_best = min(n_best, len(codebook))
+    found = np.empty((rows.n_rows, n_best), dtype=np.intp)
+
+    def of_block(part: slice) -> None:
+        search = Search(codebook, rows)
+        seen, block = search.split(rows.block(part))
+        scores = search.scores(block, seen)
+        for place in range(n_best):
+            best = scores.argmax(axis=1)
+            found[part, place] = best
+            scores[np.arange(len(best)), best] = -np.inf
+
+    for_each_block(of_block, rows.slices)
+    return found
+
+
+def basins(latent: LatentSpace, near: IntArray, kept: int = 2) -> IntArray:
+    """(n, s) nodes ``near`` rows, the nearest first, those beside a nearer one replaced by the nearest of all.
+
+    What is left are the bottoms of valleys of the distance: from their sides one comes down to the same place. Not
+    always, so that the first ``kept`` stay whatever they lie beside.
+    """
+    found = near.copy()
+    for j in range(kept, near.shape[1]):
+        beside = np.zeros(len(near), dtype=bool)
+        for nearer in near[:, :j].T:
+            beside |= are_neighbours(latent, near[:, j], nearer)
+        found[beside, j] = near[beside, 0]
+    return found
+
+
+def distances(rows: Rows, codebook: FloatArray, node: IntArray) -> FloatArray:
+    """(n,) distance of each row from a node's vector, over the columns that it has."""
+    out = np.empty(rows.n_rows)
+
+    def of_block(part: slice) -> None:
+        out[part] = np.sqrt(np.nansum(np.square(rows.block(part) - codebook[node[part]]), axis=1))
+
+    for_each_block(of_block, rows.slices)
+    return out
+
+
+# ----------------------------------------------------------------------------------------------------- training
+
+
+def begin(problem: Problem, codebook: FloatArray) -> State:
+    """The state before the first epoch; its surface is what the start would become in a batch step."""
+    won, error = assign(problem.rows, codebook)
+    return State(codebook, won, float(problem.width.at(0)), won, error, 0)
+
+
+def measure(problem: Problem, state: State) -> dict[str, float]:
+    """Minus the share of the variance that winners leave, the error itself and the width it came with."""
+    share = state.error / problem.spread if problem.spread > 0 else 0.0
+    return {"objective": -share, "error": state.error, "width": state.width}
+
+
+def wins_of(problem: Problem, state: State) -> tuple[Won, Won]:
+    """What the surface is made of, and what nodes win in the end.
+
+    After online steps the surface is what a batch step makes of the rows that the vectors win.
+    """
+    won = assign(problem.rows, state.codebook)[0] if state.won is None else state.won
+    return won if state.made is None else state.made, won
+
+
+class Trainer(Protocol):
+    """What is asked of a way to train."""
+
+    @property
+    def settles(self) -> bool:
+        """Whether epochs at the last width come to rest, so that training goes on until they have."""
+
+    def epoch(self, problem: Problem, rng: np.random.Generator) -> Callable[[State], State]:
+        """A function that goes through all rows once."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Every vector becomes the kernel mean of what its neighbourhood has won (2.23)."""
+
+    settles: bool = True
+
+    def epoch(self, problem: Problem, rng: np.random.Generator) -> Callable[[State], State]:
+        def step(state: State) -> State:
+            width = float(problem.width.at(state.epoch))
+            assert state.won is not None
+            codebook = update(problem.places, state.won, problem.neighbourhood, width, state.codebook)
+            won, error = assign(problem.rows, codebook)
+            return State(codebook, state.won, width, won, error, state.epoch + 1)
+
+        return step
+
+
+@dataclass(frozen=True)
+class OneByOne:
+    """Vectors move after every row. Rows are taken in a random order, each as often as its weight has it."""
+
+    settles: bool = False
+
+    def epoch(self, problem: Problem, rng: np.random.Generator) -> Callable[[State], State]:
+        X, weight = sorted_rows(problem.rows)
+        places = np.ascontiguousarray(problem.places.T)
+        sweep = _sweep_of(problem.neighbourhood)
+
+        def step(state: State) -> State:
+            order = draw(weight, rng)
+            now = state.epoch + np.arange(len(order)) / len(order)
+            columns, width = np.ascontiguousarray(state.codebook.T), problem.width.at(now)
+            error = sweep(X, order, places, columns, width, problem.rate.at(now)) / len(order)
+            return State(np.ascontiguousarray(columns.T), None, float(width[-1]), None, error, state.epoch + 1)
+
+        return step
+
+
+TRAINERS: dict[str, Trainer] = {"batch": Batch(), "online": OneByOne()}
+"""By name."""
+
+
+def _sweep_of(neighbourhood: Neighbourhood) -> Callable[..., float]:
+    """The compiled sweep, or the plain one for a neighbourhood that was not compiled."""
+    from prinfold.som._online_jit import KINDS, sweep, sweep_reference  # imports numba
+
+    kind = KINDS.get(neighbourhood.name)
+    fast, plain = cast(Callable[..., float], sweep), cast(Callable[..., float], sweep_reference)
+    return (lambda *given: plain(*given, neighbourhood)) if kind is None else (lambda *given: fast(*given, kind))
+
+
+def sorted_rows(rows: Rows) -> tuple[FloatArray, FloatArray]:
+    """Different centred rows (u, D) in float64, sorted, and their weights (u,): order and repeats do not matter."""
+    block = rows.block(slice(None)).astype(np.float64)
+    key = np.concatenate([np.nan_to_num(block), np.isnan(block)], axis=1) if rows.gaps else block
+    _, first, index = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    weight: FloatArray = np.bincount(index.ravel(), weights=rows.weight, minlength=len(first)).astype(np.float64)
+    return block[first], weight
+
+
+def draw(weight: FloatArray, rng: np.random.Generator) -> IntArray:
+    """(u,) as many rows as there are, in random order, each as often as its share of the weight, to within one.
+
+    With equal weights that is every row once.
+    """
+    share, n = np.cumsum(weight), len(weight)
+    at = (np.arange(n) + rng.random()) / n * share[-1]
+    return np.asarray(rng.permutation(np.minimum(np.searchsorted(share, at, side="right"), n - 1)))
+
+
+# -------------------------------------------------------------------------------------------------------- starts
+
+
+def principal_start(rows: Rows, latent: LatentSpace, rng: np.random.Generator) -> FloatArray:
+    """(K, D) nodes spread over the principal plane."""
+    return principal_nodes(latent, principal_axes(rows, latent.embed(latent.nodes[:1]).shape[1]))
+
+
+def random_start(rows: Rows, latent: LatentSpace, rng: np.random.Generator) -> FloatArray:
+    """(K, D) vectors that are rows, drawn by weight."""
+    some, weight = distinct_rows(rows, rng)
+    share = np.cumsum(weight)
+    at = np.searchsorted(share, rng.random(latent.n_nodes) * share[-1], side="right")
+    return np.asarray(some[np.minimum(at, len(some) - 1)], dtype=np.float64)
+
+
+STARTS: dict[str, Callable[[Rows, LatentSpace, np.random.Generator], FloatArray]] = {
+    "pca": principal_start,
+    "random": random_start,
+}
+"""By name; rows have no gaps."""
+
+
+# ------------------------------------------------------------------------------------------------------- looking
+
+
+class UMatrix(NamedTuple):
+    """Distances in data space between neighbouring nodes.
+
+    ``edges`` (E, 2) pairs of neighbours, ``lengths`` (E,) the distances between their codebook vectors, ``nodes`` (K,)
+    the mean over the edges of each node, nil for a node without any.
+    """
+
+    edges: IntArray
+    lengths: FloatArray
+    nodes: FloatArray
+
+
+def u_matrix(latent: LatentSpace, codebook: FloatArray) -> UMatrix:
+    """The unified distance matrix of a map."""
+    edges = latent.edges
+    lengths = np.linalg.norm(codebook[edges[:, 0]] - codebook[edges[:, 1]], axis=1)
+    ends, both = edges.T.ravel(), np.tile(lengths, 2)
+    count = np.bincount(ends, minlength=len(codebook))
+    return UMatrix(edges, lengths, np.bincount(ends, both, len(codebook)) / np.maximum(count, 1))
+
+
+def are_neighbours(latent: LatentSpace, first: IntArray, second: IntArray) -> BoolArray:
+    """(n,) whether pairs of nodes are joined by an edge."""
+    K = latent.n_nodes
+    known = latent.edges[:, 0] * K + latent.edges[:, 1]
+    return np.isin(np.minimum(first, second) * K + np.maximum(first, second), known)
+
+
+def default_width(width: Schedule, latent: LatentSpace, neighbourhood: Neighbourhood) -> Schedule:
+    """What is left open of a width: a quarter of the map to begin with, one node spacing in the end.
+
+    Both are standard deviations of the neighbourhood, so that one of them can take the place of another.
+    """
+    unit = neighbourhood.spread(latent.dimension)
+    extent = float(np.ptp(places_of(latent), axis=0).max())
+    return width.resolved(max(0.25 * extent, _LAST_WIDTH) / unit, _LAST_WIDTH / unit)

@@ -1,0 +1,176 @@
+"""What estimators of a surface by projection and regression in turn share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from prinfold._typing import FloatArray
+from prinfold.base.callbacks import with_callbacks
+from prinfold.base.column_span import SpannedManifold
+from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.unique_rows import centred_rows, weighted_places
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.basis_maps.default_sizes import make_latent
+from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, warn_caller
+from prinfold.latent import Lattice
+from prinfold.loops import Rule, run_fixed_point
+from prinfold.surfaces.projected_regression import (
+    MOST_COMPONENTS,
+    STARTS,
+    Alternation,
+    Sample,
+    State,
+    starting_places,
+)
+from prinfold.validation.settings import (
+    Constraint,
+    axis_counts,
+    check_parameters,
+    flag,
+    instance_of,
+    integer,
+    nothing,
+    one_of,
+    real,
+)
+
+_NODES = {1: 40, 2: 12, 3: 6}
+"""Nodes along each axis, by latent dimension."""
+
+
+class RegressedManifold(SpannedManifold):
+    """Base of estimators that project rows on a surface and fit it to them in turn; a method says which and how.
+
+    Rows that are equal are collapsed to one with the weight of all, and their mean, ``offset_``, is taken off before
+    anything is computed.
+    """
+
+    _stored: ClassVar[tuple[str, ...]] = (*PrincipalManifold._stored, "basis_", "weights_", "offset_", "start_")
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "n_components": integer(1, MOST_COMPONENTS),
+        "nodes": nothing | axis_counts,
+        "init": one_of(STARTS) | instance_of(np.ndarray, list, words="an array of latent coordinates"),
+        "max_iter": integer(0),
+        "tol": real(0),
+        "verbose": integer(0) | flag,
+    }
+    _rule: ClassVar[Rule | None] = None
+    _model: BasisMap
+    n_components: int
+    nodes: Any
+    init: Any
+    basis_: Any
+    weights_: FloatArray
+    offset_: FloatArray
+    start_: str
+
+    @abstractmethod
+    def _smoothness(self) -> Any:
+        """The basis of the map, which has yet to be bound to the latent space."""
+
+    @abstractmethod
+    def _alternation(self, surface: BasisMap) -> Alternation:
+        """How rows and surface follow each other."""
+
+    @abstractmethod
+    def _measure(self, surface: BasisMap, sample: Sample, state: State) -> dict[str, float]:
+        """What the history keeps of a state."""
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the surface.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows of numbers.
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows; a weight of 2 is the same as the row given twice.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, self._constraints)
+        self._forget()
+        table, unique, offset, rows = centred_rows(self, X, sample_weight)
+        init = self.init if isinstance(self.init, str) else weighted_places(self.init, unique, self.n_components)
+        self._train(table, Sample(rows, unique.weight), offset, init)
+        for words, category in self._cautions():
+            warn_caller(words, category)
+        return self
+
+    def _train(self, table: FloatArray, sample: Sample, offset: FloatArray, init: Any) -> None:
+        nodes = _NODES[self.n_components] if self.nodes is None else self.nodes
+        latent = make_latent("grid", nodes, self.n_components, len(sample.rows))
+        bound = self._smoothness().bind(latent)
+        surface = BasisMap(latent, bound)
+        alternation = self._alternation(surface)
+        loop = partial(
+            run_fixed_point,
+            lambda: alternation.begin(sample, starting_places(init, sample, self.n_components)),
+            partial(alternation.step, sample),
+            partial(self._measure, surface, sample),
+            rule=self._rule,
+        )
+        parts = {"latent_": latent, "basis_": bound.recipe, "offset_": offset, "n_features_in_": len(offset)}
+        self._listened_to(table, lambda state: {**parts, "_model": surface, **self._of(state)}, loop)
+
+    def _of(self, state: State) -> dict[str, Any]:
+        """What a fit keeps of a state."""
+        return {"weights_": state.weights, "start_": state.start}
+
+    def transform(self, X: Any) -> FloatArray:
+        """Latent coordinates of the nearest point of the surface.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+
+        Returns
+        -------
+        ndarray of shape (n, Q)
+        """
+        return self._latent_of(self._table(X))
+
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _cautions(self) -> list[tuple[str, type[Warning]]]:
+        """What went wrong or may mislead, in words."""
+        found = self._how_it_ended()
+        if self.n_features_in_ < self.n_components:
+            words = f"a surface of {self.n_components} dimensions in {self.n_features_in_} column(s) is not determined"
+            found.append((f"{words}; set n_components={self.n_features_in_}", DegenerateWarning))
+        if not np.any(self.weights_):
+            found.append(("all rows are equal, so that the surface is a point", DegenerateWarning))
+        return found
+
+    def _latent_of(self, table: FloatArray) -> FloatArray:
+        return self._nearest(table).latent.astype(table.dtype, copy=False)
+
+    def _point(self, Z: FloatArray) -> FloatArray:
+        return np.asarray(self._model.point(Z, self.weights_) + self.offset_)
+
+    def _jacobian(self, Z: FloatArray) -> FloatArray:
+        return self._model.jacobian(Z, self.weights_)
+
+    def _detail(self) -> float:
+        return float(self._model.basis.detail)
+
+    def _restore(self) -> None:
+        """Make the map again, and refuse parts of a file that do not fit together."""
+        check_parameters(self, self._constraints)
+        n, latent = self.n_features_in_, self.latent_
+        if isinstance(latent, Lattice) and isinstance(self.basis_, type(self._smoothness())):
+            self._model = BasisMap(latent, self.basis_.bind(latent))
+            shape = len(self._model.penalty_mask), n
+            if np.shape(self.weights_) == shape and np.shape(self.offset_) == (n,):
+                return
+        raise CorruptModelFileError(
+            f"the model in the file does not fit together: it needs a map and an offset in {n} columns"
+        )

@@ -1,0 +1,261 @@
+"""What comes in: tables, weights, classes, latent coordinates.
+
+The only file that touches scikit-learn's private helpers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import scipy.sparse
+from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_n_features,
+    _check_sample_weight,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidDataError, UnsupportedInputError
+from prinfold.validation.named_block import NamedBlock
+from prinfold.validation.refusals import (
+    SHOWN,
+    listed,
+    refuse_containers,
+    refuse_dates,
+    refuse_non_finite,
+    refuse_other_names,
+    refuse_scale,
+    refuse_text,
+)
+
+
+def check_table(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    min_rows: int = 1,
+    accept_sparse: bool = False,
+    accept_missing: bool = False,
+) -> FloatArray:
+    """A finite (n, D) float array in the table's own precision and memory order, without copying if possible.
+
+    A sparse matrix, where it is accepted, comes back in CSR form. Where missing cells are accepted they are NaN.
+    """
+    refuse_containers(X, accept_sparse)
+    refuse_dates(X)
+    if isinstance(X, np.ma.MaskedArray):  # what is masked is missing, not whatever lies beneath
+        X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
+    try:
+        table: Any = _validated(
+            estimator,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            ensure_min_samples=min_rows,
+            accept_sparse="csr" if accept_sparse else False,
+        )
+    except (TypeError, ValueError) as error:
+        refuse_text(X)
+        if isinstance(error, TypeError):
+            raise
+        raise InvalidDataError(str(error)) from error
+    # NaN and infinity show in the extremes, which cost no temporaries.
+    low, high = float(table.min()), float(table.max())
+    if not np.isfinite(high - low):
+        names = getattr(estimator, "feature_names_in_", None)
+        if not accept_missing or scipy.sparse.issparse(table):
+            refuse_non_finite(table, names)
+        low, high = _extremes(table, names)
+    refuse_scale(table.dtype, low, high, fitting=reset)
+    if isinstance(X, np.memmap) and np.may_share_memory(table, X):  # the same rows, as an array that hides the file
+        return cast(FloatArray, X)
+    return cast(FloatArray, table) if scipy.sparse.issparse(table) else np.asarray(table)
+
+
+def _validated(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Any:
+    """What scikit-learn makes of a table; it sees names of frames only, so that those of blocks are checked here."""
+    names = X.names if isinstance(X, NamedBlock) else None
+    if names is None:
+        return validate_data(estimator, X, reset=reset, **options)
+    table = check_array(np.asarray(X), estimator=estimator, input_name="X", **options)
+    if reset:
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
+    refuse_other_names(estimator, names)
+    _check_n_features(estimator, table, reset=reset)
+    return table
+
+
+def check_cells(table: Any, names: Any, *, fitting: bool) -> None:
+    """Refuse infinite numbers, and such as are too large or vary too little, in a table with missing cells."""
+    entries: Any = table
+    low, high = _extremes(np.atleast_2d(entries.data) if scipy.sparse.issparse(table) else table, names)
+    refuse_scale(table.dtype, low, high, fitting=fitting)
+
+
+def _extremes(table: FloatArray, names: Any) -> tuple[float, float]:
+    """Smallest and largest number of a table with missing cells; infinite ones are refused."""
+    if np.isinf(table).any():
+        refuse_non_finite(np.where(np.isnan(table), 0.0, table), names)
+    if np.isnan(table).all():
+        return 0.0, 0.0
+    return float(np.fmin.reduce(table, axis=None)), float(np.fmax.reduce(table, axis=None))
+
+
+def has_gaps(table: Any) -> bool:
+    """Whether cells of a checked table are missing."""
+    return not scipy.sparse.issparse(table) and bool(np.isnan(table.min()))
+
+
+def check_errors(errors: Any, table: FloatArray, estimator: Any = None) -> FloatArray | None:
+    """(n, D) or (n, 1) standard deviations of the cells of a table, or None where they are not known.
+
+    Where the estimator or the table knows names of columns and the errors have some, they must be the same, in the same
+    order.
+    """
+    if errors is None:
+        return None
+    names = getattr(estimator, "feature_names_in_", getattr(table, "columns", None))
+    own = [str(name) for name in getattr(errors, "columns", ())]
+    if names is not None and len(own) == len(names) > 1 and own != [str(name) for name in names]:
+        raise InvalidDataError(
+            f"errors has the columns {listed(own[:SHOWN], len(own))}, but the table has "
+            f"{listed(names[:SHOWN], len(names))}; give them the same names in the same order"
+        )
+    try:
+        found: FloatArray = np.asarray(errors, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidDataError(f"errors must be numbers: {error}") from error
+    n, D = table.shape
+    found = found[:, None] if found.shape == (n,) else found
+    if found.shape not in {(n, D), (n, 1)}:
+        raise InvalidDataError(
+            f"errors has shape {np.shape(errors)}; give a standard deviation for each cell, ({n}, {D}), "
+            f"or for each row, ({n},)"
+        )
+    if scipy.sparse.issparse(table):
+        raise UnsupportedInputError("errors of a sparse table are not supported; pass X.toarray()")
+    bad = ~(np.isfinite(found) & (found >= 0))
+    if bad.shape == table.shape:
+        bad &= ~np.isnan(np.asarray(table, dtype=np.float64))  # what was not measured needs no error
+    if bad.any():
+        row, column = (int(each[0]) for each in np.nonzero(bad))
+        raise InvalidDataError(
+            f"errors must be finite and not negative, got {found[row, column]} in row {row}, column {column}; "
+            "mark a cell that tells nothing as missing, by NaN in X"
+        )
+    return np.where(bad | ~np.isfinite(found), 0.0, found) if found.shape == table.shape else found
+
+
+def check_frame(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """A table as it is, for those who hand it on to others that read it; names and number of its columns are kept."""
+    refuse_containers(X, accept_sparse=True)
+    try:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    except ValueError as error:
+        raise InvalidDataError(str(error)) from error
+    return X if hasattr(X, "shape") else np.asarray(X, dtype=object)  # or numbers beside text would become text
+
+
+def rows_of(table: Any, rows: slice | IntArray) -> Any:
+    """Some rows of a table of any kind, as a table of that kind."""
+    if nw.dependencies.is_into_dataframe(table):
+        return nw.from_native(table, eager_only=True)[rows].to_native()
+    return table[rows]
+
+
+def check_weight(sample_weight: Any, table: FloatArray) -> FloatArray | None:
+    """(n,) non-negative float64 weights with a positive sum, or None for equal ones."""
+    if sample_weight is None:
+        return None
+    try:
+        weight = _check_sample_weight(sample_weight, table, dtype=np.float64, ensure_non_negative=True)
+    except ValueError as error:
+        raise InvalidDataError(f"sample_weight cannot be used: {error}") from error
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not np.isfinite(total):
+        raise InvalidDataError("the sum of sample_weight overflows; divide the weights by their largest")
+    if not total > 0:
+        raise InvalidDataError("all sample weights are zero; at least one row must have a positive weight")
+    return np.asarray(weight)
+
+
+def check_labels(estimator: Any, y: Any, table: FloatArray) -> Any:
+    """(n,) the class of each row, as numbers or text."""
+    if y is None:
+        name = type(estimator).__name__
+        raise InvalidDataError(f"{name} requires y to be passed, but the target y is None; give the class of each row")
+    try:
+        labels = column_or_1d(y, warn=True)
+        assert_all_finite(labels, input_name="y")
+        check_consistent_length(table, labels)
+        check_classification_targets(labels)
+    except ValueError as error:
+        words = str(error).replace(
+            "Input contains NaN", "Input y contains NaN: leave out rows whose class is not known"
+        )
+        raise InvalidDataError(words) from error
+    return labels
+
+
+def check_targets(estimator: Any, y: Any, table: FloatArray) -> FloatArray:
+    """(n,) or (n, m) numbers of each row in float64; NaN where one is not known, but not for all rows."""
+    if y is None:
+        name = type(estimator).__name__
+        raise InvalidDataError(f"{name} requires y to be passed, but the target y is None; give a number for each row")
+    try:
+        targets = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y")
+        check_consistent_length(table, targets)
+    except ValueError as error:
+        raise InvalidDataError(str(error)) from error
+    if np.isnan(targets).all(axis=0).any():
+        raise InvalidDataError(
+            "Input y contains NaN only, in at least one of its columns; give the numbers that are known"
+        )
+    return np.asarray(targets)
+
+
+def weighty_rows(weight: FloatArray | None, min_rows: int) -> IntArray | None:
+    """Which rows have a weight, or None for all: the others must not count, not even in how rounding falls."""
+    if weight is None or (weight > 0).all():
+        return None
+    kept = np.flatnonzero(weight)
+    if len(kept) < min_rows:
+        raise InvalidDataError(f"only {len(kept)} row(s) have a positive weight, but at least {min_rows} are needed")
+    return kept
+
+
+def check_latent(Z: Any, n_columns: int) -> FloatArray:
+    """(n, Q) finite latent coordinates in float64."""
+    try:
+        latent: FloatArray = np.asarray(Z, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidDataError(f"latent coordinates must be numbers: {error}") from error
+    if latent.ndim != 2 or latent.shape[1] != n_columns:
+        hint = (
+            "; one place is [[z]], several numbers are Z.reshape(-1, 1)" if n_columns == 1 and latent.ndim < 2 else ""
+        )
+        raise InvalidDataError(f"latent coordinates must have shape (n, {n_columns}), got {latent.shape}{hint}")
+    if not np.isfinite(latent).all():
+        raise InvalidDataError("latent coordinates contain NaN or infinity")
+    return latent
+
+
+def forget(estimator: Any) -> None:
+    """Drop what an earlier fit left, so that one that fails now leaves no mixture of the two."""
+    for name in [name for name in vars(estimator) if name.endswith("_")]:
+        delattr(estimator, name)
+
+
+def gives_frames(estimator: Any) -> bool:
+    """Whether ``set_output`` asks that what ``transform`` returns be made into a frame."""
+    return bool(_get_output_config("transform", estimator)["dense"] != "default")
