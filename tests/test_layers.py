@@ -1,4 +1,4 @@
-"""The house has one-way layers: imports only ever point to a strictly smaller number."""
+"""The house: shared parts below, families of methods side by side, what uses them above; imports point one way."""
 
 from __future__ import annotations
 
@@ -12,40 +12,49 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "prinfold"
 
-LAYERS = {
-    noun: number
-    for number, nouns in enumerate(
-        (
-            ("_typing", "exceptions"),
-            ("_arrays", "_named_block", "_refusals", "_settings", "citations"),
-            ("kernels",),
-            ("geometry",),
-            ("latent",),
-            ("datasets",),
-            ("metrics",),
-            ("_validate",),
-            ("files", "sources"),
-            ("initialise",),
-            ("loops",),
-            ("algorithms",),
-            ("estimators",),
-            ("select", "distributed"),
-            ("plot",),
-            ("explorer",),
-            ("notebook",),
-            ("reporting", "anndata"),
-            ("cli",),
-            ("__main__",),
-        )
-    )
-    for noun in nouns
+FLOORS = (
+    ("_typing", "exceptions"),
+    ("validation", "citations"),
+    ("rows",),
+    ("numerics",),
+    ("geometry",),
+    ("latent",),
+    ("files",),
+    ("loops",),
+    ("datasets", "metrics"),
+    ("base",),
+    ("basis_maps",),
+    ("gtm", "pps", "kernel_manifolds", "density", "curves", "surfaces", "som", "applications"),
+    ("methods",),
+    ("select",),
+    ("plot",),
+    ("explorer",),
+    ("notebook",),
+    ("reporting", "anndata"),
+    ("cli",),
+    ("__main__",),
+)
+LAYERS = {noun: number for number, nouns in enumerate(FLOORS) for noun in nouns}
+
+SLICES = LAYERS["gtm"]
+
+# Families of methods stand side by side. The only arrows between them, with the reason for each.
+ARROWS = {
+    ("pps", "gtm"): "a probabilistic principal surface is a GTM with another noise",
+    ("applications", "gtm"): "landscapes and monitors ask the posterior of a map",
+    ("kernel_manifolds", "density"): "latent densities choose bandwidths as class densities do",
+    ("curves", "density"): "a curve may begin along the longest branch of a ridge",
+    ("surfaces", "curves"): "bends of a surface are held to the noise as those of a curve are",
 }
 
-# The only imports that may point the other way, and only inside the method named in one estimator file each.
+# The only imports that may point the other way, and only inside the method named, in one file of ``base`` each.
 LAZY = {"plot": "plot", "explorer": "explore", "notebook": "_summary"}
 
 # Libraries that only some layers may touch.
-HOMES = {"matplotlib": {"plot", "cli"}, "numba": {"kernels", "geometry"}, "safetensors": {"files"}}
+HOMES = {"matplotlib": {"plot", "cli"}, "safetensors": {"files"}}
+
+MOST_MODULES = 26
+"""Files in one folder, its ``__init__`` among them."""
 
 
 @dataclass(frozen=True)
@@ -138,8 +147,11 @@ def complaints(package: Path) -> list[str]:
             # The front door stands above every layer; only what stands outside the house uses it.
             if home not in {"cli", "__main__"}:
                 said.append(f"{each}: public names are for users, import from the module that defines them")
-        elif home == "estimators" and each.function is not None and LAZY.get(reached) == each.function:
+        elif home == "base" and each.function is not None and LAZY.get(reached) == each.function:
             lazy[reached].add(each.source)
+        elif source == SLICES == LAYERS.get(reached):
+            if (home, reached) not in ARROWS:
+                said.append(f"{each}: families of methods stand apart, and no arrow leads from {home} to {reached}")
         elif source is not None and LAYERS.get(reached, -1) >= source:
             said.append(f"{each}: layer {source} may only import from smaller numbers, not {LAYERS[reached]}")
 
@@ -154,18 +166,37 @@ def complaints(package: Path) -> list[str]:
     return said
 
 
+def _is_compiled(module: str) -> bool:
+    leaf = module.rpartition(".")[2]
+    return leaf == "_compiled" or (leaf.startswith("_") and leaf.endswith("_jit"))
+
+
 def _foreign(each: Import, home: str) -> list[str]:
     library, *rest = each.target.split(".")
     said = []
     if home not in HOMES.get(library, {home}):
         said.append(f"{each}: only {', '.join(sorted(HOMES[library]))} may use {library}")
-    if library == "sklearn" and home != "_validate" and any(part.startswith("_") for part in rest):
-        said.append(f"{each}: only _validate may touch scikit-learn's private helpers")
+    if library == "numba" and not _is_compiled(each.source):
+        said.append(f"{each}: numba is imported by modules of compiled code alone, named _…_jit")
+    if library == "sklearn" and home != "validation" and any(part.startswith("_") for part in rest):
+        said.append(f"{each}: only validation may touch scikit-learn's private helpers")
     return said
 
 
 def test_the_house_keeps_its_layers() -> None:
     assert complaints(PACKAGE) == []
+
+
+def test_every_arrow_between_families_is_used() -> None:
+    used = {(noun(each.source), noun(each.target)) for each in read_imports(PACKAGE)}
+    assert set(ARROWS) <= used
+
+
+@pytest.mark.parametrize("root", [PACKAGE, PACKAGE.parents[1] / "tests"], ids=["src", "tests"])
+def test_no_folder_is_crowded(root: Path) -> None:
+    folders = {path.parent for path in root.rglob("*.py")}
+    crowded = {str(each.relative_to(root)): n for each in folders if (n := len(list(each.glob("*.py")))) > MOST_MODULES}
+    assert crowded == {}
 
 
 # The tester, tested on small made-up houses.
@@ -187,11 +218,13 @@ def test_a_sound_house_passes(tmp_path: Path) -> None:
         tmp_path,
         {
             "exceptions.py": "",
-            "kernels/__init__.py": "from prinfold.kernels.sums import total\n",
-            "kernels/sums.py": "from prinfold.kernels import exp\nfrom prinfold import exceptions\ntotal = exp\n",
-            "kernels/exp.py": "import numpy as np\n",
-            "estimators/_base.py": "class Base:\n    def plot(self):\n        from prinfold import plot\n",
-            "estimators/gtm.py": "from prinfold.methods._base import Base\nimport prinfold.kernels.sums\n",
+            "numerics/__init__.py": "from prinfold.numerics.sums import total\n",
+            "numerics/sums.py": "from prinfold.numerics import exp\nfrom prinfold import exceptions\ntotal = exp\n",
+            "numerics/exp.py": "import numpy as np\n",
+            "numerics/_exp_jit.py": "import numba\n",
+            "base/manifold.py": "class Base:\n    def plot(self):\n        from prinfold import plot\n",
+            "gtm/estimator.py": "from prinfold.base.manifold import Base\nimport prinfold.numerics.sums\n",
+            "pps/estimator.py": "from prinfold.gtm.estimator import Base\n",
             "plot/__init__.py": "import matplotlib.pyplot as plt\n",
             "cli.py": "from prinfold import GTM\n",
         },
@@ -202,15 +235,18 @@ def test_a_sound_house_passes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "match"),
     [
-        ({"kernels/a.py": "import prinfold.geometry.b\n", "geometry/b.py": ""}, "layer 2 .* not 3"),
-        ({"kernels/a.py": "from prinfold.geometry import b\n", "geometry/b.py": ""}, "layer 2 .* not 3"),
-        ({"kernels/a.py": "from ..geometry import b\n", "geometry/b.py": ""}, "layer 2 .* not 3"),
-        ({"kernels/a.py": "def f():\n    from prinfold import cli\n", "cli.py": ""}, f"layer 2 .* not {LAYERS['cli']}"),
-        ({"select.py": "import prinfold.distributed\n", "distributed.py": ""}, "layer 13 .* not 13"),
-        ({"kernels/a.py": "from prinfold import GTM\n"}, "public names are for users"),
+        ({"numerics/a.py": "import prinfold.geometry.b\n", "geometry/b.py": ""}, "layer 3 .* not 4"),
+        ({"numerics/a.py": "from prinfold.geometry import b\n", "geometry/b.py": ""}, "layer 3 .* not 4"),
+        ({"numerics/a.py": "from ..geometry import b\n", "geometry/b.py": ""}, "layer 3 .* not 4"),
+        (
+            {"numerics/a.py": "def f():\n    from prinfold import cli\n", "cli.py": ""},
+            f"layer 3 .* not {LAYERS['cli']}",
+        ),
+        ({"metrics.py": "import prinfold.datasets\n", "datasets.py": ""}, "layer 8 .* not 8"),
+        ({"numerics/a.py": "from prinfold import GTM\n"}, "public names are for users"),
         ({"colours.py": ""}, "colours stands in no layer"),
         ({"colours/red.py": ""}, "colours stands in no layer"),
-        ({"kernels/a.py": "from prinfold.kernels import b\n", "kernels/b.py": "from . import a\n"}, "cycle inside"),
+        ({"numerics/a.py": "from prinfold.numerics import b\n", "numerics/b.py": "from . import a\n"}, "cycle inside"),
         (
             {
                 "loops/a.py": "import prinfold.loops.b\n",
@@ -219,13 +255,16 @@ def test_a_sound_house_passes(tmp_path: Path) -> None:
             },
             "cycle inside loops: .* → .* → ",
         ),
-        ({"estimators/gtm.py": "from prinfold import plot\n", "plot.py": ""}, "layer 12 .* not 14"),
-        ({"estimators/gtm.py": "def show():\n    import prinfold.plot\n", "plot.py": ""}, "layer 12 .* not 14"),
+        ({"gtm/a.py": "from prinfold.pps import b\n", "pps/b.py": ""}, "no arrow leads from gtm to pps"),
+        ({"base/a.py": "from prinfold import plot\n", "plot.py": ""}, f"layer 9 .* not {LAYERS['plot']}"),
+        ({"base/a.py": "def show():\n    import prinfold.plot\n", "plot.py": ""}, f"layer 9 .* not {LAYERS['plot']}"),
+        ({"gtm/a.py": "def plot():\n    import prinfold.plot\n", "plot.py": ""}, f"layer 11 .* not {LAYERS['plot']}"),
         (
-            {f"estimators/{x}.py": "def plot():\n    import prinfold.plot\n" for x in "ab"} | {"plot.py": ""},
+            {f"base/{x}.py": "def plot():\n    import prinfold.plot\n" for x in "ab"} | {"plot.py": ""},
             "more than",
         ),
         ({"metrics.py": "def f():\n    import matplotlib.pyplot\n"}, "only cli, plot may use matplotlib"),
+        ({"gtm/sums.py": "import numba\n"}, "compiled code alone"),
         ({"latent.py": "from sklearn.utils._tags import get_tags\n"}, "private helpers"),
         ({"latent.py": "from sklearn.utils.validation import _num_samples\n"}, "private helpers"),
     ],

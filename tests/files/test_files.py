@@ -50,7 +50,7 @@ from prinfold.loops import StopReason
 # Whether these small surfaces are folded is not the point here.
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 DATA = np.random.default_rng(0).normal(size=(50, 4)) * [3, 2, 1, 0.5] + [0, 5, 0, -1]
 QUICK = {"max_iter": 4, "tol": 0}
 
@@ -220,7 +220,7 @@ def test_gaps_are_filled_as_before(strategy, tmp_path):
 def test_the_steps_that_a_file_may_hold_are_those_it_says():
     for name in STEPS:
         assert name in files.save.__doc__
-        assert name in (Path(__file__).parents[1] / "docs/guide/gtm.md").read_text(encoding="utf-8")
+        assert name in (Path(__file__).parents[2] / "docs/guide/gtm.md").read_text(encoding="utf-8")
 
 
 def test_pipelines_within_pipelines(tmp_path):

@@ -1,1 +1,1 @@
-"""What one does with a map: landscapes, monitoring, classification by the nearest surface."""
+"""Uses of a fitted map: landscapes, monitoring, classification by the nearest surface."""

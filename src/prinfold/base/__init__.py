@@ -1,1 +1,4 @@
-"""The contract of every estimator: :class:`~prinfold.base.principal_manifold.PrincipalManifold` and what it stands on."""
+"""The contract of every estimator.
+
+Begin with ``principal_manifold``: its verbs need a map and its Jacobian only.
+"""

@@ -1,8 +1,7 @@
 """Pictures of fitted surfaces; each function takes and returns a matplotlib ``ax``.
 
-What is drawn is computed in :mod:`prinfold.plot.data.surfaces`, :mod:`prinfold.plot.data.kernel_manifolds`, :mod:`prinfold.plot.data.ridges`,
-:mod:`prinfold.plot.data.choices` and :mod:`prinfold.plot.layouts`, which need no drawing library; the ink needs
-matplotlib, which comes with ``pip install "prinfold[plot]"``.
+What is drawn is computed in :mod:`prinfold.plot.data`, which needs no drawing library; drawing needs matplotlib, which
+comes with ``pip install "prinfold[plot]"``.
 """
 
 from __future__ import annotations
@@ -55,12 +54,12 @@ __all__ = [
 
 _HOMES = {
     "along": "trajectories",
-    "ridge_bands": "bands",
-    "candidates": "clouds",
+    "ridge_bands": "ridge_bands",
+    "candidates": "kernel_manifolds",
     "choice": "choices",
     "comparison_front": "comparisons",
-    "images": "clouds",
-    "latent_density": "clouds",
+    "images": "kernel_manifolds",
+    "latent_density": "kernel_manifolds",
     "landscape": "landscapes",
     "folds": "maps",
     "latent_map": "maps",
@@ -70,20 +69,20 @@ _HOMES = {
     "mixture": "mixtures",
     "contributions": "monitoring",
     "monitor": "monitoring",
-    "u_matrix": "nodes",
+    "u_matrix": "som",
     "ridge": "ridges",
-    "learning_curve": "scenes",
-    "model": "scenes",
-    "residuals": "scenes",
-    "selection": "scenes",
-    "surface": "scenes",
-    "surface_band": "certainty",
-    "uncertainty": "certainty",
+    "learning_curve": "surfaces",
+    "model": "surfaces",
+    "residuals": "surfaces",
+    "selection": "surfaces",
+    "surface": "surfaces",
+    "surface_band": "uncertainty",
+    "uncertainty": "uncertainty",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Fetch the ink when it is first wanted, so that the data behind a picture need no matplotlib."""
+    """Import a drawing function when it is first wanted, so that the data behind a picture need no matplotlib."""
     if name in _HOMES:
         return getattr(import_module(f"prinfold.plot.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'prinfold.plot' has no attribute {name!r}")

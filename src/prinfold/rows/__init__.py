@@ -1,1 +1,1 @@
-"""How data are walked through: rows in memory and their blocks, threads, tables too large for memory and their readers."""
+"""Rows and how they are walked through: blocks in memory, threads, tables too large for memory and their readers."""

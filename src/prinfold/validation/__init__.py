@@ -1,1 +1,1 @@
-"""What may come in: settings, tables, weights and classes, and the words in which the rest is refused."""
+"""Checks of what comes in: settings, tables, weights and classes, and the words in which the rest is refused."""

@@ -236,5 +236,6 @@ def refuse_fourth_powers(table: FloatArray) -> None:
 
 
 def listed(shown: Any, total: int) -> str:
+    """Some of a number of things, with how many more there are."""
     more = f" and {total - len(shown)} more" if total > len(shown) else ""
     return ", ".join(map(str, shown)) + more

@@ -1,1 +1,4 @@
-"""How rows scatter about the surface of a GTM: one file for each kind of noise, ``protocol`` for what they have in common."""
+"""Noises of a GTM: how rows scatter about the surface.
+
+One file for each kind; ``protocol`` holds what they have in common, ``recipes`` their names.
+"""

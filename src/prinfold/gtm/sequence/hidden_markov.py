@@ -12,8 +12,8 @@ Rows of ``emission`` (n, K) are p(t | node) relative to the largest of each row:
 put together after, and every step is divided by its own sum, so that nothing overflows. Nor does a sum vanish: the node
 with the largest emission is reached with a probability of ``leap`` at least.
 
-This is the plain form of every pass, to which the compiled one in :mod:`prinfold.gtm.sequence._hidden_markov_jit` is held; it also
-serves jobs that are too small to wait for a compiler.
+This is the plain form of every pass, to which the compiled one is held
+(:mod:`prinfold.gtm.sequence._hidden_markov_jit`); it also serves jobs that are too small to wait for a compiler.
 """
 
 from __future__ import annotations

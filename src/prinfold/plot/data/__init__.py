@@ -1,1 +1,1 @@
-"""What pictures show, as plain arrays: computed here, drawn by the module of the same name above."""
+"""Arrays that pictures are drawn from: computed here, drawn by the module of the same name in the folder above."""
