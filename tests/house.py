@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import prinfold
+from prinfold.methods import METHODS, manifolds
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -27,20 +28,12 @@ def public_objects() -> Iterator[tuple[str, Any]]:
 
 def public_estimators() -> dict[str, type]:
     """Every public estimator, by class name."""
-    from sklearn.base import BaseEstimator
-
-    return {
-        thing.__name__: thing
-        for name, thing in public_objects()
-        if inspect.isclass(thing) and issubclass(thing, BaseEstimator)
-    }
+    return {name: method.cls for name, method in METHODS.items()}
 
 
 def public_manifolds() -> dict[str, type]:
     """The estimators among them that fit one surface and owe the whole contract; the others are made of these."""
-    from prinfold.base.principal_manifold import PrincipalManifold
-
-    return {name: each for name, each in public_estimators().items() if issubclass(each, PrincipalManifold)}
+    return {each.name: each.cls for each in manifolds()}
 
 
 def public_functions() -> dict[str, Callable[..., Any]]:

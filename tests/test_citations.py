@@ -10,8 +10,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from prinfold import GTM, PPS, UKR, GTMClassifier, Incremental, NearestSurfaceClassifier, StudentNoise, cite
-from prinfold.citations import METHODS, REFERENCES, SETTINGS, Citations
+from prinfold.citations import OTHERS, REFERENCES, SETTINGS, Citations
 from prinfold.exceptions import InvalidParameterError
+from prinfold.methods import METHODS
 from tests.house import ROOT, public_estimators
 
 
@@ -30,7 +31,8 @@ def test_the_documentation_lists_every_reference_as_it_is_printed() -> None:
 
 
 def test_every_reference_is_used_and_every_use_is_known() -> None:
-    used = {key for row in (*METHODS.values(), *SETTINGS.values()) for key in row}
+    used = {key for each in METHODS.values() for key in each.cites}
+    used |= {key for row in (*OTHERS.values(), *SETTINGS.values()) for key in row}
     assert used == set(REFERENCES)
 
 

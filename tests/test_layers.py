@@ -13,7 +13,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "prinfold"
 
 FLOORS = (
-    ("_typing", "exceptions"),
+    ("_typing", "exceptions", "methods"),
     ("validation", "citations"),
     ("rows",),
     ("numerics",),
@@ -25,7 +25,6 @@ FLOORS = (
     ("base",),
     ("basis_maps",),
     ("gtm", "pps", "kernel_manifolds", "density", "curves", "surfaces", "som", "applications"),
-    ("methods",),
     ("select",),
     ("plot",),
     ("explorer",),

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import prinfold
-from tests.house import ROOT, code_fences, public_estimators, run_fences
+from tests.house import ROOT, code_fences, run_fences
 
 # Machine paths and package registries do not belong in any file.
 FORBIDDEN = re.compile(
@@ -75,38 +75,6 @@ def test_no_machine_paths_and_no_registries() -> None:
 @pytest.mark.parametrize("line", ["cd /wo" + "rk/main", "see pypi" + ".org/simple", '"/ro' + 'ot/x"'])
 def test_forbidden_words_are_caught(line: str) -> None:
     assert FORBIDDEN.search(line)
-
-
-def test_there_are_estimators() -> None:
-    assert "GTM" in public_estimators()
-
-
-TOGETHER = dict.fromkeys(("principal_curve", "probabilistic_curve", "oriented_points"), "curves") | {
-    "regularized_manifold": "principal_surface"
-}
-"""Methods that are told and measured together, beside each other, under another noun."""
-
-
-@pytest.mark.parametrize("name", sorted(public_estimators()))
-def test_one_noun_everywhere(name: str) -> None:
-    noun = public_estimators()[name].__module__.rpartition(".")[2]
-    shared = TOGETHER.get(noun, noun)
-    assert [
-        place
-        for place in (
-            f"src/prinfold/algorithms/{noun}.py",
-            f"src/prinfold/estimators/{noun}.py",
-            f"tests/estimators/test_{noun}.py",
-            f"docs/guide/{shared}.md",
-            f"examples/plot_{noun}.py",
-            f"benchmarks/{shared}.py",
-        )
-        if not (ROOT / place).exists()
-    ] == [], f"{name} is not complete; CONTRIBUTING.md says what a method consists of"
-    assert re.search(rf"`{name}`", text("CHANGELOG.md")), f"CHANGELOG.md does not mention `{name}`"
-    assert re.search(rf"`{name}`", text("docs/guide/which.md")), (
-        f"docs/guide/which.md does not say when to use `{name}`"
-    )
 
 
 def test_importing_an_estimator_leaves_the_drawing_library_alone() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from prinfold.methods import METHODS
+
 __version__ = "0.1.0"
 
-_PUBLIC = {
+_OTHERS = {
     "AdaptiveDensity": "density.adaptive",
     "AlignedNoise": "gtm.noise.recipes",
     "Blocks": "rows.blocks",
@@ -17,45 +19,22 @@ _PUBLIC = {
     "DenoisedSignal": "density.ridges.signals",
     "Density": "density.densities",
     "Derivatives": "density.densities",
-    "DensityRidge": "density.ridges.estimator",
     "DiagonalNoise": "gtm.noise.recipes",
     "ElasticNetBasis": "basis_maps.elastic_net",
-    "GTM": "gtm.estimator",
-    "GTMClassifier": "applications.landscape_estimators",
-    "GTMHierarchy": "gtm.mixture.estimator",
-    "GTMMixture": "gtm.mixture.estimator",
-    "GTMRegressor": "applications.landscape_estimators",
-    "GTMSequence": "gtm.sequence.estimator",
     "GaussianBasis": "basis_maps.bases",
     "GaussianProcess": "basis_maps.gaussian_process",
     "HarmonicBasis": "basis_maps.bases",
     "Incremental": "gtm.trainers.incremental",
     "KernelDensity": "density.densities",
-    "KernelDensityClassifier": "density.classifier",
     "KernelSmoother": "curves.smoothers",
-    "KMM": "kernel_manifolds.kmm",
     "LocalLinear": "curves.smoothers",
     "LowRankNoise": "gtm.noise.recipes",
-    "MixedGTM": "gtm.mixed.estimator",
     "MixtureDensity": "density.mixtures",
-    "ModeClustering": "density.ridges.mode_clustering",
-    "NearestSurfaceClassifier": "applications.nearest_surface",
     "Online": "gtm.trainers.online",
-    "OrientedPointsCurve": "curves.oriented_points_curve",
-    "PPS": "pps.estimator",
-    "PolygonalCurve": "curves.polygonal_curve",
-    "PrincipalCurve": "curves.principal_curve",
-    "PrincipalSurface": "surfaces.principal_surface",
-    "ProbabilisticCurve": "curves.probabilistic_curve",
     "RatioDensity": "density.mixtures",
-    "RegularizedManifold": "surfaces.regularized_manifold",
-    "SOM": "som.estimator",
     "Schedule": "som.schedules",
-    "SemiLinearGTM": "gtm.semilinear",
     "SmoothingSpline": "curves.smoothers",
     "StudentNoise": "gtm.noise.recipes",
-    "SurfaceMonitor": "applications.monitor",
-    "UKR": "kernel_manifolds.ukr",
     "VaryingNoise": "gtm.noise.recipes",
     "choose": "select",
     "cite": "citations",
@@ -67,6 +46,8 @@ _PUBLIC = {
     "save": "files",
     "select_kmm": "kernel_manifolds.kmm",
 }
+"""Public names that are no methods, by the module that defines them; methods are in the register."""
+
 _MODULES = ("anndata", "datasets", "exceptions", "latent", "metrics", "plot")
 
 if TYPE_CHECKING:
@@ -183,10 +164,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import public names on first use: ``import prinfold`` itself loads nothing heavy."""
-    if name == "load":
-        import_module("prinfold.methods")  # fills the registry of what a file may hold
-    if name in _PUBLIC:
-        value = getattr(import_module(f"prinfold.{_PUBLIC[name]}"), name)
+    if name in METHODS:
+        value = METHODS[name].cls
+    elif name in _OTHERS:
+        value = getattr(import_module(f"prinfold.{_OTHERS[name]}"), name)
     elif name in _MODULES:
         value = import_module(f"prinfold.{name}")
     else:

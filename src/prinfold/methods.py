@@ -1,49 +1,257 @@
-"""scikit-learn faces of the methods: settings, docs, tags; almost no maths."""
+"""The register of methods: every public estimator once, with all that other parts of the package ask of it.
 
-from prinfold.applications.landscape_estimators import GTMClassifier, GTMRegressor
-from prinfold.applications.monitor import SurfaceMonitor
-from prinfold.applications.nearest_surface import NearestSurfaceClassifier
-from prinfold.curves.oriented_points_curve import OrientedPointsCurve
-from prinfold.curves.polygonal_curve import PolygonalCurve
-from prinfold.curves.principal_curve import PrincipalCurve
-from prinfold.curves.probabilistic_curve import ProbabilisticCurve
-from prinfold.density.classifier import KernelDensityClassifier
-from prinfold.density.ridges.estimator import DensityRidge
-from prinfold.density.ridges.mode_clustering import ModeClustering
-from prinfold.gtm.estimator import GTM
-from prinfold.gtm.mixed.estimator import MixedGTM
-from prinfold.gtm.mixture.estimator import GTMHierarchy, GTMMixture
-from prinfold.gtm.semilinear import SemiLinearGTM
-from prinfold.gtm.sequence.estimator import GTMSequence
-from prinfold.kernel_manifolds.kmm import KMM
-from prinfold.kernel_manifolds.ukr import UKR
-from prinfold.pps.estimator import PPS
-from prinfold.som.estimator import SOM
-from prinfold.surfaces.principal_surface import PrincipalSurface
-from prinfold.surfaces.regularized_manifold import RegularizedManifold
+Public names, citations, model files, the command line's list of methods, comparisons and explorer pages read it, and
+tests hold the documentation against it. It imports nothing of the package, so that everything may import it.
+"""
 
-__all__ = [
-    "GTM",
-    "KMM",
-    "PPS",
-    "SOM",
-    "UKR",
-    "DensityRidge",
-    "GTMClassifier",
-    "GTMHierarchy",
-    "GTMMixture",
-    "GTMRegressor",
-    "GTMSequence",
-    "KernelDensityClassifier",
-    "MixedGTM",
-    "ModeClustering",
-    "NearestSurfaceClassifier",
-    "OrientedPointsCurve",
-    "PolygonalCurve",
-    "PrincipalCurve",
-    "PrincipalSurface",
-    "ProbabilisticCurve",
-    "RegularizedManifold",
-    "SemiLinearGTM",
-    "SurfaceMonitor",
-]
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method: where its class is, what it rests on, and where it is told about."""
+
+    name: str
+    """Name of the class."""
+    module: str
+    """Module that defines it."""
+    noun: str
+    """What its example and its tests are named after."""
+    cites: tuple[str, ...]
+    """Keys of its papers in ``citations/references.bib``."""
+    page: str = ""
+    """Guide page and benchmark, where methods that belong together share one; the noun otherwise."""
+    is_manifold: bool = True
+    """Whether it fits one surface and owes the whole contract; others are made of such."""
+    surface: str = ""
+    """What carries the surface, a key of ``SURFACES`` in the explorer's decoders."""
+    short: str = ""
+    """A shorter name on the command line."""
+    compared: bool = True
+    """Whether ``compare(methods="all")`` tries it; others take part where they are named."""
+    tried: tuple[Mapping[str, Any], ...] = (MappingProxyType({}),)
+    """Settings that ``compare`` tries."""
+
+    def __post_init__(self) -> None:
+        """A page of its own unless told otherwise."""
+        object.__setattr__(self, "page", self.page or self.noun)
+
+    @property
+    def cls(self) -> Any:
+        """The class, imported on first use."""
+        return getattr(import_module(self.module), self.name)
+
+
+METHODS: dict[str, Method] = {}
+"""Every method by the name of its class."""
+
+
+def register(method: Method) -> Method:
+    """Add a method; the package knows it from then on as it knows its own."""
+    METHODS[method.name] = method
+    return method
+
+
+def method_of(kind: type) -> Method | None:
+    """The method of a class, or of the nearest of its parents that is one."""
+    return next((METHODS[each.__name__] for each in kind.__mro__ if each.__name__ in METHODS), None)
+
+
+def manifolds() -> Iterator[Method]:
+    """Methods that fit one surface."""
+    return (each for each in METHODS.values() if each.is_manifold)
+
+
+def import_all() -> None:
+    """Import every method, so that model files find the classes that they name."""
+    for each in METHODS.values():
+        import_module(each.module)
+
+
+_THESIS = ("bishop1998gtm", "svensen1998")
+_EVIDENCE = {"prior_precision": "evidence"}
+
+for _method in (
+    Method(
+        "GTM",
+        "prinfold.gtm.estimator",
+        noun="gtm",
+        cites=_THESIS,
+        surface="basis",
+        tried=(
+            {},
+            _EVIDENCE,
+            {**_EVIDENCE, "init": "isomap"},
+            {"width": 0.5, "regularization": 1e-3},
+            {"width": 2.0, "regularization": 1.0},
+        ),
+    ),
+    Method(
+        "MixedGTM",
+        "prinfold.gtm.mixed.estimator",
+        noun="mixed_gtm",
+        cites=(*_THESIS, "bishop1998developments"),
+        surface="basis",
+        short="mixed",
+        compared=False,  # for tables of columns of several kinds
+    ),
+    Method(
+        "SemiLinearGTM",
+        "prinfold.gtm.semilinear",
+        noun="noise_models",
+        cites=(*_THESIS, "bishop1998developments"),
+        is_manifold=False,
+    ),
+    Method(
+        "GTMMixture",
+        "prinfold.gtm.mixture.estimator",
+        noun="gtm_mixture",
+        cites=(*_THESIS, "tino2002"),
+        surface="latent",
+        compared=False,  # a manifold in several pieces
+    ),
+    Method(
+        "GTMHierarchy",
+        "prinfold.gtm.mixture.estimator",
+        noun="gtm_mixture",
+        cites=(*_THESIS, "bishop1998hierarchical", "tino2002"),
+        is_manifold=False,
+    ),
+    Method(
+        "GTMSequence",
+        "prinfold.gtm.sequence.estimator",
+        noun="gtm_sequence",
+        cites=(*_THESIS, "bishop1997"),
+        surface="basis",
+        compared=False,  # for sequences
+    ),
+    Method(
+        "GTMClassifier",
+        "prinfold.applications.landscape_estimators",
+        noun="landscapes",
+        cites=(*_THESIS, "gaspar2013"),
+        is_manifold=False,
+    ),
+    Method(
+        "GTMRegressor",
+        "prinfold.applications.landscape_estimators",
+        noun="landscapes",
+        cites=(*_THESIS, "gaspar2015"),
+        is_manifold=False,
+    ),
+    Method(
+        "PPS",
+        "prinfold.pps.estimator",
+        noun="pps",
+        cites=("chang2001", "bishop1998gtm"),
+        surface="basis",
+        tried=({}, {"init": "isomap"}),
+    ),
+    Method(
+        "UKR",
+        "prinfold.kernel_manifolds.ukr",
+        noun="ukr",
+        cites=("meinicke2005",),
+        surface="latent",
+        tried=({}, {"stop": "minimum"}),
+    ),
+    Method("KMM", "prinfold.kernel_manifolds.kmm", noun="kmm", cites=("gerber2009",), surface="latent"),
+    Method(
+        "SOM",
+        "prinfold.som.estimator",
+        noun="som",
+        cites=("kohonen1982", "mulier1995", "svensen1998"),
+        surface="nodes",
+    ),
+    Method(
+        "DensityRidge",
+        "prinfold.density.ridges.estimator",
+        noun="density_ridge",
+        cites=("ozertem2011",),
+        surface="ridge",
+        short="ridge",
+    ),
+    Method(
+        "PrincipalCurve",
+        "prinfold.curves.principal_curve",
+        noun="principal_curve",
+        page="curves",
+        cites=("hastie1989",),
+        surface="curve",
+        short="curve",
+    ),
+    Method(
+        "ProbabilisticCurve",
+        "prinfold.curves.probabilistic_curve",
+        noun="probabilistic_curve",
+        page="curves",
+        cites=("tibshirani1992",),
+        surface="curve",
+    ),
+    Method(
+        "PolygonalCurve",
+        "prinfold.curves.polygonal_curve",
+        noun="polygonal_curve",
+        cites=("kegl2000",),
+        surface="curve",
+        short="polygonal",
+    ),
+    Method(
+        "OrientedPointsCurve",
+        "prinfold.curves.oriented_points_curve",
+        noun="oriented_points",
+        page="curves",
+        cites=("delicado2001", "delicado2003"),
+        surface="curve",
+    ),
+    Method(
+        "PrincipalSurface",
+        "prinfold.surfaces.principal_surface",
+        noun="principal_surface",
+        cites=("hastie1984", "hastie1989"),
+        surface="basis",
+    ),
+    Method(
+        "RegularizedManifold",
+        "prinfold.surfaces.regularized_manifold",
+        noun="regularized_manifold",
+        page="principal_surface",
+        cites=("smola2001",),
+        surface="basis",
+    ),
+    Method(
+        "ModeClustering",
+        "prinfold.density.ridges.mode_clustering",
+        noun="mode_clustering",
+        cites=("fukunaga1975", "comaniciu2002"),
+        is_manifold=False,
+    ),
+    Method(
+        "NearestSurfaceClassifier",
+        "prinfold.applications.nearest_surface",
+        noun="nearest",
+        cites=("chang2001",),
+        is_manifold=False,
+    ),
+    Method(
+        "KernelDensityClassifier",
+        "prinfold.density.classifier",
+        noun="kernel_density",
+        cites=("parzen1962",),
+        is_manifold=False,
+    ),
+    Method(
+        "SurfaceMonitor",
+        "prinfold.applications.monitor",
+        noun="monitoring",
+        cites=("jackson1979", "vovk2005"),
+        is_manifold=False,
+    ),
+):
+    register(_method)

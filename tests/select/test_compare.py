@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
@@ -17,10 +18,10 @@ from sklearn.decomposition import PCA, KernelPCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, PowerTransformer, StandardScaler
 
-import prinfold.methods
 from prinfold import GTM, PPS, SOM, Comparison, GTMMixture, PolygonalCurve, compare, datasets
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
 from prinfold.loops import StopReason
+from prinfold.methods import METHODS, Method, manifolds
 from prinfold.select import candidates as contestants
 from prinfold.select import comparing, dimensions, samples, surfaces, trials, verdicts, wording
 from prinfold.select import measures as yardsticks
@@ -464,12 +465,11 @@ def test_a_method_without_a_density_is_not_judged_by_it() -> None:
 
 
 def test_every_manifold_takes_part_by_itself() -> None:
-    names = set(contestants.manifolds())
+    names = {each.name for each in manifolds()}
     assert {"GTM", "PPS", "UKR", "KMM", "DensityRidge"} <= names
     everyone = contestants.contestants_of("all", 1, X, 7)
     listed = {one.method for one in everyone}
-    assert listed == (names - contestants._BY_NAME_ONLY) | {"PCA", "KernelPCA", "Isomap"}
-    assert names <= set(prinfold.methods.__all__)
+    assert listed == {each.name for each in manifolds() if each.compared} | {"PCA", "KernelPCA", "Isomap"}
     assert all(one.model.get_params().get("n_components", 1) == 1 for one in everyone)
     assert all(one.model.get_params().get("random_state", 7) is not None for one in everyone)
     assert len({one.name for one in everyone}) == len(everyone)
@@ -480,9 +480,16 @@ def test_curves_are_no_sheets() -> None:
         assert ("PolygonalCurve" in {one.method for one in contestants.contestants_of("all", q, X, 0)}) == (q == 1)
 
 
+def registered(cls: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The class, known as a method for the time of a test."""
+    monkeypatch.setattr(sys.modules[__name__], cls.__name__, cls, raising=False)
+    method = Method(cls.__name__, __name__, noun="novelty", cites=(), surface="basis")
+    monkeypatch.setitem(METHODS, method.name, method)
+    return cls
+
+
 def test_a_manifold_that_is_new_stands_in_the_table_with_its_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    new = type("Novelty", (GTM,), {"__module__": "prinfold.methods.novelty", "__init__": GTM.__init__})
-    monkeypatch.setattr(prinfold.methods, "__all__", [*prinfold.methods.__all__, "Novelty"])
+    new = registered(type("Novelty", (GTM,), {"__init__": GTM.__init__}), monkeypatch)
     (one,) = [one for one in contestants.contestants_of("all", 1, X, 0) if one.method == "Novelty"]
     assert type(one.model) is new
     assert one.settings == ""
@@ -498,9 +505,7 @@ def test_a_manifold_of_one_dimension_only_takes_part_where_it_is_asked_for(
     def start(self: Any, max_iter: int = 50) -> None:
         self.max_iter = max_iter
 
-    attributes = {"__module__": "prinfold.methods.rigid", "__init__": start, "_dimension": fixed}
-    rigid = type(f"Rigid{fixed}", (GTM,), attributes)
-    monkeypatch.setattr(prinfold.methods, "__all__", [*prinfold.methods.__all__, rigid.__name__])
+    rigid = registered(type(f"Rigid{fixed}", (GTM,), {"__init__": start, "_dimension": fixed}), monkeypatch)
     for q in (1, 2, 3):
         listed = [one for one in contestants.contestants_of("all", q, X, 0) if one.method == rigid.__name__]
         assert len(listed) == (q == fixed)

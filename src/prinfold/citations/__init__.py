@@ -1,4 +1,4 @@
-"""What to cite for a model: one table of references, one of the methods that rest on them."""
+"""Citations for a model: those of its method, from the register, and those that its settings add."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from prinfold.exceptions import InvalidParameterError
+from prinfold.methods import METHODS, method_of
 
 __all__ = ["Citations", "Reference", "cite"]
 
@@ -115,10 +116,8 @@ def _parts(model: Any) -> Iterator[Any]:
 def _keys(part: Any) -> Iterator[str]:
     """Keys of what a model rests on, and of what its settings do."""
     kind = part if isinstance(part, type) else type(part)
-    for parent in kind.__mro__:
-        if parent.__name__ in METHODS:
-            yield from METHODS[parent.__name__]
-            break
+    method = method_of(kind)
+    yield from OTHERS.get(kind.__name__, ()) if method is None else method.cites
     if hasattr(part, "get_params") and not isinstance(part, type):
         for name, value in part.get_params(deep=False).items():
             said = str(value) if isinstance(value, str | bool) else type(value).__name__
@@ -147,35 +146,8 @@ def _read() -> dict[str, Reference]:
 REFERENCES = _read()
 """Every publication that methods rest on, by its key."""
 
-_GTM = ("bishop1998gtm", "svensen1998")
-
-METHODS: dict[str, tuple[str, ...]] = {
-    "GTM": _GTM,
-    "MixedGTM": (*_GTM, "bishop1998developments"),
-    "SemiLinearGTM": (*_GTM, "bishop1998developments"),
-    "GTMMixture": (*_GTM, "tino2002"),
-    "GTMHierarchy": (*_GTM, "bishop1998hierarchical", "tino2002"),
-    "GTMSequence": (*_GTM, "bishop1997"),
-    "GTMClassifier": (*_GTM, "gaspar2013"),
-    "GTMRegressor": (*_GTM, "gaspar2015"),
-    "PPS": ("chang2001", "bishop1998gtm"),
-    "UKR": ("meinicke2005",),
-    "KMM": ("gerber2009",),
-    "SOM": ("kohonen1982", "mulier1995", "svensen1998"),
-    "DensityRidge": ("ozertem2011",),
-    "PolygonalCurve": ("kegl2000",),
-    "OrientedPointsCurve": ("delicado2001", "delicado2003"),
-    "PrincipalCurve": ("hastie1989",),
-    "ProbabilisticCurve": ("tibshirani1992",),
-    "PrincipalSurface": ("hastie1984", "hastie1989"),
-    "RegularizedManifold": ("smola2001",),
-    "ModeClustering": ("fukunaga1975", "comaniciu2002"),
-    "NearestSurfaceClassifier": ("chang2001",),
-    "KernelDensityClassifier": ("parzen1962",),
-    "SurfaceMonitor": ("jackson1979", "vovk2005"),
-    "DenoisedSignal": ("ozertem2008",),
-}
-"""What each method rests on, by the name of its class or of the nearest of its parents."""
+OTHERS: dict[str, tuple[str, ...]] = {"DenoisedSignal": ("ozertem2008",)}
+"""Papers of what is no estimator, by the name of its class."""
 
 SETTINGS: dict[tuple[str, str], tuple[str, ...]] = {
     ("basis", "GaussianProcess"): ("bishop1998developments",),

@@ -1,4 +1,4 @@
-"""Which methods there are: every public estimator of a surface, so that a new one is found by itself."""
+"""Methods by the names that one types: every estimator of a surface in the register."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import inspect
 from functools import cache
 from typing import Any
 
-ALIASES = {"ridge": "densityridge", "mixed": "mixedgtm", "curve": "principalcurve", "polygonal": "polygonalcurve"}
+from prinfold.methods import METHODS, manifolds
+
+ALIASES = {each.short: each.name.lower() for each in METHODS.values() if each.short}
 """Shorter names."""
 
 
 def methods() -> dict[str, Any]:
     """Every estimator that fits one surface, by its name in small letters."""
-    from prinfold import methods as estimators
-    from prinfold.base.principal_manifold import PrincipalManifold
-
-    classes = [getattr(estimators, name) for name in estimators.__all__]
-    return {each.__name__.lower(): each for each in classes if issubclass(each, PrincipalManifold)}
+    return {each.name.lower(): each.cls for each in sorted(manifolds(), key=lambda each: each.name)}
 
 
 @cache

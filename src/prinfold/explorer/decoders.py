@@ -25,6 +25,7 @@ from prinfold.explorer.sampling import sampled, sentence
 from prinfold.gtm.mixed.column_kinds import KINDS
 from prinfold.latent import Atlas, Branches, Cloud, LatentSpace, Lattice, Points, Sphere
 from prinfold.latent.arc_strands import Strands
+from prinfold.methods import method_of
 from prinfold.numerics.radial_kernels import Gaussian
 from prinfold.som.node_surface import NodeMap
 
@@ -48,17 +49,20 @@ def told_of(decoder: Spec, name: str) -> list[str]:
     return list(dict.fromkeys(sentence(each, name) for each in parts if each["kind"] in {"grid", "polyline"}))
 
 
+SURFACES: dict[str, Callable[[Any], Any]] = {
+    "basis": lambda model: model.basis_.bind(model.latent_),
+    "ridge": lambda model: model.graph_ if model.flow_.dimension == 1 else model.chart_,
+    "curve": lambda model: model.curve_,
+    "nodes": lambda model: model._model,
+    "latent": lambda model: model.latent_,
+}
+"""Objects that carry the surface of a model, by the key that its method has in the register."""
+
+
 def surface_of(model: Any) -> Any:
-    """What carries the surface of a model."""
-    if hasattr(model, "basis_"):
-        return model.basis_.bind(model.latent_)
-    if hasattr(model, "flow_"):
-        return model.graph_ if model.flow_.dimension == 1 else model.chart_
-    if hasattr(model, "curve_"):
-        return model.curve_
-    if hasattr(model, "codebook_"):
-        return model._model
-    return model.latent_
+    """The object that carries the surface of a model."""
+    method = method_of(type(model))
+    return SURFACES[method.surface if method is not None and method.surface else "latent"](model)
 
 
 def _gaussian_basis(basis: BoundGaussianBasis, model: Any) -> Spec:

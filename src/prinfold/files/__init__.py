@@ -32,6 +32,7 @@ from prinfold.exceptions import (
 )
 from prinfold.files.steps import INNER, REVIVE, STEPS
 from prinfold.latent import Atlas, Branches, Cloud, Hexagons, Lattice, Points, Sphere
+from prinfold.methods import import_all
 from prinfold.numerics.radial_kernels import Gaussian, Power
 
 FORMAT = 1
@@ -102,6 +103,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     estimator
         The fitted estimator or pipeline.
     """
+    import_all()
     body, arrays = _read(Path(path))
     version = body.get("format")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:

@@ -1,8 +1,7 @@
-"""Who stands in a comparison: every manifold that there is, with a few settings each, and baselines."""
+"""Methods to compare: every manifold of the register, with a few settings each, and baselines."""
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -12,10 +11,9 @@ from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.decomposition import PCA, KernelPCA
 
-import prinfold.methods
 from prinfold._typing import FloatArray
-from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import InvalidParameterError
+from prinfold.methods import Method, manifolds
 from prinfold.select.pipelines import last_step
 from prinfold.select.surfaces import NeighborIsomap
 
@@ -32,23 +30,6 @@ class Contestant(NamedTuple):
         """Method and settings in one."""
         return f"{self.method}({self.settings})" if self.settings else self.method
 
-
-_EVIDENCE = {"prior_precision": "evidence"}
-SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
-    "GTM": (
-        {},
-        _EVIDENCE,
-        {**_EVIDENCE, "init": "isomap"},
-        {"width": 0.5, "regularization": 1e-3},
-        {"width": 2.0, "regularization": 1.0},
-    ),
-    "PPS": ({}, {"init": "isomap"}),
-    "UKR": ({}, {"stop": "minimum"}),
-}
-"""Settings that a method is tried with; a method that is not here is tried as it is."""
-
-_BY_NAME_ONLY = {"GTMMixture", "GTMSequence", "MixedGTM"}
-"""Manifolds in several pieces, for other tables than numbers, or for sequences: they take part where they are named."""
 
 _MOST_ROWS = 500
 """Rows whose distances decide how wide the kernel of KernelPCA is."""
@@ -71,23 +52,6 @@ BASELINES: dict[str, Callable[[int, FloatArray], Any]] = {
     "Isomap": lambda n_components, X: NeighborIsomap(n_components),
 }
 """Name → a baseline, given the dimension and the rows."""
-
-
-def manifolds() -> dict[str, type[PrincipalManifold]]:
-    """Every principal manifold that can be made, by its name."""
-    found: dict[str, type[PrincipalManifold]] = {}
-    waiting: list[Any] = [PrincipalManifold]
-    while waiting:
-        cls = waiting.pop()
-        waiting += cls.__subclasses__()
-        # Those that other people derive from ours take part where they are given as objects.
-        if not inspect.isabstract(cls) and cls.__module__.startswith("prinfold.") and _is_public(cls):
-            found[cls.__name__] = cls
-    return dict(sorted(found.items()))
-
-
-def _is_public(cls: type) -> bool:
-    return cls.__name__ in prinfold.methods.__all__
 
 
 def contestants_of(methods: Any, n_components: int, X: FloatArray, seed: int) -> tuple[Contestant, ...]:
@@ -129,24 +93,29 @@ def other_dimension(model: Any, n_components: int, fitted: int | None = None) ->
 def _listed(methods: Any, n_components: int) -> list[Any]:
     if isinstance(methods, str):
         if methods == "all":
-            fitting = [name for name, cls in manifolds().items() if cls._dimension in {None, n_components}]
-            return [*(name for name in fitting if name not in _BY_NAME_ONLY), *BASELINES]
+            tried = sorted(each.name for each in manifolds() if each.compared and _can_have(each, n_components))
+            return [*tried, *BASELINES]
         return [methods]
     if isinstance(methods, Mapping):
         return list(methods.items())
     return list(methods) if isinstance(methods, Iterable) else [methods]
 
 
+def _can_have(method: Method, n_components: int) -> bool:
+    """Whether a method fits surfaces of that dimension: some, such as curves, have one of their own."""
+    return method.cls._dimension in {None, n_components}
+
+
 def _named(name: str, n_components: int, X: FloatArray) -> list[Contestant]:
     if name in BASELINES:
         return [Contestant(name, "", BASELINES[name](n_components, X))]
-    known = manifolds()
+    known = {each.name: each for each in sorted(manifolds(), key=lambda each: each.name)}
     if name not in known:
         everyone = ", ".join([*known, *BASELINES])
         raise InvalidParameterError(f"methods names {name!r}, which there is not; there are {everyone}, and 'all'")
     listed = []
-    for settings in SETTINGS.get(name, ({},)):
-        model = known[name]()
+    for settings in known[name].tried:
+        model = known[name].cls()
         if "n_components" in model.get_params(deep=False):
             model.set_params(n_components=n_components)
         words = ", ".join(
