@@ -127,4 +127,4 @@ def test_a_new_method_is_known_everywhere_from_its_entry_alone(ribbon: Method, r
     np.testing.assert_array_equal(load(tmp_path / "ribbon.prinfold").transform(rows), model.transform(rows))
     explore(model, rows, tmp_path / "map.html")
     assert "radial" in (tmp_path / "map.html").read_text(encoding="utf-8")
-    assert "Ribbon" in str(compare(rows, methods=["Ribbon", "PCA"], n_components=1, n_folds=2))
+    assert "Ribbon" in str(compare(rows, methods=["Ribbon", "PCA"], n_components=1, folds=2))
