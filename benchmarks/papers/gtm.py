@@ -16,7 +16,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection, LineCollection
-from reporting import COLOURS, MARKERS, Figures, Finding, judge, run, spread, within
 from scipy.ndimage import maximum_filter
 from sklearn.cluster import DBSCAN
 from sklearn.neighbors import NearestNeighbors
@@ -24,6 +23,7 @@ from sklearn.neighbors import NearestNeighbors
 from prinfold import GTM, GaussianBasis, datasets
 from prinfold.exceptions import DataNotFoundError, PrinfoldWarning
 from prinfold.latent import grid
+from reporting import COLOURS, MARKERS, Figures, Finding, judge, run, spread, within
 
 SEEDS = range(20)
 PIPE = {"nodes": 20, "basis": 9, "width": 2.0, "prior_precision": 0.1, "init": "pca"}

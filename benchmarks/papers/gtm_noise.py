@@ -16,10 +16,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
-from reporting import COLOURS, Figures, Finding, judge, run, spread, within
 
 from prinfold import GTM, AlignedNoise, LowRankNoise, datasets
 from prinfold.exceptions import PrinfoldWarning
+from reporting import COLOURS, Figures, Finding, judge, run, spread, within
 
 SEEDS = range(20)
 SMALL = {"basis": 5, "width": 1.0, "regularization": 0.0}

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from kmm_figures import figure_1, figure_2, figure_3, figures_4_and_5, theorem
 from kmm_trials import COLUMNS, Cell, trials
+
 from reporting import Figures, Finding, judge, run, spread
 
 PUBLISHED = (

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from kmm_trials import isomaps, pps
 from matplotlib import pyplot as plt
-from reporting import COLOURS, MARKERS, Figures, Finding, judge
 from sklearn.datasets import load_digits
 
 from prinfold import KMM, datasets, metrics, select_kmm
+from reporting import COLOURS, MARKERS, Figures, Finding, judge
 
 DIMENSIONS, SIZES = (1, 2, 3, 4), (4, 6, 8, 10)
 

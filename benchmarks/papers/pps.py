@@ -18,6 +18,7 @@ import numpy as np
 from pps_cost import figure_15
 from pps_figures import figure_14, figures_9_and_10, figures_11_to_13
 from pps_trials import Setting, Trial, trials
+
 from reporting import Figures, Finding, judge, run
 
 SPLITS = range(25)

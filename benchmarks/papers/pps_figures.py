@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from pps_trials import EPOCHS, LOADERS, WINDOW, Setting, n_columns, n_train, trials
+
 from reporting import COLOURS, MARKERS, Figures, Finding, judge
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5)

@@ -13,7 +13,6 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from reporting import COLOURS, MARKERS, Figures, Finding, judge, run
 from signal_trials import (
     CONTESTANTS,
     CURVE,
@@ -31,6 +30,7 @@ from signal_trials import (
 )
 
 from prinfold import denoise_signal
+from reporting import COLOURS, MARKERS, Figures, Finding, judge, run
 
 Results = dict[Cell, dict[str, np.ndarray]]
 

@@ -8,10 +8,11 @@ with ``--full``. Digits and oil flow come from the folder that ``PRINFOLD_DATA``
 
 from __future__ import annotations
 
-from reporting import run
 from ukr_digits import digits, table_2
 from ukr_oil import oil
 from ukr_spiral import spiral
+
+from reporting import run
 
 EXAMPLES = {"spiral": spiral, "digits": digits, "table2": table_2, "oil": oil}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import warnings
 
@@ -52,6 +53,36 @@ class NewerModelFileError(ModelFileError):
 
 class NotStorableError(ModelFileError, TypeError):
     """The model holds something that a file of numbers and JSON cannot hold, such as a function."""
+
+
+class NotWrittenError(PrinfoldError, OSError):
+    """A file could not be written; what was there before is as it was."""
+
+    def __str__(self) -> str:
+        if self.filename is None:
+            return super().__str__()
+        first = _MENDED_BY.get(self.errno, "")
+        return f"cannot write {self.filename}: {self.strerror}; {first}choose another place"
+
+
+_MENDED_BY: dict[int | None, str] = {
+    errno.ENOSPC: "free some, or ",
+    errno.EDQUOT: "remove some files, or ",
+    errno.ELOOP: "remove the link, or ",
+}
+"""What to do about a file that could not be written, besides writing another."""
+
+
+class NoPermissionError(NotWrittenError, PermissionError):
+    """The file, or the folder that it is to lie in, may not be written."""
+
+
+class NoSuchFolderError(NotWrittenError, InvalidParameterError, FileNotFoundError):
+    """The folder that a file is to lie in is not there."""
+
+
+class TargetIsFolderError(NotWrittenError, InvalidParameterError, IsADirectoryError):
+    """What is to be written as a file is a folder."""
 
 
 class MissingExtraError(PrinfoldError, ImportError):

@@ -472,7 +472,7 @@ def test_a_place_without_permission_is_one_line(table: Path, call: Call, monkeyp
     def refuse(*_: object) -> None:  # a superuser may write anywhere
         raise PermissionError(13, "Permission denied", "data.prinfold")
 
-    monkeypatch.setattr("prinfold.files._write_whole", refuse)
+    monkeypatch.setattr("prinfold.files.write_bytes", refuse)
     assert call("fit", "data.csv", "--quiet", *QUICK).complaint == (
         "prinfold fit: error: cannot write data.prinfold: Permission denied; choose another place with --out"
     )

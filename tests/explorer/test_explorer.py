@@ -425,7 +425,7 @@ def test_the_file_is_written_and_stands_alone(pipe: tuple[GTM, Any], tmp_path: P
 
 def test_a_path_that_cannot_be_written_is_refused_first(pipe: tuple[GTM, Any], tmp_path: Path) -> None:
     model, data = pipe
-    with pytest.raises(InvalidParameterError, match=r"in a folder that does not exist; make .*nowhere.* first"):
+    with pytest.raises(InvalidParameterError, match=r"no folder .*nowhere to write map.html in; make it first"):
         explore(model, data.X, tmp_path / "nowhere" / "map.html")
     with pytest.raises(InvalidParameterError, match="is a folder; name a file in it"):
         explore(model, data.X, tmp_path)

@@ -433,7 +433,7 @@ def test_a_model_may_be_read_by_whom_other_files_may_be_read(fitted, tmp_path):
 
 
 def test_saving_to_nowhere(fitted, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"there is no folder .*no such folder to save model.prinfold in"):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*no such folder to write model.prinfold in"):
         save(fitted, tmp_path / "no such folder" / "model.prinfold")
     (tmp_path / "folder").mkdir()
     with pytest.raises(IsADirectoryError, match=r"folder is a folder; name a file .*folder.model\.prinfold"):

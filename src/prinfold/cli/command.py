@@ -14,7 +14,7 @@ from typing import Any
 
 from prinfold.cli.translation import as_options
 from prinfold.cli.usage import Parser, WrongCallError
-from prinfold.exceptions import InvalidParameterError, PrinfoldError
+from prinfold.exceptions import InvalidParameterError, NotWrittenError, PrinfoldError
 
 TRACEBACK = "PRINFOLD_TRACEBACK"
 """Set to anything, this variable of the environment shows where an error comes from."""
@@ -121,7 +121,9 @@ def complain(words: str, code: int, command: str | None, *, json: bool) -> int:
 def one_line(error: BaseException) -> str:
     """An error in one line."""
     if isinstance(error, OSError) and error.filename is not None:
-        return f"cannot write {error.filename}: {error.strerror}; choose another place with --out"
+        ours = isinstance(error, NotWrittenError)
+        words = str(error) if ours else f"cannot write {error.filename}: {error.strerror}; choose another place"
+        return f"{words} with --out"
     return as_options(" ".join(str(error).split()))
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from prinfold.cli.translation import as_options
+from prinfold.files.atomic import readable
 
 _NARROWEST = 40
 """Characters that a line may have in any case."""
@@ -48,7 +49,7 @@ class Console:
     def say(self, words: str = "") -> None:
         """A line for people."""
         if self.talks:
-            print(words, file=sys.stderr if self.to_errors else sys.stdout, flush=True)
+            print(readable(words), file=sys.stderr if self.to_errors else sys.stdout, flush=True)
 
     def note(self, *words: str) -> None:
         """Something to know, once."""
@@ -60,7 +61,7 @@ class Console:
     def close(self) -> None:
         """What a program gets."""
         if self.json:
-            print(json.dumps(plain(self.result | {"notes": self.notes}), ensure_ascii=False, indent=2))
+            print(readable(json.dumps(plain(self.result | {"notes": self.notes}), ensure_ascii=False, indent=2)))
 
     @contextmanager
     def listening(self) -> Iterator[None]:

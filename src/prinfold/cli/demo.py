@@ -19,6 +19,7 @@ from prinfold.cli.console import aligned, as_called, short_path
 from prinfold.cli.tables.writing import STANDARD, check_folder, write_table
 from prinfold.cli.translation import as_options
 from prinfold.cli.usage import WrongCallError
+from prinfold.files.atomic import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,7 +144,8 @@ def save_picture(path: Path, draw: Callable[[Axes], Any], size: tuple[float, flo
     figure = Figure(figsize=size, dpi=_DPI, layout="constrained")
     FigureCanvasAgg(figure)
     draw(figure.subplots())
-    figure.savefig(path)
+    with whole_file(path) as passing:
+        figure.savefig(passing)
 
 
 def _next_steps(out: Path) -> str:

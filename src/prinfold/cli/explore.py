@@ -20,7 +20,7 @@ from prinfold.cli.tables.columns import name_columns, one_column
 from prinfold.cli.tables.dates import dates_of
 from prinfold.cli.tables.reading import Table, refuse_absent
 from prinfold.cli.tables.rows import Cells, select_rows
-from prinfold.cli.tables.writing import check_target, named_after, write_text
+from prinfold.cli.tables.writing import check_target, named_after
 from prinfold.cli.usage import WrongCallError
 from prinfold.exceptions import InvalidDataError
 
@@ -83,8 +83,7 @@ def _explore(options: argparse.Namespace) -> int:
     shown = {"image_shape": options.image, "series": options.series or None, "title": title}
     rows, about = given_rows(surface, options, console, carry=True)
     with console.listening():
-        page = explore(surface.thing, rows, None, **about, **shown)
-    write_text(out, page.html)
+        page = explore(surface.thing, rows, out, **about, **shown)
     n = 0 if rows is None else len(rows)
     console.say(
         f"{counted(n, 'row')} on a page of {len(page.html) / 1e6:.1f} MB, written to {out}; open it in a browser"

@@ -12,7 +12,7 @@ from prinfold.cli.mapping import in_order, pair_arguments
 from prinfold.cli.models import Surface, load_surface
 from prinfold.cli.tables.columns import comma_separated
 from prinfold.cli.tables.reading import refuse_absent
-from prinfold.cli.tables.writing import check_folder, check_target, named_after, write_text
+from prinfold.cli.tables.writing import check_folder, check_target, named_after
 from prinfold.cli.usage import WrongCallError
 
 
@@ -49,8 +49,7 @@ def _report(options: argparse.Namespace) -> int:
     title = options.title or f"{options.model.stem}: {surface.kind} report"
     shown = {"columns": axes or None, "worst": options.worst, "title": title, "reason": options.reason}
     with console.listening():
-        page = report(surface.thing, rows, None, **about, **shown, figures=options.figures)
-    write_text(out, page.html)
+        report(surface.thing, rows, out, **about, **shown, figures=options.figures)
     beside = "" if options.figures is None else f", with figures in {options.figures}"
     console.say(f"{counted(len(rows), 'row')} reported on in {out}{beside}; open it in a browser")
     console.result |= {"command": "report", "model": options.model, "data": options.data, "out": out}

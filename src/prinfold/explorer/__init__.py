@@ -10,9 +10,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from prinfold.exceptions import PrinfoldWarning, warn_caller
 from prinfold.explorer.notebooks import widget
-from prinfold.explorer.packing import asset, packed, script, target_of
+from prinfold.explorer.packing import asset, packed, script
 from prinfold.explorer.payload import payload_of
+from prinfold.files.atomic import check_target, readable, write_text
 
 __all__ = ["Page", "explore", "script", "widget"]
 
@@ -26,6 +28,19 @@ class Page:
     html: str
     path: Path | None = None
 
+    @classmethod
+    def of(cls, html: str, path: Path | None) -> Page:
+        """A page whose text fits into a file, whatever names there are in the data."""
+        text = readable(html)
+        if text != html:
+            n = text.count("\ufffd") - html.count("\ufffd")
+            warn_caller(
+                f"{n} character(s) in names or words on the page are lone surrogates, halves of a character that no "
+                "file can hold; they are shown as \N{REPLACEMENT CHARACTER} (U+FFFD)",
+                PrinfoldWarning,
+            )
+        return cls(text, path)
+
     def __repr__(self) -> str:
         where = "in memory" if self.path is None else f"at {str(self.path)!r}"
         return f"Page({where}, {len(self.html) / 1e6:.1f} MB)"
@@ -33,7 +48,7 @@ class Page:
     def written(self) -> Page:
         """The page itself, once its text is where it belongs."""
         if self.path is not None:
-            self.path.write_text(self.html, encoding="utf-8")
+            write_text(self.path, self.html)
         return self
 
     def _repr_html_(self) -> str:
@@ -42,6 +57,13 @@ class Page:
             f'<iframe srcdoc="{escape(self.html, quote=True)}" width="100%" height="{_FRAME_HEIGHT}" '
             'style="border:0" title="prinfold explorer"></iframe>'
         )
+
+
+def page_target(path: str | os.PathLike[str] | None, example: str) -> Path | None:
+    """Where a page is to be written, or None; looked at before the page is made, which may take a while."""
+    if path is not None:
+        check_target(path, example)
+    return None if path is None else Path(path)
 
 
 def explore(
@@ -71,7 +93,8 @@ def explore(
     X : array-like of shape (n, D), default=None
         Rows to show; None shows the surface alone.
     path : str, path or None, default="map.html"
-        Where to write the page; None writes nothing.
+        Where to write the page; None writes nothing. A page that is there is replaced once all of the new one is on the
+        disk, or else stays as it is.
     labels : array-like of shape (n,), default=None
         Class of each row.
     values : mapping, frame or array-like of shape (n,), default=None
@@ -93,7 +116,7 @@ def explore(
     Page
         Which shows itself in a notebook.
     """
-    target = target_of(path)
+    target = page_target(path, "map.html")
     found = payload_of(
         model,
         X,
@@ -105,7 +128,7 @@ def explore(
         series=series,
         title=title,
     )
-    return Page(_render(found), target).written()
+    return Page.of(_render(found), target).written()
 
 
 def _render(payload: dict[str, Any]) -> str:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import base64
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from prinfold.exceptions import InvalidParameterError
 
 _TYPES = {"float64": "f8", "float32": "f4", "int32": "i4", "int16": "i2", "uint8": "u1"}
 
@@ -25,21 +22,6 @@ def asset(name: str) -> str:
 def script() -> str:
     """The module that makes a page of its data: ``mount(element, data)``."""
     return "\n".join(asset(name) for name in _SCRIPTS)
-
-
-def target_of(path: Any) -> Path | None:
-    """Where a page is to be written, or None; looked at before the page is made, which may take a while."""
-    if path is None:
-        return None
-    target = Path(path)
-    if target.is_dir():
-        raise InvalidParameterError(f"path={str(target)!r} is a folder; name a file in it, such as map.html")
-    if not target.parent.is_dir():
-        raise InvalidParameterError(
-            f"path={str(target)!r} is in a folder that does not exist; make {str(target.parent)!r} first, or give "
-            "another path"
-        )
-    return target
 
 
 def packed(tree: Any) -> Any:

@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 import os
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -30,6 +29,7 @@ from prinfold.exceptions import (
     NotStorableError,
     UnknownModelError,
 )
+from prinfold.files.atomic import check_target, write_bytes
 from prinfold.files.steps import INNER, REVIVE, STEPS
 from prinfold.latent import Atlas, Branches, Cloud, Hexagons, Lattice, Points, Sphere
 from prinfold.methods import import_all
@@ -73,13 +73,15 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         scikit-learn's StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler, Normalizer, PowerTransformer,
         QuantileTransformer, SimpleImputer (of numbers) and PCA.
     path : str or path
-        Where to write; by custom the name ends in ``.prinfold``.
+        Where to write; by custom the name ends in ``.prinfold``. What is there is replaced once all of the new file
+        is on the disk, or else stays as it is.
     """
     if not _is_model(model):
         raise NotStorableError(
             f"got {type(model).__name__}, but a model file holds a prinfold estimator, "
             "or a scikit-learn Pipeline of scaling or whitening steps that ends in one"
         )
+    check_target(path, "model.prinfold")
     arrays: dict[str, FloatArray] = {}
     content = _encode(model, type(model).__name__, arrays)
     body = {"format": FORMAT, "model": content}
@@ -87,7 +89,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     packed = pack(arrays, metadata={_KEY: _dump(body)})
     if len(packed) > _MOST_BYTES:
         raise NotStorableError(f"the model takes {len(packed)} bytes, more than the {_MOST_BYTES} of a model file")
-    _write_whole(Path(path), packed)
+    write_bytes(path, packed)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -361,26 +363,6 @@ def _digest(body: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> str:
         digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write beside the target and rename, so that an interrupted save leaves the old file alone."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file to save to, such as {path / 'model.prinfold'}")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent} to save {path.name} in; make it first")
-    # Not a file from tempfile: those only their owner may read, and the model would inherit that.
-    beside = path.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        with beside.open("xb") as stream:
-            stream.write(content)
-        beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise type(error)(error.errno, error.strerror, str(path)) from None  # not the name of our passing file
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:

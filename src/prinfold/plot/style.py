@@ -8,6 +8,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import MissingExtraError
+from prinfold.files.atomic import readable
 from prinfold.plot.data.surfaces import Field, limits, round_factors
 from prinfold.plot.inputs import Groups
 from prinfold.plot.layouts import Layout, Plane, Ring, Strip
@@ -116,8 +117,8 @@ def plain_log(axis: Any) -> None:
 
 
 def plain(words: str) -> str:
-    """Words of the data as they are: a dollar in them begins no formula."""
-    return words.replace("$", r"\$")
+    """Words of the data as they are: a dollar in them begins no formula, and matplotlib stops at lone surrogates."""
+    return readable(words).replace("$", r"\$")
 
 
 def keyed(words: str) -> str:

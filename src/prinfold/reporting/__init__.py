@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from prinfold.exceptions import InvalidParameterError
-from prinfold.explorer import Page
-from prinfold.explorer.packing import asset, packed, target_of
+from prinfold.explorer import Page, page_target
+from prinfold.explorer.packing import asset, packed
 from prinfold.plot.inputs import Groups, check_values, group, row_names
 from prinfold.reporting import sections, writing
 from prinfold.reporting.measurements import Study, study
@@ -61,7 +61,8 @@ def report(
     X : array-like of shape (n, D)
         Rows to report on: those that the model was fitted to, or others.
     path : str, path or None, default="report.html"
-        Where to write the page; None writes nothing.
+        Where to write the page; None writes nothing. A page that is there is replaced once all of the new one is on the
+        disk, or else stays as it is.
     labels : array-like of shape (n,), default=None
         Class of each row, for colours and the table of the worst rows.
     values : array-like of shape (n,), default=None
@@ -88,7 +89,7 @@ def report(
     check_setting("worst", worst, integer(1))
     if labels is not None and values is not None:
         raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
-    target, why = target_of(path), sections.why_this_one(reason)
+    target, why = page_target(path, "report.html"), sections.why_this_one(reason)
     found = study(model, X)
     groups = None if labels is None else group(labels, found.n)
     numbers = None if values is None else check_values(values, found.n)
@@ -97,7 +98,7 @@ def report(
     drawn = pictures(asked, _folder(figures))
     body = _body(found, model, groups, named, worst, drawn, scene, why)
     html = _page(found, body, scene, title or f"{type(found.fitted.model).__name__} report")
-    return Page(html, target).written()
+    return Page.of(html, target).written()
 
 
 def _body(

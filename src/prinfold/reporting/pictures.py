@@ -12,6 +12,7 @@ import numpy as np
 
 from prinfold import plot
 from prinfold.exceptions import PrinfoldError
+from prinfold.files.atomic import write_bytes
 from prinfold.latent import Atlas, Branches
 from prinfold.plot.saving import printed
 from prinfold.reporting.measurements import Study
@@ -173,6 +174,6 @@ def pictures(asked: Request, folder: Path | None) -> list[Picture]:
             continue
         if folder is not None:
             for kind, content in drawn.items():
-                (folder / f"{name}.{kind}").write_bytes(content)
+                write_bytes(folder / f"{name}.{kind}", content)
         found.append(Picture(name, recipe.section, recipe.words(asked), drawn["png"]))
     return found

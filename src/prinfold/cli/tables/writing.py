@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import secrets
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -14,6 +13,8 @@ import numpy as np
 
 from prinfold.cli.usage import WrongCallError
 from prinfold.exceptions import InvalidDataError, MissingExtraError
+from prinfold.files.atomic import check_target as check_place
+from prinfold.files.atomic import encodable, whole_file
 
 MODEL = (".prinfold",)
 """How the name of a model file ends."""
@@ -59,6 +60,7 @@ def check_target(
         )
     if path.exists() and not force:
         raise WrongCallError(f"{path} is there already; --force writes over it, {option} names another file")
+    check_place(path)
 
 
 def check_folder(folder: Path, names: Sequence[str], option: str, *, force: bool) -> None:
@@ -75,28 +77,11 @@ def check_folder(folder: Path, names: Sequence[str], option: str, *, force: bool
 def write_table(path: Path, columns: dict[str, Any]) -> None:
     """Write columns of numbers or text in the format that the name of the file says."""
     if path == STANDARD:
-        _write_rows(sys.stdout, columns, ",")
+        with encodable("standard output"):
+            _write_rows(sys.stdout, columns, ",")
         return
-    beside = path.with_name(f".{secrets.token_hex(8)}{path.suffix}")
-    try:
-        WRITERS[path.suffix.lower()](beside, columns)
-        beside.replace(path)
-    except OSError as error:
-        raise type(error)(error.errno, error.strerror, str(path)) from None  # not the name of our passing file
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a page, or nothing at all."""
-    beside = path.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        raise type(error)(error.errno, error.strerror, str(path)) from None
-    finally:
-        beside.unlink(missing_ok=True)
+    with whole_file(path) as passing:
+        WRITERS[path.suffix.lower()](passing, columns)
 
 
 def _separated(separator: str) -> Callable[[Path, dict[str, Any]], None]:
@@ -148,7 +133,8 @@ def _write_npy(path: Path, columns: dict[str, Any]) -> None:
         for name, each in columns.items()
         if np.asarray(each).dtype != object and name != "row"
     ]
-    np.save(path, np.stack(numbers, axis=1), allow_pickle=False)
+    with path.open("wb") as stream:  # to a name, numpy would append an ending of its own
+        np.save(stream, np.stack(numbers, axis=1), allow_pickle=False)
 
 
 def _write_npz(path: Path, columns: dict[str, Any]) -> None:
@@ -159,7 +145,8 @@ def _write_npz(path: Path, columns: dict[str, Any]) -> None:
     }
     if "file" in plain:  # the name of an argument of np.savez
         raise InvalidDataError("a column called 'file' cannot go into an .npz file; write CSV or Parquet")
-    np.savez(path, **plain)
+    with path.open("wb") as stream:
+        np.savez(stream, **plain)
 
 
 WRITERS: dict[str, Callable[[Path, dict[str, Any]], None]] = {

@@ -6,7 +6,6 @@ import csv
 import json
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.exceptions import InvalidParameterError, MissingExtraError
+from prinfold.files.atomic import whole_file, write_text
 
 if TYPE_CHECKING:
     from networkx import MultiGraph
@@ -118,13 +118,13 @@ def to_geojson(
         features.append({"type": "Feature", "geometry": _geometry(graph, line.points), "properties": properties})
     collection = {"type": "FeatureCollection", "features": features}
     if path is not None:
-        Path(path).write_text(json.dumps(collection, allow_nan=False), encoding="utf-8")
+        write_text(path, json.dumps(collection, allow_nan=False))
     return collection
 
 
 def to_csv(graph: RidgeGraph, path: str | os.PathLike[str], names: Sequence[str] | None = None) -> None:
     """A table of the points of all branches: branch, arc length, the columns of the data, log density."""
-    with Path(path).open("w", newline="", encoding="utf-8") as stream:
+    with whole_file(path) as passing, passing.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         for line in lines(graph):
             if line.branch == 0:
