@@ -14,7 +14,9 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from prinfold.exceptions import (
     InvalidDataError,
@@ -25,10 +27,9 @@ from prinfold.exceptions import (
     TargetIsFolderError,
 )
 
-try:
-    import fcntl
-except ImportError:  # Windows, where age alone tells what was left behind
-    fcntl = None  # type: ignore[assignment]
+_locks: Any = None  # Windows has none of this kind, and there age alone tells what was left behind
+with suppress(ImportError):
+    _locks = import_module("fcntl")
 
 _MOST_LINKS = 40
 """Links in a row that are followed, as many as Linux does."""
@@ -258,10 +259,10 @@ def _sync_folder(folder: Path) -> None:
 
 def _lock(held: int) -> bool | None:
     """Take the lock that a writer holds as long as it lives; whether we got it, or None where there are no locks."""
-    if fcntl is None:
+    if _locks is None:
         return None
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _locks.flock(held, _locks.LOCK_EX | _locks.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
