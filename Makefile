@@ -3,7 +3,7 @@
 # Everything is installed into .venv; a stamp file per purpose keeps repeat runs from installing again.
 # PYTHON=… picks another interpreter. All paths are relative, so that the folder's own name may hold spaces.
 
-.PHONY: help demo test test-slow lint format docs bench clean
+.PHONY: help demo test test-slow test-bounds lint format docs bench clean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -21,11 +21,12 @@ endif
 endif
 export MPLBACKEND ?= Agg
 # Read when scipy is first imported; without it scikit-learn leaves out its check of array-API input.
-test test-slow: export SCIPY_ARRAY_API := 1
+test test-slow test-bounds: export SCIPY_ARRAY_API := 1
 
 help:
 	@echo "make demo       fit a map of simulated pipe-flow data and look at it"
 	@echo "make test       run the tests, but for the long ones"
+	@echo "make test-bounds  run the tests of compiled code with every index checked"
 	@echo "make test-slow  run the long reproductions of published numbers"
 	@echo "make lint       style, types, repository"
 	@echo "make format     rewrite the code in the house format"
@@ -41,6 +42,15 @@ test: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow $(ARGS)
+
+# Compiled code reads and writes without looking whether an index is in range; here it looks. What is compiled so is kept
+# apart: numba would not know it from the other. BOUNDS=… names other tests; one of tests/kernels plants a wrong index.
+BOUNDS ?= tests/kernels tests/geometry tests/algorithms
+
+test-bounds: export NUMBA_BOUNDSCHECK := 1
+test-bounds: export NUMBA_CACHE_DIR := $(CURDIR)/.numba-bounds
+test-bounds: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(BOUNDS) $(ARGS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -66,7 +76,7 @@ bench: $(VENV)/.test
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/auto_examples docs/api/generated docs/sg_execution_times.rst
-	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov prinfold-demo benchmarks/results
+	rm -rf .numba-bounds .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov prinfold-demo benchmarks/results
 	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/.demo: pyproject.toml $(VENV)/.python

@@ -134,6 +134,29 @@ def test_a_correction_mends_what_a_stiff_smoother_flattens():
     assert max(distances(mended, data)) < 0.5 * max(distances(plain, data))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize(
+    "smoother",
+    [
+        KernelSmoother(5e-324),
+        KernelSmoother(1e-300),
+        SmoothingSpline(1e14),
+        SmoothingSpline(1.7e308),
+        LocalLinear(1e-300),
+    ],
+    ids=repr,
+)
+def test_absurd_widths_and_penalties_have_an_answer(smoother, closed):
+    """Vertices that are no numbers once led compiled code out of its arrays, and the process died."""
+    t = np.sort(np.random.default_rng(0).uniform(0, 3, 80))
+    X = np.stack([np.cos(t), np.sin(t), t], axis=1) + 0.05 * np.random.default_rng(1).normal(size=(80, 3))
+    model = PrincipalCurve(smoother, closed=closed, max_iter=5).fit(X)
+    assert np.isfinite(model.transform(X)).all()
+    assert np.isfinite(model.vertices_).all()
+
+
 def test_degenerate_tables_have_an_answer():
     with pytest.warns(DegenerateWarning, match="no length"):
         dot = PrincipalCurve().fit(np.ones((4, 3)))

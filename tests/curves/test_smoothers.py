@@ -31,6 +31,40 @@ def hat_matrix(smoother, given):
 
 
 @rings
+@pytest.mark.parametrize("penalty", [1e12, 1e14, 1e155, 1.7e308])
+@pytest.mark.parametrize("n", [40, 600])
+def test_the_stiffest_spline_is_a_line(penalty, n, closed):
+    """A ring that cannot bend is a point. Rounding must not bend what a larger penalty makes straighter."""
+    given = sample(n, closed)
+    smooth = SmoothingSpline(penalty).smooth(given, 0)
+    design = np.stack([np.ones(n), given.place], axis=1)[:, : 1 if closed else 2]
+    root = np.sqrt(given.weight)[:, None]
+    line = np.linalg.lstsq(root * design, root * given.rows, rcond=None)[0]
+    places = np.arange(len(smooth.vertices)) / (len(smooth.vertices) - 1)
+    expected = np.stack([np.ones_like(places), places], axis=1)[:, : len(line)] @ line
+    assert_allclose(smooth.vertices, expected, atol=1e-4)
+    assert_allclose(smooth.df, len(line), atol=1e-3)
+
+
+@rings
+@pytest.mark.parametrize("bandwidth", [5e-324, 1e-300, 1e-160, 1e-9])
+def test_the_narrowest_kernel_takes_the_nearest_row(bandwidth, closed):
+    given = sample(closed=closed)
+    smooth = KernelSmoother(bandwidth).smooth(given, 0)
+    lag = given.place - even_places(len(smooth.vertices) - (not closed), closed)[:, None]
+    away = np.abs(lag - np.round(lag) if closed else lag)
+    assert_allclose(smooth.vertices, given.rows[away.argmin(axis=1)], atol=1e-12)
+
+
+@rings
+@pytest.mark.parametrize("bandwidth", [1e155, 1.7e308])
+def test_the_widest_kernel_takes_the_mean(bandwidth, closed):
+    given = sample(closed=closed)
+    mean = np.average(given.rows, axis=0, weights=given.weight)
+    assert_allclose(KernelSmoother(bandwidth).smooth(given, 0).vertices - mean, 0.0, atol=1e-12)
+
+
+@rings
 @every
 def test_vertices_are_linear_in_the_rows_and_keep_what_is_constant(smoother, closed):
     given = sample(closed=closed)

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from prinfold import datasets
+from prinfold.exceptions import InvalidDataError
 from prinfold.kernel_manifolds.noise_level import neighborhood_noise, noise_level
 from prinfold.numerics.radial_kernels import PROFILES
 
@@ -112,3 +113,13 @@ def test_neighbours_of_repeated_and_of_few_rows():
     assert neighborhood_noise(Y[:5], weight[:5], 1) == np.inf
     assert neighborhood_noise(Y[:, :1], weight, 1) == 0.0
     assert neighborhood_noise(np.full((50, 3), 0.1), weight, 1) == 0.0
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-308, 5e-324])
+def test_latent_points_that_cannot_be_counted_in_bandwidths_are_refused(unit):
+    X, Y, weight = curve(80, 3, 0.05)
+    with (
+        np.errstate(over="ignore"),
+        pytest.raises(InvalidDataError, match="latent points in bandwidths must be finite"),
+    ):
+        noise_level(X / unit, Y, weight, GAUSSIAN)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
+from prinfold import SOM
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import Hexagons, Sphere, grid, hexagons, line, torus
 from prinfold.rows.rows import as_rows
@@ -135,6 +138,25 @@ def test_compiled_steps_are_the_plain_ones(name):
     error = sweep(X, order, places, fast, width, rate, KINDS[name])
     assert_allclose(error, sweep_reference(X, order, places, slow, width, rate, NEIGHBOURHOODS[name]))
     assert_allclose(fast, slow, atol=1e-12)
+
+
+@pytest.mark.parametrize("trainer", ["online", "batch"])
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_widths_whose_squares_are_nil_or_infinite_are_those_at_the_ends(name, trainer):
+    """So narrow a neighbourhood is the winner alone, and so wide a one is every node."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+
+    def fitted(width):
+        schedule = Schedule(width, width, epochs=3)
+        made = SOM(1, nodes=5, neighbourhood=name, width=schedule, trainer=trainer, max_iter=3, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return made.fit(X).codebook_
+
+    for extreme in (5e-324, 1e-300, 1e-160):
+        assert_allclose(fitted(extreme), fitted(1e-3), atol=1e-12)
+    for extreme in (1e155, 1.7e308):
+        assert_allclose(fitted(extreme), fitted(1e9), atol=1e-8)
 
 
 def test_a_neighbourhood_that_nobody_compiled_trains_online_too():

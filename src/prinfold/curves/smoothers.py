@@ -141,7 +141,7 @@ class SmoothingSpline:
     def _log_penalty(self, sample: Sample, space: SplineSpace, judge: _Judge, given: float | None) -> float:
         """ln λ: given, or by the degrees of freedom, or where V is lowest."""
         if given is not None:
-            return float(np.log(given))
+            return min(float(np.log(given)), _STIFFEST - 2.0 * float(np.log(space.n_cells)))
         lowest = -4.0 * np.log(np.pi * space.n_functions)  # where every B-spline has its own way
         if self.df is not None:
             wanted = min(self.df, 0.9 * min(space.n_functions, sample.n_effective))
@@ -155,6 +155,10 @@ _Judge = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 _STIFF = float(np.log(10.0))
 """ln λ at which a curve is straight: the first bend has an eigenvalue of 500, to which one is added."""
+
+_STIFFEST = float(np.log(2.5e6))
+"""ln λK² on K cells at which penalties are held. Of a bend 1 / 700 λ is left, and rounding adds ε λ K⁴: there both are
+the same, and beyond, the line would come out less straight until nothing of it is a number."""
 
 
 def _lowest(function: Callable[[FloatArray], FloatArray], low: float, high: float) -> float:
@@ -242,6 +246,9 @@ class KernelSmoother:
 _BANDWIDTH_OF_SCALE, _SPAN_OF_SCALE = 0.8, 4.9
 """Where local smoothers have the degrees of freedom of a spline with λ = h⁴, 1 / (2√2 h), in units of h."""
 
+_WIDEST = 1e150
+"""Bandwidths between places, at which they are held: the square of that is finite."""
+
 _SPANS = np.geomspace(0.02, 0.6, 11)
 _BANDWIDTHS = np.geomspace(0.005, 0.2, 11)
 """What is chosen from."""
@@ -316,8 +323,11 @@ def _best_local(sample: Sample, settings: FloatArray, weights_of: _Weights) -> S
 
 def _means(lags: _Lags, bandwidth: float) -> FloatArray:
     """(k, b) shares of rows in a mean about each of k places."""
-    square = np.square(lags.away / bandwidth)
-    weight = lags.share * np.exp(-0.5 * (square - square.min(axis=1, keepdims=True)))
+    # a² − m² as (a − m)(a + m): for the nearest row that is nil however narrow the kernel, where a² / h² is infinite.
+    nearest = lags.away.min(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        farther, both = ((part / bandwidth).clip(max=_WIDEST) for part in (lags.away - nearest, lags.away + nearest))
+    weight = lags.share * np.exp(-0.5 * farther * both)
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 

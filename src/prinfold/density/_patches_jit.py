@@ -6,7 +6,7 @@ first powers are nil. This module imports numba: import it only where there is m
 
 from __future__ import annotations
 
-from math import floor, log
+from math import log
 
 import numpy as np
 from numba import njit
@@ -24,7 +24,7 @@ def find_patches(
     for i in range(len(Y)):
         key, inside = 0, True
         for q in range(Y.shape[1]):
-            at = floor((Y[i, q] - middle[q]) / side)
+            at = np.floor((Y[i, q] - middle[q]) / side)
             inside = inside and low[q] <= at <= high[q]
             if inside:
                 key = key * int(high[q] - low[q] + 1.0) + int(at - low[q])

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.numerics.checked import require_finite
 
 _FARTHEST = 1e150
 """Coordinates beyond this are held there: their squares would be infinite."""
@@ -51,7 +52,9 @@ class Sums(Protocol):
 
 def in_range(Z: FloatArray) -> FloatArray:
     """Z in double precision, no coordinate so large that its square is infinite."""
-    return np.clip(np.ascontiguousarray(Z, dtype=np.float64), -_FARTHEST, _FARTHEST)
+    held = np.clip(np.ascontiguousarray(Z, dtype=np.float64), -_FARTHEST, _FARTHEST)
+    require_finite("places of a density", held, "leave out the rows that have no place")
+    return held
 
 
 def alone(x: FloatArray, points: FloatArray, log_weight: FloatArray) -> Moments:

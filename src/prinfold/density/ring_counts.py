@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.numerics.checked import LARGEST, require_finite
 from prinfold.rows.rows import for_each_block
 
 RINGS = 16
@@ -57,6 +58,7 @@ def make_rings(X: FloatArray, weight: FloatArray, asked: IntArray) -> Rings:
     Rings that are empty about all rows are left out. X should have distances of order 1.
     """
     X = np.ascontiguousarray(X, dtype=np.float64)
+    require_finite("rows", X, "rescale their columns", LARGEST)
     total = np.zeros((2, len(asked), _COUNT))
     if len(X) * len(asked) < _COMPILED_FROM:
         count, size = count_rings_reference, max(1, _BLOCK_PAIRS // len(X))

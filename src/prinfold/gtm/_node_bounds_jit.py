@@ -23,7 +23,8 @@ def _bin_of(bound: float, lowest: float, width: float) -> int:
     """
     if math.isnan(bound):
         return _BINS + 1
-    return int(min(max(math.floor((bound - lowest) / width) + 1.0, 0.0), _BINS + 1.0))
+    # Held within the bins before it becomes an integer: which one a number out of range becomes is left to chance.
+    return int(min(max(np.floor((bound - lowest) / width) + 1.0, 0.0), _BINS + 1.0))
 
 
 bin_of = register_jitable(_bin_of)

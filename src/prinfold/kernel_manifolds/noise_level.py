@@ -14,6 +14,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.numerics.checked import LARGEST, require_finite
 from prinfold.numerics.radial_kernels import Profile
 
 _MOST_ROWS = 2000
@@ -45,6 +46,7 @@ def noise_level(X: FloatArray, Y: FloatArray, weight: FloatArray, profile: Profi
     few = Q + 3  # neighbours without which a plane of Q + 1 coefficients would pass through them all
     if n <= few or Y.shape[1] <= Q:
         return 0.0
+    require_finite("latent points in bandwidths", X, "take a bandwidth nearer to the extent of the data", LARGEST)
     rows = np.unique(np.linspace(0, n - 1, min(n, _MOST_ROWS)).astype(np.intp))
     n_near = min(n, _MOST_NEIGHBORS + 1)
     distance, near = map(np.asarray, cKDTree(X).query(X[rows], k=n_near))

@@ -25,7 +25,7 @@ def gather(
     """Add Σ w b bᵀ to the band ``gram`` and Σ w b xᵀ to ``products``, b being the four B-splines at a place."""
     m, basis, names = len(place), np.empty(4), np.empty(4, dtype=np.int64)
     for i in range(len(u)):
-        cell = min(max(int(u[i] * n_cells), 0), n_cells - 1)
+        cell = int(min(max(u[i] * n_cells, 0.0), n_cells - 1.0))
         t = u[i] * n_cells - cell
         basis[0], basis[3] = (1.0 - t) ** 3 / 6.0, t**3 / 6.0
         basis[1] = (3.0 * t**3 - 6.0 * t**2 + 4.0) / 6.0

@@ -79,7 +79,8 @@ def sweep(
             size[j] += step[j, d] * step[j, d]
             middle[j, d] = begin[j, d] + 0.5 * step[j, d]
         reach[j] = 0.5 * np.sqrt(size[j]) * (1.0 + 1e-9)
-    near, away, centre = np.empty(n_segments, dtype=np.int64), np.empty(n_segments), np.empty(D)
+    # Nought before anything is found: whatever the numbers are, what is named first is a segment.
+    near, away, centre = np.zeros(n_segments, dtype=np.int64), np.empty(n_segments), np.empty(D)
     for low in range(0, len(X), _GROUP):
         high = min(low + _GROUP, len(X))
         count = _candidates(X[low:high], begin, step, size, centre, away, near)

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidParameterError
+from prinfold.numerics.checked import require_finite
 
 _MOST_AXES = 4
 """Cells are cut along so many axes at most, the longest ones: each more takes three times as many runs. With five axes
@@ -81,6 +83,7 @@ def sort_into_cells(X: FloatArray, reach: float) -> Cells:
     """Cells of points (n, Q), numbered so that those beside each other along the last axis follow each other."""
     from prinfold.numerics._cell_lists_jit import list_runs
 
+    _require_cells(X, reach)
     key, stride = _number_cells(X, _side(reach))
     order = np.argsort(key)
     steps = _steps(stride)
@@ -97,6 +100,8 @@ def _number_cells(X: FloatArray, side: float) -> tuple[IntArray, IntArray]:
     last = np.floor((X.max(axis=0) - low) / side)[axes]
     if np.prod(last + 3.0) > _KEYS:
         at = np.column_stack([_without_gaps(np.floor((X[:, a] - low[a]) / side)) for a in axes])
+        while np.prod(at.max(axis=0) + 3.0) > _KEYS:  # tens of thousands of points, all far apart
+            at = at[:, 1:]
         stride = _strides(at.max(axis=0))
         return _keys(at, stride), stride
     key, stride = np.empty(len(X), np.int64), _strides(last)
@@ -133,6 +138,7 @@ class Grid:
 
 def make_grid(X: FloatArray, reach: float) -> Grid | None:
     """The grid of points (n, Q), or None where they lie so far apart that its cells cannot be numbered."""
+    _require_cells(X, reach)
     axes, side = _cut_axes(X), _side(reach)
     low = X[:, axes].min(axis=0)
     at = np.floor((X[:, axes] - low) / side)
@@ -144,6 +150,15 @@ def make_grid(X: FloatArray, reach: float) -> Grid | None:
     order = np.argsort(key, kind="stable")
     keys, firsts = np.unique(key[order], return_index=True)
     return Grid(axes, low, last, side, stride, order, keys, np.append(firsts, len(X)))
+
+
+def _require_cells(X: FloatArray, reach: float) -> None:
+    """Raise an error for points that no cells can be made for."""
+    if not (reach > 0 and len(X) and X.shape[1]):
+        raise InvalidParameterError(
+            f"cells need points and a reach above 0, got a table of shape {X.shape} and a reach of {reach!r}"
+        )
+    require_finite("latent points", X, "take a larger bandwidth, or rescale the columns of X")
 
 
 def _cut_axes(X: FloatArray) -> IntArray:

@@ -23,6 +23,7 @@ from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.numerics.checked import require_finite
 from prinfold.numerics.kernel_mixtures_truncated import Listing, NearShares, Search, make_search
 from prinfold.numerics.radial_kernels import Profile
 from prinfold.rows.rows import for_each_block
@@ -300,6 +301,7 @@ class Mixture:
         Z = np.clip(np.asarray(Z, dtype=np.float64), -_FARTHEST, _FARTHEST)
         run = for_each_block if len(Z) >= _ROWS_ON_THREADS else _one_by_one
         if self._search is not None and len(Z):
+            require_finite("places of a density", Z, "leave out the rows that have no place")
             Z, centres = np.ascontiguousarray(Z), np.ascontiguousarray(self.centres, dtype=np.float64)
 
             def near(work: tuple[slice, Listing]) -> None:

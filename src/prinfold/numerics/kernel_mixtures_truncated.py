@@ -22,6 +22,7 @@ from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.numerics.cell_lists import Grid, cut_by_count, make_grid
+from prinfold.numerics.checked import LARGEST, require_finite
 from prinfold.numerics.radial_kernels import Gaussian, Profile
 
 _PART_PAIRS = 2**16
@@ -129,6 +130,7 @@ class CellSearch:
 
 def make_search(centres: FloatArray, weight: FloatArray, profile: Profile) -> Search | None:
     """The search that suits a kernel; None for centres so far apart that cells cannot be numbered."""
+    require_finite("centres of kernels", centres, "take a larger bandwidth, or rescale the columns of X", LARGEST)
     if profile.reach == inf:
         return RelativeSearch.of(centres, weight)
     grid = make_grid(centres, profile.reach)

@@ -17,6 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.numerics.checked import LARGEST, require_finite
 
 FEWEST = 8
 """Cells that a ring needs so that no two B-splines meet twice."""
@@ -62,6 +63,7 @@ class SplineSpace:
         """Sums over rows X (n, D) at places u (n,) in [0, 1]."""
         from prinfold.numerics._penalized_splines_jit import gather
 
+        require_finite("places along a curve", np.asarray(u), "rescale the columns of X", LARGEST)
         X, share = np.ascontiguousarray(X, dtype=np.float64), np.asarray(weight / weight.sum(), dtype=np.float64)
         gram, products = np.zeros((self.reach + 1, self.n_functions)), np.zeros((self.n_functions, X.shape[1]))
         gather(np.asarray(u, dtype=np.float64), X, share, self.n_cells, self.place, gram, products)

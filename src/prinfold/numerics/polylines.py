@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidDataError
+from prinfold.numerics.checked import LARGEST, require_finite
 from prinfold.rows.rows import for_each_block
 
 _BLOCK_ROWS = 4096
@@ -37,8 +39,9 @@ def nearest_on_polyline(X: FloatArray, vertices: FloatArray, closed: bool = Fals
     """Feet of rows (n, D) on the polyline through at least two vertices (m, D)."""
     from prinfold.numerics._polylines_jit import sweep
 
-    begin, step = (np.ascontiguousarray(part, dtype=np.float64) for part in segments_of(vertices, closed))
-    X = np.ascontiguousarray(X, dtype=np.float64)
+    X, vertices = (np.ascontiguousarray(part, dtype=np.float64) for part in (X, vertices))
+    _require_polyline(X, vertices)
+    begin, step = (np.ascontiguousarray(part) for part in segments_of(vertices, closed))
     feet = Feet(np.empty(len(X), dtype=np.int64), np.empty(len(X)), np.empty(len(X)))
 
     def one(part: slice) -> None:
@@ -49,6 +52,18 @@ def nearest_on_polyline(X: FloatArray, vertices: FloatArray, closed: bool = Fals
 
     for_each_block(one, [slice(i, i + _BLOCK_ROWS) for i in range(0, len(X), _BLOCK_ROWS)])
     return feet
+
+
+def _require_polyline(X: FloatArray, vertices: FloatArray) -> None:
+    """Raise an error for rows or vertices that have no feet."""
+    if X.ndim != 2 or vertices.ndim != 2 or len(vertices) < 2 or X.shape[1] != vertices.shape[1]:
+        raise InvalidDataError(
+            f"a polyline needs at least two vertices with as many columns as the rows have, got vertices of shape "
+            f"{vertices.shape} and rows of shape {X.shape}"
+        )
+    require_finite("rows", X, "rescale their columns", LARGEST)
+    remedy = "take another width or penalty of the smoother, or rescale the columns of X"
+    require_finite("vertices of a curve", vertices, remedy, LARGEST)
 
 
 def _by_products(X: FloatArray, begin: FloatArray, step: FloatArray) -> Feet:

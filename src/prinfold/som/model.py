@@ -208,7 +208,7 @@ class Batch:
 
     def epoch(self, problem: Problem, rng: np.random.Generator) -> Callable[[State], State]:
         def step(state: State) -> State:
-            width = float(problem.width.at(state.epoch))
+            width = float(_width_at(problem, state.epoch))
             assert state.won is not None
             codebook = update(problem.places, state.won, problem.neighbourhood, width, state.codebook)
             won, error = assign(problem.rows, codebook)
@@ -231,7 +231,7 @@ class OneByOne:
         def step(state: State) -> State:
             order = draw(weight, rng)
             now = state.epoch + np.arange(len(order)) / len(order)
-            columns, width = np.ascontiguousarray(state.codebook.T), problem.width.at(now)
+            columns, width = np.ascontiguousarray(state.codebook.T), _width_at(problem, now)
             error = sweep(X, order, places, columns, width, problem.rate.at(now)) / len(order)
             return State(np.ascontiguousarray(columns.T), None, float(width[-1]), None, error, state.epoch + 1)
 
@@ -240,6 +240,15 @@ class OneByOne:
 
 TRAINERS: dict[str, Trainer] = {"batch": Batch(), "online": OneByOne()}
 """By name."""
+
+
+def _width_at(problem: Problem, epoch: float | FloatArray) -> FloatArray:
+    """The width of the neighbourhood, held where its square is neither nil nor infinite: the map is the same beyond."""
+    return np.asarray(np.clip(problem.width.at(epoch), _NARROWEST, 1.0 / _NARROWEST))
+
+
+_NARROWEST = 1e-100
+"""Node spacings within which a node is alone, as it is within anything less."""
 
 
 def _sweep_of(neighbourhood: Neighbourhood) -> Callable[..., float]:
