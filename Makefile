@@ -24,15 +24,15 @@ export MPLBACKEND ?= Agg
 test test-slow test-bounds: export SCIPY_ARRAY_API := 1
 
 help:
-	@echo "make demo       fit a map of simulated pipe-flow data and look at it"
-	@echo "make test       run the tests, but for the long ones"
+	@echo "make demo         fit a map of simulated pipe-flow data and look at it"
+	@echo "make test         run the tests, but for the long ones"
 	@echo "make test-bounds  run the tests of compiled code with every index checked"
-	@echo "make test-slow  run the long reproductions of published numbers"
-	@echo "make lint       style, types, repository"
-	@echo "make format     rewrite the code in the house format"
-	@echo "make docs       build the documentation in docs/_build/html"
-	@echo "make bench      run the benchmarks"
-	@echo "make clean      remove everything that make has built"
+	@echo "make test-slow    run the long reproductions of published numbers"
+	@echo "make lint         style, types, repository"
+	@echo "make format       rewrite the code in the house format"
+	@echo "make docs         build the documentation in docs/_build/html"
+	@echo "make bench        run the benchmarks"
+	@echo "make clean        remove everything that make has built"
 
 demo: $(VENV)/.demo
 	$(BIN)/prinfold demo --force
