@@ -3,7 +3,7 @@
 # Everything is installed into .venv; a stamp file per purpose keeps repeat runs from installing again.
 # PYTHON=… picks another interpreter. All paths are relative, so that the folder's own name may hold spaces.
 
-.PHONY: help demo test test-slow test-bounds lint format docs bench clean
+.PHONY: help demo test test-full test-slow test-bounds lint format docs bench clean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -21,11 +21,12 @@ endif
 endif
 export MPLBACKEND ?= Agg
 # Read when scipy is first imported; without it scikit-learn leaves out its check of array-API input.
-test test-slow test-bounds: export SCIPY_ARRAY_API := 1
+test test-full test-slow test-bounds: export SCIPY_ARRAY_API := 1
 
 help:
 	@echo "make demo         fit a map of simulated pipe-flow data and look at it"
-	@echo "make test         run the tests, but for the long ones"
+	@echo "make test         run the quick tests; SLICE=gtm those of one folder"
+	@echo "make test-full    run all tests but the long reproductions"
 	@echo "make test-bounds  run the tests of compiled code with every index checked"
 	@echo "make test-slow    run the long reproductions of published numbers"
 	@echo "make lint         style, types, repository"
@@ -37,8 +38,14 @@ help:
 demo: $(VENV)/.demo
 	$(BIN)/prinfold demo --force
 
+# One folder of tests: make test SLICE=gtm
+SLICE ?=
+
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not full" $(if $(SLICE),tests/$(SLICE)) $(ARGS)
+
+test-full: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(if $(SLICE),tests/$(SLICE)) $(ARGS)
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow $(ARGS)

@@ -116,6 +116,7 @@ def test_function_parameters_are_documented_as_they_are(name: str) -> None:
     assert disagreements(function, FunctionDoc(function)) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", [page for page in GUIDE if code_fences(page)], ids=lambda page: page.stem)
 def test_the_guide_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ class Case:
     rescale: Callable[[float], dict[str, Any]] = lambda scale: {}
     """Parameters that have units, as the data are multiplied by ``scale``."""
     slow: bool = False
-    """Whether it is left to ``make test-slow``: another case in the quick run goes through the same code."""
+    """Whether it is left to ``make test-slow``: another case goes through the same code."""
 
 
 def _points() -> Any:
@@ -320,11 +321,52 @@ CASES = [
 ]
 
 
+QUICK = {
+    "GTM",
+    "GTM-student",
+    "GTM-low-rank",
+    "GTM-varying",
+    "GTM-circle",
+    "GTM-sphere",
+    "GTM-process",
+    "GTMSequence",
+    "MixedGTM",
+    "GTMMixture",
+    "PPS",
+    "PPS-learn",
+    "UKR",
+    "UKR-quartic",
+    "KMM",
+    "SOM",
+    "SOM-online",
+    "DensityRidge",
+    "PolygonalCurve",
+    "OrientedPointsCurve",
+    "ProbabilisticCurve",
+    "PrincipalCurve",
+    "PrincipalSurface-line",
+    "RegularizedManifold-line",
+}
+"""Cases of the quick run: every class, and settings with code of their own. ``make test-full`` has all."""
+
+
 def cases(*tags: str) -> pytest.MarkDecorator:
     """Run a test on every case that carries all of the tags."""
     chosen = [case for case in CASES if case.tags.issuperset(tags)]
-    marked = [pytest.param(case, marks=pytest.mark.slow if case.slow else (), id=case.name) for case in chosen]
-    return pytest.mark.parametrize("case", marked)
+    return pytest.mark.parametrize("case", [pytest.param(case, marks=_marks(case), id=case.name) for case in chosen])
+
+
+def _marks(case: Case) -> Any:
+    if case.slow:
+        return pytest.mark.slow
+    return () if case.name in QUICK else pytest.mark.full
+
+
+@cache
+def fitted(case: Case) -> tuple[Any, Any]:
+    """The case fitted to the cloud, and the cloud: once for all tests that ask the model and do not change it."""
+    X = cloud()
+    return case.make().fit(X), X
 
 
 def cloud(n: int = 90, n_columns: int = 5, seed: int = 3) -> Any:

@@ -19,7 +19,7 @@ from prinfold._typing import Mesh, Stretch
 from prinfold.exceptions import OutOfDomainError
 from prinfold.loops import StopReason
 from tests.house import public_manifolds
-from tests.properties.cases import CASES, Case, cases, cloud
+from tests.properties.cases import CASES, QUICK, Case, cases, cloud, fitted
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
@@ -47,14 +47,15 @@ DENSITY_VERBS = {
 }
 
 
-def fitted(case: Case):
-    X = cloud()
-    return case.make().fit(X), X
-
-
 def test_every_public_manifold_has_a_case():
     tried = {type(case.make()).__name__ for case in CASES}
     assert tried == set(public_manifolds())
+
+
+def test_every_public_manifold_is_in_the_quick_run():
+    quick = {type(case.make()).__name__ for case in CASES if case.name in QUICK and not case.slow}
+    assert quick == set(public_manifolds())
+    assert {case.name for case in CASES} >= QUICK
 
 
 @cases()

@@ -46,19 +46,12 @@ pytestmark = [
 @parametrize_with_checks(
     [
         GTM(),
-        GTM(1, latent="circle"),
-        GTM(latent="sphere"),
-        GTM(latent="torus", prior_precision=0.1),
-        GTM(init="random", random_state=0),
         GTMSequence(),
-        GTMSequence(1, latent="circle", initial="learned"),
         MixedGTM(),
         PPS(1, nodes=12, basis=4, max_iter=20),
         KMM(),
-        KMM(1, stop="validation", kernel="quartic"),
         UKR(),
         SOM(),
-        SOM(1, trainer="online", latent="circle", neighbourhood="epanechnikov", random_state=0),
         DensityRidge(),
         PrincipalCurve(),
         PolygonalCurve(),
@@ -69,7 +62,6 @@ pytestmark = [
         ModeClustering(),
         NearestSurfaceClassifier(),
         KernelDensityClassifier(),
-        KernelDensityClassifier(kernel="quartic", per_class=True, priors="uniform"),
         GTMClassifier(),
         GTMRegressor(),
         GTMMixture(),
@@ -80,6 +72,23 @@ pytestmark = [
     ]
 )
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.full
+@parametrize_with_checks(
+    [
+        GTM(1, latent="circle"),
+        GTM(latent="sphere"),
+        GTM(latent="torus", prior_precision=0.1),
+        GTM(init="random", random_state=0),
+        GTMSequence(1, latent="circle", initial="learned"),
+        KMM(1, stop="validation", kernel="quartic"),
+        SOM(1, trainer="online", latent="circle", neighbourhood="epanechnikov", random_state=0),
+        KernelDensityClassifier(kernel="quartic", per_class=True, priors="uniform"),
+    ]
+)
+def test_scikit_learn_checks_of_more_settings(estimator, check):
     check(estimator)
 
 

@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 
 from prinfold import GTM, datasets
 from prinfold.curves.arc_curve import Polyline
-from tests.properties.cases import Case, cases, cloud, random_rotation, small_rotation
+from tests.properties.cases import Case, cases, cloud, fitted, random_rotation, small_rotation
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
@@ -54,7 +54,7 @@ def test_straight_data_give_the_principal_plane(case: Case):
 
 def _carries_through(case: Case, R: np.ndarray) -> None:
     X, shift = cloud(), np.array([3.0, -1.0, 0.5, 7.0, -2.0])
-    here, there = case.make().fit(X), case.make().fit(X @ R.T + shift)
+    here, there = fitted(case)[0], case.make().fit(X @ R.T + shift)
     assert_allclose(there.project(X @ R.T + shift), here.project(X) @ R.T + shift, atol=1e-6)
     assert_allclose(latent_distances(there, X @ R.T + shift), latent_distances(here, X), atol=1e-6)
     assert_allclose(there.projection_error(X @ R.T + shift), here.projection_error(X), rtol=1e-6)
@@ -74,7 +74,7 @@ def test_a_rigid_motion_that_flips_no_principal_axis_carries_through(case: Case)
 @pytest.mark.parametrize("scale", [1e-4, 30.0])
 def test_scaling_carries_through(case: Case, scale: float):
     X = cloud()
-    here, there = case.make().fit(X), case.make(**case.rescale(scale)).fit(scale * X)
+    here, there = fitted(case)[0], case.make(**case.rescale(scale)).fit(scale * X)
     assert_allclose(there.project(scale * X) / scale, here.project(X), atol=1e-7)
     unit = scale if "lengths" in case.tags else 1.0
     assert_allclose(there.transform(scale * X) / unit, here.transform(X), atol=1e-7)
@@ -84,7 +84,7 @@ def test_scaling_carries_through(case: Case, scale: float):
 def test_permuting_rows_changes_nothing_but_their_order(case: Case):
     X = cloud()
     order = np.random.default_rng(2).permutation(len(X))
-    here, there = case.make().fit(X), case.make().fit(X[order])
+    here, there = fitted(case)[0], case.make().fit(X[order])
     assert_allclose(there.transform(X), here.transform(X), atol=1e-6)
     assert_allclose(there.project(X), here.project(X), atol=1e-6)
 
@@ -102,13 +102,12 @@ def test_repeated_rows_are_integer_weights(case: Case):
 @cases()
 def test_fit_transform_is_fit_then_transform(case: Case):
     X = cloud()
-    assert_allclose(case.make().fit_transform(X), case.make().fit(X).transform(X), atol=1e-12)
+    assert_allclose(case.make().fit_transform(X), fitted(case)[0].transform(X), atol=1e-12)
 
 
 @cases()
 def test_row_by_row_is_the_batch(case: Case):
-    X = cloud()
-    model = case.make().fit(X)
+    model, X = fitted(case)
     for verb in ("transform", "project", "reconstruct"):
         batch = getattr(model, verb)(X[:12])
         single = np.concatenate([getattr(model, verb)(X[i : i + 1]) for i in range(12)])
@@ -129,8 +128,7 @@ def test_float32_goes_through_and_agrees(case: Case):
 
 @cases()
 def test_projecting_twice_is_projecting_once(case: Case):
-    X = cloud()
-    model = case.make().fit(X)
+    model, X = fitted(case)
     once = model.project(X)
     assert_allclose(model.project(once), once, atol=1e-6)
     assert model.projection_error(once) < 1e-12
@@ -138,8 +136,7 @@ def test_projecting_twice_is_projecting_once(case: Case):
 
 @cases()
 def test_nothing_on_the_surface_is_nearer_than_the_projection(case: Case):
-    X = cloud()
-    model = case.make().fit(X)
+    model, X = fitted(case)
     nearest = np.square(X - model.project(X)).sum(axis=1)
     nodes = model.inverse_transform(model.latent_.nodes)
     vertices = model.mesh(12).vertices
@@ -165,8 +162,7 @@ def test_a_crumpled_surface_has_nearest_points_too():
 
 @cases()
 def test_residuals_are_orthogonal_to_the_surface(case: Case):
-    X = cloud()
-    model = case.make().fit(X)
+    model, X = fitted(case)
     found = model._nearest(X)
     inside = ~boundary(model, found.latent)
     assert inside.sum() >= 5
