@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Self
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 
 from prinfold._typing import FloatArray, Mesh
 from prinfold.geometry.column_span import Span
 from prinfold.geometry.domain import Box
-from prinfold.geometry.projection import Projection, project_to_surface
+from prinfold.geometry.projection import Bend, Projection, project_to_surface
 from prinfold.geometry.projection_starts import Footholds
 from prinfold.geometry.region import Region
 from prinfold.latent import LatentSpace
@@ -26,84 +27,104 @@ _VERTICES_PER_DETAIL = 8.0
 _N_STARTS = 6
 _PROJECT_ROWS = 1024
 
+Map = Callable[[FloatArray], FloatArray]
+NodeStarts = Callable[[FloatArray, FloatArray, LatentSpace], FloatArray]
 
-class MeshedSurface:
-    """What every manifold asks of its map, whatever else it does."""
 
-    latent_: LatentSpace
+def near_nodes(rows: FloatArray, nodes: FloatArray, latent: LatentSpace) -> FloatArray:
+    """(n, S, Q) latent coordinates of the nodes nearest to each row."""
+    n_near = min(_N_STARTS, len(nodes))
+    return latent.nodes[np.argpartition(squared_distances(rows, nodes), n_near - 1, axis=1)[:, :n_near]]
 
-    @abstractmethod
-    def _point(self, Z: FloatArray) -> FloatArray:
-        """Points of the surface at valid latent coordinates, float64."""
 
-    @abstractmethod
-    def _jacobian(self, Z: FloatArray) -> FloatArray:
-        """Derivative of :meth:`_point`, float64."""
+@dataclass(frozen=True)
+class SurfaceGeometry:
+    """A surface, with what is known of it beyond its map and Jacobian.
 
-    def _detail(self) -> float:
-        """Latent length over which the map changes; a method that knows says so."""
-        return np.inf
+    ``detail`` is the latent length over which the map changes, ``bend`` its curvature. Where the surface moves in fewer
+    columns than there are, ``inside`` is the same surface in the coordinates of ``span``. ``node_starts`` says where to
+    look for nearest points when there is no mesh. ``kept`` holds mesh and footholds from one call to the next.
+    """
 
-    def _resolution(self) -> int | None:
-        limits = _MESH_PER_AXIS.get(self.latent_.dimension)
-        if limits is None:
-            return None
-        domain = self.latent_.domain
-        # A sphere of r² vertices has them √(4π)/r apart.
-        extent = max(np.subtract(domain.high, domain.low)) if isinstance(domain, Box | Region) else np.sqrt(4 * np.pi)
-        return int(np.clip(1 + _VERTICES_PER_DETAIL * extent / self._detail(), *limits))
+    latent: LatentSpace
+    point: Map
+    jacobian: Map
+    detail: float = np.inf
+    bend: Bend | None = None
+    span: Span = field(default_factory=lambda: Span(None))
+    inside: SurfaceGeometry | None = None
+    node_starts: NodeStarts = near_nodes
+    kept: dict[str, Any] | None = None
 
-    def _mesh(self, resolution: int | None = None) -> Mesh:
-        """The surface cut into simplices, where ``_point`` has it."""
-        resolution = resolution or self._resolution()
-        fine = self.latent_.refined(resolution) if resolution else self.latent_
-        return Mesh(self._point(fine.nodes), fine.nodes, fine.faces)
+    def mesh(self, resolution: int | None = None) -> Mesh:
+        """The surface cut into simplices; without a resolution, as fine as its detail asks for."""
+        if resolution is None:
+            return cast(Mesh, self._keep("mesh", lambda: self._cut(self._resolution())))
+        return self._cut(resolution)
 
-    def _nearest(self, table: FloatArray) -> Projection:
-        """Exact projection in row blocks, started from the mesh."""
-        narrow, within = self._narrowed()
-        footholds, nodes = narrow._footholds(), narrow._point(self.latent_.nodes)
-        n, (Q, D) = table.shape[0], (self.latent_.n_columns, table.shape[1])
+    def nearest(self, table: FloatArray) -> Projection:
+        """Exact nearest points of rows, block by block, started from the mesh."""
+        narrow = self.inside or self
+        footholds, nodes = narrow.footholds(), narrow.point(self.latent.nodes)
+        n, (Q, D) = table.shape[0], (self.latent.n_columns, table.shape[1])
         found = Projection(np.empty((n, Q)), np.empty((n, D)), np.empty(n), np.empty(n, dtype=bool))
 
         def one_block(part: slice) -> None:
             rows = dense(table[part]).astype(float)
-            block = narrow._nearest_block(within.inside(rows), footholds, nodes)
-            squared = block.squared_distance + within.outside(rows)
-            block = block._replace(points=within.restored(block.points), squared_distance=squared)
+            block = narrow._nearest_block(self.span.inside(rows), footholds, nodes)
+            squared = block.squared_distance + self.span.outside(rows)
+            block = block._replace(points=self.span.restored(block.points), squared_distance=squared)
             for whole, some in zip(found, block, strict=True):
                 whole[part] = some
 
         for_each_block(one_block, [slice(i, i + _PROJECT_ROWS) for i in range(0, n, _PROJECT_ROWS)])
         return found
 
-    def _narrowed(self) -> tuple[Self, Span]:
-        """The same surface in the columns that it moves in, where it knows of fewer, and which those are."""
-        return self, Span(None)
-
-    def _footholds(self) -> Footholds | None:
+    def footholds(self) -> Footholds | None:
         """The mesh to start projections from; beyond three dimensions it would have too many simplices to search."""
-        mesh = self._mesh()
-        return Footholds(mesh) if len(mesh.faces) and self.latent_.dimension in _MESH_PER_AXIS else None
+
+        def make() -> Footholds | None:
+            mesh = self.mesh()
+            return Footholds(mesh) if len(mesh.faces) and self.latent.dimension in _MESH_PER_AXIS else None
+
+        return cast("Footholds | None", self._keep("footholds", make))
+
+    def _keep(self, name: str, make: Callable[[], Any]) -> Any:
+        if self.kept is None:
+            return make()
+        if name not in self.kept:
+            self.kept[name] = make()
+        return self.kept[name]
+
+    def _cut(self, resolution: int | None) -> Mesh:
+        fine = self.latent.refined(resolution) if resolution else self.latent
+        return Mesh(self.point(fine.nodes), fine.nodes, fine.faces)
+
+    def _resolution(self) -> int | None:
+        limits = _MESH_PER_AXIS.get(self.latent.dimension)
+        if limits is None:
+            return None
+        domain = self.latent.domain
+        # A sphere of r² vertices has them √(4π)/r apart.
+        extent = max(np.subtract(domain.high, domain.low)) if isinstance(domain, Box | Region) else np.sqrt(4 * np.pi)
+        return int(np.clip(1 + _VERTICES_PER_DETAIL * extent / self.detail, *limits))
 
     def _nearest_block(self, rows: FloatArray, footholds: Footholds | None, nodes: FloatArray) -> Projection:
-        domain = self.latent_.domain
         squared = squared_distances(rows, nodes)
         if footholds is not None:
-            starts = footholds.starts(rows, domain, _N_STARTS)
-        else:  # a few near nodes stand in
-            n_near = min(_N_STARTS, len(nodes))
-            starts = self.latent_.nodes[np.argpartition(squared, n_near - 1, axis=1)[:, :n_near]]
+            starts = footholds.starts(rows, self.latent.domain, _N_STARTS)
+        else:
+            starts = self.node_starts(rows, nodes, self.latent)
         found = self._descend(rows, starts)
         # A mesh may overlook a narrow fold. What is farther than the nearest node has not been found yet.
         missed = np.flatnonzero(squared.min(axis=1) < found.squared_distance)
         if len(missed):
-            start = self.latent_.nodes[squared[missed].argmin(axis=1)][:, None]
+            start = self.latent.nodes[squared[missed].argmin(axis=1)][:, None]
             again = self._descend(rows[missed], start)
             for whole, better in zip(found, again, strict=True):
                 whole[missed] = better
         return found
 
     def _descend(self, rows: FloatArray, starts: FloatArray) -> Projection:
-        """The best that Newton's method finds from starts (n, S, Q); a method that knows its curvature says so."""
-        return project_to_surface(rows, self._point, self._jacobian, self.latent_.domain, starts)
+        """The best that Newton's method finds from starts (n, S, Q)."""
+        return project_to_surface(rows, self.point, self.jacobian, self.latent.domain, starts, bend=self.bend)

@@ -14,20 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
 from prinfold.base.callbacks import CallbackSupportMixin, forward_to_callbacks
-from prinfold.base.nearest_point import MeshedSurface
+from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.citations import Citations, cite
 from prinfold.exceptions import InterruptedWarning, InvalidParameterError, OutOfDomainError
 from prinfold.files import save
 from prinfold.geometry.metric import stretch
+from prinfold.geometry.projection import Projection
+from prinfold.latent import LatentSpace
 from prinfold.loops import Outcome, StopReason, progress_for
 from prinfold.rows.rows import blas_on_one_thread
 from prinfold.validation.settings import integer
 from prinfold.validation.tables import check_latent, check_table
 
 
-class PrincipalManifold(
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, MeshedSurface, BaseEstimator
-):
+class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all estimators: a fitted one has ``latent_``, a map ``_point`` and its ``_jacobian``."""
 
     _stored: ClassVar[tuple[str, ...]] = ("latent_", "n_iter_", "converged_", "stop_reason_", "history_")
@@ -35,6 +35,7 @@ class PrincipalManifold(
     _accept_missing: ClassVar[bool] = False
     _dimension: ClassVar[int | None] = None
     """Dimension of the surface where the method has but one, such as 1 for curves; None where ``n_components`` says."""
+    latent_: LatentSpace
     max_iter: int
     tol: float
     verbose: int
@@ -48,6 +49,18 @@ class PrincipalManifold(
     @abstractmethod
     def transform(self, X: Any) -> FloatArray:
         """Latent coordinates of rows."""
+
+    @abstractmethod
+    def _latent_of(self, table: FloatArray) -> FloatArray:
+        """Latent coordinates of checked rows."""
+
+    @abstractmethod
+    def _point(self, Z: FloatArray) -> FloatArray:
+        """Points of the surface at valid latent coordinates, float64."""
+
+    @abstractmethod
+    def _jacobian(self, Z: FloatArray) -> FloatArray:
+        """Derivative of :meth:`_point`, float64."""
 
     # ------------------------------------------------------------------------------- between spaces
 
@@ -261,6 +274,18 @@ class PrincipalManifold(
 
     # --------------------------------------------------------------------------------------- plumbing
 
+    def _geometry(self) -> SurfaceGeometry:
+        """The surface for meshes and nearest points; a method that knows more of it says so."""
+        return SurfaceGeometry(self.latent_, self._point, self._jacobian)
+
+    def _mesh(self, resolution: int | None = None) -> Mesh:
+        """The surface cut into simplices, where ``_point`` has it."""
+        return self._geometry().mesh(resolution)
+
+    def _nearest(self, table: FloatArray) -> Projection:
+        """Nearest points of the surface to rows."""
+        return self._geometry().nearest(table)
+
     def _shown(self, Z: FloatArray, points: FloatArray | None = None) -> FloatArray:
         """Points in data space at latent coordinates; ``points`` are what ``_point`` gave there, if it was asked."""
         return self._point(Z) if points is None else points
@@ -309,10 +334,6 @@ class PrincipalManifold(
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "latent_")
-
-    @abstractmethod
-    def _latent_of(self, table: FloatArray) -> FloatArray:
-        """Latent coordinates of checked rows."""
 
     def _table(self, X: Any) -> FloatArray:
         check_is_fitted(self)

@@ -12,8 +12,9 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
-from prinfold.base.column_span import SpannedManifold
+from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.basis_maps.linear_geometry import linear_geometry
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, UnsupportedInputError, warn_caller
 from prinfold.geometry.folds import Folds, find_folds
 from prinfold.gtm import model as gtm
@@ -29,7 +30,7 @@ from prinfold.validation.tables import check_errors, has_gaps
 R = TypeVar("R")
 
 
-class GTMFamily(SpannedManifold):
+class GTMFamily(PrincipalManifold):
     """A mixture on a grid of latent nodes: fitted, it has ``_model``, ``weights_``, ``offset_`` and the noise."""
 
     _stored: ClassVar[tuple[str, ...]] = (
@@ -316,8 +317,8 @@ class GTMFamily(SpannedManifold):
                 DegenerateWarning,
             )
 
-    def _detail(self) -> float:
-        return self._model.surface.basis.detail
+    def _geometry(self) -> SurfaceGeometry:
+        return linear_geometry(self._model.surface, self.weights_, self.offset_)
 
     def _point(self, Z: FloatArray) -> FloatArray:
         return self._model.surface.point(Z, self.weights_) + self.offset_

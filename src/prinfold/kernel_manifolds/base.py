@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from prinfold._typing import FloatArray, IntArray, Mesh, RandomState
+from prinfold._typing import FloatArray, IntArray, RandomState
+from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import CorruptModelFileError
 from prinfold.files import storable
-from prinfold.geometry.projection import Projection, project_to_surface
-from prinfold.geometry.projection_starts import Footholds, graph_starts
+from prinfold.geometry.projection_starts import graph_starts
 from prinfold.kernel_manifolds.domain_thresholds import THRESHOLDS, Contour, make_threshold
 from prinfold.kernel_manifolds.surface import KernelMap
-from prinfold.latent import Cloud
+from prinfold.latent import Cloud, LatentSpace
 from prinfold.loops import StopReason
 from prinfold.numerics.kernel_mixtures import Mixture
 from prinfold.numerics.radial_kernels import GAUSSIAN_CUT, PROFILES, Gaussian, Power
@@ -146,37 +146,22 @@ class KernelManifold(PrincipalManifold):
     def _jacobian(self, Z: FloatArray) -> FloatArray:
         return self._model.jacobian(Z)
 
-    def _detail(self) -> float:
-        return _DETAIL.get(self.latent_.n_columns, 4.0) * self.latent_.profile.width
-
-    def _mesh(self, resolution: int | None = None) -> Mesh:
-        if resolution is not None:
-            return super()._mesh(resolution)
-        # Every projection begins at the finest mesh, which for single rows would take all the time.
-        remembered = self._model.remembered
-        if "mesh" not in remembered:
-            remembered["mesh"] = super()._mesh()
-        return cast(Mesh, remembered["mesh"])
+    def _geometry(self) -> SurfaceGeometry:
+        latent = self.latent_
+        return SurfaceGeometry(
+            latent,
+            self._point,
+            self._jacobian,
+            _DETAIL.get(latent.n_columns, 4.0) * latent.profile.width,
+            bend=self._model.bend,
+            node_starts=_along_edges,
+            # Every projection begins at the finest mesh, which for single rows would take all the time.
+            kept=self._model.remembered,
+        )
 
     def _nearest_latent(self, table: FloatArray) -> FloatArray:
         """Latent coordinates of the nearest points of the surface, UKR's (19)."""
         return self._nearest(table).latent.astype(table.dtype, copy=False)
-
-    def _footholds(self) -> Footholds | None:
-        remembered = self._model.remembered
-        if "footholds" not in remembered:
-            remembered["footholds"] = super()._footholds()
-        return cast("Footholds | None", remembered["footholds"])
-
-    def _nearest_block(self, rows: FloatArray, footholds: Footholds | None, nodes: FloatArray) -> Projection:
-        if footholds is not None:
-            return super()._nearest_block(rows, footholds, nodes)
-        latent = self.latent_
-        return self._descend(rows, graph_starts(rows, nodes, latent.nodes, latent.edges, _N_STARTS))
-
-    def _descend(self, rows: FloatArray, starts: FloatArray) -> Projection:
-        domain, bend = self.latent_.domain, self._model.bend
-        return project_to_surface(rows, self._point, self._jacobian, domain, starts, bend=bend)
 
     def _restore(self) -> None:
         """Rebuild what a file leaves out, and refuse parts that do not fit together."""
@@ -207,6 +192,11 @@ class KernelManifold(PrincipalManifold):
             "a reason for stopping": isinstance(self.stop_reason_, StopReason),
             "a history as long as its iterations": {len(each) for each in self.history_.values()} == {self.n_iter_ + 1},
         }
+
+
+def _along_edges(rows: FloatArray, nodes: FloatArray, latent: LatentSpace) -> FloatArray:
+    """(n, S, Q) latent coordinates of nodes that are nearer to a row than their neighbours are."""
+    return graph_starts(rows, nodes, latent.nodes, latent.edges, _N_STARTS)
 
 
 def _draw(latent: Cloud, n: int, rng: np.random.Generator) -> FloatArray:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, UnsupportedInputError, warn_caller
 from prinfold.geometry.projection import project_to_surface
-from prinfold.geometry.projection_starts import Footholds
 from prinfold.rows.rows import Rows, as_rows
 from prinfold.som import model as som
 from prinfold.som.node_surface import NodeMap
@@ -180,15 +180,10 @@ class SOMVerbs(PrincipalManifold):
         )
         return found.latent
 
-    def _detail(self) -> float:
+    def _geometry(self) -> SurfaceGeometry:
         widths = _DETAIL.get(self.latent_.dimension, 4.0)
-        return float(widths * self._model.width / self.latent_.node_units.max())
-
-    def _footholds(self) -> Footholds | None:
-        remembered = self._model.remembered
-        if "footholds" not in remembered:
-            remembered["footholds"] = super()._footholds()
-        return cast("Footholds | None", remembered["footholds"])
+        detail = float(widths * self._model.width / self.latent_.node_units.max())
+        return SurfaceGeometry(self.latent_, self._point, self._jacobian, detail, kept=self._model.remembered)
 
     def _point(self, Z: FloatArray) -> FloatArray:
         return self._model.point(Z) + self.offset_

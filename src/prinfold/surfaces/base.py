@@ -10,11 +10,12 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.base.callbacks import with_callbacks
-from prinfold.base.column_span import SpannedManifold
+from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.unique_rows import centred_rows, weighted_places
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import make_latent
+from prinfold.basis_maps.linear_geometry import linear_geometry
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, warn_caller
 from prinfold.latent import Lattice
 from prinfold.loops import Rule, run_fixed_point
@@ -42,7 +43,7 @@ _NODES = {1: 40, 2: 12, 3: 6}
 """Nodes along each axis, by latent dimension."""
 
 
-class RegressedManifold(SpannedManifold):
+class RegressedManifold(PrincipalManifold):
     """Base of estimators that project rows on a surface and fit it to them in turn; a method says which and how.
 
     Rows that are equal are collapsed to one with the weight of all, and their mean, ``offset_``, is taken off before
@@ -159,8 +160,8 @@ class RegressedManifold(SpannedManifold):
     def _jacobian(self, Z: FloatArray) -> FloatArray:
         return self._model.jacobian(Z, self.weights_)
 
-    def _detail(self) -> float:
-        return float(self._model.basis.detail)
+    def _geometry(self) -> SurfaceGeometry:
+        return linear_geometry(self._model, self.weights_, self.offset_)
 
     def _restore(self) -> None:
         """Make the map again, and refuse parts of a file that do not fit together."""

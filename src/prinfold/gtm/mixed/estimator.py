@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
+from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.gaussian_process import GaussianProcess
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
 from prinfold.files import storable
-from prinfold.geometry.column_span import Span
 from prinfold.geometry.folds import Folds, find_folds
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
@@ -423,8 +423,9 @@ class MixedGTM(MixedTables):
         eta = self._model.surface.point(Z, self.weights_)
         return self._noise.mean_jacobian(eta, self._model.surface.jacobian(Z, self.weights_))
 
-    def _narrowed(self) -> tuple[Self, Span]:
-        return self, Span(None)  # means are not linear in the weights
+    def _geometry(self) -> SurfaceGeometry:
+        # Means are not linear in the weights.
+        return SurfaceGeometry(self.latent_, self._point, self._jacobian, self._model.surface.basis.detail)
 
     def _n_predictors(self) -> int:
         return self.columns_.layout.n_predictors

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose
 
 from prinfold import GTM, PPS, GTMSequence, PrincipalSurface, RegularizedManifold
-from prinfold.base.column_span import SpannedManifold
-from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.geometry.column_span import Span
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
@@ -34,16 +35,15 @@ def wide(n=40, n_columns=70, seed=0):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_nearest_points_are_those_of_all_columns(name, monkeypatch):
+def test_nearest_points_are_those_of_all_columns(name):
     X, new = wide(), wide(25, seed=1)
     model = MODELS[name].fit(X)
     assert model.weights_.shape[0] < X.shape[1]
-    narrow, within = model._narrowed()
-    assert within.frame is not None
-    assert narrow.weights_.shape[1] < X.shape[1]
+    geometry = model._geometry()
+    assert geometry.inside is not None
+    assert geometry.inside.point(model.latent_.nodes).shape[1] < X.shape[1]
     found = model._nearest(new)
-    monkeypatch.setattr(SpannedManifold, "_narrowed", PrincipalManifold._narrowed)
-    plain = model._nearest(new)
+    plain = replace(geometry, inside=None, span=Span(None)).nearest(new)
     assert_allclose(found.squared_distance, plain.squared_distance, rtol=1e-9)
     assert_allclose(found.points, plain.points, atol=1e-6)
     assert_allclose(found.latent, plain.latent, atol=1e-6)
@@ -57,6 +57,4 @@ def test_sparse_tables_are_projected_as_dense_ones_are():
 
 def test_tables_with_more_functions_than_columns_are_left_as_they_are():
     model = GTM(nodes=6, basis=3, **QUICK).fit(wide(n_columns=6))
-    narrow, within = model._narrowed()
-    assert narrow is model
-    assert within.frame is None
+    assert model._geometry().inside is None
