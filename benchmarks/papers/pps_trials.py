@@ -25,7 +25,7 @@ from prinfold.gtm.starts import pca_start
 from prinfold.latent import Lattice, grid
 from prinfold.metrics import angle_sum
 from prinfold.pps.clamping import Fixed, Moments, Shape, unified
-from prinfold.pps.model import PPSModel
+from prinfold.pps.model import WAYS, PPSModel
 from prinfold.pps.oriented_noise import OrientedNoise
 from prinfold.rows.rows import Rows, as_rows
 
@@ -122,7 +122,7 @@ def unguarded(setting: Setting, D: int) -> PPSModel:
         shape = GTMNoiseLevel(shape.s, shape.b)
     noise = OrientedNoise(FLOOR, shape, Q)
     surface = BasisMap(latent, basis(setting).bind(latent))
-    return PPSModel(surface, noise, PriorPenalty(REGULARIZATION), approximate=True, guarded=False)
+    return PPSModel(surface, noise, PriorPenalty(REGULARIZATION), WAYS["paper"])
 
 
 # ------------------------------------------------------------------------------------------------- measurements

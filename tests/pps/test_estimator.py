@@ -7,12 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial import cKDTree
 from tests.properties.cases import cloud
 
-from prinfold import GTM, PPS, datasets, load
+from prinfold import GTM, PPS, GaussianProcess, datasets, load
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidParameterError
 from prinfold.files import save
+from prinfold.gtm import model as gtm
 from prinfold.gtm.noise.tangents import tangents
+from prinfold.loops import StopReason
 
 # Few iterations leave much undone, and warnings would only repeat it.
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
@@ -42,14 +45,85 @@ def test_at_clamping_one_it_is_the_gtm_bit_for_bit(settings, trainer):
     assert_array_equal(pps.score_samples(X), gtm.score_samples(X))
 
 
-@pytest.mark.parametrize("trainer", ["gtm", "gem"])
 @pytest.mark.parametrize("side", [-1, 1])
-def test_near_clamping_one_it_is_nearly_the_gtm(trainer, side):
+def test_near_clamping_one_the_papers_steps_are_nearly_the_gtms(side):
     X = cloud()
     gtm = GTM(**SMALL, max_iter=8, relaxation=1).fit(X)
-    pps = PPS(clamping=1 + side * 1e-9, trainer=trainer, **SMALL, max_iter=8, relaxation=1).fit(X)
+    pps = PPS(clamping=1 + side * 1e-9, trainer="paper", **SMALL, max_iter=8, relaxation=1).fit(X)
     assert_allclose(pps.project(X), gtm.project(X), atol=1e-5)
     assert_allclose(pps.history_["objective"], gtm.history_["objective"], atol=1e-6)
+
+
+# -------------------------------------------------------------------------------------- from a fitted GTM
+
+
+@pytest.mark.parametrize("trainer", ["gtm", "gem"])
+@pytest.mark.parametrize(
+    "settings",
+    [{"clamping": 1 - 1e-9}, {"clamping": 1 + 1e-9}, {"clamping": "learn"}, {"clamping": "learn-per-node"}],
+    ids=["below", "above", "learn", "per node"],
+)
+def test_training_begins_where_the_gtm_ends(trainer, settings):
+    """At a clamping of 1, or one learned from there on, the first entry of the history is the last of the GTM's."""
+    X, weight = cloud(), np.random.default_rng(0).uniform(0.5, 2, 90)
+    gtm = GTM(**SMALL, max_iter=8).fit(X, sample_weight=weight)
+    pps = PPS(trainer=trainer, **settings, **SMALL, max_iter=8).fit(X, sample_weight=weight)
+    for name in ("objective", "log_likelihood", "noise"):
+        assert_allclose(pps.history_[name][0], gtm.history_[name][-1], atol=1e-6)
+    assert len(pps.history_["objective"]) == pps.n_iter_ + 1 == 9
+    assert pps.history_["objective"][-1] >= pps.history_["objective"][0] - 1e-12
+
+
+@pytest.mark.parametrize("options", [{"latent": "circle"}, {"init": "random"}, {"basis": GaussianProcess()}])
+def test_it_begins_from_the_gtm_with_all_of_its_settings(options):
+    """Start, latent space and a process that finds its own numbers; and cells that are missing."""
+    X = cloud()
+    X[::7, 1] = np.nan
+    settings = {**SMALL, "n_components": 1, "random_state": 3, **options}
+    gtm = GTM(**settings, max_iter=12).fit(X)
+    pps = PPS(clamping=0.6, **settings, max_iter=12).fit(X)
+    learned = PPS(clamping="learn", **settings, max_iter=12).fit(X)
+    assert_allclose(learned.history_["log_likelihood"][0], gtm.history_["log_likelihood"][-1], atol=1e-9)
+    assert repr(pps.basis_) == repr(gtm.basis_)
+    assert pps.history_["objective"][-1] > pps.history_["objective"][0]
+
+
+def helix(n: int, noise: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Rows about three turns, and places close together on the curve itself."""
+    u, dense = rng.uniform(0, 1, n), np.linspace(0, 1, 3000)
+    curve = [np.stack([np.cos(6 * np.pi * t), np.sin(6 * np.pi * t), 3 * t], axis=1) for t in (u, dense)]
+    return curve[0] + noise * rng.standard_normal((n, 3)), curve[1]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_wound_curve_is_as_near_to_the_truth_as_the_gtm(seed):
+    """Oriented noise from the plane used to hold the helix flat, three to five times as far from the truth."""
+    X, truth = helix(300, 0.05, np.random.default_rng(seed))
+    z = np.linspace(-1, 1, 1000)[:, None]
+    far = []
+    for model in (GTM(1, random_state=0), PPS(1, random_state=0)):
+        curve = model.fit(X).inverse_transform(z)
+        there, back = cKDTree(truth).query(curve)[0], cKDTree(curve).query(truth)[0]
+        far.append(np.sqrt(np.mean(there**2) + np.mean(back**2)))
+    assert far[1] < 1.08 * far[0]
+
+
+def test_an_interrupt_of_the_gtm_keeps_what_it_had_come_to(monkeypatch):
+    X = cloud()
+    steps = iter(range(3))
+
+    def interrupted(model, rows, state, relaxation=1.0):
+        if next(steps, None) is None:
+            raise KeyboardInterrupt
+        return gtm.step(model, rows, state, relaxation)
+
+    monkeypatch.setattr(gtm.GTMModel, "step", interrupted)
+    model = PPS(clamping=0.5, **SMALL, max_iter=20).fit(X)
+    assert model.stop_reason_ is StopReason.INTERRUPTED
+    assert model.n_iter_ == 0
+    monkeypatch.undo()
+    assert_array_equal(model.weights_, GTM(**SMALL, max_iter=3).fit(X).weights_)
+    assert model.clamping_ == 0.5
 
 
 # ---------------------------------------------------------------------------------------- orientation
@@ -123,20 +197,20 @@ def test_the_covariance_of_a_node_is_the_papers(clamping):
 
 
 def test_the_papers_steps_go_on_where_the_objective_falls_and_the_last_is_kept():
-    """Guarded steps end higher, the paper's nearer to new rows, as its table 4 has it: on iris, half against half."""
+    """What returns to its best ends higher, the paper's nearer to new rows, as its table 4 has it: on iris."""
     X = datasets.load_iris().X
     X = (X - X.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(X.T))).T
     order = np.random.default_rng(0).permutation(150)
     half, other = X[order[:75]], X[order[75:]]
     settings = {"nodes": 8, "basis": 3, "width": 2.0, "clamping": 0.4, "max_iter": 60, "tol": 0.0}
-    guarded = PPS(**settings).fit(half)
+    best = PPS(**settings).fit(half)
     paper = PPS(trainer="paper", **settings).fit(half)
     climb = np.array(paper.history_["objective"])
     assert (np.diff(climb) < -1e-6).any()
     assert climb[-1] < climb.max()
     assert_allclose(paper.score(half), paper.history_["log_likelihood"][-1])
-    assert guarded.history_["objective"][-1] > climb[-1]
-    assert paper.projection_error(other) < guarded.projection_error(other)
+    assert best.history_["objective"][-1] > climb[-1]
+    assert paper.projection_error(other) < best.projection_error(other)
 
 
 def test_the_papers_step_is_the_gtms_with_the_responsibilities_of_oriented_noise():
@@ -160,7 +234,7 @@ def test_a_spectral_start_rescues_the_swiss_roll():
     data = datasets.make_swiss_roll(800, rng=0)
     flat = PPS(init="pca", random_state=0).fit(data.X)
     unrolled = PPS(init="isomap", random_state=0).fit(data.X)
-    assert flat.projection_error(data.X) > 10 * unrolled.projection_error(data.X)
+    assert flat.projection_error(data.X) > unrolled.projection_error(data.X)
     # The true coordinates can be read off the map: a smooth function of it explains nearly all of their variance.
     assert _explained(unrolled.transform(data.X), data.latent) > 0.9
     assert _explained(flat.transform(data.X), data.latent) < 0.8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from prinfold.gtm.fitting import Job, TrainedFamily
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import Spread
+from prinfold.loops import StopReason
 from prinfold.pps import clamping as clampings
 from prinfold.pps import model as pps
 from prinfold.pps.clamping_choice import Selection, candidates, compare, path, split
@@ -28,9 +30,6 @@ LEARNED = {
     "learn-per-node-clamping": clampings.share_noise,
 }
 """Names of learned clampings, and what the nodes then have in common."""
-
-TRAINERS = {"gem": (False, True), "gtm": (True, True), "paper": (True, False)}
-"""Name → whether training begins with the GTM's steps, and whether a step has to raise the objective."""
 
 
 @storable
@@ -157,7 +156,7 @@ class PPS(TrainedFamily):
         **TrainedFamily._constraints,
         "clamping": real(0, above=True) | one_of((*LEARNED, "select")),
         "amplification": nothing | real(0),
-        "trainer": one_of(TRAINERS),
+        "trainer": one_of(pps.WAYS),
     }
     _room: ClassVar[int] = 2  # blocks of several layers, half as long: two threads then have room in the cache
     clamping_: Any
@@ -270,6 +269,21 @@ class PPS(TrainedFamily):
             changes |= {"regularization": strength, "prior_precision": None}
         return type(self)(**(self.get_params(deep=False) | {"clamping": clamping} | changes))
 
+    def _train_from(self, job: Job, places: FloatArray | None) -> None:
+        """Train from a fitted GTM, which is this model at a clamping of 1; as published from the start itself."""
+        if not isinstance(job.model, pps.PPSModel) or job.model.way.published:
+            super()._train_from(job, places)
+            return
+        fitted = self._twin(clamping=1.0, amplification=None)
+        noise = IsotropicNoise(job.model.noise.floor)
+        round_model = fitted._for(job.rows, gtm.GTMModel(job.model.surface, noise, job.model.penalty))
+        fitted._train_from(job._replace(model=round_model), places)
+        # A process has found its numbers by now, and its map and its prior with them.
+        found = {"surface": fitted._model.surface, "penalty": fitted._model.penalty}
+        begun = job._replace(model=replace(job.model, **found), basis=fitted.basis_)
+        start = begun.model.noise.first(fitted.weights_, 1.0 / fitted.noise_variance_)
+        self._train(begun, start, stopped=fitted.stop_reason_ is StopReason.INTERRUPTED)
+
     def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
         dimension, (n_columns, floor) = surface.latent.dimension, (spread.n_columns, spread.floor)
         if n_columns <= dimension or (self.clamping == 1 and self.amplification is None):
@@ -285,7 +299,7 @@ class PPS(TrainedFamily):
 
     def _oriented(self, surface: BasisMap, floor: float, shape: clampings.Clamping) -> pps.PPSModel:
         noise = OrientedNoise(floor, shape, surface.latent.dimension)
-        return pps.PPSModel(surface, noise, self._penalty(), *TRAINERS[self.trainer])
+        return pps.PPSModel(surface, noise, self._penalty(), pps.WAYS[self.trainer])
 
     def _refuse_amplification(self) -> None:
         if self.amplification is not None:
@@ -298,7 +312,7 @@ class PPS(TrainedFamily):
         if isinstance(clamping, str):
             self._refuse_amplification()
             return clampings.Learned(n_columns, dimension, LEARNED[clamping])
-        by_total = not TRAINERS[self.trainer][1]  # the GTM's own noise goes with the GTM's own step
+        by_total = pps.WAYS[self.trainer].published  # the GTM's own noise goes with the GTM's own step
         if self.amplification is not None:
             return clampings.early(float(clamping), float(self.amplification), by_total)
         if clamping >= n_columns / dimension:

@@ -114,14 +114,21 @@ class OrientedModel:
     def m_step(
         self, surface: BasisMap, sums: OrientedStatistics, penalty: Penalty, parameters: OrientedParameters
     ) -> OrientedParameters:
-        """The GTM's weights, as if the noise were isotropic, then the noise with those weights.
+        """The GTM's weights, then the noise with those weights as far as the same sums tell.
 
         This is the approximation of the paper's experiments: it can lower the objective.
         """
+        moved = self.with_weights(surface, sums, penalty, parameters)
+        return self.with_noise(surface, sums, penalty, moved, parameters)
+
+    def with_weights(
+        self, surface: BasisMap, sums: OrientedStatistics, penalty: Penalty, parameters: OrientedParameters
+    ) -> OrientedParameters:
+        """``parameters`` with the GTM's new weights, as if the noise were isotropic."""
         relative = np.broadcast_to(np.asarray(parameters.precision) / parameters.level, len(sums.mass))
         strength = penalty.strength(parameters.level)
         weights = surface.solve(relative * sums.mass, relative[:, None] * sums.moment, strength, parameters.weights)
-        return self.with_noise(surface, sums, penalty, replace(parameters, weights=weights), parameters)
+        return replace(parameters, weights=weights)
 
     def with_noise(
         self,
@@ -131,7 +138,10 @@ class OrientedModel:
         new: OrientedParameters,
         old: OrientedParameters,
     ) -> OrientedParameters:
-        """``new`` with the noise that is best for its weights, were the tangents still those of ``old``."""
+        """``new`` with the noise that is best for its weights, were the tangents still those of ``old``.
+
+        ``old`` is what the sums were taken with. Where it is ``new`` itself, this is an M-step for the noise.
+        """
         moments = self.moments(surface, sums, new.weights, old.weights)
         tie = penalty.tie(surface.roughness(new.weights))
         precision, along, across = self.clamping.update(moments, tie, self.floor, old)
