@@ -8,7 +8,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from pps_trials import FLOOR, LOADERS, REGULARIZATION, Setting, halves, n_columns, n_train, unguarded
+from pps_trials import FLOOR, LOADERS, REGULARIZATION, Setting, halves, n_columns, n_train, published
 from threadpoolctl import threadpool_limits
 
 from prinfold.gtm.model import GTMModel
@@ -50,7 +50,7 @@ def ratio_of_times(setting: Setting, repeats: int, rows_wanted: int | None = Non
     if rows_wanted:
         train = np.resize(train, (rows_wanted, train.shape[1]))
     rows = as_rows(train, train.mean(axis=0), width=setting.nodes)
-    pps = unguarded(setting, train.shape[1])
+    pps = published(setting, train.shape[1])
     gtm = GTMModel(pps.surface, IsotropicNoise(FLOOR), PriorPenalty(REGULARIZATION))
     states = [model.begin(rows, pca_start(model, rows, np.random.default_rng(0))) for model in (gtm, pps)]
     ratios = []

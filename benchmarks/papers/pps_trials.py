@@ -1,7 +1,8 @@
 """Trials of Chang & Ghosh's experiments: half of a whitened table, trained as they did, measured on the other half.
 
 Their program was the GTM toolbox with the E-step changed: the M-step stays the GTM's, whether the likelihood rises or
-falls. Here that is the model without its guard; what the library does when left alone is a further way to train.
+falls, from the principal plane. Here that is ``trainer="paper"``; what the library does when left alone, from a fitted
+GTM, is a further way to train.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ REGULARIZATION = 0.01
 EPOCHS, WINDOW, TOLERANCE = 200, 5, 1e-3
 FLOOR = 1e-6
 
-#: How training goes: β of fixed α by (33), the GTM's own β, or PPS as it comes, whose steps never lower the objective.
+#: How training goes: β of fixed α by (33), the GTM's own β, or PPS as it comes, from a fitted GTM to its best surface.
 READINGS = ("exact", "gtm", "library")
 
 
@@ -115,7 +116,7 @@ def basis(setting: Setting) -> GaussianBasis:
     return GaussianBasis(n, width=2.0, linear=False, scale=n / (n - 1))
 
 
-def unguarded(setting: Setting, D: int) -> PPSModel:
+def published(setting: Setting, D: int) -> PPSModel:
     latent, Q = lattice(setting), setting.dimension
     shape = unified(setting.clamping, D, Q)
     if setting.reading == "gtm":
@@ -213,7 +214,7 @@ def _trial(setting: Setting, split: int, tolerance: float) -> Trial:
     train, test = halves(setting.table, split)
     if setting.reading == "library":
         return as_it_comes(setting, train, test)
-    model, offset = unguarded(setting, train.shape[1]), train.mean(axis=0)
+    model, offset = published(setting, train.shape[1]), train.mean(axis=0)
     latent, rows = model.surface.latent, as_rows(train, offset, width=setting.nodes)
     state, history = epochs(model, rows, tolerance)
     weights, objective = state.parameters.weights, model.measure(state)["objective"]

@@ -81,17 +81,19 @@ class PPS(TrainedFamily):
         ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is the
         principal plane; on spaces with angles whichever comes furthest of it, of cycles and of Isomap.
     trainer : {"gtm", "gem", "paper"}, default="gtm"
-        ``"gtm"`` begins with the GTM's M-step, which takes the noise for isotropic, and changes over to ``"gem"``
-        once that step would lower the objective; ``"gem"`` is generalised EM with the true gradient throughout. Both
-        never lower the objective. ``"paper"`` takes the GTM's step to the end, as the paper's experiments do: the
-        objective may fall, and the surface is the one that those steps leave where it is.
+        ``"gtm"`` fits the GTM with the same settings first. From there it takes the GTM's M-step for the weights, which
+        ignores that the noise is oriented, and the best noise for them in turn. Where ten such steps do not bring the
+        objective back to where it was, the surface before them is kept. ``"gem"`` goes on from the same GTM by
+        generalised EM with the true gradient. Neither lowers the objective. ``"paper"`` is the published way: no GTM
+        first, the GTM's M-step to the end, also where the objective falls, and the last surface kept.
     max_iter : int, default=200
-        Most iterations.
+        Most iterations. The GTM that training begins from has as many of its own; ``history_``, ``n_iter_`` and
+        callbacks begin after it. With ``clamping=1`` they are the GTM's.
     tol : float, default=1e-4
         Training stops when the objective per row changes by less; 0 never stops early.
     relaxation : float, default=1.8
-        How far an EM step may be stretched while the objective keeps rising; 1 is plain EM, and from 2 on what
-        EM settles at once may swing back and forth.
+        How far an EM step of the GTM, or a step of ``"gem"``, may be stretched while the objective keeps rising; 1 is
+        plain EM, and from 2 on what EM settles at once may swing back and forth.
     random_state : int, RandomState or Generator, default=None
         Seed of random starts and of the rows that a spectral start sees.
     verbose : int, default=0
@@ -124,14 +126,14 @@ class PPS(TrainedFamily):
     folds_ : Folds
         Fold and warp diagnostics at the nodes.
     n_iter_ : int
-        Iterations done.
+        Iterations done, those of the GTM before them not counted.
     converged_ : bool
         Whether the objective settled.
     stop_reason_ : StopReason
         Why training ended; its value is a sentence.
     history_ : dict of list
         ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise``,
-        ``clamping`` and ``seconds``, the first entry being the start.
+        ``clamping`` and ``seconds``, the first entry being the start: the surface of the GTM, with oriented noise.
     n_features_in_ : int
         Columns of the training table.
     feature_names_in_ : ndarray of str
