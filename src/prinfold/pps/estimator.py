@@ -281,9 +281,9 @@ class PPS(TrainedFamily):
         round_model = fitted._for(job.rows, gtm.GTMModel(job.model.surface, noise, job.model.penalty))
         fitted._train_from(job._replace(model=round_model), places)
         # A process has found its numbers by now, and its map and its prior with them.
-        found = {"surface": fitted._model.surface, "penalty": fitted._model.penalty}
-        begun = job._replace(model=replace(job.model, **found), basis=fitted.basis_)
-        start = begun.model.noise.first(fitted.weights_, 1.0 / fitted.noise_variance_)
+        model = replace(job.model, surface=fitted._model.surface, penalty=fitted._model.penalty)
+        begun = job._replace(model=model, basis=fitted.basis_)
+        start = model.noise.first(fitted.weights_, 1.0 / fitted.noise_variance_)
         self._train(begun, start, stopped=fitted.stop_reason_ is StopReason.INTERRUPTED)
 
     def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
