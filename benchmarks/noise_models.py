@@ -30,7 +30,7 @@ NOISES: dict[str, Callable[..., Any]] = {
     "aligned": lambda **options: GTM(noise="aligned", **options),
     "low rank, 1": lambda **options: GTM(noise=LowRankNoise(1, (0, 1)), **options),
     "low rank, 3": lambda **options: GTM(noise=LowRankNoise(3, (0, 1)), **options),
-    "PPS, clamping 0.7": PPS,
+    "PPS, clamping 0.7": lambda **options: PPS(clamping=0.7, **options),
 }
 
 

@@ -45,7 +45,7 @@ class PPS(TrainedFamily):
     n_components : int, default=2
         Dimension of the surface, where the latent space leaves it open: a grid or a torus. The others, and
         nodes given as an array, have a dimension of their own.
-    clamping : float or str, default=0.7
+    clamping : float or str, default=0.85
         Variance along the surface relative to the mean over all columns, above 0 and below D/Q. At 1 the noise is
         the same in every direction and the model is the GTM; below 1 it lies across the surface, above 1 along it.
         ``"learn"`` fits one clamping and one noise by maximum likelihood, ``"learn-per-node"`` both for each node, and
@@ -169,7 +169,7 @@ class PPS(TrainedFamily):
         self,
         n_components: int = 2,
         *,
-        clamping: float | str = 0.7,
+        clamping: float | str = 0.85,
         amplification: float | None = None,
         nodes: Any = None,
         basis: Any = None,
