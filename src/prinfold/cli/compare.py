@@ -28,6 +28,7 @@ from prinfold.cli.tables.rows import Cells, select_rows
 from prinfold.cli.tables.writing import MODEL, WRITERS, check_target, write_table
 from prinfold.cli.translation import as_options
 from prinfold.exceptions import InvalidDataError
+from prinfold.methods import manifolds
 
 if TYPE_CHECKING:
     from prinfold.select import Comparison
@@ -139,9 +140,9 @@ def _compared(X: Any, options: argparse.Namespace, *, verbose: bool) -> Comparis
 def _methods(words: list[str]) -> Any:
     """Names as the comparison knows them, however they were written."""
     from prinfold.cli.catalogue import ALIASES
-    from prinfold.select.candidates import BASELINES, manifolds
+    from prinfold.select.candidates import BASELINES
 
-    known = {name.lower(): name for name in (*manifolds(), *BASELINES)}
+    known = {name.lower(): name for name in (*(each.name for each in manifolds()), *BASELINES)}
     plain = [ALIASES.get(word.lower(), word.lower()) for word in words]
     return [known.get(name, word) for name, word in zip(plain, words, strict=True)] or "all"
 
