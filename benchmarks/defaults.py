@@ -21,7 +21,9 @@ A cell is a method on a shape with so many rows, one of three noise levels and a
 
 Cells that ``--out`` holds already are not run again, so that a run may be taken up later, in slices. ``--half tune``
 takes the first half of the shapes with even seeds, ``--half judge`` the other half with odd seeds. Only the public
-interface of prinfold is used: with another checkout in ``PYTHONPATH`` its results come out.
+interface of prinfold is used: with another checkout in ``PYTHONPATH`` its results come out. Other libraries are run
+where ``--methods`` names them (Isomap, LLE, umap-learn, MiniSom, pcurvepy2, elpigraph); they do not count among the
+best.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import joblib
 import numpy as np
+from defaults_peers import ONLY_CURVES, PEERS
 from numba import set_num_threads
 from scipy.stats import spearmanr
 from sklearn.datasets import load_diabetes, make_s_curve, make_swiss_roll
@@ -168,11 +171,12 @@ METHODS: dict[str, Callable[[int], Any]] = {
     "PrincipalSurface": PrincipalSurface,
     "PrincipalCurve": lambda _: PrincipalCurve(),
 }
+EVERYONE = METHODS | PEERS
 
 
 def suits(method: str, dimension: int) -> bool:
     """Whether a method has surfaces of this dimension."""
-    return method != "PrincipalCurve" or dimension == 1
+    return dimension == 1 or method not in ("PrincipalCurve", *ONLY_CURVES)
 
 
 # ----------------------------------------------------------------------------------------------------- measures
@@ -201,13 +205,16 @@ def fit(model: Any, X: Any) -> Fit:
 def warm(method: str, dimension: int) -> None:
     """Have a method compiled before it is timed."""
     X = SHAPES["half circle" if dimension == 1 else "cap"].draw(120, 1, 0)[0].X
-    model = fit(METHODS[method](dimension), X).model
-    model.transform(X)
-    model.project(X)
+    model = fit(EVERYONE[method](dimension), X).model
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.transform(X)
 
 
 def distance(model: Any, fresh: Dataset) -> tuple[float, float]:
     """Root mean squared distances of the surface from the truth where rows are, and of the truth from the surface."""
+    if not hasattr(model, "project"):
+        return np.nan, np.nan
     assert fresh.surface is not None
     assert fresh.clean is not None
     there = fresh.surface.distance(model.project(fresh.X))
@@ -234,8 +241,9 @@ def lattice(model: Any, Z: Any) -> Found:
     ``chance`` is the share of coordinates that would be on a line if they were spread evenly, ``phase`` the largest
     |mean exp(2πi z/h)| of an axis, which chance alone keeps below ``phase_limit`` = 3/√n.
     """
-    nodes = getattr(model.latent_, "nodes", None)
-    if nodes is None or not hasattr(model.latent_, "shape") or np.shape(nodes)[1] != Z.shape[1]:
+    space = getattr(model, "latent_", None)
+    nodes = getattr(space, "nodes", None)
+    if nodes is None or not hasattr(space, "shape") or np.shape(nodes)[1] != Z.shape[1]:
         return {}
     on_edge, snapped, chance, phases, limits = np.zeros(len(Z), bool), [], [], [], []
     for z, line in zip(Z.T, np.asarray(nodes).T, strict=True):
@@ -280,11 +288,9 @@ def measure(cell: Cell) -> Found:
     method, shape = cell[0], SHAPES[cell[1]]
     n, level, seed = (int(each) for each in cell[2:])
     data, fresh = shape.draw(n, level, seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        warm(method, shape.dimension)
     try:
-        fitted = fit(METHODS[method](shape.dimension), data.X)
+        warm(method, shape.dimension)
+        fitted = fit(EVERYONE[method](shape.dimension), data.X)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return {"seconds": fitted.seconds, "warned": fitted.warned, **judge(fitted.model, data, fresh, shape)}
@@ -344,11 +350,9 @@ def measure_real(cell: Cell) -> Found:
     """Rows held out of a real table: likelihood, squared distance to the surface; and what else needs no truth."""
     _, method, table, split = cell
     X, new = halves(REAL[table](), int(split))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        warm(method, 2)
     try:
-        fitted = fit(METHODS[method](2), X)
+        warm(method, 2)
+        fitted = fit(EVERYONE[method](2), X)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             Z, placing = place(fitted.model, X)
@@ -394,8 +398,9 @@ class Store:
         return {cell: self.cells[cell] for cell in cells}
 
     def save(self) -> None:
-        """Write the file anew, in one move."""
+        """Write the file anew, in one move, with what another run has added to it meanwhile."""
         if self.path:
+            self.cells = (read(self.path) if self.path.exists() else {}) | self.cells
             swap = self.path.with_suffix(".part")
             swap.write_text(json.dumps({"|".join(cell): found for cell, found in self.cells.items()}, indent=0))
             swap.replace(self.path)
@@ -439,8 +444,9 @@ def value(found: Found, name: str) -> float:
 def with_ratios(cells: Mapping[Cell, Found]) -> dict[Cell, Found]:
     """Every cell with its distance over that of the best method on the same rows."""
     best: dict[Cell, float] = defaultdict(lambda: np.inf)
-    for (_, *table), found in cells.items():
-        best[tuple(table)] = min(best[tuple(table)], value(found, "distance"))
+    for (method, *table), found in cells.items():
+        if method in METHODS:
+            best[tuple(table)] = min(best[tuple(table)], value(found, "distance"))
     return {
         cell: {**found, "ratio": value(found, "distance") / best[cell[1:]] if "error" not in found else np.inf}
         for cell, found in cells.items()
@@ -484,7 +490,7 @@ def by_group(cells: Mapping[Cell, Found], name: str) -> dict[tuple[str, str], li
 def names_of(cells: Mapping[Cell, Found]) -> tuple[list[str], list[str]]:
     """Methods and tables that occur, in the order of the tables above."""
     methods, tables = {cell[0] for cell in cells}, {cell[1] for cell in cells}
-    return [m for m in METHODS if m in methods], [s for s in (*SHAPES, *REAL) if s in tables]
+    return [m for m in EVERYONE if m in methods], [s for s in (*SHAPES, *REAL) if s in tables]
 
 
 def print_measures(cells: Mapping[Cell, Found], measures: Sequence[str]) -> None:
@@ -554,7 +560,7 @@ def unrolled(_: Store, __: argparse.Namespace) -> None:
         found = []
         for seed in range(3):
             X, t = make(1500, noise=noise, random_state=seed)
-            fitted = fit(METHODS[method](2), X)
+            fitted = fit(EVERYONE[method](2), X)
             Z = fitted.model.transform(X)
             pearson = max(abs(np.corrcoef(z, t)[0, 1]) for z in Z.T)
             found.append((correlation(Z, t), pearson, fitted.seconds, fitted.warned))
@@ -672,7 +678,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", choices=("tune", "judge", "all"), default="all", help="shapes and seeds to take")
     parser.add_argument("--shapes", default="", help="as helix,cap; all of them unless given")
-    parser.add_argument("--methods", default="", help="as GTM,PPS; all of them unless given")
+    parser.add_argument("--methods", default="", help="as GTM,PPS; all of ours unless given")
     parser.add_argument("--sizes", default="300,1000", help="numbers of rows")
     parser.add_argument("--noises", default="0,1,2", help="which of the three levels of each shape")
     parser.add_argument("--seeds", type=numbers, default="10", help="how many, or as 4:8")
@@ -684,7 +690,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--wanted", nargs="?", const=",".join(WANTED), help="numbers with a goal, as a,d")
     given = parser.parse_args()
     given.shapes = chosen(SHAPES, given.shapes, "--shapes")
-    given.methods = chosen(METHODS, given.methods or ("GTM,PPS,SOM" if given.real else ""), "--methods")
+    given.methods = chosen(EVERYONE, given.methods or ("GTM,PPS,SOM" if given.real else ",".join(METHODS)), "--methods")
     given.sizes, given.noises = ([int(each) for each in text.split(",")] for text in (given.sizes, given.noises))
     given.measures = given.measures.split(",")
     return given
