@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -33,7 +34,17 @@ from prinfold.gtm.noise.per_cell import node_masses
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import Spread, spread_of_model
 from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
-from prinfold.gtm.starts import STARTS, InterruptedStart, Start, given_start, in_units, start_on, warmed_up
+from prinfold.gtm.start_trials import CLOSE
+from prinfold.gtm.starts import (
+    STARTS,
+    Contest,
+    InterruptedStart,
+    Start,
+    furthest_start,
+    given_start,
+    in_units,
+    warmed_up,
+)
 from prinfold.gtm.trainers.blockwise import ending_true, refuse_open_process
 from prinfold.gtm.trainers.stream import Survey, stream_of
 from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
@@ -63,17 +74,24 @@ _REGULARIZATION = 0.1
 
 FEWEST_ROWS = 2
 
+_TRIED_TWICE_BELOW = 2**22
+"""Rows × nodes from which a second training would take too long: some 5000 rows on the usual nodes."""
+
 _MOST_FEATURES = 2**28
 """Nodes × basis functions beyond which no model was ever trained."""
 
 
 class Job(NamedTuple):
-    """A training job: the model that stays fixed, the rows, the recipe of its basis, and what was found beforehand."""
+    """A training job: the model that stays fixed, the rows, the recipe of its basis, and what was found beforehand.
+
+    ``begin`` is how it begins where that is left open.
+    """
 
     model: gtm.GTMModel
     rows: Rows
     basis: Basis
     selection: Any = None
+    begin: Start = furthest_start
 
 
 class TrainedFamily(CautiousFamily):
@@ -186,6 +204,28 @@ class TrainedFamily(CautiousFamily):
         except InterruptedStart as caught:
             start, stopped = caught.parameters, True
         self._train(job, start, stopped=stopped)
+        self._try_another_start(job)
+
+    def _try_another_start(self, job: Job) -> None:
+        """Train from the start that came second too, where the map is folded or many-peaked, and keep the better.
+
+        Not so of large tables, which would take as long again.
+        """
+        begin, size = job.begin, job.rows.n_rows * job.model.surface.latent.n_nodes
+        if not isinstance(begin, Contest) or begin.second is None or size >= _TRIED_TWICE_BELOW or not job.rows.at_hand:
+            return
+        if self.stop_reason_ is StopReason.INTERRUPTED or not self._is_troubled(job.rows):
+            return
+        other = copy(self)
+        other._skl_callbacks = []  # which hear of one training
+        other._train(job, other._begun(job._replace(begin=begin.runner_up()), None))
+        if self._gives_way_to(other, job.rows):
+            vars(self).update({name: value for name, value in vars(other).items() if name != "_skl_callbacks"})
+
+    def _gives_way_to(self, other: Self, rows: Rows) -> bool:
+        """Whether another map of the same rows is better: likelier, or nearly as likely and not troubled."""
+        gain = other.history_["objective"][-1] - self.history_["objective"][-1]
+        return bool(gain > 0 or (gain > -CLOSE and not other._is_troubled(rows)))
 
     def _begun(self, job: Job, places: FloatArray | None) -> Parameters:
         """Parameters that training begins with."""
@@ -214,7 +254,7 @@ class TrainedFamily(CautiousFamily):
         model = self._for(rows, self._make_model(BasisMap(latent, basis.bind(latent)), self._spread(rows)))
         penalised = self.regularization is not None or self.prior_precision not in (None, "evidence")
         unit = float(column_variances(rows).mean())
-        return Job(with_process_prior(model, basis, unit, penalised=penalised), rows, basis)
+        return Job(with_process_prior(model, basis, unit, penalised=penalised), rows, basis, begin=Contest())
 
     def _settled(self, rows: Rows) -> Rows:
         """The rows about an origin that suits the noise."""
@@ -268,7 +308,7 @@ class TrainedFamily(CautiousFamily):
     def _start(self, job: Job, places: FloatArray | None) -> Start:
         latent = job.model.surface.latent
         if places is None:
-            return start_on(latent, self.init)
+            return job.begin if self.init == "auto" else STARTS[self.init]
         return partial(given_start, latent.domain.retract(check_latent(places, latent.n_columns)))
 
     def _train(self, job: Job, start: Parameters, trainer: Trainer | None = None, stopped: bool = False) -> None:

@@ -6,7 +6,7 @@ Each start is a function ``(model, rows, rng) → Parameters``; ``STARTS`` names
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -25,10 +25,12 @@ from prinfold.base.starting_points import (
 )
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
 from prinfold.gtm.loop_starts import cycle_placements, has_angles
-from prinfold.gtm.model import GTMModel, State, measure
+from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.latent import LatentSpace, Lattice
+from prinfold.gtm.start_trials import ranked, tried
+from prinfold.gtm.unrolling import unrolled_placements
+from prinfold.latent import Lattice
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.numerics.distances import nearest_squared_distance
 from prinfold.rows.rows import Rows, as_rows, blas_on_one_thread, filled
@@ -52,19 +54,17 @@ _WARM_UP_RELAXATION = 1.8
 _WARM_UP_TOL = 0.01
 """Nats per row and iteration below which the coarse grid has done its work."""
 
-_TRIAL_ROWS = 1000
-_TRIAL_ITERATIONS = 30
-_TRIAL_TOL = 1e-3
-"""Rows, EM steps and nats per row and step with which starts are compared."""
+_TRIAL_ROWS = 600
+"""Rows on which starts are compared."""
 
-_TRIAL_EMBEDDED = 600
-"""Rows of which distances along the data are taken; their cost grows with the cube."""
+_CYCLE_ROWS = 1000
+"""Rows in which loops are sought."""
 
 _MOST_TRIED = 2
-"""Ways round that are compared so."""
+"""Ways round that are compared."""
 
-_TIE = 0.01
-"""Nats per row below which one start is as good as another."""
+_FAR_BEHIND = 0.5
+"""Nats per row by which a start may fall behind the best in a trial and still be worth a fit."""
 
 _TINY = 1e-300
 
@@ -151,43 +151,69 @@ def _cycle_fits(model: GTMModel, rows: Rows, rng: np.random.Generator) -> list[F
 
 
 def furthest_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
-    """Of the principal plane, distances along the data and loops in them, the start that comes furthest.
+    """Of the principal plane, distances along the data and loops in them, the start that comes furthest."""
+    return contenders(model, rows)[0]
 
-    How far one comes shows after a little training on some of the rows, which is kept. Ties go to the plane.
+
+@dataclass
+class Contest:
+    """The start that comes furthest, for one fit; the one that came second is kept, should the map come out folded."""
+
+    second: Parameters | None = None
+
+    def __call__(self, model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+        first, *others = contenders(model, rows)
+        self.second = others[0] if others else None
+        return first
+
+    def runner_up(self) -> Start:
+        """The start that came second, as it was found."""
+        return lambda model, rows, rng: cast(Parameters, self.second)
+
+
+def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
+    """First parameters by several starts, the one that comes furthest first, without those left far behind.
+
+    How far one comes shows after a little training on some of the rows, which is kept; ties go to the plane, which is
+    returned as it is. The rows are chosen by what is in them, so that neither order nor chance decides.
     """
     latent = model.surface.latent
     plain = GTMModel(model.surface, IsotropicNoise(model.noise.floor), model.penalty)
-    unique, weight = distinct_rows(rows, rng, _TRIAL_ROWS)
+    plane = pca_start(plain, rows, np.random.default_rng(0))
+    found = [plane, *_unlike_planes(plain, rows)]
+    if len(found) == 1:
+        return [_as_first(model, plane)]
+    unique, weight = distinct_rows(rows, np.random.default_rng(0), _TRIAL_ROWS)
     some = as_rows(unique, None, weight, width=latent.n_nodes)
-    found = [pca_start(plain, rows, rng)]
-    if len(unique) > latent.embed(latent.nodes[:1]).shape[1] + 2:
-        few, few_weights = distinct_rows(some, rng, _TRIAL_EMBEDDED)
-        found += [
-            spectral_start(EMBEDDERS["isomap"], plain, as_rows(few, None, few_weights), rng),
-            *_each(_cycle_fits(plain, some, rng)),
-        ]
-    best, *others = (_trial(plain, some, parameters) for parameters in found)
-    for other in others:
-        if measure(plain, other)["objective"] > measure(plain, best)["objective"] + _TIE:
-            best = other
-    return model.noise.first(best.parameters.weights, best.parameters.precision)
+    trials = ranked([tried(plain, some, parameters) for parameters in found])
+    return [
+        _as_first(model, plane if each.start is plane else each.state.parameters)
+        for each in trials
+        if each.objective > trials[0].objective - _FAR_BEHIND
+    ]
+
+
+def _unlike_planes(model: GTMModel, rows: Rows) -> list[Parameters]:
+    """Starts by distances along the data, and by loops in them; none where the surface fills the space of the rows."""
+    latent = model.surface.latent
+    unique, weight = distinct_rows(rows, np.random.default_rng(0))
+    if latent.dimension >= rows.n_columns or len(unique) <= latent.embed(latent.nodes[:1]).shape[1] + 2:
+        return []
+    with blas_on_one_thread():
+        placements = unrolled_placements(latent, unique, weight)
+    found = [_best_of([placed_start(model, placed) for placed in placements])]
+    if has_angles(latent):
+        loops = distinct_rows(as_rows(unique, None, weight), np.random.default_rng(0), _CYCLE_ROWS)
+        found += _each(_cycle_fits(model, as_rows(loops[0], None, loops[1]), np.random.default_rng(0)))
+    return found
+
+
+def _as_first(model: GTMModel, parameters: Parameters) -> Parameters:
+    return model.noise.first(parameters.weights, parameters.precision)
 
 
 def _each(fits: list[Fit]) -> list[Parameters]:
     return [fit.parameters for fit in sorted(fits, key=lambda fit: fit.error)[:_MOST_TRIED]]
-
-
-def _trial(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
-    outcome = run_fixed_point(
-        lambda: model.begin(rows, parameters),
-        lambda state: model.step(rows, state, _WARM_UP_RELAXATION),
-        model.measure,
-        max_iter=_TRIAL_ITERATIONS,
-        tol=_TRIAL_TOL,
-    )
-    if outcome.reason is StopReason.INTERRUPTED:
-        raise KeyboardInterrupt
-    return outcome.state  # type: ignore[no-any-return]
 
 
 class Fit(NamedTuple):
@@ -232,11 +258,6 @@ STARTS: dict[str, Start] = {
     "semi-random": semi_random_start,
     **{name: partial(spectral_start, embedder) for name, embedder in EMBEDDERS.items()},
 }
-
-
-def start_on(latent: LatentSpace, name: str) -> Start:
-    """The start of that name; ``"auto"`` has a choice to make only where some axis is an angle."""
-    return pca_start if name == "auto" and not has_angles(latent) else STARTS[name]
 
 
 class InterruptedStart(KeyboardInterrupt):

@@ -13,16 +13,8 @@ from prinfold.exceptions import DegenerateWarning, FoldWarning, MultimodalWarnin
 from prinfold.geometry.folds import describe
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.posterior_verbs import GTMFamily
+from prinfold.gtm.start_trials import FAR_MODE, MANY_ON_FOLDS, MANY_ROWS
 from prinfold.rows.rows import Rows, filled
-
-_FAR_MODE = 2.0
-"""Node spacings between posterior mean and mode from which a posterior counts as many-peaked or skewed."""
-
-_MANY_ROWS = 0.05
-"""Share of such rows from which a warning is due."""
-
-_MANY_ON_FOLDS = 0.1
-"""Share of the data on folded nodes from which a warning is due."""
 
 _FEW_ROWS, _NEARLY_ALL = 20, 0.9
 """Among how many rows one that holds so much of their scatter is worth a warning."""
@@ -65,17 +57,16 @@ class CautiousFamily(GTMFamily):
         if n_columns < dimension:
             words = f"a surface of {dimension} dimensions in {n_columns} column(s) is not determined"
             self._say(f"{words}; set n_components={n_columns}", DegenerateWarning)
-        elif self._share_of_rows_on_folds(rows) > _MANY_ON_FOLDS:
+        elif self._share_of_rows_on_folds(rows) > MANY_ON_FOLDS:
             self._say(str(describe(self.folds_)), FoldWarning)
         K, M = self._model.surface.node_features.shape
         if M > K > 1 and not isinstance(self.basis_, GaussianProcess):
             words = f"{M} basis functions for {K} nodes leave most weights undetermined"
             self._say(f"{words}; use fewer basis functions or more nodes", DegenerateWarning)
-        far = posteriors.mode_distance(self._model, rows, self._parameters()) > _FAR_MODE * self.latent_.spacing
-        share = float(np.average(far, weights=self._row_weights(rows)))
-        if share > _MANY_ROWS:
+        share = self._share_of_rows_with_far_modes(rows)
+        if share > MANY_ROWS:
             self._say(
-                f"For {share:.0%} of the rows the posterior mean lies over {_FAR_MODE:g} node spacings from the mode: "
+                f"For {share:.0%} of the rows the posterior mean lies over {FAR_MODE:g} node spacings from the mode: "
                 "the surface passes near them in several places, or the noise spans many nodes. Look at mode_distance "
                 "before trusting their coordinates, use posterior_mode for them, or try another init or fewer nodes.",
                 MultimodalWarning,
@@ -118,6 +109,16 @@ class CautiousFamily(GTMFamily):
 
     def _say(self, words: str, category: type[Warning]) -> None:
         warn_caller(words, category)
+
+    def _is_troubled(self, rows: Rows) -> bool:
+        """Whether the map will be warned of as folded or many-peaked."""
+        folds = self.n_features_in_ >= self.latent_.dimension and self._share_of_rows_on_folds(rows) > MANY_ON_FOLDS
+        return folds or self._share_of_rows_with_far_modes(rows) > MANY_ROWS
+
+    def _share_of_rows_with_far_modes(self, rows: Rows) -> float:
+        """Of the rows that count, those whose posterior has its mean far from its mode."""
+        far = posteriors.mode_distance(self._model, rows, self._parameters()) > FAR_MODE * self.latent_.spacing
+        return float(np.average(far, weights=self._row_weights(rows)))
 
     def _share_of_rows_on_folds(self, rows: Rows) -> float:
         """Folds where no row lies are harmless: they bridge gaps between clusters."""

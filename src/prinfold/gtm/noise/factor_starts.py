@@ -19,7 +19,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.factor_loadings import FactorParameters, SharedLoading
 from prinfold.gtm.noise.protocol import Noise
-from prinfold.gtm.starts import Start, pca_start, plane_start
+from prinfold.gtm.starts import Contest, Start, pca_start, plane_start
 from prinfold.numerics.distances import squared_distances
 from prinfold.rows.rows import Rows
 
@@ -37,7 +37,7 @@ def with_directions(start: Start, noise: Noise) -> Start:
     loading = getattr(noise, "loading", None)
     if not isinstance(loading, SharedLoading):
         return start
-    if start is pca_start:
+    if start is pca_start or isinstance(start, Contest):  # surface and directions have a contest of their own
         return partial(_shared_out, loading)
     if loading.axes is None:
         return partial(_left_over, start, loading)

@@ -1,0 +1,149 @@
+"""Starts compared by how far a little training takes them.
+
+After some thirty steps on a sample of the rows the likelihood tells nearly always which start ends nearest to the
+truth. Nodes stand in for a continuum. Where they lie farther apart than the noise is wide they count against the longer
+of two maps, which is the unrolled one; so the lattice of a trial is refined where it is too coarse. Where likelihoods
+are close, a map that is folded or whose rows could be in several places gives way to one that is neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from prinfold._typing import BoolArray, FloatArray
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.geometry.folds import find_folds
+from prinfold.gtm.model import GTMModel, State, measure
+from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.posterior import mode_distance
+from prinfold.latent import Hexagons, Lattice
+from prinfold.loops import StopReason, run_fixed_point
+from prinfold.rows.rows import Rows
+
+_ITERATIONS, _RELAXATION, _TOL = 15, 1.8, 1e-3
+"""EM steps, how far they are stretched, and nats per row and step, in each of the two halves of a trial."""
+
+_HALVES = 2
+
+_WIDEST = 2.0
+"""Noise deviations that neighbouring nodes may lie apart before an axis has too few of them."""
+
+_MOST_NODES = 4000
+"""Nodes beyond which no lattice is refined for a trial."""
+
+_AS_GOOD = 0.01
+"""Nats per row below which one start is as good as another, and the earlier is taken."""
+
+CLOSE = 0.15
+"""Nats per row below which a start that is troubled gives way to one that is not."""
+
+FAR_MODE = 2.0
+"""Node spacings between posterior mean and mode from which a posterior counts as many-peaked or skewed."""
+
+MANY_ROWS, MANY_ON_FOLDS = 0.05, 0.1
+"""Share of such rows, and share of the data on folded nodes, from which a map is troubled."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """A start, the model and state that a little training took it to, and whether the map is troubled there."""
+
+    start: Parameters
+    model: GTMModel
+    state: State
+    troubled: bool
+
+    @property
+    def objective(self) -> float:
+        """Penalised log-likelihood per row."""
+        return measure(self.model, self.state)["objective"]
+
+
+def tried(model: GTMModel, rows: Rows, start: Parameters) -> Tried:
+    """The start after a little training on the rows, on a lattice that is fine enough for it."""
+    finer, state = model, None
+    for _ in range(_HALVES):
+        parameters = start if state is None else state.parameters
+        mass = None if state is None else state.statistics.mass
+        finer = replace(model, surface=refined_axes(model.surface, parameters, mass if finer is model else None))
+        state = _trained(finer, rows, parameters)
+    return Tried(start, finer, state, is_troubled(model, rows, state.parameters))
+
+
+def _trained(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
+    outcome = run_fixed_point(
+        lambda: model.begin(rows, parameters),
+        lambda state: model.step(rows, state, _RELAXATION),
+        model.measure,
+        max_iter=_ITERATIONS,
+        tol=_TOL,
+    )
+    if outcome.reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
+    return outcome.state  # type: ignore[no-any-return]
+
+
+def refined_axes(surface: BasisMap, parameters: Parameters, mass: FloatArray | None = None) -> BasisMap:
+    """The map on a lattice with twice the nodes along axes where neighbours lie more than two noise deviations apart.
+
+    With h the spacing of nodes, s = ‖∂y/∂x‖ the stretch at the node in the middle of the rows, whose ``mass`` (K,) is
+    theirs, and σ the noise, an axis is doubled where h·s > 2σ. The basis is the same, so that weights carry over.
+    """
+    latent = surface.latent
+    if not isinstance(latent, Lattice) or isinstance(latent, Hexagons):
+        return surface
+    stretch = np.linalg.norm(surface.node_jacobian(parameters.weights), axis=1)
+    length = _weighted_median(stretch, mass) * _spacings(latent)
+    coarse = length * np.sqrt(parameters.level) > _WIDEST
+    finer = doubled(latent, coarse)
+    return surface if finer.shape == latent.shape or finer.n_nodes > _MOST_NODES else replace(surface, latent=finer)
+
+
+def doubled(latent: Lattice, which: BoolArray) -> Lattice:
+    """The lattice with a node between any two along some axes, where there are two."""
+    shape = (
+        (2 * n if closed else 2 * n - 1) if twice else n
+        for n, closed, twice in zip(latent.shape, latent.periodic, which, strict=True)
+    )
+    return Lattice(tuple(shape), latent.periodic)
+
+
+def _spacings(latent: Lattice) -> FloatArray:
+    """(Q,) distance between neighbours along each axis."""
+    steps = zip(latent.shape, latent.periodic, strict=True)
+    return np.array([2 * np.pi / n if closed else 2.0 / max(n - 1, 1) for n, closed in steps])
+
+
+def _weighted_median(values: FloatArray, mass: FloatArray | None) -> FloatArray:
+    """(Q,) median of each column of values (K, Q)."""
+    share = np.ones(len(values)) if mass is None else mass
+    order = np.argsort(values, axis=0)
+    total = np.cumsum(share[order], axis=0)
+    middle = np.argmax(total >= 0.5 * total[-1], axis=0)
+    return np.take_along_axis(np.take_along_axis(values, order, axis=0), middle[None], axis=0)[0]
+
+
+def is_troubled(model: GTMModel, rows: Rows, parameters: Parameters) -> bool:
+    """Whether much of the data lies on folds, or many rows could be in several places."""
+    surface, latent = model.surface, model.surface.latent
+    if latent.dimension <= rows.n_columns:
+        folded = find_folds(surface.node_jacobian(parameters.weights), None, latent.edges).folded
+        mass = model.begin(rows, parameters).statistics.mass
+        if mass[folded].sum() > MANY_ON_FOLDS * mass.sum():
+            return True
+    far = mode_distance(model, rows, parameters) > FAR_MODE * latent.spacing
+    return bool(np.average(far, weights=rows.weight) > MANY_ROWS)
+
+
+def ranked(trials: Sequence[Tried]) -> list[Tried]:
+    """Trials, the best first: those that come furthest, but for troubled ones that others come close to."""
+    furthest = max(each.objective for each in trials)
+    close = [each for each in trials if each.objective >= furthest - CLOSE]
+    sound = [each for each in close if not each.troubled] or close
+    top = max(each.objective for each in sound)
+    first = next(each for each in sound if each.objective >= top - _AS_GOOD)
+    others = sorted((each for each in trials if each is not first), key=lambda each: -each.objective)
+    return [first, *others]

@@ -1,0 +1,137 @@
+"""Rows placed in latent space by distances along the data, so that what is rolled up is laid out flat.
+
+Isomap (Tenenbaum, de Silva & Langford 2000) with two changes that matter where rows are few or noisy. Neighbours are
+few, and what they leave apart is joined by the shortest tree through all rows instead of by more neighbours, which
+would also be short cuts. And rows may first be moved towards the middle of the data: noise across a surface makes
+neighbours of rows that lie far apart along it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree, shortest_path
+from scipy.spatial import cKDTree
+
+from prinfold._typing import FloatArray, IntArray
+from prinfold.base.starting_points import Placed, evenly_by_radius, spread_over
+from prinfold.latent import LatentSpace
+from prinfold.numerics.distances import squared_distances
+
+_NEIGHBOURS = (3, 5, 9)
+"""Neighbours of a row in the graph: few where rows are few and sheets lie close, more for smoother distances."""
+
+_LANDMARKS = 100
+"""Rows from which the ways to all others are found."""
+
+_LOCAL_ROWS = 8
+"""Rows about each that make a local plane; more where the plane has more than three dimensions."""
+
+_ROUNDS = 3
+"""How often rows are moved to their local planes."""
+
+_FEW_COLUMNS = 12
+"""Columns up to which a tree finds neighbours faster than all distances do."""
+
+
+def unrolled_placements(latent: LatentSpace, X: FloatArray, weight: FloatArray) -> list[Placed]:
+    """Latent coordinates of different rows X (n, D), one set for each graph of neighbours."""
+    n_embedded = latent.embed(latent.nodes[:1]).shape[1]
+    given = in_few_columns(X)
+    marks = evenly_by_radius(given, weight, _LANDMARKS)
+    found = []
+    for Y in (given, on_local_planes(given, latent.dimension)):
+        near, far = neighbours(Y, min(max(_NEIGHBOURS), len(Y) - 1))
+        tree = shortest_tree(Y, near, far)
+        for k in sorted({min(k, len(Y) - 1) for k in _NEIGHBOURS}):
+            ways = shortest_path(_joined(near[:, :k], far[:, :k], tree), method="D", directed=False, indices=marks)
+            found.append(Placed(spread_over(latent, scaled_distances(ways, marks, n_embedded)), X, weight))
+    return found
+
+
+def in_few_columns(X: FloatArray) -> FloatArray:
+    """(n, min(n, D)) rows in coordinates with the same distances between them."""
+    if X.shape[1] <= len(X):
+        return np.asarray(X, dtype=np.float64)
+    centred = X - X.mean(axis=0, dtype=np.float64)
+    value, vector = eigh(centred @ centred.T)
+    return np.asarray(vector * np.sqrt(np.maximum(value, 0.0)))
+
+
+def on_local_planes(X: FloatArray, dimension: int) -> FloatArray:
+    """Rows (n, D) moved to the plane through their neighbours, a few times: noise across a surface is taken off."""
+    n_near = min(max(_LOCAL_ROWS, 2 * dimension + 2), len(X) - 1)
+    for _ in range(_ROUNDS):
+        near = np.column_stack([np.arange(len(X)), neighbours(X, n_near)[0]])
+        middle = X[near].mean(axis=1)
+        gap = X[near] - middle[:, None]
+        # Directions of the plane are sums of gaps: of few neighbours, however many columns there are.
+        value, vector = np.linalg.eigh(gap @ np.swapaxes(gap, 1, 2))
+        scale = np.sqrt(np.maximum(value[:, None, -dimension:], np.finfo(float).tiny))
+        axes = np.swapaxes(vector[:, :, -dimension:] / scale, 1, 2) @ gap
+        along = np.einsum("nqd,nd->nq", axes, X - middle)
+        X = middle + np.einsum("nqd,nq->nd", axes, along)
+    return X
+
+
+def neighbours(X: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
+    """(n, k) the nearest other rows of each, the nearest first, and (n, k) their distances."""
+    if X.shape[1] <= _FEW_COLUMNS:
+        far, near = cKDTree(X).query(X, k=k + 1)
+        itself = near == np.arange(len(X))[:, None]
+        itself[~itself.any(axis=1), -1] = True  # among more equal rows than were asked for
+        return near[~itself].reshape(len(X), k), far[~itself].reshape(len(X), k)
+    square = squared_distances(X, X)
+    np.fill_diagonal(square, np.inf)
+    near = np.argpartition(square, k - 1, axis=1)[:, :k]
+    near = np.take_along_axis(near, np.argsort(np.take_along_axis(square, near, axis=1), axis=1), axis=1)
+    return near, np.sqrt(np.maximum(np.take_along_axis(square, near, axis=1), 0.0))
+
+
+def shortest_tree(X: FloatArray, near: IntArray, far: FloatArray) -> csr_matrix:
+    """Links that join all rows, as short as the graph of neighbours allows; its islands by the shortest links."""
+    graph = _joined(near, far)
+    tree = minimum_spanning_tree(graph)
+    n_islands, island = connected_components(graph, directed=False)
+    if n_islands == 1:
+        return tree
+    order = np.argsort(island, kind="stable")
+    first = np.searchsorted(island[order], np.arange(n_islands))
+    square = squared_distances(X[order], X[order])
+    gap = np.minimum.reduceat(np.minimum.reduceat(square, first, axis=0), first, axis=1)
+    np.fill_diagonal(gap, 0.0)
+    ends = [_nearest_pair(square, first, a, b) for a, b in zip(*minimum_spanning_tree(gap).nonzero(), strict=True)]
+    a, b = order[np.array(ends).T]
+    return tree + csr_matrix((np.linalg.norm(X[a] - X[b], axis=1), (a, b)), shape=tree.shape)
+
+
+def _nearest_pair(square: FloatArray, first: IntArray, a: int, b: int) -> tuple[int, int]:
+    """Rows of two islands, which begin at ``first``, with the least of all squared distances between them."""
+    last = np.append(first[1:], len(square))
+    between = square[first[a] : last[a], first[b] : last[b]]
+    i, j = divmod(int(between.argmin()), between.shape[1])
+    return int(first[a]) + i, int(first[b]) + j
+
+
+def _joined(near: IntArray, far: FloatArray, tree: csr_matrix | None = None) -> csr_matrix:
+    """Lengths of the links between each row and its neighbours, both ways, and of those of a tree."""
+    n, k = near.shape
+    length = np.maximum(far.ravel(), np.finfo(float).tiny)  # rows may come to lie in one place, and nil is no link
+    links = csr_matrix((length, (np.repeat(np.arange(n), k), near.ravel())), shape=(n, n))
+    links = links.maximum(links.T)
+    return links if tree is None else links.maximum(tree).maximum(tree.T)
+
+
+def scaled_distances(distance: FloatArray, marks: IntArray, n_components: int) -> FloatArray:
+    """(n, Q) coordinates from distances (l, n) of all rows to landmarks (de Silva & Tenenbaum 2003).
+
+    Landmarks are placed by classical scaling, other rows by their distances to them.
+    """
+    square = np.square(distance)
+    middle = square[:, marks].mean(axis=1)
+    between = -0.5 * (square[:, marks] - middle - middle[:, None] + middle.mean())
+    first = max(len(marks) - n_components, 0)
+    value, vector = eigh(between, subset_by_index=[first, len(marks) - 1])
+    scale = np.sqrt(np.maximum(value[::-1], np.finfo(float).tiny))
+    return np.asarray(-0.5 * (square - middle[:, None]).T @ (vector[:, ::-1] / scale))
