@@ -13,13 +13,13 @@ from prinfold import GTM, PPS, HarmonicBasis, MixedGTM, datasets
 from prinfold.basis_maps.bases import GaussianBasis
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, PrinfoldWarning
-from prinfold.gtm import starts
+from prinfold.gtm import start_trials, starts
 from prinfold.gtm.loop_starts import cycle_placements
-from prinfold.gtm.model import GTMModel, measure
+from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.penalties import ConstantPenalty
-from prinfold.gtm.starts import STARTS, furthest_start, pca_start, start_on
-from prinfold.latent import Lattice, Sphere, circle, cylinder, grid, torus
+from prinfold.gtm.starts import STARTS, contenders, furthest_start, pca_start
+from prinfold.latent import LatentSpace, Sphere, circle, cylinder, grid, torus
 from prinfold.metrics import align
 from prinfold.rows.rows import as_rows
 
@@ -57,7 +57,7 @@ def test_the_thin_tube_of_a_ring_is_found_too(init: str) -> None:
     assert max(error) < 25
 
 
-def plain_model(latent: Lattice, n_basis: int) -> GTMModel:
+def plain_model(latent: LatentSpace, n_basis: int) -> GTMModel:
     surface = BasisMap(latent, GaussianBasis(n_basis).bind(latent))
     return GTMModel(surface, IsotropicNoise(1e-9), ConstantPenalty(0.1))
 
@@ -66,29 +66,28 @@ def test_no_start_tried_comes_further_than_the_one_taken() -> None:
     X = datasets.make_knot(250, rng=4).X
     rows, model = as_rows(X, X.mean(axis=0)), plain_model(circle(40), 12)
     rng = np.random.default_rng(0)
-
-    def reached(parameters: object) -> float:
-        return measure(model, starts._trial(model, rows, parameters))["objective"]
-
-    taken = measure(model, model.begin(rows, furthest_start(model, rows, rng)))["objective"]
+    found = [pca_start(model, rows, rng), *starts._unlike_planes(model, rows)]
+    trials = [start_trials.tried(model, rows, start) for start in found]
+    best = max(trials, key=lambda each: each.objective)
+    assert len(trials) > 2
+    np.testing.assert_allclose(furthest_start(model, rows, rng).weights, best.state.parameters.weights, atol=1e-9)
     for name in ("pca", "isomap", "cycles"):
-        assert taken > reached(STARTS[name](model, rows, rng)) - 2 * starts._TIE
+        assert best.objective > start_trials.tried(model, rows, STARTS[name](model, rows, rng)).objective - 0.05
 
 
-def test_the_plane_is_kept_where_it_does_as_well() -> None:
+def test_the_plane_is_kept_as_it_is_where_it_does_as_well() -> None:
     X = datasets.make_circle(150, rng=0).X
     rows, model = as_rows(X, X.mean(axis=0)), plain_model(circle(30), 6)
     rng = np.random.default_rng(0)
-    taken = furthest_start(model, rows, rng)
-    alone = starts._trial(model, as_rows(np.unique(rows.block(slice(None)), axis=0)), pca_start(model, rows, rng))
-    np.testing.assert_allclose(taken.weights, alone.parameters.weights, atol=1e-9)
+    np.testing.assert_array_equal(furthest_start(model, rows, rng).weights, pca_start(model, rows, rng).weights)
+    assert len(starts._unlike_planes(model, rows)) > 1, "there was nothing to choose from"
 
 
-@pytest.mark.parametrize("latent", [grid(3, 3), Sphere(8)], ids=["grid", "sphere"])
-def test_without_angles_auto_is_the_principal_plane(latent: object) -> None:
-    assert start_on(latent, "auto") is pca_start
-    assert start_on(circle(5), "auto") is furthest_start
-    assert start_on(circle(5), "pca") is pca_start
+@pytest.mark.parametrize("latent", [grid(8, 8), Sphere(40)], ids=["grid", "sphere"])
+def test_without_angles_no_loops_are_looked_for(latent: LatentSpace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starts, "_cycle_fits", lambda *given: pytest.fail("loops on a space without angles"))
+    X = datasets.make_knot(120, rng=0).X
+    assert contenders(plain_model(latent, 4), as_rows(X, X.mean(axis=0)))
 
 
 def test_cycles_need_angles() -> None:

@@ -20,8 +20,10 @@ from prinfold.base.starting_points import (
     Placed,
     distinct_rows,
     principal_axes,
+    principal_coordinates,
     principal_nodes,
     spectral_placements,
+    spread_over,
 )
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
 from prinfold.gtm.loop_starts import cycle_placements, has_angles
@@ -58,10 +60,14 @@ _TRIAL_ROWS = 600
 """Rows on which starts are compared."""
 
 _CYCLE_ROWS = 1000
-"""Rows in which loops are sought."""
+"""Rows in which loops are sought, and on which starts are compared where there may be some."""
 
 _MOST_TRIED = 2
 """Ways round that are compared."""
+
+_WORTH_UNROLLING = 0.8
+"""Share of the squared error of places in the principal plane that unrolled places leave at most, to be worth a trial:
+0.01 to 0.6 on rolls, coils and spirals, and 0.8 to 1.2 on tables that have nothing to unroll."""
 
 _FAR_BEHIND = 0.5
 """Nats per row by which a start may fall behind the best in a trial and still be worth a fit."""
@@ -183,7 +189,8 @@ def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
     found = [plane, *_unlike_planes(plain, rows)]
     if len(found) == 1:
         return [_as_first(model, plane)]
-    unique, weight = distinct_rows(rows, np.random.default_rng(0), _TRIAL_ROWS)
+    n_rows = _CYCLE_ROWS if has_angles(latent) else _TRIAL_ROWS
+    unique, weight = distinct_rows(rows, np.random.default_rng(0), n_rows)
     some = as_rows(unique, None, weight, width=latent.n_nodes)
     trials = ranked([tried(plain, some, parameters) for parameters in found])
     return [
@@ -194,18 +201,24 @@ def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
 
 
 def _unlike_planes(model: GTMModel, rows: Rows) -> list[Parameters]:
-    """Starts by distances along the data, and by loops in them; none where the surface fills the space of the rows."""
+    """Starts by distances along the data, and by loops in them; none where a plane does nearly as well to begin with.
+
+    Nor where there is nothing to unroll: the surface fills the space of the rows, or they are too few.
+    """
     latent = model.surface.latent
     unique, weight = distinct_rows(rows, np.random.default_rng(0))
-    if latent.dimension >= rows.n_columns or len(unique) <= latent.embed(latent.nodes[:1]).shape[1] + 2:
+    n_embedded = latent.embed(latent.nodes[:1]).shape[1]
+    if latent.dimension >= rows.n_columns or len(unique) <= n_embedded + 2:
         return []
     with blas_on_one_thread():
         placements = unrolled_placements(latent, unique, weight)
-    found = [_best_of([placed_start(model, placed) for placed in placements])]
-    if has_angles(latent):
-        loops = distinct_rows(as_rows(unique, None, weight), np.random.default_rng(0), _CYCLE_ROWS)
-        found += _each(_cycle_fits(model, as_rows(loops[0], None, loops[1]), np.random.default_rng(0)))
-    return found
+    unrolled = min((placed_start(model, placed) for placed in placements), key=lambda fit: fit.error)
+    if not has_angles(latent):
+        flat = Placed(spread_over(latent, principal_coordinates(unique, weight, n_embedded)), unique, weight)
+        return [unrolled.parameters] if unrolled.error < _WORTH_UNROLLING * placed_start(model, flat).error else []
+    fewer, shares = distinct_rows(as_rows(unique, None, weight), np.random.default_rng(0), _CYCLE_ROWS)
+    cycles = _cycle_fits(model, as_rows(fewer, None, shares), np.random.default_rng(0))
+    return [unrolled.parameters, *_each(cycles)]
 
 
 def _as_first(model: GTMModel, parameters: Parameters) -> Parameters:

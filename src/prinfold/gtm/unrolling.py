@@ -25,8 +25,9 @@ _NEIGHBOURS = (3, 5, 9)
 _LANDMARKS = 100
 """Rows from which the ways to all others are found."""
 
-_LOCAL_ROWS = 8
-"""Rows about each that make a local plane; more where the plane has more than three dimensions."""
+_LOCAL_ROWS, _LOCAL_SHARE = 8, 0.02
+"""Rows about each that make a local plane, at least, and share of all rows: of many rows the nearest few lie within the
+noise. More where the plane has more than three dimensions; no more than the least where columns are many."""
 
 _ROUNDS = 3
 """How often rows are moved to their local planes."""
@@ -61,18 +62,27 @@ def in_few_columns(X: FloatArray) -> FloatArray:
 
 def on_local_planes(X: FloatArray, dimension: int) -> FloatArray:
     """Rows (n, D) moved to the plane through their neighbours, a few times: noise across a surface is taken off."""
-    n_near = min(max(_LOCAL_ROWS, 2 * dimension + 2), len(X) - 1)
+    share = _LOCAL_SHARE if X.shape[1] <= _FEW_COLUMNS else 0.0
+    n_near = min(max(_LOCAL_ROWS, 2 * dimension + 2, int(share * len(X))), len(X) - 1)
     for _ in range(_ROUNDS):
         near = np.column_stack([np.arange(len(X)), neighbours(X, n_near)[0]])
         middle = X[near].mean(axis=1)
         gap = X[near] - middle[:, None]
-        # Directions of the plane are sums of gaps: of few neighbours, however many columns there are.
-        value, vector = np.linalg.eigh(gap @ np.swapaxes(gap, 1, 2))
-        scale = np.sqrt(np.maximum(value[:, None, -dimension:], np.finfo(float).tiny))
-        axes = np.swapaxes(vector[:, :, -dimension:] / scale, 1, 2) @ gap
-        along = np.einsum("nqd,nd->nq", axes, X - middle)
-        X = middle + np.einsum("nqd,nq->nd", axes, along)
+        axes = _local_axes(gap, dimension)
+        X = middle + np.einsum("nqd,nq->nd", axes, np.einsum("nqd,nd->nq", axes, X - middle))
     return X
+
+
+def _local_axes(gap: FloatArray, rank: int) -> FloatArray:
+    """(n, rank, D) principal directions of the neighbours of each row, which lie at ``gap`` (n, k, D) from their mean.
+
+    By the smaller of two problems: products between columns, or between neighbours.
+    """
+    if gap.shape[2] <= gap.shape[1]:
+        return np.swapaxes(np.linalg.eigh(np.swapaxes(gap, 1, 2) @ gap)[1][:, :, -rank:], 1, 2)
+    value, vector = np.linalg.eigh(gap @ np.swapaxes(gap, 1, 2))
+    scale = np.sqrt(np.maximum(value[:, None, -rank:], np.finfo(float).tiny))
+    return np.asarray(np.swapaxes(vector[:, :, -rank:] / scale, 1, 2) @ gap)
 
 
 def neighbours(X: FloatArray, k: int) -> tuple[IntArray, FloatArray]:

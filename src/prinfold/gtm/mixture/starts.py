@@ -15,12 +15,13 @@ from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.gtm import model as algorithm
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.fitting import Job
+from prinfold.gtm.loop_starts import has_angles
 from prinfold.gtm.mixture.model import MixtureModel, MixtureParameters, State
 from prinfold.gtm.mixture.partitions import distinct_rows, find_centres, find_clouds, find_flats, parts_of
 from prinfold.gtm.noise.factor_starts import with_directions
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import Spread
-from prinfold.gtm.starts import in_units, warmed_up
+from prinfold.gtm.starts import in_units, pca_start, warmed_up
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.rows.rows import Rows, as_rows, dense
 from prinfold.validation.settings import check_parameters
@@ -136,11 +137,31 @@ def begin(mixture: Any, recipes: list[GTM], given: Table, rng: np.random.Generat
     ways = [(part, order) for part in found for order in _orders(len(recipes), several)]
     # One after the other: memberships of all at once would be many times as long as the table.
     shares = (np.eye(len(recipes))[:, order][part] for part, order in ways)
-    starts = (_begun(mixture, recipes, given._replace(memberships=each), whole, rng, not several) for each in shares)
+    given_to = (given._replace(memberships=each) for each in shares)
     if len(ways) == 1:
-        return next(starts)
-    tried = (_after_a_few_steps(mixture, begun) for begun in starts)
-    return max(tried, key=lambda begun: begun.model.measure(begun.state)["objective"])
+        return _begun(mixture, recipes, next(given_to), whole, rng, not several)
+    tried = ((each, _tried(mixture, recipes, each, whole, rng, not several, planes=True)) for each in given_to)
+    parts, best = max(tried, key=lambda pair: _objective(pair[1]))
+    if all(recipe.init != "auto" for recipe in recipes):
+        return best
+    # Which parts are best shows from planes; how their maps are best begun is then asked once.
+    return max(best, _tried(mixture, recipes, parts, whole, rng, not several), key=_objective)
+
+
+def _tried(
+    mixture: Any,
+    recipes: list[GTM],
+    given: Table,
+    whole: Job,
+    rng: np.random.Generator,
+    free: bool,
+    planes: bool = False,
+) -> Begun:
+    return _after_a_few_steps(mixture, _begun(mixture, recipes, given, whole, rng, free, planes))
+
+
+def _objective(begun: Begun) -> float:
+    return begun.model.measure(begun.state)["objective"]
 
 
 def _distinct_parts(mixture: Any, n_maps: int, whole: Job, rng: np.random.Generator) -> list[IntArray]:
@@ -170,8 +191,16 @@ def _orders(n_maps: int, several: bool) -> list[tuple[int, ...]]:
     return list(islice(permutations(range(n_maps)), _ORDERS if several else 1))
 
 
-def _begun(mixture: Any, recipes: list[GTM], given: Table, whole: Job, rng: np.random.Generator, free: bool) -> Begun:
-    """Each map on the rows of its part, and a first look at all rows."""
+def _begun(
+    mixture: Any,
+    recipes: list[GTM],
+    given: Table,
+    whole: Job,
+    rng: np.random.Generator,
+    free: bool,
+    planes: bool = False,
+) -> Begun:
+    """Each map on the rows of its part, and a first look at all rows; with ``planes`` no time is spent on its start."""
     assert given.memberships is not None
     weight = np.ones(given.table.shape[0]) if given.weight is None else given.weight
     masses = weight @ given.memberships
@@ -181,6 +210,8 @@ def _begun(mixture: Any, recipes: list[GTM], given: Table, whole: Job, rng: np.r
     if mixture.shared_noise:
         spreads = [_mean_spread(spreads, masses / masses.sum())] * len(recipes)
     jobs = [_with_noise(*each) for each in zip(recipes, jobs, spreads, strict=True)]
+    if planes:
+        jobs = [job if has_angles(job.model.surface.latent) else job._replace(begin=pca_start) for job in jobs]
     starts = [_start(recipe, job, rng) for recipe, job in zip(recipes, jobs, strict=True)]
     width = max(recipe._room * job.model.surface.latent.n_nodes for recipe, job in zip(recipes, jobs, strict=True))
     gaps = has_gaps(given.table)

@@ -1,0 +1,281 @@
+"""Starts of open maps: what is rolled up is unrolled, what is straight is left alone, and one more try before warning."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist, pdist
+from sklearn.datasets import make_s_curve, make_swiss_roll
+
+from prinfold import GTM, PPS, GTMMixture, MixedGTM, datasets
+from prinfold.basis_maps.bases import GaussianBasis
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.exceptions import FoldWarning, MultimodalWarning, PrinfoldWarning
+from prinfold.gtm import starts, unrolling
+from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.start_trials import CLOSE, ranked, refined_axes, tried
+from prinfold.latent import Sphere, circle, grid, hexagons, line
+from prinfold.rows.rows import as_rows
+
+
+def helix(n: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(0, 1, n)
+    X = np.stack([np.cos(6 * np.pi * t), np.sin(6 * np.pi * t), 2 * t], axis=1)
+    return X + noise * rng.standard_normal(X.shape), t
+
+
+def swiss_roll(n: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    return make_swiss_roll(n, noise=noise, random_state=seed)
+
+
+def s_curve(n: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    return make_s_curve(n, noise=noise, random_state=seed)
+
+
+def along(model: object, X: np.ndarray, t: np.ndarray) -> float:
+    """Largest correlation of a map axis with the true coordinate."""
+    return max(abs(np.corrcoef(z, t)[0, 1]) for z in model.transform(X).T)
+
+
+def objective(model: object) -> float:
+    return float(model.history_["objective"][-1])
+
+
+# ------------------------------------------------------------------------------------------ what is found
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+@pytest.mark.parametrize("make", [swiss_roll, s_curve])
+def test_rolls_and_folds_are_laid_out_flat_without_a_warning(make, noise) -> None:
+    X, t = make(1000, noise, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrinfoldWarning)
+        model = GTM().fit(X)
+    assert along(model, X, t) > 0.98
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrinfoldWarning)
+        assert along(GTM(init="pca").fit(X), X, t) < 0.97
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+@pytest.mark.parametrize("make", [swiss_roll, s_curve])
+def test_the_promise_for_1500_rows(make, noise, seed) -> None:
+    X, t = make(1500, noise, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrinfoldWarning)
+        assert along(GTM().fit(X), X, t) >= 0.99
+
+
+@pytest.mark.parametrize("noise", [0.03, 0.1])
+def test_coils_are_followed_through_noise(noise) -> None:
+    X, t = helix(400, noise, 0)
+    assert along(GTM(1).fit(X), X, t) > 0.99
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+@pytest.mark.parametrize(
+    ("X", "Q"),
+    [
+        (swiss_roll(300, 0.5, 0)[0], 2),
+        (s_curve(250, 0.1, 1)[0], 2),
+        (helix(200, 0.1, 2)[0], 1),
+        (datasets.make_pipe_flow(200, rng=0).X, 2),
+        (np.random.default_rng(0).standard_normal((150, 4)), 1),
+    ],
+    ids=["roll", "fold", "coil", "pipe", "ball"],
+)
+def test_auto_never_ends_below_the_plane_by_more_than_a_tie(X, Q) -> None:
+    settings = {"max_iter": 500, "random_state": 0}
+    assert objective(GTM(Q, **settings).fit(X)) > objective(GTM(Q, init="pca", **settings).fit(X)) - CLOSE
+
+
+def test_what_is_straight_begins_in_the_plane() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (300, 2)) @ rng.standard_normal((2, 5)) + 0.05 * rng.standard_normal((300, 5))
+    for Q in (1, 2):
+        found, plane = (GTM(Q, init=init, max_iter=3, tol=0).fit(X) for init in ("auto", "pca"))
+        assert_array_equal(found.weights_, plane.weights_)
+
+
+@pytest.mark.parametrize("kind", [PPS, MixedGTM, GTM])
+def test_every_member_of_the_family_unrolls(kind) -> None:
+    X, t = s_curve(400, 0.02, 0)
+    assert along(kind().fit(X), X, t) > 0.95
+
+
+def test_maps_of_a_mixture_unroll() -> None:
+    (one, t), (two, _) = s_curve(300, 0.02, 0), s_curve(200, 0.02, 1)
+    X = np.vstack([one, two + 50.0])
+    model = GTMMixture(2, random_state=0).fit(X)
+    first = int(np.argmin([np.abs(each.offset_ - one.mean(axis=0)).sum() for each in model.maps_]))
+    assert along(model.maps_[first], one, t) > 0.95
+
+
+# ------------------------------------------------------------------------------- what must not matter
+
+
+def test_the_choice_does_not_depend_on_the_order_of_rows_nor_on_chance() -> None:
+    X, _ = s_curve(700, 0.05, 0)
+    order = np.random.default_rng(0).permutation(len(X))
+    first, turned, again = (GTM(max_iter=0, tol=0).fit(each) for each in (X, X[order], X))
+    scale = np.abs(first.weights_).max()
+    assert_allclose(turned.weights_, first.weights_, atol=1e-6 * scale)
+    assert_array_equal(again.weights_, first.weights_)
+    assert np.abs(first.weights_ - GTM(init="pca", max_iter=0, tol=0).fit(X).weights_).max() > 0.01 * scale
+
+
+def test_weights_are_repeats() -> None:
+    X, _ = s_curve(150, 0.02, 0)
+    weight = np.random.default_rng(1).integers(1, 4, len(X))
+    weighted = GTM(nodes=10, basis=4, max_iter=0, tol=0).fit(X, sample_weight=weight)
+    repeated = GTM(nodes=10, basis=4, max_iter=0, tol=0).fit(np.repeat(X, weight, axis=0))
+    assert_allclose(weighted.weights_, repeated.weights_, atol=1e-5 * np.abs(repeated.weights_).max())
+
+
+# ------------------------------------------------------------------------------------ one more try
+
+
+def contenders_of(X: np.ndarray, model: GTM) -> list[Parameters]:
+    job = model._assemble(X, None, None)
+    return starts.contenders(job.model, job.rows)
+
+
+def test_another_start_is_tried_before_a_map_is_called_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, t = s_curve(600, 0.05, 0)
+    plane = GTM(init="pca")
+    with pytest.warns((FoldWarning, MultimodalWarning)):
+        plane.fit(X)
+    right = contenders_of(X, GTM())[0]
+    job = GTM()._assemble(X, None, None)
+    wrong = starts.pca_start(job.model, job.rows, np.random.default_rng(0))
+    monkeypatch.setattr(starts, "contenders", lambda model, rows: [wrong, right])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrinfoldWarning)
+        model = GTM().fit(X)
+    assert along(model, X, t) > 0.98
+    assert model.history_["objective"][-1] > plane.history_["objective"][-1] - CLOSE
+
+
+def test_a_sound_map_is_not_trained_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _ = s_curve(400, 0.02, 0)
+    begun, train = [], GTM._train
+
+    def counted(self, *given, **options):
+        begun.append(given)
+        return train(self, *given, **options)
+
+    monkeypatch.setattr(GTM, "_train", counted)
+    GTM().fit(X)
+    assert len(begun) == 1
+
+
+def test_where_no_start_helps_the_warning_is_given_and_the_better_map_kept(monkeypatch) -> None:
+    X, _ = s_curve(600, 0.05, 0)
+    job = GTM()._assemble(X, None, None)
+    wrong = starts.pca_start(job.model, job.rows, np.random.default_rng(0))
+    turned = Parameters(wrong.weights[:, [1, 0, 2]], wrong.precision)
+    monkeypatch.setattr(starts, "contenders", lambda model, rows: [wrong, turned])
+    with pytest.warns((FoldWarning, MultimodalWarning)):
+        found = GTM().fit(X)
+    with pytest.warns((FoldWarning, MultimodalWarning)):
+        plane = GTM(init="pca").fit(X)
+    assert objective(found) >= objective(plane)
+
+
+# ------------------------------------------------------------------------------------------ the trials
+
+
+def test_a_lattice_is_doubled_where_its_nodes_lie_more_than_two_deviations_apart() -> None:
+    surface = BasisMap(latent := grid(5, 5), GaussianBasis(3).bind(latent))
+    sheet = latent.nodes * [4.0, 1.0] @ np.eye(2, 3)  # neighbours are 2 and 0.5 apart
+    weights = surface.fit(latent.nodes, sheet, 1e-9)
+    for deviation, shape in ((1.1, (5, 5)), (0.9, (9, 5)), (0.2, (9, 9))):
+        finer = refined_axes(surface, Parameters(weights, deviation**-2))
+        assert finer.latent.shape == shape
+        assert finer.basis is surface.basis
+    old = finer.nodes(weights).reshape(9, 9, 3)[::2, ::2].reshape(-1, 3)
+    assert_allclose(old, surface.nodes(weights), atol=1e-12)
+    for other in (Sphere(40), hexagons(5, 5)):
+        given = BasisMap(other, GaussianBasis(4).bind(other))
+        assert refined_axes(given, Parameters(np.ones((len(given.penalty_mask), 3)), 1e9)) is given
+
+
+def test_a_circle_is_doubled_all_the_way_round() -> None:
+    surface = BasisMap(latent := circle(8), GaussianBasis(4).bind(latent))
+    weights = surface.fit(latent.nodes, latent.embed(latent.nodes), 1e-9)
+    assert refined_axes(surface, Parameters(weights, 1e4)).latent.shape == (16,)
+
+
+def test_training_in_a_trial_raises_the_objective_and_close_trials_are_told_apart_by_trouble() -> None:
+    X, _ = s_curve(400, 0.02, 0)
+    job = GTM()._assemble(X, None, None)
+    rows = as_rows(X, job.rows.offset)
+    plane = tried(job.model, rows, starts.pca_start(job.model, rows, np.random.default_rng(0)))
+    before = job.model.measure(job.model.begin(rows, plane.start))["objective"]
+    assert plane.objective > before
+    other = tried(job.model, rows, starts._unlike_planes(job.model, rows)[0])
+    assert ranked([plane, other])[0] is other
+    assert ranked([plane, plane])[0] is plane
+
+
+# --------------------------------------------------------------------------------------- the placements
+
+
+def test_distances_of_flat_rows_give_back_the_rows() -> None:
+    X = np.random.default_rng(0).standard_normal((80, 3)) * [3.0, 2.0, 1.0]
+    marks = np.arange(0, 80, 4)
+    found = unrolling.scaled_distances(cdist(X[marks], X), marks, 3)
+    assert_allclose(pdist(found), pdist(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_columns", [3, 40])
+def test_neighbours_are_the_nearest_others(n_columns) -> None:
+    X = np.random.default_rng(0).standard_normal((60, n_columns))
+    near, far = unrolling.neighbours(X, 5)
+    distance = cdist(X, X) + np.diag(np.full(60, np.inf))
+    assert_array_equal(near, np.argsort(distance, axis=1)[:, :5])
+    assert_allclose(far, np.sort(distance, axis=1)[:, :5], rtol=1e-6)
+
+
+def test_islands_are_joined_by_the_shortest_links() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (60, 2)) + np.repeat([[0.0, 0.0], [10.0, 0.0], [10.0, 20.0]], 20, axis=0)
+    tree = unrolling.shortest_tree(X, *unrolling.neighbours(X, 3)).tocoo()
+    island = np.arange(60) // 20
+    links = {(a, b): w for a, b, w in zip(island[tree.row], island[tree.col], tree.data, strict=True) if a != b}
+    assert {tuple(sorted(pair)) for pair in links} == {(0, 1), (1, 2)}
+    assert min(links.values()) == pytest.approx(cdist(X[:20], X[20:40]).min())
+    assert max(links.values()) == pytest.approx(cdist(X[20:40], X[40:]).min())
+
+
+def test_rows_of_a_flat_stay_where_they_are_and_noise_is_taken_off_a_bend() -> None:
+    rng = np.random.default_rng(0)
+    flat = rng.uniform(-1, 1, (100, 2)) @ rng.standard_normal((2, 4))
+    assert_allclose(unrolling.on_local_planes(flat, 2), flat, atol=1e-9)
+    angle = rng.uniform(0, np.pi, 400)
+    noisy = np.stack([np.cos(angle), np.sin(angle)], axis=1) + 0.05 * rng.standard_normal((400, 2))
+    moved = unrolling.on_local_planes(noisy, 1)
+    off = [np.abs(np.linalg.norm(each, axis=1) - 1).mean() for each in (noisy, moved)]
+    assert off[1] < 0.6 * off[0]
+
+
+def test_wide_rows_keep_their_distances_in_few_columns() -> None:
+    X = np.random.default_rng(0).standard_normal((20, 300)) + 1e3
+    found = unrolling.in_few_columns(X)
+    assert found.shape == (20, 20)
+    assert_allclose(pdist(found), pdist(X), rtol=1e-8)
+
+
+def test_a_surface_that_fills_the_space_of_its_rows_has_nothing_to_unroll() -> None:
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    job = GTM()._assemble(X, None, None)
+    assert starts._unlike_planes(job.model, job.rows) == []
+    few = np.repeat(np.arange(3.0), 10)[:, None] * [[1.0, 2.0, 0.5]]
+    job = GTM(nodes=line(5))._assemble(few, None, None)
+    assert starts._unlike_planes(job.model, job.rows) == []
