@@ -1,4 +1,4 @@
-"""Starts of open maps: what is rolled up is unrolled, what is straight is left alone, and one more try before warning."""
+"""Starts of open maps: what is rolled up is unrolled, what is straight stays as it is, and warnings follow a retry."""
 
 from __future__ import annotations
 
@@ -95,6 +95,7 @@ def test_auto_never_ends_below_the_plane_by_more_than_a_tie(X, Q) -> None:
     assert objective(GTM(Q, **settings).fit(X)) > objective(GTM(Q, init="pca", **settings).fit(X)) - CLOSE
 
 
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.MultimodalWarning")
 def test_what_is_straight_begins_in_the_plane() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (300, 2)) @ rng.standard_normal((2, 5)) + 0.05 * rng.standard_normal((300, 5))
@@ -110,16 +111,16 @@ def test_every_member_of_the_family_unrolls(kind) -> None:
 
 
 def test_maps_of_a_mixture_unroll() -> None:
-    (one, t), (two, _) = s_curve(300, 0.02, 0), s_curve(200, 0.02, 1)
-    X = np.vstack([one, two + 50.0])
-    model = GTMMixture(2, random_state=0).fit(X)
+    (one, t), (two, _) = helix(300, 0.03, 0), helix(200, 0.03, 1)
+    model = GTMMixture(2, GTM(1), random_state=0).fit(np.vstack([one, two + 50.0]))
     first = int(np.argmin([np.abs(each.offset_ - one.mean(axis=0)).sum() for each in model.maps_]))
-    assert along(model.maps_[first], one, t) > 0.95
+    assert along(model.maps_[first], one, t) > 0.99
 
 
 # ------------------------------------------------------------------------------- what must not matter
 
 
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.MultimodalWarning")
 def test_the_choice_does_not_depend_on_the_order_of_rows_nor_on_chance() -> None:
     X, _ = s_curve(700, 0.05, 0)
     order = np.random.default_rng(0).permutation(len(X))
@@ -179,8 +180,7 @@ def test_where_no_start_helps_the_warning_is_given_and_the_better_map_kept(monke
     X, _ = s_curve(600, 0.05, 0)
     job = GTM()._assemble(X, None, None)
     wrong = starts.pca_start(job.model, job.rows, np.random.default_rng(0))
-    turned = Parameters(wrong.weights[:, [1, 0, 2]], wrong.precision)
-    monkeypatch.setattr(starts, "contenders", lambda model, rows: [wrong, turned])
+    monkeypatch.setattr(starts, "contenders", lambda model, rows: [wrong, wrong])
     with pytest.warns((FoldWarning, MultimodalWarning)):
         found = GTM().fit(X)
     with pytest.warns((FoldWarning, MultimodalWarning)):

@@ -72,8 +72,10 @@ class GTM(PartialFitVerbs):
         :class:`~prinfold.Online` object with settings.
     init : str or array of shape (n, Q), default="auto"
         ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, for spaces with angles
-        ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is the
-        principal plane; on spaces with angles whichever comes furthest of it, of cycles and of Isomap.
+        ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is whichever
+        comes furthest in a short trial on some rows: the principal plane, distances along the data (an Isomap that
+        stands noise and few rows), and on spaces with angles cycles. A map that comes out folded or many-peaked is
+        trained from the second best too, unless rows × nodes are four million or more.
     max_iter : int, default=200
         Most EM iterations. Large tables are warmed up by up to 30 more, but no more than this, on a quarter of the
         nodes; ``history_`` begins after them.

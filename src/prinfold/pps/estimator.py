@@ -78,8 +78,8 @@ class PPS(TrainedFamily):
         Smallest noise variance, relative to the mean variance of a column.
     init : str or array of shape (n, Q), default="auto"
         ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, for spaces with angles
-        ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is the
-        principal plane; on spaces with angles whichever comes furthest of it, of cycles and of Isomap.
+        ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is
+        whichever comes furthest in a short trial, as for the :class:`~prinfold.GTM`.
     trainer : {"gtm", "gem", "paper"}, default="gtm"
         ``"gtm"`` fits the GTM with the same settings first. From there it takes the GTM's M-step for the weights, which
         ignores that the noise is oriented, and the best noise for them in turn. Where ten such steps do not bring the

@@ -94,8 +94,8 @@ class MixedGTM(MixedTables):
         Smallest noise variance of a Gaussian column, relative to its variance.
     init : str or array of shape (n, Q), default="auto"
         ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, for spaces with angles
-        ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is the
-        principal plane; on spaces with angles whichever comes furthest of it, of cycles and of Isomap.
+        ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is
+        whichever comes furthest in a short trial, as for the :class:`~prinfold.GTM`.
     max_iter : int, default=200
         Most EM iterations.
     tol : float, default=1e-4
