@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from prinfold._typing import BoolArray, FloatArray
+from prinfold._typing import FloatArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.geometry.folds import find_folds
 from prinfold.gtm.model import GTMModel, State, measure
@@ -26,13 +26,11 @@ from prinfold.rows.rows import Rows
 _ITERATIONS, _RELAXATION, _TOL = 15, 1.8, 1e-3
 """EM steps, how far they are stretched, and nats per row and step, in each of the two halves of a trial."""
 
-_HALVES = 2
-
 _WIDEST = 2.0
 """Noise deviations that neighbouring nodes may lie apart before an axis has too few of them."""
 
-_MOST_NODES = 4000
-"""Nodes beyond which no lattice is refined for a trial."""
+_MOST_REFINED = 2
+"""Times as many nodes as the lattice has that a trial may take."""
 
 _AS_GOOD = 0.01
 """Nats per row below which one start is as good as another, and the earlier is taken."""
@@ -64,12 +62,12 @@ class Tried:
 
 def tried(model: GTMModel, rows: Rows, start: Parameters) -> Tried:
     """The start after a little training on the rows, on a lattice that is fine enough for it."""
-    finer, state = model, None
-    for _ in range(_HALVES):
-        parameters = start if state is None else state.parameters
-        mass = None if state is None else state.statistics.mass
-        finer = replace(model, surface=refined_axes(model.surface, parameters, mass if finer is model else None))
-        state = _trained(finer, rows, parameters)
+    most = _MOST_REFINED * model.surface.latent.n_nodes
+    finer = replace(model, surface=refined_axes(model.surface, start, most=most))
+    half = _trained(finer, rows, start)
+    mass = half.statistics.mass if finer.surface.latent is model.surface.latent else None
+    finer = replace(model, surface=refined_axes(model.surface, half.parameters, mass, most))
+    state = _trained(finer, rows, half.parameters)
     return Tried(start, finer, state, is_troubled(model, rows, state.parameters))
 
 
@@ -86,29 +84,32 @@ def _trained(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
     return outcome.state  # type: ignore[no-any-return]
 
 
-def refined_axes(surface: BasisMap, parameters: Parameters, mass: FloatArray | None = None) -> BasisMap:
+def refined_axes(
+    surface: BasisMap, parameters: Parameters, mass: FloatArray | None = None, most: int | None = None
+) -> BasisMap:
     """The map on a lattice with twice the nodes along axes where neighbours lie more than two noise deviations apart.
 
     With h the spacing of nodes, s = ‖∂y/∂x‖ the stretch at the node in the middle of the rows, whose ``mass`` (K,) is
-    theirs, and σ the noise, an axis is doubled where h·s > 2σ. The basis is the same, so that weights carry over.
+    theirs, and σ the noise, an axis is doubled where h·s > 2σ: the coarsest first, and none that would make ``most``
+    nodes more. The basis is the same, so that weights carry over.
     """
     latent = surface.latent
     if not isinstance(latent, Lattice) or isinstance(latent, Hexagons):
         return surface
     stretch = np.linalg.norm(surface.node_jacobian(parameters.weights), axis=1)
-    length = _weighted_median(stretch, mass) * _spacings(latent)
-    coarse = length * np.sqrt(parameters.level) > _WIDEST
-    finer = doubled(latent, coarse)
-    return surface if finer.shape == latent.shape or finer.n_nodes > _MOST_NODES else replace(surface, latent=finer)
+    apart = _weighted_median(stretch, mass) * _spacings(latent) * np.sqrt(parameters.level)
+    for axis in np.argsort(-apart, kind="stable"):
+        finer = doubled(surface.latent, int(axis))
+        if apart[axis] > _WIDEST and (most is None or finer.n_nodes <= most):
+            surface = replace(surface, latent=finer)
+    return surface
 
 
-def doubled(latent: Lattice, which: BoolArray) -> Lattice:
-    """The lattice with a node between any two along some axes, where there are two."""
-    shape = (
-        (2 * n if closed else 2 * n - 1) if twice else n
-        for n, closed, twice in zip(latent.shape, latent.periodic, which, strict=True)
-    )
-    return Lattice(tuple(shape), latent.periodic)
+def doubled(latent: Lattice, axis: int) -> Lattice:
+    """The lattice with one more node between any two along an axis."""
+    n = latent.shape[axis]
+    twice = 2 * n if latent.periodic[axis] else 2 * n - 1
+    return Lattice((*latent.shape[:axis], twice, *latent.shape[axis + 1 :]), latent.periodic)
 
 
 def _spacings(latent: Lattice) -> FloatArray:
