@@ -88,7 +88,7 @@ def _local_axes(gap: FloatArray, rank: int) -> FloatArray:
 def neighbours(X: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
     """(n, k) the nearest other rows of each, the nearest first, and (n, k) their distances."""
     if X.shape[1] <= _FEW_COLUMNS:
-        far, near = cKDTree(X).query(X, k=k + 1)
+        far, near = (np.asarray(each) for each in cKDTree(X).query(X, k=k + 1))
         itself = near == np.arange(len(X))[:, None]
         itself[~itself.any(axis=1), -1] = True  # among more equal rows than were asked for
         return near[~itself].reshape(len(X), k), far[~itself].reshape(len(X), k)
@@ -102,7 +102,7 @@ def neighbours(X: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
 def shortest_tree(X: FloatArray, near: IntArray, far: FloatArray) -> csr_matrix:
     """Links that join all rows, as short as the graph of neighbours allows; its islands by the shortest links."""
     graph = _joined(near, far)
-    tree = minimum_spanning_tree(graph)
+    tree = csr_matrix(minimum_spanning_tree(graph))
     n_islands, island = connected_components(graph, directed=False)
     if n_islands == 1:
         return tree
@@ -111,9 +111,10 @@ def shortest_tree(X: FloatArray, near: IntArray, far: FloatArray) -> csr_matrix:
     square = squared_distances(X[order], X[order])
     gap = np.minimum.reduceat(np.minimum.reduceat(square, first, axis=0), first, axis=1)
     np.fill_diagonal(gap, 0.0)
-    ends = [_nearest_pair(square, first, a, b) for a, b in zip(*minimum_spanning_tree(gap).nonzero(), strict=True)]
+    pairs = zip(*minimum_spanning_tree(gap).nonzero(), strict=True)
+    ends = [_nearest_pair(square, first, int(a), int(b)) for a, b in pairs]
     a, b = order[np.array(ends).T]
-    return tree + csr_matrix((np.linalg.norm(X[a] - X[b], axis=1), (a, b)), shape=tree.shape)
+    return csr_matrix(tree + csr_matrix((np.linalg.norm(X[a] - X[b], axis=1), (a, b)), shape=tree.shape))
 
 
 def _nearest_pair(square: FloatArray, first: IntArray, a: int, b: int) -> tuple[int, int]:
