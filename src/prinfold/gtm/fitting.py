@@ -220,7 +220,7 @@ class TrainedFamily(CautiousFamily):
         other._skl_callbacks = []  # which hear of one training
         other._train(job, other._begun(job._replace(begin=begin.runner_up()), None))
         if self._gives_way_to(other, job.rows):
-            vars(self).update({name: value for name, value in vars(other).items() if name != "_skl_callbacks"})
+            self._set({name: value for name, value in vars(other).items() if name != "_skl_callbacks"})
 
     def _gives_way_to(self, other: Self, rows: Rows) -> bool:
         """Whether another map of the same rows is better: likelier, or nearly as likely and not troubled."""

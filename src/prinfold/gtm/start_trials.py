@@ -99,10 +99,10 @@ def refined_axes(
     stretch = np.linalg.norm(surface.node_jacobian(parameters.weights), axis=1)
     apart = _weighted_median(stretch, mass) * _spacings(latent) * np.sqrt(parameters.level)
     for axis in np.argsort(-apart, kind="stable"):
-        finer = doubled(surface.latent, int(axis))
+        finer = doubled(latent, int(axis))
         if apart[axis] > _WIDEST and (most is None or finer.n_nodes <= most):
-            surface = replace(surface, latent=finer)
-    return surface
+            latent = finer
+    return surface if latent is surface.latent else replace(surface, latent=latent)
 
 
 def doubled(latent: Lattice, axis: int) -> Lattice:
@@ -124,7 +124,8 @@ def _weighted_median(values: FloatArray, mass: FloatArray | None) -> FloatArray:
     order = np.argsort(values, axis=0)
     total = np.cumsum(share[order], axis=0)
     middle = np.argmax(total >= 0.5 * total[-1], axis=0)
-    return np.take_along_axis(np.take_along_axis(values, order, axis=0), middle[None], axis=0)[0]
+    ranked_values = np.take_along_axis(values, order, axis=0)
+    return np.asarray(np.take_along_axis(ranked_values, middle[None], axis=0)[0])
 
 
 def is_troubled(model: GTMModel, rows: Rows, parameters: Parameters) -> bool:
