@@ -14,11 +14,10 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import prinfold
-from prinfold import GTM, cite, compare, explore, load, save
+from prinfold import GTM, cite, compare, explore, files, load, save
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.cli.catalogue import methods as typed_names
 from prinfold.explorer.decoders import SURFACES
-from prinfold.files import storable
 from prinfold.methods import METHODS, Method, manifolds, method_of
 from tests.house import ROOT, public_objects
 from tests.properties.cases import CASES
@@ -93,7 +92,6 @@ def test_the_readme_lists_methods_and_nothing_else() -> None:
 # What adding a method takes: a class, and one entry.
 
 
-@storable
 class Ribbon(GTM):
     """A toy method: a GTM along a line, under another name."""
 
@@ -105,6 +103,7 @@ class Ribbon(GTM):
 def ribbon(monkeypatch: pytest.MonkeyPatch) -> Method:
     method = Method("Ribbon", __name__, noun="ribbon", cites=("svensen1998",), surface="basis", short="rib")
     monkeypatch.setitem(METHODS, "Ribbon", method)
+    monkeypatch.setitem(files._classes, "Ribbon", Ribbon)  # as @storable does, for the time of a test
     return method
 
 

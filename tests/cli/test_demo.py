@@ -246,7 +246,7 @@ def test_missing_matplotlib_is_said_before_the_fit(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "prinfold.plot.style", raising=False)
-    monkeypatch.delattr(prinfold.plot, "ink", raising=False)
+    monkeypatch.delattr(prinfold.plot, "style", raising=False)
     assert cli.main(["demo", "--out", str(tmp_path / "new")]) == 1
     said = capsys.readouterr()
     missing = 'drawing needs matplotlib, which is not installed; get it with: pip install "prinfold[plot]"'
