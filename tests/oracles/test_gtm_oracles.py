@@ -17,7 +17,9 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from prinfold import GTM, GaussianBasis
+from prinfold.gtm import lattice_refinement as refinement
 from prinfold.gtm import model as gtm
+from prinfold.gtm.lattice_refinement import refinement_of
 from prinfold.latent import Points, Sphere, circle, cylinder, grid, line, torus
 from prinfold.rows.rows import as_rows
 
@@ -69,9 +71,11 @@ def fitted(X: np.ndarray, max_iter: int, space: str = "grid", sample_weight: Any
 class Definition:
     """The model written out: everything below follows from Φ, W, β and the rows."""
 
-    def __init__(self, model: GTM, X: np.ndarray, weight: np.ndarray | None = None) -> None:
+    def __init__(
+        self, model: GTM, X: np.ndarray, weight: np.ndarray | None = None, nodes: np.ndarray | None = None
+    ) -> None:
         bound = model.basis_.bind(model.latent_)
-        self.nodes, self.T = model.latent_.nodes, X - model.offset_
+        self.nodes, self.T = model.latent_.nodes if nodes is None else nodes, X - model.offset_
         self.Phi, self.mask = bound.features(self.nodes), bound.penalised.astype(float)
         self.weight = np.ones(len(X)) if weight is None else weight
         self.penalty = (model.regularization, model.prior_precision)
@@ -104,6 +108,12 @@ class Definition:
 
 def parameters(model: GTM) -> tuple[np.ndarray, float]:
     return model.weights_, 1.0 / model.noise_variance_
+
+
+def points(model: GTM) -> np.ndarray:
+    """Where the posterior of a row is weighed: the nodes, or the points of their cells where these are wide."""
+    refined = refinement_of(model._model, model._parameters())
+    return model.latent_.nodes if refined is None else refined.latent.nodes
 
 
 # ------------------------------------------------------------------------------------- density and posterior
@@ -139,10 +149,11 @@ def test_responsibilities_are_bayes_rule(space: str) -> None:
 
 
 @pytest.mark.parametrize("space", ["line", "grid", "points"])
-def test_posterior_moments_are_sums_over_nodes(space: str) -> None:
+def test_posterior_moments_are_sums_over_points(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refinement, "_MATTERS", 10.0)  # all cells
     X = toy()
     model = fitted(X, 4, space, regularization=0.1)
-    definition = Definition(model, X)
+    definition = Definition(model, X, nodes=points(model))
     R, nodes = definition.responsibilities(*parameters(model)), definition.nodes
     mean = np.stack([sum(r * z for r, z in zip(row, nodes, strict=True)) for row in R])
     outer = [[np.outer(z - m, z - m) for z in nodes] for m in mean]
@@ -155,11 +166,15 @@ def test_posterior_moments_are_sums_over_nodes(space: str) -> None:
 
 
 @pytest.mark.parametrize("space", ["circle", "torus", "cylinder", "sphere"])
-def test_posterior_mean_on_closed_spaces_is_the_nearest_point_to_the_extrinsic_mean(space: str) -> None:
+def test_posterior_mean_on_closed_spaces_is_the_nearest_point_to_the_extrinsic_mean(
+    space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refinement, "_MATTERS", 10.0)  # all cells
     X = toy()
     model = fitted(X, 6, space, regularization=0.1)
-    R = Definition(model, X).responsibilities(*parameters(model))
-    extrinsic = R @ model.latent_.embed(model.latent_.nodes)
+    places = points(model)
+    R = Definition(model, X, nodes=places).responsibilities(*parameters(model))
+    extrinsic = R @ model.latent_.embed(places)
 
     def distance(Z: np.ndarray) -> np.ndarray:
         return np.linalg.norm(model.latent_.embed(Z) - extrinsic, axis=1)

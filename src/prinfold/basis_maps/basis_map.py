@@ -69,12 +69,17 @@ class BasisMap:
         return images
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_last_nodes"}
+        return {name: value for name, value in vars(self).items() if name not in ("_last_nodes", "memory")}
 
     @cached_property
     def _last_nodes(self) -> list[tuple[FloatArray, FloatArray]]:
         """Weights and the images they gave; replaced as one, as threads may look."""
         return [(np.empty(0), np.empty(0))]
+
+    @cached_property
+    def memory(self) -> list[Any]:
+        """What somebody found out about the map and wants to find again; replaced as one, as threads may look."""
+        return [None]
 
     def gram(self, mass: FloatArray) -> FloatArray:
         """(M, M) ΦᵀGΦ of the masses (K,) of the nodes."""

@@ -38,6 +38,11 @@ class GTMModel:
         """Whether training never lowers the objective."""
         return True
 
+    @property
+    def rows_stand_alone(self) -> bool:
+        """Whether the posterior of a row depends on that row alone."""
+        return True
+
     def begin(self, rows: Rows, parameters: Any) -> Any:
         """State after a first look at the rows."""
         return begin(self, rows, parameters)

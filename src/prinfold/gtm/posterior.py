@@ -12,9 +12,11 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.gtm.lattice_refinement import Pieces, refinement_of, visit_pieces
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.protocol import FactoredNoise, GappyNoise, Nodes, Parameters, Posterior
 from prinfold.latent import LatentSpace
+from prinfold.latent.subdivision import Subdivision
 from prinfold.rows.rows import Rows, Selection
 
 Reduction = Callable[[Posterior, IntArray | None], FloatArray]
@@ -77,17 +79,22 @@ def _joined(
 
 
 def posterior_mean(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
-    """(n, Q) mean of the posterior over latent space."""
+    """(n, Q) mean of the posterior over latent space, between the nodes where these lie far apart."""
     latent = model.surface.latent
-    return _per_row(
-        model, rows, parameters, lambda p, near: latent.mean(p.relative, near, p.total), (latent.n_columns,)
+    return _placed(
+        model,
+        rows,
+        parameters,
+        lambda p, near: latent.mean(p.relative, near, p.total),
+        Pieces.mean,
+        (latent.n_columns,),
     )
 
 
 def posterior_mode(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
-    """(n, Q) the node with the largest responsibility."""
+    """(n, Q) the node with the largest responsibility, or the point between nodes where these lie far apart."""
     latent = model.surface.latent
-    return _per_row(model, rows, parameters, lambda p, near: _mode(latent, p, near), (latent.n_columns,))
+    return _placed(model, rows, parameters, lambda p, near: _mode(latent, p, near), Pieces.mode, (latent.n_columns,))
 
 
 def heaviest_nodes(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
@@ -102,14 +109,14 @@ def heaviest_nodes(model: GTMModel, rows: Rows, parameters: Parameters) -> Float
 
 
 def posterior_covariance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
-    """(n, Q, Q) spread of the posterior about its mean."""
+    """(n, Q, Q) spread of the posterior about its mean, between the nodes where these lie far apart."""
     latent = model.surface.latent
 
     def spread(posterior: Posterior, near: IntArray | None) -> FloatArray:
         weight = _weights(posterior)
         return latent.covariance(weight, latent.mean(weight, near), near)
 
-    return _per_row(model, rows, parameters, spread, (latent.n_columns, latent.n_columns))
+    return _placed(model, rows, parameters, spread, Pieces.covariance, (latent.n_columns, latent.n_columns))
 
 
 def mode_distance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
@@ -119,7 +126,7 @@ def mode_distance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatA
     def apart(posterior: Posterior, near: IntArray | None) -> FloatArray:
         return latent.distance(latent.mean(posterior.relative, near, posterior.total), _mode(latent, posterior, near))
 
-    return _per_row(model, rows, parameters, apart, ())
+    return _placed(model, rows, parameters, apart, lambda p, fine: fine.distance(p.mean(fine), p.mode(fine)), ())
 
 
 def row_scales(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
@@ -176,6 +183,27 @@ def sample(model: GTMModel, parameters: Parameters, n: int, rng: np.random.Gener
         shares = model.noise.node_shares(model.surface, parameters)
         node = rng.choice(len(shares), size=n, p=shares)
     return model.noise.draw(model.surface, parameters, node, rng), node
+
+
+def _placed(
+    model: GTMModel,
+    rows: Rows,
+    parameters: Parameters,
+    of_nodes: Reduction,
+    of_pieces: Callable[[Pieces, Subdivision], FloatArray],
+    shape: tuple[int, ...],
+) -> FloatArray:
+    """An (n, *shape) array of what the posterior says about places: over pieces of latent space, or over the nodes."""
+    refined = refinement_of(model, parameters)
+    if refined is None:
+        return _per_row(model, rows, parameters, of_nodes, shape)
+    out = np.empty((rows.n_rows, *shape), dtype=rows.table.dtype)
+
+    def write(some: Selection, pieces: Pieces) -> None:
+        out[some] = of_pieces(pieces, refined.latent)
+
+    visit_pieces(model, refined, rows, write)
+    return out
 
 
 def _per_row(

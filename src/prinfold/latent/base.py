@@ -11,7 +11,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Domain
 
-_NO_RESULTANT = 1e-9
+NO_RESULTANT = 1e-9
 """A mean direction shorter than this points nowhere."""
 
 _MOST_NODES = 2**24
@@ -123,7 +123,7 @@ class LatentSpace(ABC):
             embedded, nodes = embedded[near], nodes[near]
         mean = weight @ embedded
         Z, resultant = self.unembed(mean if total is None else mean / total[:, None])
-        lost = resultant < _NO_RESULTANT
+        lost = resultant < NO_RESULTANT
         if lost.any():
             Z[lost] = nodes[np.argmax(weight[lost], axis=1)]
         return Z

@@ -114,7 +114,7 @@ class OrientedCells(OrientedModel):
         self, loaded: Cells, nodes: OrientedCellNodes, near: IntArray | None, work: FloatArray
     ) -> FloatArray:
         """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest."""
-        return weigh(loaded, _trust(loaded, nodes), nodes.cells, work)
+        return weigh(loaded, _trust(loaded, nodes), nodes.cells.some(near), work)
 
     def sums(self, nodes: OrientedCellNodes) -> OrientedCellSums:
         """Empty sums."""

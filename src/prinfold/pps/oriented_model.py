@@ -74,6 +74,12 @@ class OrientedModel:
         across = float(np.mean(variance * parameters.across)) / mean
         return OrientedParameters(parameters.weights, 1.0 / mean, along, across)
 
+    def at_nodes(self, parameters: OrientedParameters, node: IntArray) -> OrientedParameters:
+        """The parameters for other nodes, each of which has the noise of the one named."""
+        own = ("precision", "along", "across")
+        each = {name: np.asarray(getattr(parameters, name)) for name in own}
+        return replace(parameters, **{name: value[node] for name, value in each.items() if value.ndim})
+
     def oriented_nodes(
         self, surface: BasisMap, parameters: OrientedParameters, dtype: type = np.float64
     ) -> OrientedNodes:

@@ -33,6 +33,9 @@ from prinfold.gtm.noise.per_cell import CellNoise, CellParameters, CellStatistic
 from prinfold.gtm.noise.protocol import Parameters, Posterior, largest_weight, positive_array
 from prinfold.gtm.penalties import Penalty
 
+_SMALL = 0.1
+"""Share of a step by which second differences are taken."""
+
 
 @dataclass(frozen=True)
 class MixedParameters(Parameters):
@@ -195,6 +198,27 @@ class MixedNoise:
             there = shape > 0
             own += np.where(there, gammaln(counts + r) - gammaln(r) + r * np.log(r), 0.0)
         return own
+
+    def cell_widths(self, nodes: MixedNodes, steps: FloatArray) -> FloatArray:
+        """(K, Q) how far apart densities are that differ by steps (K, D', Q) of the predictors, in noise deviations.
+
+        The root of δᵀFδ, F being Fisher's information: the precision of Gaussian columns, A″ of a family, and
+        μ r / (r + μ) of negative binomial counts.
+        """
+        g = self.gaussian
+        found = np.einsum("d,kdq->kq", nodes.precision, np.square(steps[:, g]))
+        for column, part, family in self.layout.with_family:
+            eta, delta = nodes.centres[:, part], _SMALL * steps[:, part]
+            if self.layout.kinds[column] == "negative_binomial":
+                continue
+            for q in range(steps.shape[2]):
+                both = (eta + delta[:, :, q], eta - delta[:, :, q])
+                bend = sum(family.log_partition(each) for each in both) - 2 * family.log_partition(eta)
+                found[:, q] += np.maximum(bend, 0.0) / _SMALL**2
+        for r, d in zip(nodes.dispersion, self.scattered, strict=True):
+            rate = np.exp(nodes.centres[:, d])
+            found += (rate * r / (r + rate))[:, None] * np.square(steps[:, d])
+        return np.sqrt(found)
 
     @staticmethod
     def _rates(loaded: MixedBlock, nodes: MixedNodes, near: IntArray | None, i: int, d: int) -> FloatArray:

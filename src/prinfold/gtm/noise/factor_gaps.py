@@ -43,6 +43,10 @@ class CellFactorNodes(NamedTuple):
     def n_factors(self) -> int:
         return len(self.factors)
 
+    def some(self, near: IntArray | None) -> CellFactorNodes:
+        """Those of the nodes that are named; None for all."""
+        return self if near is None else CellFactorNodes(self.centres[near], *(each[..., near] for each in self[1:]))
+
     @property
     def variance(self) -> float:
         """v, where nodes share it."""
@@ -128,7 +132,7 @@ class CellFactorNoise(FactorModel):
 
     def log_density(self, loaded: Cells, nodes: CellFactorNodes, near: IntArray | None, work: FloatArray) -> FloatArray:
         """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest."""
-        return weigh(loaded, loaded.trust(np.array(nodes.variance)), nodes, work)
+        return weigh(loaded, loaded.trust(np.array(nodes.variance)), nodes.some(near), work)
 
     def sums(self, nodes: CellFactorNodes) -> CellFactorSums:
         """Empty sums."""

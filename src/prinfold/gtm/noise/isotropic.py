@@ -20,6 +20,9 @@ from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.responsibilities import FASTEST, Exponential, sound_sums
 from prinfold.rows.rows import Rows
 
+_MOST_PAIRED = 24
+"""Columns up to which rows and their own points are multiplied pair by pair; wider rows gain by whole products."""
+
 
 class IsotropicNodes(NamedTuple):
     """Nodes as the E-step wants them, in its precision and, for bounds, in full.
@@ -210,6 +213,21 @@ class IsotropicNoise:
         total, log_sum = np.empty((2, len(loaded)))
         weigh_groups(loaded, cuts, near, near_cuts, sound_sums(loaded.dtype), loading, weights, total, log_sum)
         return weights, total, log_sum + nodes.log_normaliser + 0.5 * nodes.excess[0] * _row_squares(loaded)
+
+    def by_cell(self, nodes: IsotropicNodes, per_cell: int) -> FloatArray | None:
+        """(cells, M, D + 1) points with β y and −½β‖y‖², in double precision."""
+        n_points, n_columns = nodes.centres.shape
+        if n_columns > _MOST_PAIRED:
+            return None
+        found = np.empty((n_points, n_columns + 1))
+        np.multiply(nodes.centres, nodes.precision, out=found[:, :-1])
+        found[:, -1] = -0.5 * np.einsum("kd,kd->k", found[:, :-1], nodes.centres)
+        return found.reshape(-1, per_cell, n_columns + 1)
+
+    def paired_log_density(self, loaded: FloatArray, points: FloatArray, row: IntArray, cell: IntArray) -> FloatArray:
+        """(P, M) β t·y − ½β‖y‖² of each pair of a row and a cell."""
+        rows = loaded[:, 1:].astype(np.float64, copy=False)
+        return np.einsum("pd,pmd->pm", rows[row], points[cell])
 
     def sums(self, nodes: IsotropicNodes) -> IsotropicSums:
         """Empty sums."""

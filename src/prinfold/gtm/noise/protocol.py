@@ -229,6 +229,16 @@ class WeighingNoise(Noise, Protocol):
         """Weights (n, k) of all groups, one after another, (n,) their sums and (n,) log Σ p(t | node)."""
 
 
+class PairedNoise(Noise, Protocol):
+    """A noise that takes pairs of a row and a cell of points, whichever cells each row has."""
+
+    def by_cell(self, nodes: Any, per_cell: int) -> FloatArray | None:
+        """Points that are numbered cell by cell, as ``paired_log_density`` reads them; None where pairs do not pay."""
+
+    def paired_log_density(self, loaded: Any, points: FloatArray, row: IntArray, cell: IntArray) -> FloatArray:
+        """(P, M) what differs between points of log p(t | point), for the points of a cell in each pair."""
+
+
 def largest_weight(weight: FloatArray) -> float:
     """By which weights are divided meanwhile: a block may be in single precision, which holds none of 1e-46."""
     return float(weight.max()) or 1.0

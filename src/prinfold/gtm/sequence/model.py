@@ -71,6 +71,10 @@ class SequenceModel(gtm.GTMModel):
         found["objective"] -= self.recipe.cost(state.chain) / state.statistics.total
         return found | {"jump": state.chain.jump}
 
+    @property
+    def rows_stand_alone(self) -> bool:
+        return False
+
     def visit(self, rows: Rows, parameters: Any, take: Take) -> None:
         """Hand all rows to ``take`` with what their whole sequences say of them."""
         chain = self.present_chain()

@@ -1,0 +1,326 @@
+"""Where rows lie between the nodes of a lattice.
+
+The nodes are a quadrature of a prior that is uniform over the latent space. It does for a likelihood, but where the
+noise is narrower than the distance of nodes a posterior mean falls on the nearest node. With h the spacing of nodes, s
+the stretch of the map and σ the noise, the mean errs by .02 h where h s = 2σ and by .16 h where h s = 3σ. The map is
+known between the nodes too. Cells about the nodes are therefore cut into
+
+    m = ⌈h s / 2σ⌉
+
+parts along each axis, with a point x_kj in each, and the posterior of a row is taken over the points of those cells
+that matter to it:
+
+    ρ_kj ∝ w_k p(t | y(x_kj)) / M,        z = Σ ρ_kj x_kj
+
+with w_k the share of node k. A cell matters where its nearest corner may lie within some noise deviations e of where
+the row is on the surface. With r = ½ √Σ (h s / σ)² the distance from node to corner, the weight of its node is then no
+less than exp(−½ (e + r)²) of the sum over nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from math import ceil
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.gtm.model import GTMModel, visit_each, visit_parts
+from prinfold.gtm.node_selection import whole
+from prinfold.gtm.noise.protocol import Nodes, Noise, PairedNoise, Parameters, Posterior
+from prinfold.latent import Lattice
+from prinfold.latent.base import NO_RESULTANT
+from prinfold.latent.subdivision import Subdivision
+from prinfold.rows.rows import Rows, Selection
+
+_WIDE = 2.0
+"""Noise deviations between neighbouring points: any wider and their mean would be felt to lie on one of them."""
+
+_COARSE = 6.0
+"""Noise deviations that a cell may be wide before a coarser lattice would need more points than it saves nodes."""
+
+_MOST_POINTS = {1: 16, 2: 8, 3: 4}
+_MOST_POINTS_BEYOND = 2
+"""Points along each axis of a cell, by the number of axes, however small the noise."""
+
+_QUANTILE = 0.75
+"""Share of nodes about which points are near enough to each other; the widest cells bridge gaps between rows."""
+
+_MATTERS = 2.75
+"""Noise deviations e within which cells matter: what lies beyond holds some thousandths of the weight."""
+
+_FARTHEST = 58.0
+"""Nats below a row's sum of weights; farther down weights are not told apart."""
+
+_PLANNED = 26.0
+"""Nats down to which a planned pass knows the nodes."""
+
+_PROBED_AT_ONCE = 64
+"""Nodes at which noise and stretch are compared together."""
+
+_MANY_NODES, _FEWEST = 1500, 8
+"""Nodes from which narrow cells are joined, and along an axis that keeps all of its own."""
+
+_TILE = 5
+"""Nodes along each axis that rows of one group have in common."""
+
+
+class Pieces(NamedTuple):
+    """The posterior of rows over pieces of latent space.
+
+    Those of row i are ``cell[starts[i]:starts[i + 1]]``, each with the weights (P, M) of its points; the weights of a
+    row sum to one.
+    """
+
+    starts: IntArray
+    cell: IntArray
+    weight: FloatArray
+
+    @property
+    def row(self) -> IntArray:
+        """(P,) the row of each piece."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    def mean(self, latent: Subdivision) -> FloatArray:
+        """(n, Q) mean of each row: the embedded one, projected back; where that points nowhere, the mode."""
+        Z, resultant = latent.unembed(self._sums(np.einsum("pm,pme->pe", self.weight, latent.embedded[self.cell])))
+        lost = resultant < NO_RESULTANT
+        if lost.any():
+            Z[lost] = self.mode(latent)[lost]
+        return Z
+
+    def mode(self, latent: Subdivision) -> FloatArray:
+        """(n, Q) the point with the largest weight of each row."""
+        best = self.weight.argmax(axis=1)
+        largest = self.weight[np.arange(len(best)), best]
+        of_row = np.maximum.reduceat(largest, self.starts[:-1])
+        heaviest = np.flatnonzero(largest == of_row[self.row])
+        piece = heaviest[np.unique(self.row[heaviest], return_index=True)[1]]
+        return np.asarray(latent.nodes[self.cell[piece] * latent.per_cell + best[piece]])
+
+    def covariance(self, latent: Subdivision) -> FloatArray:
+        """(n, Q, Q) spread of each row about its mean, the short way round."""
+        points = latent.nodes.reshape(-1, latent.per_cell, latent.n_columns)[self.cell]
+        delta = latent.domain.difference(points, self.mean(latent)[self.row][:, None])
+        return self._sums(np.swapaxes(delta * self.weight[:, :, None], 1, 2) @ delta)
+
+    def _sums(self, each: FloatArray) -> FloatArray:
+        """(n, …) sums over the pieces of each row."""
+        return np.asarray(np.add.reduceat(each, self.starts[:-1], axis=0))
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """A lattice of cells and the points in them, each with the map on it, for one noise and its parameters."""
+
+    coarse: BasisMap
+    fine: BasisMap
+    noise: Noise
+    parameters: Parameters
+    points_parameters: Parameters
+    widths: FloatArray
+    """(K, Q) h s / σ of each cell."""
+
+    @property
+    def latent(self) -> Subdivision:
+        return cast(Subdivision, self.fine.latent)
+
+    def points(self, dtype: Any) -> tuple[Any, Any]:
+        """The points as the noise wants them, and as it reads them pair by pair if it does; made once."""
+        known = self._points.get(dtype)
+        if known is None:
+            state = self.noise.prepare(self.fine, self.points_parameters, dtype.type)
+            known = self._points[dtype] = state, _by_cell(self, state)
+        return known
+
+    @cached_property
+    def _points(self) -> dict[Any, tuple[Any, Any]]:
+        return {}
+
+    @cached_property
+    def least(self) -> FloatArray:
+        """(K,) the share of a row's weights from which a cell matters to it."""
+        nats = 0.5 * np.square(_MATTERS + 0.5 * np.linalg.norm(self.widths, axis=1))
+        # The largest share is 1/K at least, and no row is left without a cell.
+        return np.minimum(np.exp(-np.minimum(nats, _FARTHEST)), 0.5 / len(nats))
+
+
+def refinement_of(model: GTMModel, parameters: Parameters) -> Refinement | None:
+    """Cells and points for a fitted model; None where its nodes are near enough to each other, or are no lattice."""
+    surface = model.surface
+    if not (model.rows_stand_alone and isinstance(surface.latent, Lattice)):
+        return None
+    known = surface.memory[0]
+    if known is None or known[0] is not model.noise or not _same(known[1], parameters):
+        known = surface.memory[0] = model.noise, parameters, _refined(surface, model.noise, parameters)
+    found: Refinement | None = known[2]
+    return found
+
+
+def _refined(surface: BasisMap, noise: Noise, parameters: Parameters) -> Refinement | None:
+    lattice = cast(Lattice, surface.latent)
+    wide = np.quantile(cell_widths(surface, noise, parameters), _QUANTILE, axis=0)
+    if (wide <= _WIDE).all():
+        return None
+    return subdivided(surface, noise, parameters, _thinned(lattice, wide))
+
+
+def subdivided(
+    surface: BasisMap, noise: Noise, parameters: Parameters, lattice: Lattice, counts: tuple[int, ...] | None = None
+) -> Refinement:
+    """The cells of a lattice over the latent space of a surface, with the points that the noise asks for, or given."""
+    coarse = surface if lattice == surface.latent else BasisMap(lattice, surface.basis)
+    own = _at(surface, noise, parameters, lattice.nodes)
+    widths = cell_widths(coarse, noise, own)
+    points = Subdivision(lattice, counts or point_counts(lattice, np.quantile(widths, _QUANTILE, axis=0)))
+    fine = BasisMap(points, surface.basis)
+    return Refinement(coarse, fine, noise, own, _at(surface, noise, parameters, points.nodes), widths)
+
+
+def _at(surface: BasisMap, noise: Any, parameters: Parameters, Z: FloatArray) -> Parameters:
+    """The parameters for other nodes: where each has a noise of its own, that of the nearest."""
+    if not hasattr(noise, "at_nodes"):
+        return parameters
+    found: Parameters = noise.at_nodes(parameters, _nearest(surface.latent, Z))
+    return found
+
+
+def cell_widths(surface: BasisMap, noise: Noise, parameters: Parameters) -> FloatArray:
+    """(K, Q) h s / σ: how many noise deviations each cell is wide along each axis.
+
+    By what the noise says of the images of neighbours: −½ (h s / σ)² is the log density of y_k + h ∂y/∂x at node k,
+    relative to that of y_k. Where rows are not of the same kind as images, the noise has to know by itself.
+    """
+    latent = cast(Lattice, surface.latent)
+    state = noise.prepare(surface, parameters, np.float64)
+    spacing = np.array([axis.spacing for axis in latent.axes])
+    steps = spacing * surface.basis.jacobian(latent.nodes, parameters.weights)
+    if hasattr(noise, "cell_widths"):
+        found = noise.cell_widths(state, steps)
+    else:
+        parts = np.split(np.arange(latent.n_nodes), range(_PROBED_AT_ONCE, latent.n_nodes, _PROBED_AT_ONCE))
+        found = np.concatenate([_widths(noise, state, some, steps[some]) for some in parts])
+    return np.where(np.asarray(latent.shape) > 1, found, 0.0)
+
+
+def _widths(noise: Noise, state: Any, some: IntArray, steps: FloatArray) -> FloatArray:
+    """(k, Q) the widths of some cells, given the steps (k, D, Q) from their nodes to the next ones."""
+    k, _, Q = steps.shape
+    centres = state.centres[some]
+    rows = np.concatenate([centres, *(centres + 0.5 * steps[:, :, q] for q in range(Q))])
+    work = np.empty((noise.n_layers, len(rows), k))
+    own = noise.log_density(noise.load(rows), state, some, work)
+    density = (work[0][np.arange(len(rows)), np.tile(np.arange(k), 1 + Q)] + own).reshape(1 + Q, k)
+    return np.sqrt(8.0 * np.maximum(density[0] - density[1:], 0.0)).T
+
+
+def point_counts(latent: Lattice, widths: FloatArray) -> tuple[int, ...]:
+    """Points along each axis of cells that are so many noise deviations wide."""
+    most = _MOST_POINTS.get(latent.dimension, _MOST_POINTS_BEYOND)
+    return tuple(int(min(max(ceil(w / _WIDE), 1), most)) for w in widths)
+
+
+def _thinned(lattice: Lattice, widths: FloatArray) -> Lattice:
+    """A lattice of fewer and wider cells where those of a large one are narrow: it is their points that count."""
+    if lattice.n_nodes <= _MANY_NODES:
+        return lattice
+    halved = np.greater_equal(lattice.shape, 2 * _FEWEST) & (2 * widths <= _COARSE)
+    shape = [(n + 1) // 2 if half else n for n, half in zip(lattice.shape, halved, strict=True)]
+    return Lattice(tuple(shape), lattice.periodic)
+
+
+def _nearest(latent: Any, Z: FloatArray) -> IntArray:
+    """(n,) the node of a lattice that each place is nearest to."""
+    index = []
+    for q, axis in enumerate(latent.axes):
+        step = np.rint((Z[:, q] - axis.nodes[0, 0]) / axis.spacing).astype(np.intp)
+        index.append(step % axis.n_nodes if latent.periodic[q] else np.clip(step, 0, axis.n_nodes - 1))
+    return np.ravel_multi_index(tuple(index), latent.shape)
+
+
+def visit_pieces(model: GTMModel, refined: Refinement, rows: Rows, take: Callable[[Selection, Pieces], None]) -> None:
+    """Hand all rows to ``take``, some at a time and on several threads, with their posterior between the nodes."""
+    points, by_cell = refined.points(rows.table.dtype)
+
+    def refine(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: Nodes) -> None:
+        row, column = _kept(posterior, refined.least if near is None else refined.least[near])
+        cell = column if near is None else near[column]
+        if by_cell is not None:
+            density = cast(PairedNoise, refined.noise).paired_log_density(loaded, by_cell, row, cell)
+            take(some, _pieces(row, cell, density, len(posterior.total)))
+            return
+        for part, own in _alike(refined, row, cell, len(posterior.total)):
+            chosen = _of(some, part)
+            again = refined.noise.load(rows.block(chosen), rows.block_errors(chosen))
+            take(chosen, _weighed(refined, points, again, own, rows.table.dtype))
+
+    coarse = replace(model, surface=refined.coarse)
+    if np.quantile(refined.least, 1 - _QUANTILE) >= np.exp(-_PLANNED):
+        visit_each(coarse, rows, refined.parameters, refine)
+        return
+    state = refined.noise.prepare(refined.coarse, refined.parameters, rows.table.dtype.type)
+    visit_parts(coarse, rows, state, whole(rows), refine)
+
+
+def _kept(posterior: Posterior, least: FloatArray) -> tuple[IntArray, IntArray]:
+    """Rows, in order, and the nodes that have at least so large a share of each."""
+    enough = (float(least.min()) * posterior.total).astype(posterior.relative.dtype)
+    # A look at all nodes that could matter to anybody is five times as fast as nonzero of what matters.
+    row, node = np.divmod(np.flatnonzero(posterior.relative >= enough[:, None]), len(least))
+    matters = posterior.relative[row, node] >= least[node] * posterior.total[row]
+    return row[matters], node[matters]
+
+
+def _by_cell(refined: Refinement, points: Any) -> Any:
+    """Points as a noise that takes pairs of rows and cells reads them."""
+    if not hasattr(refined.noise, "paired_log_density"):
+        return None
+    return cast(PairedNoise, refined.noise).by_cell(points, refined.latent.per_cell)
+
+
+def _alike(refined: Refinement, row: IntArray, cell: IntArray, n_rows: int) -> list[tuple[IntArray, BoolArray]]:
+    """Rows that lie close together in latent space, and (n, K) which cells each keeps: few hold all that matters."""
+    kept = np.zeros((n_rows, refined.latent.lattice.n_nodes), dtype=bool)
+    kept[row, cell] = True
+    shape = refined.latent.lattice.shape
+    first = np.unravel_index(cell[np.searchsorted(row, np.arange(n_rows))], shape)
+    tile = np.ravel_multi_index(tuple(at // _TILE for at in first), tuple(-(-n // _TILE) for n in shape))
+    order = np.argsort(tile, kind="stable")
+    return [(part, kept[part]) for part in np.split(order, np.flatnonzero(np.diff(tile[order])) + 1)]
+
+
+def _weighed(refined: Refinement, points: Any, loaded: Any, kept: BoolArray, dtype: Any) -> Pieces:
+    """The posterior of rows over all cells that one of them keeps, without those that a row does not keep."""
+    M, noise = refined.latent.per_cell, refined.noise
+    cells = np.flatnonzero(kept.any(axis=0))
+    work = np.empty((noise.n_layers, len(kept), len(cells) * M), dtype=dtype)
+    noise.log_density(loaded, points, (cells[:, None] * M + np.arange(M)).ravel(), work)
+    row, column = np.nonzero(kept[:, cells])
+    return _pieces(row, cells[column], work[0].reshape(len(kept), len(cells), M)[row, column], len(kept))
+
+
+def _pieces(row: IntArray, cell: IntArray, log_weight: FloatArray, n_rows: int) -> Pieces:
+    """Weights of the points of some cells of each row, sorted by row, from their logarithms."""
+    starts = np.append(0, np.cumsum(np.bincount(row, minlength=n_rows)))
+    largest = np.maximum.reduceat(log_weight.max(axis=1), starts[:-1])
+    weight = np.exp(np.maximum(log_weight - largest[row, None], -_FARTHEST))
+    total = np.add.reduceat(weight.sum(axis=1), starts[:-1])
+    return Pieces(starts, cell, weight / total[row, None])
+
+
+def _of(some: Selection, part: IntArray) -> IntArray:
+    return part + some.start if isinstance(some, slice) else some[part]
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether parameters are equal, number for number."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    pairs = ((getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+    return all(x is y or (isinstance(x, np.ndarray | float | int) and np.array_equal(x, y)) for x, y in pairs)

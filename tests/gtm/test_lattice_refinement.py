@@ -1,0 +1,250 @@
+"""Posteriors between the nodes of a lattice, held to a quadrature over every point and to integrals."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.integrate import quad
+
+from prinfold import GTM, PPS, AlignedNoise, LowRankNoise, MixedGTM, StudentNoise, datasets
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.basis_maps.default_sizes import make_basis
+from prinfold.gtm import lattice_refinement as refinement
+from prinfold.gtm import posterior as posteriors
+from prinfold.gtm.lattice_refinement import refinement_of, subdivided
+from prinfold.gtm.model import GTMModel
+from prinfold.gtm.noise.isotropic import IsotropicNoise
+from prinfold.gtm.penalties import ConstantPenalty
+from prinfold.latent import Lattice, line
+from prinfold.latent.subdivision import Subdivision
+
+
+def narrow(n: int = 90, D: int = 4, seed: int = 0) -> np.ndarray:
+    """Rows about a bent sheet, with noise far narrower than the cells of a small lattice are wide."""
+    rng = np.random.default_rng(seed)
+    z = rng.uniform(-1, 1, (n, 2))
+    sheet = np.column_stack([z, 0.4 * z[:, 0] ** 2, 0.3 * z[:, 0] * z[:, 1]])[:, :D]
+    return sheet + 0.03 * rng.standard_normal(sheet.shape)
+
+
+def with_gaps(X: np.ndarray) -> np.ndarray:
+    holes = X.copy()
+    holes[::3, 0] = np.nan
+    holes[1::4, 2] = np.nan
+    return holes
+
+
+SETTINGS = {"nodes": 7, "basis": 3, "max_iter": 12, "tol": 0.0, "random_state": 0}
+MODELS = {
+    "isotropic": GTM(**SETTINGS),
+    "diagonal": GTM(noise="diagonal", **SETTINGS),
+    "aligned": GTM(noise=AlignedNoise(reach=0.2), **SETTINGS),
+    "low rank": GTM(noise=LowRankNoise(1), **SETTINGS),
+    "student": GTM(noise=StudentNoise(df=4.0), **SETTINGS),
+    "varying": GTM(noise="varying", **SETTINGS),
+    "oriented": PPS(clamping=0.5, **SETTINGS),
+    "cylinder": GTM(latent="cylinder", **SETTINGS),
+    "torus": GTM(latent="torus", **SETTINGS),
+    "line": GTM(latent="line", **SETTINGS),
+    "three axes": GTM(3, **(SETTINGS | {"nodes": 4, "basis": 2})),
+}
+
+
+def fitted(name: str, X: np.ndarray):
+    return MODELS[name].fit(X)
+
+
+def over_every_point(model, X: np.ndarray, errors=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean, mode and covariance by the definition, over all points of all cells: the slow twin."""
+    rows = model._rows(X, errors)
+    asked = model._for(rows, model._model)
+    refined = refinement_of(asked, model._parameters())
+    assert refined is not None, "cells must be wide, or nothing is tested"
+    points = replace(asked, surface=refined.fine)
+    R = posteriors.responsibilities(points, rows, refined.points_parameters)
+    latent, domain = model.latent_, model.latent_.domain
+    mean = latent.unembed(R @ latent.embed(refined.latent.nodes))[0]
+    delta = domain.difference(refined.latent.nodes[None], mean[:, None])
+    return mean, refined.latent.nodes[R.argmax(axis=1)], np.einsum("nk,nka,nkb->nab", R, delta, delta)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("table", ["whole", "gaps", "errors"])
+@pytest.mark.parametrize("name", MODELS)
+def test_cells_that_matter_are_as_good_as_all_points(name: str, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X = narrow()
+    model = fitted(name, X)
+    rows = with_gaps(X) if table == "gaps" else X
+    errors = 0.02 + 0.01 * np.abs(X) if table == "errors" else None
+    mean, mode, covariance = over_every_point(model, rows, errors)
+    apart = model.latent_.domain.difference(model.transform(rows, errors=errors), mean)
+    assert np.quantile(np.abs(apart).max(axis=1), 0.98) < 0.02 * model.latent_.spacing
+    model._model.surface.memory[0] = None
+    monkeypatch.setattr(refinement, "_MATTERS", 10.0)
+    assert_allclose(model.latent_.domain.difference(model.transform(rows, errors=errors), mean), 0.0, atol=1e-8)
+    assert_allclose(model.posterior_covariance(rows, errors=errors), covariance, rtol=1e-6, atol=1e-8)
+    found = model.posterior_mode(rows, errors=errors)
+    assert (np.abs(model.latent_.domain.difference(found, mode)).max(axis=1) < 1e-9).mean() > 0.98  # ties apart
+    spacing = model.latent_.spacing
+    distance = model.latent_.distance(mean, found) / spacing
+    assert_allclose(model.mode_distance(rows, errors=errors), distance, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MODELS)
+def test_rows_one_by_one_are_the_batch(name: str) -> None:
+    X = narrow()
+    model = fitted(name, X)
+    each = np.concatenate([model.transform(row[None]) for row in X])
+    assert_allclose(model.latent_.domain.difference(each, model.transform(X)), 0.0, atol=1e-9)
+    order = np.random.default_rng(1).permutation(len(X))
+    moved = model.transform(X[order])
+    assert_allclose(model.latent_.domain.difference(moved, model.transform(X)[order]), 0.0, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["isotropic", "student", "oriented", "torus"])
+def test_single_precision_is_near_double(name: str) -> None:
+    X = narrow()
+    model = fitted(name, X)
+    single = model.transform(X.astype(np.float32))
+    assert single.dtype == np.float32
+    assert_allclose(model.latent_.domain.difference(single.astype(float), model.transform(X)), 0.0, atol=2e-3)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_wide_tables_take_whole_products() -> None:
+    X = np.random.default_rng(2).standard_normal((1, 40)) + narrow() @ np.random.default_rng(3).standard_normal((4, 40))
+    model = GTM(**SETTINGS).fit(X)
+    mean, _, _ = over_every_point(model, X)
+    assert np.abs(model.transform(X) - mean).max() < 0.03 * model.latent_.spacing
+
+
+def test_one_point_for_each_cell_is_the_mean_of_the_nodes() -> None:
+    X = narrow()
+    model = MODELS["isotropic"].fit(X)
+    ones = subdivided(model._model.surface, model._model.noise, model._parameters(), model.latent_, (1, 1))
+    found = np.empty((len(X), 2))
+
+    def write(some, pieces) -> None:
+        found[some] = pieces.mean(ones.latent)
+
+    refinement.visit_pieces(model._model, ones, model._rows(X), write)
+    assert_allclose(found, model.responsibilities(X) @ model.latent_.nodes, atol=1e-3)
+    assert_allclose(ones.latent.nodes, model.latent_.nodes)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_wide_noise_leaves_the_nodes_alone() -> None:
+    X = narrow() + 0.5 * np.random.default_rng(4).standard_normal((90, 4))
+    model = GTM(nodes=12, basis=3, random_state=0).fit(X)
+    assert refinement_of(model._model, model._parameters()) is None
+    assert_allclose(model.transform(X), model.responsibilities(X) @ model.latent_.nodes, atol=1e-12)
+
+
+def test_a_sphere_keeps_its_nodes() -> None:
+    X = datasets.make_sphere(200, rng=0).X
+    model = GTM(latent="sphere", random_state=0).fit(X)
+    mean = model.responsibilities(X) @ model.latent_.nodes
+    assert_allclose(model.transform(X), mean / np.linalg.norm(mean, axis=1)[:, None], atol=1e-9)
+
+
+# ------------------------------------------------------------------------------------ against integrals
+
+HALF_WIDTHS = (3.0, 5.0, 8.0)
+"""Noise deviations that a cell is wide."""
+
+
+def straight(width: float) -> tuple[GTMModel, object]:
+    """A straight line in the plane, with noise so narrow that cells are that many deviations wide."""
+    latent = line(9)
+    surface = BasisMap(latent, make_basis(None, 1.0, False, latent).bind(latent))
+    target = np.column_stack([latent.nodes[:, 0], 0.5 * latent.nodes[:, 0]])
+    weights = surface.fit(latent.nodes, target, 1e-10)
+    noise = IsotropicNoise(1e-12)
+    deviation = latent.spacing * np.sqrt(1.25) / width
+    return GTMModel(surface, noise, ConstantPenalty(0.0)), noise.first(weights, deviation**-2)
+
+
+@pytest.mark.parametrize("width", HALF_WIDTHS)
+def test_means_are_integrals_over_the_prior(width: float) -> None:
+    from prinfold.rows.rows import as_rows
+
+    model, parameters = straight(width)
+    z = np.linspace(-1.1, 1.1, 41)
+    X = np.column_stack([z, 0.5 * z]) + 0.02 * np.random.default_rng(0).standard_normal((41, 2))
+    h = model.surface.latent.spacing
+    # Each node has the same share, so that the prior is twice as dense in the halves of cells at the edges.
+    prior = lambda x: 2.0 if abs(x) > 1 - 0.5 * h else 1.0  # noqa: E731
+
+    def moment(row: np.ndarray, power: int) -> float:
+        def integrand(x: float) -> float:
+            image = model.surface.point(np.array([[x]]), parameters.weights)[0]
+            square = ((row - image) ** 2).sum() - nearest
+            return float(x**power * prior(x) * np.exp(-0.5 * parameters.precision * square))
+
+        fine = np.linspace(-1, 1, 2001)[:, None]
+        squares = ((row - model.surface.point(fine, parameters.weights)) ** 2).sum(axis=1)
+        nearest, at = squares.min(), float(fine[squares.argmin(), 0])
+        reach = 8 / width * h
+        ends = max(-1.0, at - reach), min(1.0, at + reach)
+        breaks = [b for b in (-1 + 0.5 * h, 1 - 0.5 * h) if ends[0] < b < ends[1]]
+        return quad(integrand, *ends, points=breaks or None, epsabs=1e-12, limit=200)[0]
+
+    expected = np.array([moment(row, 1) / moment(row, 0) for row in X])
+    rows = as_rows(X)
+    found = posteriors.posterior_mean(model, rows, parameters)[:, 0]
+    nodes = posteriors.responsibilities(model, rows, parameters) @ model.surface.latent.nodes[:, 0]
+    assert np.abs(found - expected).max() < 0.03 * h
+    assert np.abs(nodes - expected).max() > 0.1 * h  # which the nodes alone miss by far
+    spread = posteriors.posterior_covariance(model, rows, parameters)[:, 0, 0]
+    second = np.array([moment(row, 2) / moment(row, 0) for row in X]) - expected**2
+    inner = np.abs(z) < 0.8
+    assert_allclose(np.sqrt(spread[inner]), np.sqrt(second[inner]), rtol=0.06)
+
+
+@pytest.mark.parametrize("width", HALF_WIDTHS)
+def test_a_row_that_moves_evenly_moves_evenly_on_the_map(width: float) -> None:
+    from prinfold.rows.rows import as_rows
+
+    model, parameters = straight(width)
+    z = np.linspace(-0.5, 0.5, 801)
+    X = np.column_stack([z, 0.5 * z])
+    found = posteriors.posterior_mean(model, as_rows(X), parameters)[:, 0]
+    apart = found - z
+    assert np.abs(apart).max() < 0.05 * model.surface.latent.spacing
+    assert np.abs(np.diff(apart)).max() < 0.01 * model.surface.latent.spacing
+    nodes = posteriors.responsibilities(model, as_rows(X), parameters) @ model.surface.latent.nodes[:, 0]
+    assert np.abs(nodes - z).max() > 0.15 * model.surface.latent.spacing  # in steps, by the nodes
+
+
+# ----------------------------------------------------------------------------------------- points of cells
+
+
+@pytest.mark.parametrize(("shape", "periodic"), [((5,), (False,)), ((6,), (True,)), ((4, 5), (True, False))])
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_points_lie_in_their_cells_and_in_the_domain(shape, periodic, m: int) -> None:
+    lattice = Lattice(shape, periodic)
+    points = Subdivision(lattice, (m,) * len(shape))
+    each = points.nodes.reshape(lattice.n_nodes, points.per_cell, len(shape))
+    offset = lattice.domain.difference(each, lattice.nodes[:, None])
+    half = 0.5 * np.array([axis.spacing for axis in lattice.axes])
+    assert (np.abs(offset) <= half + 1e-12).all()
+    assert lattice.domain.contains(lattice.domain.retract(points.nodes)).all()
+    inner = ~lattice.domain.boundary(lattice.nodes)
+    assert_allclose(offset[inner].mean(axis=1), 0.0, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_mixed_columns_are_placed_between_nodes() -> None:
+    X = narrow(150)
+    frame = {"a": X[:, 0], "b": X[:, 1], "c": (X[:, 0] > 0).astype(float), "d": X[:, 3]}
+    import pandas as pd
+
+    model = MixedGTM(random_state=0, nodes=7, basis=3, max_iter=10).fit(pd.DataFrame(frame))
+    Z = model.transform(pd.DataFrame(frame))
+    assert np.isfinite(Z).all()
+    assert np.abs(Z).max() <= 1.0
+    nodes = model.responsibilities(pd.DataFrame(frame)) @ model.latent_.nodes
+    assert np.quantile(np.abs(Z - nodes), 0.9) < model.latent_.spacing
