@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -29,6 +31,7 @@ from prinfold.exceptions import (
 from prinfold.gtm import model as gtm
 from prinfold.gtm.block_input import surveyed
 from prinfold.gtm.gaussian_process_training import TunedState, in_training, with_process_prior
+from prinfold.gtm.lattice_refinement import finer_lattice
 from prinfold.gtm.noise.factor_starts import with_directions
 from prinfold.gtm.noise.per_cell import node_masses
 from prinfold.gtm.noise.protocol import Parameters
@@ -49,8 +52,8 @@ from prinfold.gtm.trainers.blockwise import ending_true, refuse_open_process
 from prinfold.gtm.trainers.stream import Survey, stream_of
 from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
 from prinfold.gtm.warnings import CautiousFamily
-from prinfold.latent import LatentSpace
-from prinfold.loops import Highest, Last, StopReason, run_fixed_point
+from prinfold.latent import LatentSpace, Lattice
+from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_point
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows, as_rows
 from prinfold.validation.refusals import refuse_empty_columns
@@ -71,6 +74,10 @@ from prinfold.validation.tables import check_errors, check_latent, check_table, 
 
 _REGULARIZATION = 0.1
 """Constant λ by default: with ``width=1`` it held up best over simulated shapes and real tables alike."""
+
+_MOST_DOUBLINGS, _FINER_ITERATIONS = 2, 20
+"""How often nodes are doubled, and iterations that training goes on for each time: the surface is in place, and the
+noise soon follows."""
 
 FEWEST_ROWS = 2
 
@@ -203,7 +210,7 @@ class TrainedFamily(CautiousFamily):
             start, stopped = self._begun(job, places), False
         except InterruptedStart as caught:
             start, stopped = caught.parameters, True
-        self._train(job, start, stopped=stopped)
+        self._train(job, start, stopped=stopped, finer=True)
         self._try_another_start(job)
 
     def _try_another_start(self, job: Job) -> None:
@@ -218,7 +225,7 @@ class TrainedFamily(CautiousFamily):
             return
         other = copy(self)
         other._skl_callbacks = []  # which hear of one training
-        other._train(job, other._begun(job._replace(begin=begin.runner_up()), None))
+        other._train(job, other._begun(job._replace(begin=begin.runner_up()), None), finer=True)
         if self._gives_way_to(other, job.rows):
             self._set({name: value for name, value in vars(other).items() if name != "_skl_callbacks"})
 
@@ -311,18 +318,64 @@ class TrainedFamily(CautiousFamily):
             return job.begin if self.init == "auto" else STARTS[self.init]
         return partial(given_start, latent.domain.retract(check_latent(places, latent.n_columns)))
 
-    def _train(self, job: Job, start: Parameters, trainer: Trainer | None = None, stopped: bool = False) -> None:
-        rows, trainer = job.rows, trainer or self._trainer()
-        model = in_training(trainer.training(job.model, self.random_state), job.basis, self.tol)
-        refuse_open_process(model)
-        loop = partial(
-            run_fixed_point,
-            lambda: model.begin(rows, start),
-            _interrupt if stopped else lambda state: model.step(rows, state, self.relaxation),
-            model.measure,
-            rule=Highest() if model.monotone else Last(),
-        )
-        self._listened_to(rows.table, lambda state: self._found(job, state), ending_true(loop, model, rows))
+    def _train(
+        self,
+        job: Job,
+        start: Parameters,
+        trainer: Trainer | None = None,
+        stopped: bool = False,
+        finer: bool = False,
+    ) -> None:
+        """Train from a start, and with ``finer`` go on with more nodes where these turn out to be far apart."""
+        present = [job]  # what is being trained
+
+        def loop(job: Job, start: Parameters) -> Callable[..., Outcome[Any]]:
+            rows = job.rows
+            model = in_training(
+                (trainer or self._trainer()).training(job.model, self.random_state), job.basis, self.tol
+            )
+            refuse_open_process(model)
+            found = partial(
+                run_fixed_point,
+                lambda: model.begin(rows, start),
+                _interrupt if stopped else lambda state: model.step(rows, state, self.relaxation),
+                model.measure,
+                rule=Highest() if model.monotone else Last(),
+            )
+            return ending_true(found, model, rows)
+
+        def whole(**settings: Any) -> Outcome[Any]:
+            outcome = loop(job, start)(**settings)
+            for _ in range(_MOST_DOUBLINGS if finer else 0):
+                more = self._with_more_nodes(present[0], outcome)
+                if more is None:
+                    break
+                before, present[0] = present[0], more
+                longer = go_on(outcome, loop(more, outcome.state.parameters), more=_FINER_ITERATIONS, **settings)
+                if longer is outcome:
+                    present[0] = before
+                    break
+                outcome = longer
+            return outcome
+
+        self._listened_to(job.rows.table, lambda state: self._found(present[0], state), whole)
+
+    def _with_more_nodes(self, job: Job, outcome: Outcome[Any]) -> Job | None:
+        """The job on a finer lattice, where nodes were not asked for and training has found them to be far apart."""
+        latent, rows = job.model.surface.latent, job.rows
+        asked = self.nodes is not None or isinstance(self.latent, LatentSpace)
+        plain = type(job.model) is gtm.GTMModel and isinstance(outcome.state, gtm.State) and rows.at_hand
+        if asked or not plain or not isinstance(latent, Lattice) or outcome.reason is not StopReason.CONVERGED:
+            return None
+        state = outcome.state
+        finer = finer_lattice(job.model, state.parameters, state.statistics.mass)
+        if finer is None:
+            return None
+        surface = BasisMap(finer, job.basis.bind(finer))
+        width = self._room * finer.n_nodes
+        block_rows = as_rows(rows.table, rows.offset, width=width).block_rows
+        model = self._for(rows, self._make_model(surface, self._spread(rows)))
+        return job._replace(model=model, rows=replace(rows, block_rows=block_rows))
 
     def _trainer(self) -> Trainer:
         """How the model is trained."""

@@ -62,6 +62,9 @@ _PLANNED = 26.0
 _PROBED_AT_ONCE = 64
 """Nodes at which noise and stretch are compared together."""
 
+_MOST_NODES = 3600
+"""Nodes beyond which training takes no more of them, however far apart they are."""
+
 _MANY_NODES, _FEWEST = 1500, 8
 """Nodes from which narrow cells are joined, and along an axis that keeps all of its own."""
 
@@ -216,6 +219,30 @@ def _widths(noise: Noise, state: Any, some: IntArray, steps: FloatArray) -> Floa
     own = noise.log_density(noise.load(rows), state, some, work)
     density = (work[0][np.arange(len(rows)), np.tile(np.arange(k), 1 + Q)] + own).reshape(1 + Q, k)
     return np.sqrt(8.0 * np.maximum(density[0] - density[1:], 0.0)).T
+
+
+def finer_lattice(model: GTMModel, parameters: Parameters, mass: FloatArray) -> Lattice | None:
+    """The lattice with twice the nodes along axes whose cells are wider than the noise for most rows; or None.
+
+    Nodes so far apart take up in the noise what lies between them, and bend the surface towards themselves. ``mass``
+    (K,) is what each node stands for. The widest axes come first, as long as there are nodes to be given.
+    """
+    lattice = model.surface.latent
+    assert isinstance(lattice, Lattice)
+    widths = _medians(cell_widths(model.surface, model.noise, parameters), mass)
+    shape, n_nodes = list(lattice.shape), lattice.n_nodes
+    for q in np.argsort(-widths):
+        if widths[q] > _WIDE and 2 * n_nodes <= _MOST_NODES:
+            shape[q], n_nodes = 2 * shape[q], 2 * n_nodes
+    return None if n_nodes == lattice.n_nodes else Lattice(tuple(shape), lattice.periodic)
+
+
+def _medians(values: FloatArray, weight: FloatArray) -> FloatArray:
+    """(Q,) medians of columns under weights (K,)."""
+    order = np.argsort(values, axis=0)
+    below = np.cumsum(weight[order], axis=0)
+    at = (below >= 0.5 * weight.sum()).argmax(axis=0)
+    return np.take_along_axis(np.take_along_axis(values, order, axis=0), at[None], axis=0)[0]
 
 
 def point_counts(latent: Lattice, widths: FloatArray) -> tuple[int, ...]:

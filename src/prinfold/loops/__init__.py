@@ -1,7 +1,7 @@
 """The loops, written once."""
 
 from prinfold.loops.descent import DESCENTS, Descent
-from prinfold.loops.fixed_point import Iteration, Outcome, run_fixed_point
+from prinfold.loops.fixed_point import Iteration, Outcome, go_on, run_fixed_point
 from prinfold.loops.progress import progress_for
 from prinfold.loops.stopping_rules import (
     Arrived,
@@ -29,6 +29,7 @@ __all__ = [
     "Scheduled",
     "StopReason",
     "Validation",
+    "go_on",
     "progress_for",
     "run_fixed_point",
 ]

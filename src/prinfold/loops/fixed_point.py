@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Generic, TypeVar
 
@@ -81,6 +81,36 @@ def run_fixed_point(
         reason = StopReason.INTERRUPTED
     history = {name: [record[name] for record in records] for name in records[0]}
     return Outcome(best, len(records) - 1, reason, history)
+
+
+def go_on(
+    before: Outcome[S],
+    loop: Callable[..., Outcome[S]],
+    *,
+    more: int,
+    max_iter: int,
+    tol: float,
+    listeners: Sequence[Listener[S]] = (),
+) -> Outcome[S]:
+    """What came before and then ``more`` iterations of another loop, at most, as one outcome.
+
+    The other loop begins where the first had settled, so that it may end anywhere. Its objective is another one: it is
+    recorded from where it is higher than the first came to, and if that is nowhere, the first is what is left.
+    """
+
+    def shifted(listen: Listener[S]) -> Listener[S]:
+        return lambda now: now.index > 0 and listen(replace(now, index=now.index + before.n_iter, max_iter=max_iter))
+
+    left = min(more, max_iter - before.n_iter)
+    after = loop(max_iter=left, tol=tol, listeners=[shifted(each) for each in listeners])
+    higher = [value > max(before.history["objective"]) for value in after.history["objective"]]
+    if not any(higher):
+        return before
+    first, clock = max(higher.index(True), 1), before.history["seconds"][-1]
+    later = after.history | {"seconds": [clock + each for each in after.history["seconds"]]}
+    history = {name: values + later[name][first:] for name, values in before.history.items()}
+    stopped = after.reason in (StopReason.CALLBACK, StopReason.INTERRUPTED)
+    return Outcome(after.state, len(history["objective"]) - 1, after.reason if stopped else before.reason, history)
 
 
 def _settled(records: Sequence[Mapping[str, float]], rule: Rule, tol: float) -> StopReason | None:
