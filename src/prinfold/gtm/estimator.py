@@ -40,7 +40,8 @@ class GTM(PartialFitVerbs):
         Dimension of the surface, where the latent space leaves it open: a grid or a torus. The others, and
         nodes given as an array, have a dimension of their own.
     nodes : int, tuple of int, array of shape (K, Q) or latent space, default=None
-        Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows.
+        Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows, and doubles them
+        in training along axes of a lattice where they lie more than two noise deviations apart.
     basis : int, tuple of int, or basis object, default=None
         Basis functions along each axis, or a :class:`~prinfold.GaussianBasis`, :class:`~prinfold.HarmonicBasis`,
         :class:`~prinfold.GaussianProcess` or :class:`~prinfold.ElasticNetBasis`; None takes a third as many as nodes,
@@ -78,7 +79,8 @@ class GTM(PartialFitVerbs):
         trained from the second best too, unless rows × nodes are four million or more.
     max_iter : int, default=200
         Most EM iterations. Large tables are warmed up by up to 30 more, but no more than this, on a quarter of the
-        nodes; ``history_`` begins after them.
+        nodes; ``history_`` begins after them. Where nodes are doubled, ``history_`` goes on from where the objective
+        of the finer ones is higher.
     tol : float, default=1e-4
         Training stops when the objective per row changes by less; 0 never stops early.
     relaxation : float, default=1.8

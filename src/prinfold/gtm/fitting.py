@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -55,7 +54,7 @@ from prinfold.gtm.warnings import CautiousFamily
 from prinfold.latent import LatentSpace, Lattice
 from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_point
 from prinfold.rows.blocks import Blocks
-from prinfold.rows.rows import Rows, as_rows
+from prinfold.rows.rows import Rows, as_rows, cut_for
 from prinfold.validation.refusals import refuse_empty_columns
 from prinfold.validation.settings import (
     Constraint,
@@ -372,10 +371,8 @@ class TrainedFamily(CautiousFamily):
         if finer is None:
             return None
         surface = BasisMap(finer, job.basis.bind(finer))
-        width = self._room * finer.n_nodes
-        block_rows = as_rows(rows.table, rows.offset, width=width).block_rows
         model = self._for(rows, self._make_model(surface, self._spread(rows)))
-        return job._replace(model=model, rows=replace(rows, block_rows=block_rows))
+        return job._replace(model=model, rows=cut_for(rows, self._room * finer.n_nodes))
 
     def _trainer(self) -> Trainer:
         """How the model is trained."""

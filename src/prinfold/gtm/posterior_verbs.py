@@ -55,6 +55,10 @@ class GTMFamily(PrincipalManifold):
     def transform(self, X: Any, *, errors: Any = None) -> FloatArray:
         """Posterior mean of each row in latent space.
 
+        On a line, grid, circle, cylinder or torus whose nodes lie far apart for the noise, the posterior is taken
+        between the nodes too, in the cells that matter to a row. The mean of the nodes alone is
+        ``responsibilities(X) @ latent_.nodes``.
+
         Parameters
         ----------
         X : array-like of shape (n, D)
@@ -124,7 +128,10 @@ class GTMFamily(PrincipalManifold):
         return self._ask(partial(posteriors.sparse_responsibilities, threshold=threshold), X, errors)
 
     def posterior_mode(self, X: Any, *, errors: Any = None) -> FloatArray:
-        """The node with the largest posterior weight for each row.
+        """The place with the largest posterior weight for each row.
+
+        It is a node, or where nodes lie far apart for the noise one of the points between them that
+        :meth:`transform` takes.
 
         Parameters
         ----------
@@ -139,7 +146,7 @@ class GTMFamily(PrincipalManifold):
         return self._ask(posteriors.posterior_mode, X, errors)
 
     def posterior_covariance(self, X: Any, *, errors: Any = None) -> FloatArray:
-        """Spread of the posterior about its mean in latent space.
+        """Spread of the posterior about its mean in latent space, between the nodes too as in :meth:`transform`.
 
         Parameters
         ----------

@@ -25,8 +25,8 @@ _HEAVY = 0.9
 _NO_BETTER = 0.95
 """Error relative to that of a flat surface from which on bending has not paid."""
 
-_EDGE, _CROWDED = 0.02, 0.5
-"""How near the end of an axis is its edge, and the share of the rows there from which on a map is crowded."""
+_EDGE, _NOTED, _CROWDED = 0.02, 0.15, 0.5
+"""How near the end of an axis is its edge; the share of rows there worth a word, and that of a crowded map."""
 
 
 def remarks(study: Study) -> list[str]:
@@ -130,6 +130,11 @@ def _crowded(study: Study) -> Iterator[str]:
     margin = _EDGE * (high - low)
     near = ((low + margin >= study.Z) | (high - margin <= study.Z)) & ~np.asarray(domain.periodic, dtype=bool)
     share = float(near.any(axis=1).mean())
+    if _NOTED < share <= _CROWDED and study.map_errors is None:
+        yield (
+            f"{100 * share:.0f} % of the rows lie within {_EDGE:.0%} of the edge of the map. Some may lie beyond it: "
+            "there the map shows them nearer together than they are."
+        )
     if share > _CROWDED:
         # Means of neighbourhoods with one side only are drawn inwards, so that every open map of this kind ends early.
         why = (

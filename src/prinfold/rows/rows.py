@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, reduce
 from threading import Lock, RLock, local
 from typing import Any, Protocol, Self, TypeVar, cast, overload
@@ -173,10 +173,19 @@ def as_rows(
 ) -> Rows:
     """Cut a table into blocks whose derived numbers have ``width`` columns, if that is more than the table has."""
     if block_rows is None:
-        widest = max(width, table.shape[1], 1)
-        block_rows = int(np.clip(_BLOCK_BYTES // (table.dtype.itemsize * widest), 64, 1024))
+        block_rows = _rows_per_block(table, width)
     zero = np.zeros(table.shape[1]) if offset is None else offset
     return Rows(table, zero, weight, block_rows, gaps, errors)
+
+
+def cut_for(rows: Rows, width: int) -> Rows:
+    """The same rows in blocks whose derived numbers have another width."""
+    return replace(rows, block_rows=_rows_per_block(rows.table, width))
+
+
+def _rows_per_block(table: FloatArray, width: int) -> int:
+    widest = max(width, table.shape[1], 1)
+    return int(np.clip(_BLOCK_BYTES // (table.dtype.itemsize * widest), 64, 1024))
 
 
 class _Sum:

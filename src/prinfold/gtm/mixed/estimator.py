@@ -71,7 +71,8 @@ class MixedGTM(MixedTables):
     unseen : {"error", "missing"}, default="error"
         What a level is after the fit that was not there in it.
     nodes : int, tuple of int, array of shape (K, Q) or latent space, default=None
-        Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows.
+        Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows, and doubles them
+        in training along axes of a lattice where they lie more than two noise deviations apart.
     basis : int, tuple of int, or basis object, default=None
         Basis functions along each axis, or a :class:`~prinfold.GaussianBasis`, :class:`~prinfold.HarmonicBasis`,
         :class:`~prinfold.GaussianProcess` or :class:`~prinfold.ElasticNetBasis`; None takes a third as many as nodes,
