@@ -349,12 +349,8 @@ class TrainedFamily(CautiousFamily):
                 more = self._with_more_nodes(present[0], outcome)
                 if more is None:
                     break
-                before, present[0] = present[0], more
-                longer = go_on(outcome, loop(more, outcome.state.parameters), more=_FINER_ITERATIONS, **settings)
-                if longer is outcome:
-                    present[0] = before
-                    break
-                outcome = longer
+                present[0] = more
+                outcome = go_on(outcome, loop(more, outcome.state.parameters), more=_FINER_ITERATIONS, **settings)
             return outcome
 
         self._listened_to(job.rows.table, lambda state: self._found(present[0], state), whole)
@@ -364,7 +360,8 @@ class TrainedFamily(CautiousFamily):
         latent, rows = job.model.surface.latent, job.rows
         asked = self.nodes is not None or isinstance(self.latent, LatentSpace)
         plain = type(job.model) is gtm.GTMModel and isinstance(outcome.state, gtm.State) and rows.at_hand
-        if asked or not plain or not isinstance(latent, Lattice) or outcome.reason is not StopReason.CONVERGED:
+        settled = outcome.reason is StopReason.CONVERGED and outcome.n_iter < self.max_iter
+        if asked or not plain or not isinstance(latent, Lattice) or not settled:
             return None
         state = outcome.state
         finer = finer_lattice(job.model, state.parameters, state.statistics.mass)

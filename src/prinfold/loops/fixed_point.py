@@ -92,10 +92,10 @@ def go_on(
     tol: float,
     listeners: Sequence[Listener[S]] = (),
 ) -> Outcome[S]:
-    """What came before and then ``more`` iterations of another loop, at most, as one outcome.
+    """The outcome of at most ``more`` iterations of another loop, which begins where the first had settled.
 
-    The other loop begins where the first had settled, so that it may end anywhere. Its objective is another one: it is
-    recorded from where it is higher than the first came to, and if that is nowhere, the first is what is left.
+    The objective of the other loop is another one, so that its history begins anew, as does the count of iterations.
+    It may end anywhere: that there was no more to do was found before, and remains the reason to stop.
     """
 
     def shifted(listen: Listener[S]) -> Listener[S]:
@@ -103,14 +103,10 @@ def go_on(
 
     left = min(more, max_iter - before.n_iter)
     after = loop(max_iter=left, tol=tol, listeners=[shifted(each) for each in listeners])
-    higher = [value > max(before.history["objective"]) for value in after.history["objective"]]
-    if not any(higher):
-        return before
-    first, clock = max(higher.index(True), 1), before.history["seconds"][-1]
-    later = after.history | {"seconds": [clock + each for each in after.history["seconds"]]}
-    history = {name: values + later[name][first:] for name, values in before.history.items()}
     stopped = after.reason in (StopReason.CALLBACK, StopReason.INTERRUPTED)
-    return Outcome(after.state, len(history["objective"]) - 1, after.reason if stopped else before.reason, history)
+    clock = before.history["seconds"][-1]
+    history = after.history | {"seconds": [clock + each for each in after.history["seconds"]]}
+    return replace(after, history=history, reason=after.reason if stopped else before.reason)
 
 
 def _settled(records: Sequence[Mapping[str, float]], rule: Rule, tol: float) -> StopReason | None:
