@@ -30,7 +30,7 @@ from prinfold.exceptions import (
 from prinfold.gtm import model as gtm
 from prinfold.gtm.block_input import surveyed
 from prinfold.gtm.gaussian_process_training import TunedState, in_training, with_process_prior
-from prinfold.gtm.lattice_refinement import finer_lattice
+from prinfold.gtm.lattice_refinement import finer_space
 from prinfold.gtm.noise.factor_starts import with_directions
 from prinfold.gtm.noise.per_cell import node_masses
 from prinfold.gtm.noise.protocol import Parameters
@@ -51,7 +51,7 @@ from prinfold.gtm.trainers.blockwise import ending_true, refuse_open_process
 from prinfold.gtm.trainers.stream import Survey, stream_of
 from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
 from prinfold.gtm.warnings import CautiousFamily
-from prinfold.latent import LatentSpace, Lattice
+from prinfold.latent import LatentSpace
 from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_point
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows, as_rows, cut_for
@@ -356,15 +356,15 @@ class TrainedFamily(CautiousFamily):
         self._listened_to(job.rows.table, lambda state: self._found(present[0], state), whole)
 
     def _with_more_nodes(self, job: Job, outcome: Outcome[Any]) -> Job | None:
-        """The job on a finer lattice, where nodes were not asked for and training has found them to be far apart."""
-        latent, rows = job.model.surface.latent, job.rows
+        """The job on a finer space, where nodes were not asked for and training has found them to be far apart."""
+        rows = job.rows
         asked = self.nodes is not None or isinstance(self.latent, LatentSpace)
         plain = type(job.model) is gtm.GTMModel and isinstance(outcome.state, gtm.State) and rows.at_hand
         settled = outcome.reason is StopReason.CONVERGED and outcome.n_iter < self.max_iter
-        if asked or not plain or not isinstance(latent, Lattice) or not settled:
+        if asked or not plain or not settled:
             return None
         state = outcome.state
-        finer = finer_lattice(job.model, state.parameters, state.statistics.mass)
+        finer = finer_space(job.model, state.parameters, state.statistics.mass)
         if finer is None:
             return None
         surface = BasisMap(finer, job.basis.bind(finer))

@@ -32,7 +32,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.model import GTMModel, visit_each, visit_parts
 from prinfold.gtm.node_selection import whole
 from prinfold.gtm.noise.protocol import Nodes, Noise, PairedNoise, Parameters, Posterior
-from prinfold.latent import Lattice
+from prinfold.latent import LatentSpace, Lattice, Sphere
 from prinfold.latent.base import NO_RESULTANT
 from prinfold.latent.subdivision import Subdivision
 from prinfold.rows.rows import Rows, Selection, cut_for
@@ -200,16 +200,14 @@ def cell_widths(surface: BasisMap, noise: Noise, parameters: Parameters) -> Floa
     By what the noise says of the images of neighbours: −½ (h s / σ)² is the log density of y_k + h ∂y/∂x at node k,
     relative to that of y_k. Where rows are not of the same kind as images, the noise has to know by itself.
     """
-    latent = cast(Lattice, surface.latent)
-    state = noise.prepare(surface, parameters, np.float64)
-    spacing = np.array([axis.spacing for axis in latent.axes])
-    steps = spacing * surface.basis.jacobian(latent.nodes, parameters.weights)
+    latent, state = surface.latent, noise.prepare(surface, parameters, np.float64)
+    spacing = np.array([axis.spacing if axis.n_nodes > 1 else 0.0 for axis in latent.axes] or [latent.spacing])
+    steps = spacing * surface.node_jacobian(parameters.weights)
     if hasattr(noise, "cell_widths"):
-        found = noise.cell_widths(state, steps)
-    else:
-        parts = np.split(np.arange(latent.n_nodes), range(_PROBED_AT_ONCE, latent.n_nodes, _PROBED_AT_ONCE))
-        found = np.concatenate([_widths(noise, state, some, steps[some]) for some in parts])
-    return np.where(np.asarray(latent.shape) > 1, found, 0.0)
+        found: FloatArray = noise.cell_widths(state, steps)
+        return found
+    parts = np.split(np.arange(latent.n_nodes), range(_PROBED_AT_ONCE, latent.n_nodes, _PROBED_AT_ONCE))
+    return np.concatenate([_widths(noise, state, some, steps[some]) for some in parts])
 
 
 def _widths(noise: Noise, state: Any, some: IntArray, steps: FloatArray) -> FloatArray:
@@ -223,20 +221,25 @@ def _widths(noise: Noise, state: Any, some: IntArray, steps: FloatArray) -> Floa
     return np.sqrt(8.0 * np.maximum(density[0] - density[1:], 0.0)).T
 
 
-def finer_lattice(model: GTMModel, parameters: Parameters, mass: FloatArray) -> Lattice | None:
-    """The lattice with twice the nodes along axes whose cells are wider than the noise for most rows; or None.
+def finer_space(model: GTMModel, parameters: Parameters, mass: FloatArray) -> LatentSpace | None:
+    """The space with twice the nodes along axes whose cells are wider than the noise for most rows; or None.
 
     Nodes so far apart take up in the noise what lies between them, and bend the surface towards themselves. ``mass``
-    (K,) is what each node stands for. The widest axes come first, as long as there are nodes to be given.
+    (K,) is what each node stands for. The widest axes come first, as long as there are nodes to be given. Only spaces
+    that can be cut as finely as one likes have more nodes to give.
     """
-    lattice = model.surface.latent
-    assert isinstance(lattice, Lattice)
+    latent = model.surface.latent
+    if not isinstance(latent, Lattice | Sphere):
+        return None
     widths = _medians(cell_widths(model.surface, model.noise, parameters), mass)
-    shape, n_nodes = list(lattice.shape), lattice.n_nodes
+    if isinstance(latent, Sphere):
+        n_nodes = min(4 * latent.n, _MOST_NODES)
+        return Sphere(n_nodes) if widths.max() > _WIDE and n_nodes > latent.n else None
+    shape, n_nodes = list(latent.shape), latent.n_nodes
     for q in np.argsort(-widths):
         if widths[q] > _WIDE and 2 * n_nodes <= _MOST_NODES:
             shape[q], n_nodes = 2 * shape[q], 2 * n_nodes
-    return None if n_nodes == lattice.n_nodes else Lattice(tuple(shape), lattice.periodic)
+    return None if n_nodes == latent.n_nodes else Lattice(tuple(shape), latent.periodic)
 
 
 def _medians(values: FloatArray, weight: FloatArray) -> FloatArray:
