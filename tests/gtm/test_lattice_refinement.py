@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
-from prinfold import GTM, PPS, AlignedNoise, LowRankNoise, MixedGTM, StudentNoise, datasets
+from prinfold import GTM, PPS, AlignedNoise, LowRankNoise, MixedGTM, StudentNoise, datasets, load
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import make_basis
 from prinfold.gtm import lattice_refinement as refinement
@@ -248,3 +248,58 @@ def test_mixed_columns_are_placed_between_nodes() -> None:
     assert np.abs(Z).max() <= 1.0
     nodes = model.responsibilities(pd.DataFrame(frame)) @ model.latent_.nodes
     assert np.quantile(np.abs(Z - nodes), 0.9) < model.latent_.spacing
+
+
+# ------------------------------------------------------------------------------- training with more nodes
+
+
+@pytest.fixture(scope="module")
+def pipe() -> GTM:
+    return GTM(random_state=0).fit(datasets.make_pipe_flow(500, rng=0).X)
+
+
+def test_nodes_far_apart_are_doubled_unless_they_were_asked_for(pipe: GTM) -> None:
+    X = datasets.make_pipe_flow(500, rng=0).X
+    given = GTM(nodes=21, random_state=0).fit(X)
+    assert given.latent_.shape == (21, 21)
+    assert pipe.latent_.n_nodes >= 4 * given.latent_.n_nodes
+    assert pipe.weights_.shape == given.weights_.shape
+    fresh = datasets.make_pipe_flow(500, rng=1).X
+    assert pipe.score(fresh) > given.score(fresh) + 0.2
+    assert pipe.noise_variance_ < given.noise_variance_
+    assert pipe.projection_error(fresh) < given.projection_error(fresh)
+
+
+def test_finer_training_never_lowers_its_objective(pipe: GTM) -> None:
+    assert (np.diff(pipe.history_["objective"]) >= -1e-12).all()
+    assert len(pipe.history_["objective"]) == pipe.n_iter_ + 1
+    assert_allclose(pipe.history_["log_likelihood"][-1], pipe.score(datasets.make_pipe_flow(500, rng=0).X))
+    assert pipe.converged_
+
+
+def test_coordinates_keep_no_trace_of_the_nodes(pipe: GTM) -> None:
+    """Off the edge, coordinates near a line of nodes are as many as by chance, and phases cancel."""
+    Z = pipe.transform(datasets.make_pipe_flow(500, rng=0).X)
+    h = pipe.latent_.spacing
+    inner = [z[np.abs(z) < 1 - 0.5 * h] for z in Z.T]
+    for steps in ((z + 1) / h for z in inner):
+        snapped = np.abs(steps - np.round(steps)) < 0.02
+        assert abs(snapped.mean() - 0.04) < 3 * np.sqrt(0.04 * 0.96 / len(steps))
+        assert abs(np.exp(2j * np.pi * steps).mean()) < 3 / np.sqrt(len(steps))
+    assert not pipe.latent_.domain.boundary(Z).any()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("noise", ["diagonal", "aligned", "student", "varying"])
+def test_every_noise_goes_on_with_more_nodes(noise: str, tmp_path) -> None:
+    X = datasets.make_pipe_flow(300, rng=0).X
+    model = GTM(noise=noise, random_state=0).fit(X)
+    model.save(tmp_path / "model.prinfold")
+    assert_allclose(load(tmp_path / "model.prinfold").transform(X), model.transform(X), atol=1e-9)
+    assert_allclose(model.reconstruct(X), model.inverse_transform(model.transform(X)), atol=1e-12)
+
+
+def test_wide_cells_of_a_sphere_get_more_nodes() -> None:
+    X = datasets.make_sphere(400, noise=0.02, rng=0).X
+    model = GTM(latent="sphere", random_state=0).fit(X)
+    assert model.latent_.n > 0.9 * len(X)

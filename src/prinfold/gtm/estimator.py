@@ -79,7 +79,7 @@ class GTM(PartialFitVerbs):
         trained from the second best too, unless rows × nodes are four million or more.
     max_iter : int, default=200
         Most EM iterations. Large tables are warmed up by up to 30 more, but no more than this, on a quarter of the
-        nodes; ``history_`` begins after them. Where nodes are doubled, up to 20 more follow, and
+        nodes; ``history_`` begins after them. Where nodes are doubled, up to 16 more follow, and
         ``history_`` begins with those.
     tol : float, default=1e-4
         Training stops when the objective per row changes by less; 0 never stops early.

@@ -74,7 +74,7 @@ from prinfold.validation.tables import check_errors, check_latent, check_table, 
 _REGULARIZATION = 0.1
 """Constant λ by default: with ``width=1`` it held up best over simulated shapes and real tables alike."""
 
-_MOST_DOUBLINGS, _FINER_ITERATIONS = 2, 20
+_MOST_DOUBLINGS, _FINER_ITERATIONS = 2, 16
 """How often nodes are doubled, and iterations that training goes on for each time: the surface is in place, and the
 noise soon follows."""
 
