@@ -286,10 +286,10 @@ def visit_pieces(model: GTMModel, refined: Refinement, rows: Rows, take: Callabl
             density = cast(PairedNoise, refined.noise).paired_log_density(loaded, by_cell, row, cell)
             take(some, _pieces(row, cell, density, len(posterior.total)))
             return
+        block, errors = rows.block(some), rows.block_errors(some)  # in order: a table may lie on a disk
         for part, own in _alike(refined, row, cell, len(posterior.total)):
-            chosen = _of(some, part)
-            again = refined.noise.load(rows.block(chosen), rows.block_errors(chosen))
-            take(chosen, _weighed(refined, points, again, own, rows.table.dtype))
+            again = refined.noise.load(block[part], None if errors is None else errors[part])
+            take(_of(some, part), _weighed(refined, points, again, own, rows.table.dtype))
 
     coarse = replace(model, surface=refined.coarse)
     if np.quantile(refined.least, 1 - _QUANTILE) >= np.exp(-_PLANNED):

@@ -88,8 +88,7 @@ def _points(axis: LatentSpace, m: int) -> FloatArray:
     """(n, m) points of the cells of one axis: the middles of m equal parts of each."""
     at, width = axis.nodes[:, 0], axis.spacing
     low, high = at - 0.5 * width, at + 0.5 * width
-    if not axis.domain.periodic[0]:  # type: ignore[attr-defined]
-        low, high = np.maximum(low, axis.domain.lower[0]), np.minimum(high, axis.domain.upper[0])
+    low, high = np.maximum(low, axis.domain.lower[0]), np.minimum(high, axis.domain.upper[0])  # no bounds on a circle
     if m == 1:
         return at[:, None]
-    return low[:, None] + (high - low)[:, None] * (np.arange(m) + 0.5) / m
+    return np.asarray(low[:, None] + (high - low)[:, None] * (np.arange(m) + 0.5) / m)
