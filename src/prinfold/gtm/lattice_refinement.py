@@ -150,7 +150,7 @@ class Refinement:
         """(K,) the share of a row's weights from which a cell matters to it."""
         nats = 0.5 * np.square(_MATTERS + 0.5 * np.linalg.norm(self.widths, axis=1))
         # The largest share is 1/K at least, and no row is left without a cell.
-        return np.minimum(np.exp(-np.minimum(nats, _FARTHEST)), 0.5 / len(nats))
+        return np.asarray(np.minimum(np.exp(-np.minimum(nats, _FARTHEST)), 0.5 / len(nats)))
 
 
 def refinement_of(model: GTMModel, parameters: Parameters) -> Refinement | None:
@@ -218,7 +218,7 @@ def _widths(noise: Noise, state: Any, some: IntArray, steps: FloatArray) -> Floa
     work = np.empty((noise.n_layers, len(rows), k))
     own = noise.log_density(noise.load(rows), state, some, work)
     density = (work[0][np.arange(len(rows)), np.tile(np.arange(k), 1 + Q)] + own).reshape(1 + Q, k)
-    return np.sqrt(8.0 * np.maximum(density[0] - density[1:], 0.0)).T
+    return np.asarray(np.sqrt(8.0 * np.maximum(density[0] - density[1:], 0.0)).T)
 
 
 def finer_space(model: GTMModel, parameters: Parameters, mass: FloatArray) -> LatentSpace | None:
@@ -247,7 +247,7 @@ def _medians(values: FloatArray, weight: FloatArray) -> FloatArray:
     order = np.argsort(values, axis=0)
     below = np.cumsum(weight[order], axis=0)
     at = (below >= 0.5 * weight.sum()).argmax(axis=0)
-    return np.take_along_axis(np.take_along_axis(values, order, axis=0), at[None], axis=0)[0]
+    return np.asarray(np.take_along_axis(np.take_along_axis(values, order, axis=0), at[None], axis=0)[0])
 
 
 def point_counts(latent: Lattice, widths: FloatArray) -> tuple[int, ...]:
@@ -271,7 +271,7 @@ def _nearest(latent: Any, Z: FloatArray) -> IntArray:
     for q, axis in enumerate(latent.axes):
         step = np.rint((Z[:, q] - axis.nodes[0, 0]) / axis.spacing).astype(np.intp)
         index.append(step % axis.n_nodes if latent.periodic[q] else np.clip(step, 0, axis.n_nodes - 1))
-    return np.ravel_multi_index(tuple(index), latent.shape)
+    return np.asarray(np.ravel_multi_index(tuple(index), latent.shape))
 
 
 def visit_pieces(model: GTMModel, refined: Refinement, rows: Rows, take: Callable[[Selection, Pieces], None]) -> None:

@@ -218,7 +218,7 @@ class MixedNoise:
         for r, d in zip(nodes.dispersion, self.scattered, strict=True):
             rate = np.exp(nodes.centres[:, d])
             found += (rate * r / (r + rate))[:, None] * np.square(steps[:, d])
-        return np.sqrt(found)
+        return np.asarray(np.sqrt(found))
 
     @staticmethod
     def _rates(loaded: MixedBlock, nodes: MixedNodes, near: IntArray | None, i: int, d: int) -> FloatArray:

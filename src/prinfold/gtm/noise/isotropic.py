@@ -227,7 +227,7 @@ class IsotropicNoise:
     def paired_log_density(self, loaded: FloatArray, points: FloatArray, row: IntArray, cell: IntArray) -> FloatArray:
         """(P, M) β t·y − ½β‖y‖² of each pair of a row and a cell."""
         rows = loaded[:, 1:].astype(np.float64, copy=False)
-        return np.einsum("pd,pmd->pm", rows[row], points[cell])
+        return np.asarray(np.einsum("pd,pmd->pm", rows[row], points[cell]))
 
     def sums(self, nodes: IsotropicNodes) -> IsotropicSums:
         """Empty sums."""
