@@ -28,7 +28,7 @@ from prinfold.exceptions import PrinfoldError
 from prinfold.gtm import model as gtm
 from prinfold.gtm.gaussian_process_training import TunedModel, TunedState, with_process_prior
 from prinfold.gtm.noise.isotropic import IsotropicNoise
-from prinfold.gtm.starts import pca_start
+from prinfold.gtm.starts.first_parameters import pca_start
 from prinfold.latent import grid
 from prinfold.rows.rows import as_rows, blas_on_one_thread
 

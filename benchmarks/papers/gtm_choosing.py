@@ -26,7 +26,7 @@ from prinfold.gtm import evidence
 from prinfold.gtm import model as gtm
 from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
-from prinfold.gtm.starts import pca_start
+from prinfold.gtm.starts.first_parameters import pca_start
 from prinfold.rows.rows import Rows, as_rows
 from reporting import COLOURS, Figures, Finding, judge, run, spread, within
 

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.penalties import PriorPenalty
-from prinfold.gtm.starts import pca_start
+from prinfold.gtm.starts.first_parameters import pca_start
 from prinfold.rows.rows import as_rows
 from reporting import COLOURS, MARKERS, Figures, Finding, judge
 

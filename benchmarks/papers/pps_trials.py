@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from prinfold import PPS, GaussianBasis, datasets
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.penalties import PriorPenalty
-from prinfold.gtm.starts import pca_start
+from prinfold.gtm.starts.first_parameters import pca_start
 from prinfold.latent import Lattice, grid
 from prinfold.metrics import angle_sum
 from prinfold.pps.clamping import Fixed, Moments, Shape, unified

@@ -22,7 +22,7 @@ from prinfold.exceptions import (
     MultimodalWarning,
 )
 from prinfold.gtm.fitting import TrainedFamily
-from prinfold.gtm.starts import STARTS
+from prinfold.gtm.starts.first_parameters import STARTS
 from prinfold.latent import Sphere, circle, grid
 
 # Warnings have their own section; elsewhere they would only repeat that few iterations leave much undone.

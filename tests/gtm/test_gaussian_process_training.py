@@ -14,7 +14,7 @@ from sklearn.base import clone
 from prinfold import GTM, PPS, GaussianBasis, GaussianProcess, load
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidParameterError
 from prinfold.gtm import gaussian_process_training as tuning
-from prinfold.gtm import starts
+from prinfold.gtm.starts import first_parameters as starts
 
 WAVE_NOISE = 0.05
 

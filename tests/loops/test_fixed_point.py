@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from prinfold import GTM
 from prinfold.exceptions import InterruptedWarning
 from prinfold.gtm import model as gtm
-from prinfold.gtm import starts
+from prinfold.gtm.starts import first_parameters as starts
 from prinfold.loops import Iteration, StopReason, fixed_point, run_fixed_point
 
 DATA = np.random.default_rng(0).normal(size=(60, 4)) * [3, 1, 0.3, 0.3]

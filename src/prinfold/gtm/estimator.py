@@ -19,9 +19,9 @@ from prinfold.gtm.fitting import Job
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import NOISES, NoiseRecipe, Spread
 from prinfold.gtm.noise.student import StudentCells
-from prinfold.gtm.outlier_starts import among_outliers, spatial_median, tempered
 from prinfold.gtm.partial_fit import PartialFitVerbs
-from prinfold.gtm.starts import Start
+from prinfold.gtm.starts.first_parameters import Start
+from prinfold.gtm.starts.outliers import among_outliers, spatial_median, tempered
 from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
 from prinfold.rows.rows import Rows
 from prinfold.validation.settings import Constraint, one_of

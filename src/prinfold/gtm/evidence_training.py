@@ -18,7 +18,7 @@ from prinfold.gtm.evidence import Curvature, curvature_of_sums, log_evidence, pr
 from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.noise.protocol import Parameters, Statistics
 from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
-from prinfold.gtm.starts import Start, warmed_up
+from prinfold.gtm.starts.first_parameters import Start, warmed_up
 from prinfold.rows.rows import Rows, blas_on_one_thread
 
 FIRST_STRENGTH = 0.1

@@ -16,7 +16,7 @@ from prinfold.gtm.evidence_training import FIRST_STRENGTH, EvidenceModel, after_
 from prinfold.gtm.fitting import Job, TrainedFamily
 from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.penalties import ConstantPenalty, Penalty
-from prinfold.gtm.starts import Start
+from prinfold.gtm.starts.first_parameters import Start
 from prinfold.rows.rows import as_rows
 from prinfold.validation.settings import Constraint, nothing, one_of, real
 from prinfold.validation.tables import check_errors, check_weight, has_gaps, weighty_rows

@@ -36,8 +36,7 @@ from prinfold.gtm.noise.per_cell import node_masses
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import Spread, spread_of_model
 from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
-from prinfold.gtm.start_trials import CLOSE
-from prinfold.gtm.starts import (
+from prinfold.gtm.starts.first_parameters import (
     STARTS,
     Contest,
     InterruptedStart,
@@ -47,6 +46,7 @@ from prinfold.gtm.starts import (
     in_units,
     warmed_up,
 )
+from prinfold.gtm.starts.trials import CLOSE
 from prinfold.gtm.trainers.blockwise import ending_true, refuse_open_process
 from prinfold.gtm.trainers.stream import Survey, stream_of
 from prinfold.gtm.trainers.trainers import TRAINERS, Trainer

@@ -13,7 +13,7 @@ from prinfold.exceptions import DegenerateWarning, FoldWarning, MultimodalWarnin
 from prinfold.geometry.folds import describe
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.posterior_verbs import GTMFamily
-from prinfold.gtm.start_trials import FAR_MODE, MANY_ON_FOLDS, MANY_ROWS
+from prinfold.gtm.starts.trials import FAR_MODE, MANY_ON_FOLDS, MANY_ROWS
 from prinfold.rows.rows import Rows, filled
 
 _FEW_ROWS, _NEARLY_ALL = 20, 0.9

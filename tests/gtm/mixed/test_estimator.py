@@ -26,7 +26,7 @@ from prinfold.exceptions import (
     UnsupportedInputError,
 )
 from prinfold.gtm import model as gtm
-from prinfold.gtm import starts
+from prinfold.gtm.starts import first_parameters as starts
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::prinfold.exceptions.FoldWarning"),

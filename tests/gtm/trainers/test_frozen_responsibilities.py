@@ -10,7 +10,7 @@ from tests.gtm.trainers.test_incremental import WEIGHT, X, _Dense, _model
 from prinfold import GTM, Blocks, Incremental, LowRankNoise
 from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
 from prinfold.gtm import model as gtm
-from prinfold.gtm.starts import pca_start
+from prinfold.gtm.starts.first_parameters import pca_start
 from prinfold.gtm.trainers.frozen_responsibilities import freeze, thawed
 from prinfold.gtm.trainers.incremental import IncrementalModel
 from prinfold.rows.rows import as_rows

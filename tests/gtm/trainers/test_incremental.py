@@ -16,7 +16,7 @@ from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.protocol import Parameters, Statistics
 from prinfold.gtm.penalties import ConstantPenalty
-from prinfold.gtm.starts import pca_start
+from prinfold.gtm.starts.first_parameters import pca_start
 from prinfold.gtm.trainers.incremental import IncrementalModel
 from prinfold.rows.rows import as_rows
 

@@ -28,7 +28,7 @@ from prinfold.gtm.mixed.tables import MixedTables
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import Spread, spread_of_model
-from prinfold.gtm.starts import Start
+from prinfold.gtm.starts.first_parameters import Start
 from prinfold.rows.rows import Rows, dense
 from prinfold.validation.settings import Constraint, instance_of, integer, nothing, one_of, real
 

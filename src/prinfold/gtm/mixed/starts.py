@@ -17,7 +17,7 @@ from prinfold.gtm.mixed.column_noise import MixedNoise, MixedParameters
 from prinfold.gtm.mixed.column_sums import MixedBlock
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
-from prinfold.gtm.starts import Start
+from prinfold.gtm.starts.first_parameters import Start
 from prinfold.rows.rows import Rows, Selection, sum_blocks
 
 _TINY = 1e-300

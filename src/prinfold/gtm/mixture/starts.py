@@ -15,13 +15,13 @@ from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.gtm import model as algorithm
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.fitting import Job
-from prinfold.gtm.loop_starts import has_angles
 from prinfold.gtm.mixture.model import MixtureModel, MixtureParameters, State
 from prinfold.gtm.mixture.partitions import distinct_rows, find_centres, find_clouds, find_flats, parts_of
 from prinfold.gtm.noise.factor_starts import with_directions
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import Spread
-from prinfold.gtm.starts import in_units, pca_start, warmed_up
+from prinfold.gtm.starts.first_parameters import in_units, pca_start, warmed_up
+from prinfold.gtm.starts.loop_placements import has_angles
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.rows.rows import Rows, as_rows, dense
 from prinfold.validation.settings import check_parameters

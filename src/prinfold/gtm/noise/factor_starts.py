@@ -19,7 +19,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.factor_loadings import FactorParameters, SharedLoading
 from prinfold.gtm.noise.protocol import Noise
-from prinfold.gtm.starts import Contest, Start, pca_start, plane_start
+from prinfold.gtm.starts.first_parameters import Contest, Start, pca_start, plane_start
 from prinfold.numerics.distances import squared_distances
 from prinfold.rows.rows import Rows
 

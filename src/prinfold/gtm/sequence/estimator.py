@@ -17,7 +17,6 @@ from prinfold.gtm.fitting import FEWEST_ROWS, Job
 from prinfold.gtm.gaussian_process_training import TunedState
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import Spread
-from prinfold.gtm.outlier_starts import among_outliers
 from prinfold.gtm.sequence.forecast import ProcessVerbs
 from prinfold.gtm.sequence.model import SequenceModel, SequenceRows, in_sequences
 from prinfold.gtm.sequence.node_steps import moves_on
@@ -31,7 +30,8 @@ from prinfold.gtm.sequence.sequence_input import (
 )
 from prinfold.gtm.sequence.starts import TRIED_STEPS, slow_start
 from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, FreeRule, Rule, SharedRule, shared_steps
-from prinfold.gtm.starts import Start
+from prinfold.gtm.starts.first_parameters import Start
+from prinfold.gtm.starts.outliers import among_outliers
 from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
 from prinfold.rows.rows import Rows
 from prinfold.validation.refusals import refuse_empty_columns

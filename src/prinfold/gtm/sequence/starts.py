@@ -16,7 +16,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.base.starting_points import Axes, leading_signs, principal_axes
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.starts import Start, pca_start, plane_start
+from prinfold.gtm.starts.first_parameters import Start, pca_start, plane_start
 from prinfold.rows.rows import Rows, sum_blocks
 
 TRIED_STEPS = 10

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from tests.properties.cases import random_rotation
 
 from prinfold.base.starting_points import column_variances
-from prinfold.gtm.outlier_starts import distances, spatial_median, tempered
+from prinfold.gtm.starts.outliers import distances, spatial_median, tempered
 from prinfold.rows.rows import as_rows
 
 RNG = np.random.default_rng(1)

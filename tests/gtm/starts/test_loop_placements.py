@@ -13,12 +13,13 @@ from prinfold import GTM, PPS, HarmonicBasis, MixedGTM, datasets
 from prinfold.basis_maps.bases import GaussianBasis
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, PrinfoldWarning
-from prinfold.gtm import start_trials, starts
-from prinfold.gtm.loop_starts import cycle_placements
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.penalties import ConstantPenalty
-from prinfold.gtm.starts import STARTS, contenders, furthest_start, pca_start
+from prinfold.gtm.starts import first_parameters as starts
+from prinfold.gtm.starts import trials as start_trials
+from prinfold.gtm.starts.first_parameters import STARTS, contenders, furthest_start, pca_start
+from prinfold.gtm.starts.loop_placements import cycle_placements
 from prinfold.latent import LatentSpace, Sphere, circle, cylinder, grid, torus
 from prinfold.metrics import align
 from prinfold.rows.rows import as_rows

@@ -26,12 +26,12 @@ from prinfold.base.starting_points import (
     spread_over,
 )
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
-from prinfold.gtm.loop_starts import cycle_placements, has_angles
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.start_trials import ranked, tried
-from prinfold.gtm.unrolling import unrolled_placements
+from prinfold.gtm.starts.loop_placements import cycle_placements, has_angles
+from prinfold.gtm.starts.trials import ranked, tried
+from prinfold.gtm.starts.unrolling import unrolled_placements
 from prinfold.latent import Lattice
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.numerics.distances import nearest_squared_distance

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.gtm.starts import Start
+from prinfold.gtm.starts.first_parameters import Start
 from prinfold.rows.rows import Rows, Selection, sum_blocks
 
 _MOST_PASSES = 60

@@ -14,9 +14,10 @@ from prinfold import GTM, PPS, GTMMixture, MixedGTM, datasets
 from prinfold.basis_maps.bases import GaussianBasis
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import FoldWarning, MultimodalWarning, PrinfoldWarning
-from prinfold.gtm import starts, unrolling
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.start_trials import CLOSE, ranked, refined_axes, tried
+from prinfold.gtm.starts import first_parameters as starts
+from prinfold.gtm.starts import unrolling
+from prinfold.gtm.starts.trials import CLOSE, ranked, refined_axes, tried
 from prinfold.latent import Sphere, circle, grid, hexagons, line
 from prinfold.rows.rows import as_rows
 
