@@ -47,7 +47,7 @@ test: $(VENV)/.test
 test-full: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(if $(SLICE),tests/$(SLICE)) $(ARGS)
 
-test-slow: $(VENV)/.test
+test-slow: $(VENV)/.bench
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
 # Compiled code reads and writes without looking whether an index is in range; here it looks. What is compiled so is kept
@@ -75,7 +75,7 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-bench: $(VENV)/.test
+bench: $(VENV)/.bench
 	@for file in benchmarks/*.py; do \
 		test -e "$$file" || continue; \
 		echo "== $$file"; $(BIN)/python "$$file" || exit 1; \
@@ -92,7 +92,7 @@ $(VENV)/.demo: pyproject.toml $(VENV)/.python
 	@touch $@
 
 # Dependency groups need pip 25.1; the one that comes with Python may be older.
-$(VENV)/.test $(VENV)/.lint $(VENV)/.docs: $(VENV)/.%: pyproject.toml $(VENV)/.python
+$(VENV)/.bench $(VENV)/.test $(VENV)/.lint $(VENV)/.docs: $(VENV)/.%: pyproject.toml $(VENV)/.python
 	@echo "Installing what 'make $*' needs into $(VENV) …"
 	@$(PIP) install "pip>=25.1"
 	@$(PIP) install --editable ".[plot]" --group $*

@@ -3,7 +3,8 @@
     python benchmarks/signals.py [--only 1,3] [--full]
 
 Errors are the mean squared error of the estimate as a share of the samples' own, in per cent: 100 is no better than the
-samples as they are. Every contestant sees the same draws. Times are those of this run.
+samples as they are. Every contestant sees the same draws. Times are those of this run. Wavelets come from PyWavelets
+(``pip install --group bench``).
 """
 
 from __future__ import annotations
@@ -11,19 +12,22 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
 
 import numpy as np
+from papers.wavelets import WaveletSignal, denoise_by_wavelets
 from timing import print_table
 
-from prinfold import denoise_signal
+from prinfold import DenoisedSignal, denoise_signal
 
-WAYS: dict[str, dict[str, Any]] = {
-    "ridge, prediction": {},
-    "ridge, likelihood": {"bandwidth": "likelihood"},
-    "wavelets, hard": {"method": "wavelet"},
-    "wavelets, soft": {"method": "wavelet", "threshold": "soft"},
-    "wavelets, periodic": {"method": "wavelet", "boundary": "periodic"},
+Denoise = Callable[[np.ndarray], DenoisedSignal | WaveletSignal]
+
+WAYS: dict[str, Denoise] = {
+    "ridge, prediction": denoise_signal,
+    "ridge, likelihood": partial(denoise_signal, bandwidth="likelihood"),
+    "wavelets, hard": denoise_by_wavelets,
+    "wavelets, soft": partial(denoise_by_wavelets, threshold="soft"),
+    "wavelets, periodic": partial(denoise_by_wavelets, boundary="periodic"),
 }
 
 
@@ -127,15 +131,15 @@ def table_1(full: bool) -> None:
     """Seconds by number of samples."""
     sizes = [2**k for k in range(8, 17 if full else 14, 1 if full else 2)]
     rows, any_signal = [], next(draws("waves", 512, 10, 1))[2]
-    for name, options in WAYS.items():
-        denoise_signal(any_signal, **options)  # what is compiled is compiled before the clock runs
+    for name, denoise in WAYS.items():
+        denoise(any_signal)  # what is compiled is compiled before the clock runs
         seconds = []
         for n in sizes:
             x = next(draws("waves", n, 10, 1))[2]
             best = np.inf
             for _ in range(3):
                 clock = time.perf_counter()
-                denoise_signal(x, **options)
+                denoise(x)
                 best = min(best, time.perf_counter() - clock)
             seconds.append(best)
         growth = np.log2(seconds[-1] / seconds[-2]) / np.log2(sizes[-1] / sizes[-2])
@@ -149,11 +153,11 @@ def table_2(full: bool) -> None:
     seeds = 20 if full else 8
     for n, decibels in ((128, 10), (1024, 10), (1024, 20)):
 
-        def cell(signal: str, options: dict[str, Any], n: int = n, decibels: float = decibels) -> str:
+        def cell(signal: str, denoise: Denoise, n: int = n, decibels: float = decibels) -> str:
             drawn = draws(signal, n, decibels, seeds)
-            return told([left(denoise_signal(x, **options).signal, clean, x) for _, clean, x in drawn])
+            return told([left(denoise(x).signal, clean, x) for _, clean, x in drawn])
 
-        rows = [(name, *(cell(signal, options) for signal in SIGNALS)) for name, options in WAYS.items()]
+        rows = [(name, *(cell(signal, denoise) for signal in SIGNALS)) for name, denoise in WAYS.items()]
         title = f"2. Noise left, per cent, N = {n}, {decibels} dB, geometric mean of {seeds} draws"
         print_table(title, ("method", *SIGNALS), rows)
 
@@ -166,10 +170,11 @@ def table_3(full: bool) -> None:
         errors: dict[str, list[float]] = {name: [] for name in found}
         for u, clean, x in draws(signal, n, 10, seeds, even=False):
             grid = np.linspace(u[0], u[-1], n)
-            even = denoise_signal(np.interp(grid, u, x), method="wavelet").signal
+            even = denoise_by_wavelets(np.interp(grid, u, x)).signal
             errors["wavelets, interpolated"].append(left(np.interp(u, grid, even), clean, x))
-            for name in list(found)[:2]:
-                errors[name].append(left(denoise_signal(x, time=u, **WAYS[name]).signal, clean, x))
+            for bandwidth in ("prediction", "likelihood"):
+                curve = denoise_signal(x, time=u, bandwidth=bandwidth).signal
+                errors[f"ridge, {bandwidth}"].append(left(curve, clean, x))
         for name, values in errors.items():
             found[name].append(told(values))
     rows = [(name, *values) for name, values in found.items()]
@@ -180,10 +185,10 @@ def table_4(full: bool) -> None:
     """Noise that is not white and normal."""
     seeds, n = (20 if full else 8), 512
     rows = []
-    for name, options in WAYS.items():
+    for name, denoise in WAYS.items():
         cells = []
         for noise in NOISES:
-            found = [(denoise_signal(x, **options), d, x) for _, d, x in draws("waves", n, 10, seeds, noise)]
+            found = [(denoise(x), d, x) for _, d, x in draws("waves", n, 10, seeds, noise)]
             errors = told([left(each.signal, d, x) for each, d, x in found])
             size = np.mean([each.noise / (np.std(d) / 10**0.5) for each, d, _ in found])
             cells.append(f"{errors} (σ × {size:.2f})")

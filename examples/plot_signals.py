@@ -3,25 +3,24 @@ Signals freed of noise
 ======================
 
 A noisy signal is a cloud of points about a curve in the plane of time and value, and the curve can be sought as the
-ridge of their density: the principal curve. Wavelets go about it in another way. When does which do better, and what is
-the unit of time in which time and value can share one bandwidth?
+ridge of their density: the principal curve. For which signals does that do well, and what is the unit of time in which
+time and value can share one bandwidth?
 """
 
 # %%
-# Two ways
-# --------
+# Waves and blocks
+# ----------------
 #
 # On the left waves, on the right blocks with sharp edges, both with noise of a tenth of their standard deviation.
 # The principal curve smooths everywhere alike, over as many samples as predict each other best: many for the waves, few
-# where edges have to be kept, at the cost of the flat parts between them. Wavelets keep what stands out from the noise,
-# wherever that is. A smooth wave costs them many details, of which some fall below the threshold.
+# where edges have to be kept, at the cost of the flat parts between them.
 
 import numpy as np
 from matplotlib import pyplot as plt
 
 from prinfold import denoise_signal
 
-BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
+ORANGE, GREEN = "#D55E00", "#009E73"
 
 
 def waves(u):
@@ -40,16 +39,15 @@ def noisy(signal, n, decibels=10.0, seed=0):
     return u, clean, clean + clean.std() / 10 ** (decibels / 20) * np.random.default_rng(seed).normal(size=n)
 
 
-figure, axes = plt.subplots(2, 2, figsize=(11, 5.5), sharex=True, sharey="col", layout="constrained")
-for column, signal in enumerate((waves, blocks)):
+figure, axes = plt.subplots(1, 2, figsize=(11, 3.2), sharex=True, layout="constrained")
+for ax, signal in zip(axes, (waves, blocks), strict=True):
     u, clean, x = noisy(signal, 512, decibels=20)
-    for ax, method, colour in zip(axes[:, column], ("ridge", "wavelet"), (ORANGE, BLUE), strict=True):
-        found = denoise_signal(x, method=method)
-        left = np.square(found.signal - clean).mean() / np.square(x - clean).mean()
-        ax.plot(u, x, ".", color="0.75", ms=3)
-        ax.plot(u, clean, color="black", lw=1)
-        ax.plot(u, found.signal, color=colour, lw=1.5)
-        ax.set_title(f"{signal.__name__}, {method}: {left:.0%} of the noise left")
+    found = denoise_signal(x)
+    left = np.square(found.signal - clean).mean() / np.square(x - clean).mean()
+    ax.plot(u, x, ".", color="0.75", ms=3)
+    ax.plot(u, clean, color="black", lw=1)
+    ax.plot(u, found.signal, color=ORANGE, lw=1.5)
+    ax.set_title(f"{signal.__name__}: {left:.0%} of the noise left")
 
 # %%
 # The unit of time
@@ -85,12 +83,11 @@ for ax, (name, options) in zip(axes, panels.items(), strict=True):
 # ------------
 #
 # What more samples of the same waves are worth. The likeliest bandwidth stays near one sample, so that no more of the
-# noise goes however many there are; wavelets overtake it, and twice that bandwidth only does so later. The bandwidth
-# that predicts grows with the number of samples.
+# noise goes however many there are, and twice that bandwidth goes no further either. The bandwidth that predicts grows
+# with the number of samples.
 
 sizes, draws = (32, 64, 128, 256, 512), 10
 ways = {
-    "wavelets": (BLUE, {"method": "wavelet", "boundary": "periodic"}),
     "ridge, likeliest bandwidth": (ORANGE, {"bandwidth": "likelihood"}),
     "ridge, twice that": (GREEN, None),
     "ridge, predicting bandwidth": ("#CC79A7", {}),

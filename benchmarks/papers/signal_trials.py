@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from os import cpu_count
 
 import numpy as np
+from wavelets import denoise_by_wavelets
 
-from prinfold import denoise_signal
 from prinfold.density.bandwidths import plain_likelihood
-from prinfold.density.ridges.signal_curve import Points, by_prediction, carry, height
+from prinfold.density.ridges.signal_curve import SignalPoints, by_prediction, carry, height
 
 SIZES = (32, 64, 128, 256, 512, 1024)
 RATIOS = (0, 5, 10, 15, 20, 25)
@@ -59,7 +59,7 @@ class Cell:
         return self.clean + self.noise * np.random.default_rng(key).normal(size=self.n)
 
 
-def likeliest(points: Points) -> float:
+def likeliest(points: SignalPoints) -> float:
     """The paper's rule to the letter: every point has to be explained by the others."""
     return plain_likelihood(*points.different, 1, np.random.default_rng(0))
 
@@ -70,10 +70,10 @@ def trial(job: tuple[Cell, int, tuple[str, ...]]) -> dict[str, float]:
     x, clean = cell.draw(seed), cell.clean
     out = {NOISY: error(x, clean)}
     for name, kind in ((WAVELETS, "hard"), (SOFT, "soft")):
-        out[name] = error(denoise_signal(x, method="wavelet", threshold=kind, boundary="periodic").signal, clean)
+        out[name] = error(denoise_by_wavelets(x, kind, "periodic").signal, clean)
     value = (x - x.mean()) / x.std()
     if CURVE in asked:
-        points = Points(np.arange(float(cell.n)), value)
+        points = SignalPoints(np.arange(float(cell.n)), value)
         likely = likeliest(points)
         out["bandwidth"] = likely
         for name, bandwidth in ((CURVE, likely), (TWICE, 2.0 * likely)):
@@ -83,7 +83,7 @@ def trial(job: tuple[Cell, int, tuple[str, ...]]) -> dict[str, float]:
             curve = height(carry(points, out["predicting bandwidth"]), points.time)
             out[PREDICTING] = error(x.mean() + x.std() * curve, clean)
     if UNIT in asked:
-        points = Points(np.arange(cell.n) / (cell.n - 1), value)
+        points = SignalPoints(np.arange(cell.n) / (cell.n - 1), value)
         likely = likeliest(points)
         out["unit bandwidth"] = likely * (cell.n - 1)
         for name, bandwidth in ((UNIT, likely), (UNIT_TWICE, 2.0 * likely)):

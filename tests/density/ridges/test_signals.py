@@ -1,4 +1,4 @@
-"""Denoising: what units, order and repetition must not change, the limits of both methods, and odd signals."""
+"""Denoising: what units, order and repetition must not change, the limits of the ridge, and odd signals."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from tests.density.ridges.test_local_lines import line_by_least_squares
 from prinfold import DenoisedSignal, denoise_signal
 from prinfold.density.ridges.local_lines import prediction_errors
 from prinfold.density.ridges.signal_curve import (
-    Points,
+    SignalPoints,
     by_likelihood,
     by_prediction,
     carry,
     height,
     noise_of_differences,
 )
-from prinfold.density.ridges.wavelets import wavelet_matrix_reference
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -26,8 +25,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "likelihood": {"bandwidth": "likelihood"},
     "given": {"bandwidth": 2.5},
     "short steps": {"bandwidth": 0.3, "time_step": 0.02},
-    "wavelets": {"method": "wavelet"},
-    "soft, periodic": {"method": "wavelet", "threshold": "soft", "boundary": "periodic", "levels": 3},
 }
 ways = pytest.mark.parametrize("way", sorted(WAYS))
 
@@ -57,8 +54,7 @@ def test_the_units_of_time_change_nothing(way: str) -> None:
     _, x = wave()
     plain, other = denoise_signal(x, **WAYS[way]), denoise_signal(x, time=1e5 + 0.25 * np.arange(100), **WAYS[way])
     np.testing.assert_allclose(other.signal, plain.signal, atol=1e-9)
-    if other.points is not None:
-        np.testing.assert_allclose((other.points[:, 0] - 1e5) / 0.25, plain.points[:, 0], atol=1e-6)
+    np.testing.assert_allclose((other.points[:, 0] - 1e5) / 0.25, plain.points[:, 0], atol=1e-6)
 
 
 @ways
@@ -114,45 +110,16 @@ def test_where_nothing_reaches_over_a_step_every_sample_stays() -> None:
     np.testing.assert_allclose(denoise_signal(x, bandwidth=0.05).signal, x, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["hard", "soft"])
-def test_wavelets_are_a_threshold_between_a_matrix_and_its_transpose(kind: str) -> None:
-    _, x = wave(64)
-    W = wavelet_matrix_reference(64, 3)
-    w, sigma = W @ x, np.median(np.abs(W[:32] @ x)) / 0.6744897501960817
-    delta = sigma * np.sqrt(2.0 * np.log(64))
-    small = np.abs(w) < delta
-    w[:56] = np.where(small, 0.0, w if kind == "hard" else w - delta * np.sign(w))[:56]
-    found = denoise_signal(x, method="wavelet", boundary="periodic", threshold=kind)
-    assert found.levels == 3
-    assert (found.noise, found.threshold) == (pytest.approx(sigma), pytest.approx(delta))
-    np.testing.assert_allclose(found.signal, W.T @ w, atol=1e-12)
-
-
-def test_periodic_wavelets_follow_a_signal_that_is_moved_round() -> None:
-    _, x = wave(64)
-    options = {"method": "wavelet", "boundary": "periodic", "levels": 2}
-    moved = denoise_signal(np.roll(x, 12), **options).signal
-    np.testing.assert_allclose(moved, np.roll(denoise_signal(x, **options).signal, 12), atol=1e-12)
-
-
-@pytest.mark.parametrize("n", [40, 31, 100, 129])
-@pytest.mark.parametrize("boundary", ["reflection", "periodic"])
-def test_wavelets_take_any_length(n: int, boundary: str) -> None:
-    """Extended or not, what has no noise comes back as it was; its finest details vanish for the most part."""
-    x = np.where(np.arange(n) < n // 2, 1.0, 4.0)
-    np.testing.assert_allclose(denoise_signal(x, method="wavelet", boundary=boundary).signal, x, atol=1e-12)
-
-
 # ---------------------------------------------------------------------------------------------------- bandwidths
 
 
 def test_the_predicting_bandwidth_predicts_best_of_those_no_smaller_than_the_likeliest() -> None:
     for noise in (0.02, 0.3, 3.0):
         _, x = wave(120, noise)
-        points = Points(np.arange(120.0), (x - x.mean()) / x.std())
+        points = SignalPoints(np.arange(120.0), (x - x.mean()) / x.std())
         least, chosen = by_likelihood(points), by_prediction(points)
 
-        def loss(h: float, points: Points = points) -> float:
+        def loss(h: float, points: SignalPoints = points) -> float:
             return float(np.square(prediction_errors(*points, h)).mean())
 
         grid = np.geomspace(least, 119 / 3, 200)
@@ -176,7 +143,7 @@ def test_with_samples_the_likeliest_bandwidth_stays_and_the_predicting_one_grows
 def test_noise_is_taken_away(way: str) -> None:
     clean, x = wave(256, 0.3)
     found = denoise_signal(x, **WAYS[way])
-    most = {"likelihood": 0.5, "soft, periodic": 0.5}.get(way, 0.3)
+    most = {"likelihood": 0.5}.get(way, 0.3)
     assert np.square(found.signal - clean).mean() < most * np.square(x - clean).mean()
     assert found.noise == pytest.approx(0.3, rel=0.25)
 
@@ -186,7 +153,7 @@ def test_points_are_where_samples_were_carried(rng: np.random.Generator) -> None
     time = np.sort(rng.uniform(0.0, 5.0, 50))
     found = denoise_signal(x, time=time, bandwidth=2.0, time_step=0.5)
     step = np.median(np.diff(time))
-    plane = Points(0.5 * (time - time[0]) / step, (x - x.mean()) / x.std())
+    plane = SignalPoints(0.5 * (time - time[0]) / step, (x - x.mean()) / x.std())
     flowed = carry(plane, 2.0)
     expected = np.column_stack([time[0] + step * flowed.points[:, 0] / 0.5, x.mean() + x.std() * flowed.points[:, 1]])
     np.testing.assert_allclose(found.points, expected, atol=1e-9)
@@ -197,7 +164,7 @@ def test_points_are_where_samples_were_carried(rng: np.random.Generator) -> None
 
 def test_points_that_never_arrived_are_left_out() -> None:
     _, x = wave(50)
-    flowed = carry(Points(np.arange(50.0), x), 1.5)
+    flowed = carry(SignalPoints(np.arange(50.0), x), 1.5)
     plain = height(flowed, np.arange(50.0))
     status, points = flowed.status.copy(), flowed.points.copy()
     status[20], points[20] = 1, [20.0, 1e9]
@@ -216,11 +183,9 @@ def test_noise_is_judged_by_lines_between_neighbours(rng: np.random.Generator) -
 
 def test_a_result_explains_itself() -> None:
     _, x = wave(32)
-    assert repr(denoise_signal(x, bandwidth=2.0)).startswith("DenoisedSignal(32 values by ridge, noise=0.")
+    assert repr(denoise_signal(x, bandwidth=2.0)).startswith("DenoisedSignal(32 values, noise=0.")
     assert repr(denoise_signal(x, bandwidth=2.0)).endswith(", bandwidth=2)")
-    assert "by wavelet, noise=0." in repr(denoise_signal(x, method="wavelet"))
-    assert "threshold=0." in repr(denoise_signal(x, method="wavelet"))
-    assert repr(DenoisedSignal(np.zeros(3), 0.0, "ridge")) == "DenoisedSignal(3 values by ridge, noise=0)"
+    assert repr(DenoisedSignal(np.zeros(3), 0.0)) == "DenoisedSignal(3 values, noise=0)"
 
 
 # ----------------------------------------------------------------------------------------------------- odd signals
@@ -229,38 +194,33 @@ def test_a_result_explains_itself() -> None:
 @ways
 @pytest.mark.parametrize("n", [1, 2, 3, 50])
 def test_a_constant_signal_is_its_own_answer(way: str, n: int) -> None:
-    found = denoise_signal(
-        np.full(n, 0.1), **WAYS[way] | ({"levels": None} if "wavelet" in way or "soft" in way else {})
-    )
+    found = denoise_signal(np.full(n, 0.1), **WAYS[way])
     np.testing.assert_array_equal(found.signal, np.full(n, 0.1))
     assert found.noise == 0.0
     assert found.bandwidth is None
 
 
 @pytest.mark.parametrize("n", range(2, 12))
-@pytest.mark.parametrize("method", ["ridge", "wavelet"])
-def test_short_signals_have_an_answer(n: int, method: str, rng: np.random.Generator) -> None:
+def test_short_signals_have_an_answer(n: int, rng: np.random.Generator) -> None:
     x = rng.normal(size=n)
-    found = denoise_signal(x, method=method)
+    found = denoise_signal(x)
     assert np.isfinite(found.signal).all()
-    assert np.isnan(found.noise) == (n < (3 if method == "ridge" else 8))
-    if n == 2 or (method == "wavelet" and n < 8):
+    assert np.isnan(found.noise) == (n < 3)
+    if n == 2:
         np.testing.assert_allclose(found.signal, x, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", ["ridge", "wavelet"])
 @pytest.mark.parametrize("size", [1e-290, 1e300])
-def test_very_small_and_very_large_numbers_are_numbers(method: str, size: float) -> None:
+def test_very_small_and_very_large_numbers_are_numbers(size: float) -> None:
     _, x = wave(40)
-    found, plain = denoise_signal(size * x, method=method), denoise_signal(x, method=method)
+    found, plain = denoise_signal(size * x), denoise_signal(x)
     np.testing.assert_allclose(found.signal / size, plain.signal, rtol=1e-7)
 
 
-@pytest.mark.parametrize("method", ["ridge", "wavelet"])
-def test_a_spike_does_not_spoil_the_rest(method: str) -> None:
+def test_a_spike_does_not_spoil_the_rest() -> None:
     clean, x = wave(200)
     x[77] += 1e6
-    found = denoise_signal(x, method=method, **({"bandwidth": 3.0} if method == "ridge" else {}))
+    found = denoise_signal(x, bandwidth=3.0)
     far = np.abs(np.arange(200) - 77) > 60
     assert np.isfinite(found.signal).all()
     assert found.noise < 1.0
@@ -334,25 +294,12 @@ def test_times_that_cannot_be_are_named(time: Any, message: str) -> None:
         denoise_signal([1.0, 2.0, 4.0, 3.0], time=time)
 
 
-def test_wavelets_refuse_uneven_steps(rng: np.random.Generator) -> None:
-    _, x = wave(30)
-    with pytest.raises(InvalidDataError, match=r"even steps; these are from 1 to 2 times the median.*method='ridge'"):
-        denoise_signal(x, time=np.delete(np.arange(31.0), 9), method="wavelet")
-    jitter = np.arange(30.0) + 1e-4 * rng.uniform(size=30)
-    plain = denoise_signal(x, method="wavelet").signal
-    np.testing.assert_allclose(denoise_signal(x, time=jitter, method="wavelet").signal, plain, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "wavelets"}, "method must be 'ridge' or 'wavelet', got 'wavelets'; did you mean 'wavelet'"),
         ({"bandwidth": 0.0}, "bandwidth must be 'prediction', 'likelihood' or a finite number above 0, got 0.0"),
         ({"bandwidth": "auto"}, "bandwidth must be"),
         ({"time_step": -1.0}, "time_step must be a finite number above 0"),
-        ({"threshold": "firm"}, "threshold must be 'hard' or 'soft'"),
-        ({"boundary": "zero"}, "boundary must be 'reflection' or 'periodic'"),
-        ({"levels": 4}, "levels must be None or a whole number from 1 to 3, got 4"),
     ],
 )
 def test_options_that_cannot_be_are_named(options: dict[str, Any], message: str) -> None:

@@ -21,16 +21,18 @@ from prinfold.density.bandwidths import likelihood
 from prinfold.density.densities import KernelDensity
 from prinfold.density.ridges.local_lines import prediction_errors
 from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
-from prinfold.density.ridges.wavelets import MAD
 
-_GRID = 25
+_MEDIAN_OF_ABSOLUTE_NORMAL = 0.6744897501960817
+"""Median of |z| for a standard normal z; 0.6745 in print."""
+
+_TRIED_BANDWIDTHS = 25
 """Bandwidths tried before the best is refined: the error may have several minima."""
 
-_WIDEST = 1.0 / 3.0
-"""Of the time between first and last sample: a kernel wider than that sees little but a straight line."""
+_WIDEST_SHARE = 1.0 / 3.0
+"""Widest bandwidth, as a share of the time from first to last sample: wider kernels see little but a straight line."""
 
 
-class Points(NamedTuple):
+class SignalPoints(NamedTuple):
     """Samples in the plane of the curve: ``time`` (n,), rising, and ``value`` (n,), in units that compare."""
 
     time: FloatArray
@@ -38,7 +40,7 @@ class Points(NamedTuple):
 
     @property
     def rows(self) -> FloatArray:
-        """(n, 2) both."""
+        """(n, 2) the points (t, x)."""
         return np.column_stack(self)
 
     @property
@@ -48,13 +50,13 @@ class Points(NamedTuple):
         return rows, count.astype(float)
 
 
-def carry(points: Points, bandwidth: float) -> Flowed:
-    """Where the ridge of the points' own density takes each of them."""
+def carry(points: SignalPoints, bandwidth: float) -> Flowed:
+    """Carry each point to the ridge of the density of all, by subspace-constrained mean shift."""
     return Flow(KernelDensity(*points.different, bandwidth), 1)(points.rows)
 
 
 def height(flowed: Flowed, time: FloatArray) -> FloatArray:
-    """(n,) of the ridge at given times: linear between the points on it, level beyond the first and the last.
+    """(n,) height of the ridge at given times: linear between the points on it, level beyond the first and the last.
 
     Points that ended elsewhere are left out. Where the ridge turns back in time, neighbours in time may lie on
     different strands, and the line between them crosses from one to the other.
@@ -76,38 +78,38 @@ def noise_of_differences(time: FloatArray, value: FloatArray) -> float:
     span = time[2:] - time[:-2]
     a = np.where(span > 0, (time[2:] - time[1:-1]) / np.where(span > 0, span, 1.0), 0.5)
     e = a * value[:-2] + (1.0 - a) * value[2:] - value[1:-1]
-    return float(np.median(np.abs(e) / np.sqrt(a**2 + (1.0 - a) ** 2 + 1.0)) / MAD)
+    return float(np.median(np.abs(e) / np.sqrt(a**2 + (1.0 - a) ** 2 + 1.0)) / _MEDIAN_OF_ABSOLUTE_NORMAL)
 
 
 # --------------------------------------------------------------------------------------------------- bandwidths
 
 
-def by_likelihood(points: Points) -> float:
+def by_likelihood(points: SignalPoints) -> float:
     """The bandwidth with which the points, each left out in turn, are likeliest: that of section 5.3.1."""
     return likelihood(*points.different, 1, np.random.default_rng(0))
 
 
-def by_prediction(points: Points, least: float | None = None) -> float:
+def by_prediction(points: SignalPoints, least: float | None = None) -> float:
     """The bandwidth, no smaller than the likeliest or what is given, with which each value is predicted best by others.
 
     The prediction is local linear regression on time, which the ridge is for large bandwidths. Below the likeliest
     bandwidth there is no curve to speak of: points are too far apart to see each other.
     """
     low = by_likelihood(points) if least is None else least
-    high = max(low, _WIDEST * float(np.ptp(points.time)))
+    high = max(low, _WIDEST_SHARE * float(np.ptp(points.time)))
 
     def loss(log_bandwidth: float) -> float:
         return float(np.mean(prediction_errors(*points, float(np.exp(log_bandwidth))) ** 2))
 
-    grid = np.linspace(np.log(low), np.log(high), _GRID)
+    grid = np.linspace(np.log(low), np.log(high), _TRIED_BANDWIDTHS)
     losses = [loss(place) for place in grid]
     best = int(np.argmin(losses))
-    around = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
+    around = grid[max(best - 1, 0)], grid[min(best + 1, _TRIED_BANDWIDTHS - 1)]
     if not around[0] < around[1]:
         return low
     fine = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-3})
     return float(np.exp(fine.x if fine.fun < losses[best] else grid[best]))
 
 
-#: How the bandwidth may be found.
-BANDWIDTHS: dict[str, Callable[[Points], float]] = {"prediction": by_prediction, "likelihood": by_likelihood}
+#: Rules for the bandwidth, by name.
+BANDWIDTHS: dict[str, Callable[[SignalPoints], float]] = {"prediction": by_prediction, "likelihood": by_likelihood}
