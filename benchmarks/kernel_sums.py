@@ -21,12 +21,12 @@ from threadpoolctl import threadpool_limits
 from timing import peak_mb, print_table
 
 from prinfold import datasets
-from prinfold.density import _kernel_sums_jit as ball_sums
+from prinfold.density import _kernel_sums_jit
 from prinfold.density.adaptive import AdaptiveDensity
 from prinfold.density.dense_kernel_sums import DenseSums
 from prinfold.density.densities import KernelDensity
 from prinfold.density.kernel_sums import Accuracy, BallSums
-from prinfold.density.patches import patched
+from prinfold.density.patches import make_patched_sums
 from prinfold.numerics.cell_lists import share_within
 
 NOISE, BANDWIDTH = 0.04, 0.08
@@ -71,12 +71,12 @@ def once(work: Callable[[], Any]) -> float:
 def exponentials(x: np.ndarray, out: np.ndarray, times: int) -> None:
     for _ in range(times):
         for j in range(len(x)):
-            out[j] = ball_sums.exp64(x[j])
+            out[j] = _kernel_sums_jit.exp64(x[j])
 
 
 @njit(nogil=True)
 def chunks(chunk: np.ndarray, Y: np.ndarray, crowds: bool, into: np.ndarray, room: np.ndarray) -> None:
-    ball_sums.add_chunk(chunk, chunk.shape[1], Y, crowds, True, into, room)
+    _kernel_sums_jit.add_chunk(chunk, chunk.shape[1], Y, crowds, True, into, room)
 
 
 def bench_pairs(full: bool) -> None:
@@ -96,10 +96,11 @@ def bench_pairs(full: bool) -> None:
             }
             took = least(runs, 7 if full else 3)
             places = min(n, 20_000)
-            Z = sums._inward(rows[:places])
+            Z = sums._reorder(rows[:places])
             out = sums.moments(rows[:places])
             looked = (
-                ball_sums.sum_balls(Z, sums._grouped(Z, np.arange(places)), *sums._plain, sums._axes, *out) / places
+                _kernel_sums_jit.sum_balls(Z, sums._group(Z, np.arange(places)), *sums._plain, sums._axes, *out)
+                / places
             )
             near = np.mean(cKDTree(rows).query_ball_point(some, sums.reach, return_length=True))
             floor = took["floor"] / (1000 * 1024)
@@ -158,7 +159,7 @@ def bench_accuracy(full: bool) -> None:
         exact = BallSums(rows, weight, Accuracy(0.0)).moments(Z)
         ways: dict[str, Any] = {f"reach, ε = {e:g}": BallSums(rows, weight, Accuracy(e)) for e in (1e-3, 1e-6)}
         ways |= {f"crowds of side {c:g}": BallSums(rows, weight, Accuracy(side=c)) for c in (0.5, 0.25, 0.125)}
-        ways["patches"] = patched(ways["reach, ε = 1e-06"], rows)
+        ways["patches"] = make_patched_sums(ways["reach, ε = 1e-06"], rows)
         took = least({name: lambda sums=sums, Z=Z: sums.moments(Z) for name, sums in ways.items()}, 3)
         for name, sums in ways.items():
             at = sums.moments(Z)

@@ -160,9 +160,9 @@ def test_rigid_motions_carry_through(D, shape):
     rng = np.random.default_rng(3)
     Q, b = np.linalg.qr(rng.normal(size=(D, D)))[0], rng.normal(size=D)
     H = components(density)[2][0]
-    turned = KernelDensity(density.rows @ Q.T + b, density.weight, Q @ H @ Q.T, "exact")
+    with_gradient = KernelDensity(density.rows @ Q.T + b, density.weight, Q @ H @ Q.T, "exact")
     X = near(density)
-    before, after = density.derivatives(X), turned.derivatives(X @ Q.T + b)
+    before, after = density.derivatives(X), with_gradient.derivatives(X @ Q.T + b)
     assert_allclose(after.log_density, before.log_density, rtol=1e-9)
     assert_allclose(after.gradient, before.gradient @ Q.T, atol=1e-7)
     assert_allclose(after.hessian, Q @ before.hessian @ Q.T, atol=1e-6)

@@ -12,10 +12,10 @@ from threadpoolctl import threadpool_limits
 
 from prinfold.density._kernel_sums_jit import sum_balls
 from prinfold.density.dense_kernel_sums import DenseSums
-from prinfold.density.kernel_moments import Moments, alone
+from prinfold.density.kernel_moments import KernelMoments, moments_at_place
 from prinfold.density.kernel_sums import ACCURACY, Accuracy, BallSums, make_sums
-from prinfold.density.patches import PatchedSums, patched
-from prinfold.density.strips import Groups, compress, group_places, reach_within
+from prinfold.density.patches import PatchedSums, make_patched_sums
+from prinfold.density.strips import PlaceGroups, compress, group_places, reach_within
 
 DIMENSIONS = [1, 2, 3, 5, 12]
 dimensions = pytest.mark.parametrize("D", DIMENSIONS)
@@ -50,7 +50,7 @@ def reference(C, w, Z):
     share = k / k.sum(axis=1, keepdims=True)
     shift = np.einsum("nm,nmd->nd", share, d)
     d = d - shift[:, None]
-    return Moments(most + np.log(k.sum(axis=1)), shift, np.einsum("nm,nmd,nme->nde", share, d, d))
+    return KernelMoments(most + np.log(k.sum(axis=1)), shift, np.einsum("nm,nmd,nme->nde", share, d, d))
 
 
 def slopes(function, Z, h):
@@ -93,8 +93,10 @@ def test_shift_and_spread_are_the_derivatives_of_the_log_sum(way, D):
 def test_a_single_place_on_its_own_is_like_the_others(D):
     C, w = cloud(D)
     Z = places(C, 5, off=20.0)
-    found = [alone(z, C, np.log(w / w.sum())) for z in Z]
-    assert_same(Moments._make(map(np.stack, zip(*found, strict=True))), reference(C, w, Z), rtol=1e-11, atol=1e-11)
+    found = [moments_at_place(z, C, np.log(w / w.sum())) for z in Z]
+    assert_same(
+        KernelMoments._make(map(np.stack, zip(*found, strict=True))), reference(C, w, Z), rtol=1e-11, atol=1e-11
+    )
 
 
 @ways
@@ -157,7 +159,7 @@ def test_rigid_motions_carry_through(way, D):
     Z, b = places(C), 7.0 * rng.normal(size=D)
     Q = np.linalg.qr(rng.normal(size=(D, D)))[0]
     before, after = way(C, w).moments(Z), way(C @ Q.T + b, w).moments(Z @ Q.T + b)
-    turned = Moments(before.log_sum, before.shift @ Q.T, Q @ before.spread @ Q.T)
+    turned = KernelMoments(before.log_sum, before.shift @ Q.T, Q @ before.spread @ Q.T)
     assert_same(after, turned, rtol=1e-10, atol=1e-10)
 
 
@@ -337,9 +339,9 @@ def test_few_pairs_are_looked_at_in_vain(D):
     rng = np.random.default_rng(0)
     C = rng.uniform(0, 25, (4000, D))
     sums = BallSums(C, np.ones(4000), Accuracy())
-    Y = sums._inward(C[:500])
+    Y = sums._reorder(C[:500])
     out = sums.moments(C[:500])
-    looked = sum_balls(Y, sums._grouped(Y, np.arange(500)), *sums._plain, sums._axes, *out)
+    looked = sum_balls(Y, sums._group(Y, np.arange(500)), *sums._plain, sums._axes, *out)
     in_reach = np.sum(cKDTree(C).query_ball_point(C[:500], sums.reach, return_length=True))
     assert in_reach <= looked <= (1.25 if D == 2 else 1.6) * in_reach
 
@@ -347,7 +349,7 @@ def test_few_pairs_are_looked_at_in_vain(D):
 def test_groups_do_not_hang_on_what_else_is_there():
     Y = np.random.default_rng(0).normal(size=(50, 3)) * 4
     groups = group_places(Y, np.arange(50), 1.0, 4.0, np.zeros(3))
-    assert isinstance(groups, Groups)
+    assert isinstance(groups, PlaceGroups)
     assert_array_equal(np.sort(groups.rows), np.arange(50))
     for g in range(len(groups.half)):
         rows = groups.rows[groups.cuts[g] : groups.cuts[g + 1]]
@@ -397,7 +399,7 @@ def test_on_a_patch_a_single_kernel_is_off_by_no_more_than_stated(D):
 def test_patches_are_the_sums_and_their_own_derivatives(D):
     C, w = crowded(D, 8000)
     balls = BallSums(C, w, FINE)
-    sums = patched(balls, C)
+    sums = make_patched_sums(balls, C)
     Z = np.concatenate([places(C, 300, off=0.2), 8.0 + np.arange(5 * D).reshape(5, D)])
     on = sums._patch_of(Z) >= 0
     assert 0.5 < on.mean() < 1.0
@@ -427,13 +429,13 @@ def test_what_a_patch_gives_does_not_hang_on_what_was_asked_before(D, accuracy):
 
 def test_patches_are_made_for_neighbourhoods_only_and_on_threads_too(monkeypatch):
     C, w = crowded(2, 4000)
-    sums = patched(BallSums(C, w, FINE), C)
+    sums = make_patched_sums(BallSums(C, w, FINE), C)
     sums.log_sum(np.zeros((1, 2)))
     assert 0 < sums._made.sum() <= 16
     whole = sums.moments(C)
     monkeypatch.setattr("prinfold.density.patches._ROWS_PER_PART", 100)
-    monkeypatch.setattr("prinfold.density.patches._AT_ONCE", 7)
-    again = patched(BallSums(C, w, FINE), C)
+    monkeypatch.setattr("prinfold.density.patches._PATCHES_AT_ONCE", 7)
+    again = make_patched_sums(BallSums(C, w, FINE), C)
     with threadpool_limits(2):
         assert_same(again.moments(C), whole, rtol=0)
     assert again._made.all()
@@ -442,11 +444,11 @@ def test_patches_are_made_for_neighbourhoods_only_and_on_threads_too(monkeypatch
 def test_patches_are_made_only_where_they_pay():
     C, w = cloud(2, 300, extent=30.0)
     sums = BallSums(C, w, FINE)
-    assert patched(sums, C) is sums
-    assert patched(sums, np.zeros((1000, 4))) is sums
+    assert make_patched_sums(sums, C) is sums
+    assert make_patched_sums(sums, np.zeros((1000, 4))) is sums
     crowd, _ = crowded(2, 3000)
     far = np.concatenate([crowd, [[1e100, -1e100]]])
-    both = patched(BallSums(far, np.ones(len(far)), FINE), far)
+    both = make_patched_sums(BallSums(far, np.ones(len(far)), FINE), far)
     assert isinstance(both, PatchedSums)
     assert_allclose(both.moments(crowd[:9]).shift, reference(crowd, np.ones(len(crowd)), crowd[:9]).shift, atol=1e-7)
 

@@ -15,10 +15,10 @@ ROWS -= ROWS.mean(axis=0)
 WEIGHT = RNG.uniform(0.5, 3.0, 120)
 
 
-def em_step(of: LeaveOneOutLikelihood, h: float, apart: float) -> tuple[float, float]:
+def em_step(of: LeaveOneOutLikelihood, h: float, outlier_share: float) -> tuple[float, float]:
     """As the module states it, written out row by row."""
     each = of.log_density(h)
-    r = of.shares(each, apart)
+    r = of.shares(each, outlier_share)
     s = np.where(of.rings.weight > 0, of.rings.squared, np.inf)
     k = of.rings.weight * np.exp(-0.5 * (s - s.min(axis=1, keepdims=True)) / h**2)
     mean_square = (k * of.rings.squared).sum(axis=1) / k.sum(axis=1)
@@ -40,18 +40,18 @@ def test_no_step_of_em_lowers_the_likelihood(robust):
     rows = np.concatenate([ROWS, [[4.0, 4.0], [-6.0, 1.0]]])
     of = LeaveOneOutLikelihood.of(rows, np.append(WEIGHT, [1.0, 1.0]), robust=robust)
     for start in (0.05, 0.5, 3.0):
-        h, apart, last = start, 0.1 if robust else 0.0, -np.inf
+        h, outlier_share, last = start, 0.1 if robust else 0.0, -np.inf
         for _ in range(40):
-            now = of.log_likelihood(h, apart)
+            now = of.log_likelihood(h, outlier_share)
             assert now >= last - 1e-12
-            (h, apart), last = em_step(of, h, apart), now
+            (h, outlier_share), last = em_step(of, h, outlier_share), now
 
 
 @pytest.mark.parametrize("robust", [True, False])
 def test_the_bandwidth_is_the_fixed_point_of_em(robust):
     of = LeaveOneOutLikelihood.of(ROWS, WEIGHT, robust=robust)
     h = of.bandwidth()
-    assert em_step(of, h, of.apart(of.log_density(h)))[0] == pytest.approx(h, rel=1e-3)
+    assert em_step(of, h, of.outlier_share(of.log_density(h)))[0] == pytest.approx(h, rel=1e-3)
 
 
 def test_no_other_bandwidth_is_likelier():
@@ -66,9 +66,9 @@ def test_the_share_apart_is_the_best_one():
     of = LeaveOneOutLikelihood.of(rows, np.ones(132))
     h = of.bandwidth()
     best = of.log_likelihood(h)
-    assert 0.03 < of.apart(of.log_density(h)) < 0.2
-    for apart in np.linspace(1e-6, 0.5, 60):
-        assert of.log_likelihood(h, float(apart)) <= best + 1e-4
+    assert 0.03 < of.outlier_share(of.log_density(h)) < 0.2
+    for outlier_share in np.linspace(1e-6, 0.5, 60):
+        assert of.log_likelihood(h, float(outlier_share)) <= best + 1e-4
 
 
 def test_a_row_far_away_costs_the_same_at_every_narrow_bandwidth():

@@ -47,7 +47,7 @@ def test_blocks_of_a_mixture_are_the_whole(monkeypatch):
     density = mixture_density(3)
     X = near(density, 40)
     expected = density.derivatives(X)
-    monkeypatch.setattr("prinfold.density.mixtures._BLOCK", 90)
+    monkeypatch.setattr("prinfold.density.mixtures._NUMBERS_AT_ONCE", 90)
     for one, two in zip(density.derivatives(X), expected, strict=True):
         assert_allclose(one, two, rtol=1e-12, atol=1e-12)
     assert density.derivatives(X[:0]).hessian.shape == (0, 3, 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
-from prinfold.density import ring_counts as rings
+from prinfold.density import ring_counts
 from prinfold.density.ring_counts import count_rings_reference, make_rings, ring_of
 
 RNG = np.random.default_rng(0)
@@ -51,7 +51,7 @@ def test_the_error_of_a_ring_is_within_the_bound():
 
 def test_compiled_counts_are_those_of_the_twin(monkeypatch):
     by_numpy = make_rings(X, WEIGHT, ASKED)
-    monkeypatch.setattr(rings, "_COMPILED_FROM", 0)
+    monkeypatch.setattr(ring_counts, "_COMPILED_FROM", 0)
     compiled = make_rings(X, WEIGHT, ASKED)
     assert_allclose(compiled.weight, by_numpy.weight, rtol=1e-13)
     assert_allclose(compiled.squared, by_numpy.squared, rtol=1e-13)

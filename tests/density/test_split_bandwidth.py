@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from prinfold import datasets
 from prinfold.density.bandwidths import BANDWIDTHS
 from prinfold.density.ridges.mean_shift import Flowed
-from prinfold.density.split_bandwidth import distance_to_ridge, split_bandwidth, two_way
+from prinfold.density.split_bandwidth import distance_to_ridge, split_bandwidth, squared_ridge_distance
 
 
 def straight(x, height=0.0):
@@ -36,10 +36,10 @@ def test_one_point_is_a_ridge_and_none_is_infinitely_far():
 
 def test_what_is_missing_counts_as_much_as_what_is_too_much():
     half = straight(np.linspace(0, 5, 51))
-    assert two_way(LINE, half) == pytest.approx(two_way(half, LINE))
-    assert two_way(LINE, half) > 1.0
-    assert two_way(LINE, straight(np.linspace(0, 10, 64), height=0.2)) == pytest.approx(0.04)
-    assert two_way(LINE, straight(np.zeros(0)), farthest=3.0) == pytest.approx(9.0)
+    assert squared_ridge_distance(LINE, half) == pytest.approx(squared_ridge_distance(half, LINE))
+    assert squared_ridge_distance(LINE, half) > 1.0
+    assert squared_ridge_distance(LINE, straight(np.linspace(0, 10, 64), height=0.2)) == pytest.approx(0.04)
+    assert squared_ridge_distance(LINE, straight(np.zeros(0)), farthest=3.0) == pytest.approx(9.0)
 
 
 @pytest.mark.parametrize("make", [datasets.make_half_circle, datasets.make_zigzag])

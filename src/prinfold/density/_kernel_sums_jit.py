@@ -28,7 +28,7 @@ from numba import njit
 from numba.extending import register_jitable
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.density.strips import Groups, Strips
+from prinfold.density.strips import PlaceGroups, Strips
 from prinfold.numerics._compiled import compiled, exp64
 
 _CHUNK = 1024
@@ -37,8 +37,8 @@ _CHUNK = 1024
 _LANES = 32
 """Chunks are filled up to a multiple of this by points of no weight: what is left over of one would be done singly."""
 
-_NIL = -700.0
-"""Exponent of those; smaller ones would not be numbers of full precision."""
+_LEAST_EXPONENT = -700.0
+"""Exponent of points of no weight; smaller ones would not be numbers of full precision."""
 
 # Sums in any order and fused products; nothing that would assume away rounding, infinities or what is no number.
 _any_order = njit(nogil=True, fastmath={"reassoc", "contract"})
@@ -64,7 +64,7 @@ first_from = register_jitable(_first_from)
 def _list_runs(
     strips: Strips, centre: FloatArray, half: float, square: float, starts: IntArray, stops: IntArray
 ) -> int:
-    """Runs of points that hold all within √``square`` of a box about ``centre``; returns how many."""
+    """List runs of points that hold all within √``square`` of a box about ``centre``; returns how many."""
     D, side = len(centre), strips.side
     last = min(D, 3) - 1
     along = strips.columns[1 + last]
@@ -95,8 +95,8 @@ def _list_runs(
     return found
 
 
-def _copy(columns: FloatArray, at: int, n: int, origin: FloatArray, chunk: FloatArray, held: int) -> None:
-    """Points ``at`` and following, with two or three coordinates, to a chunk: h, e and what else there is."""
+def _copy_points(columns: FloatArray, at: int, n: int, origin: FloatArray, chunk: FloatArray, held: int) -> None:
+    """Copy points ``at`` and following, with two or three coordinates, to a chunk: h, e and further columns."""
     D = len(origin)
     if D == 2:
         for j in range(n):
@@ -113,7 +113,7 @@ def _copy(columns: FloatArray, at: int, n: int, origin: FloatArray, chunk: Float
             chunk[c, held + j] = columns[c, at + j]
 
 
-def _select(
+def _select_points(
     columns: FloatArray,
     at: int,
     n: int,
@@ -123,7 +123,7 @@ def _select(
     apart: FloatArray,
     kept: IntArray,
 ) -> int:
-    """Which of n points, ``at`` and following, are within √``square`` of the box; returns how many.
+    """List in ``kept`` which of n points, ``at`` and following, are within √``square`` of the box; returns how many.
 
     With more axes than strips are cut along, most points of a run may be far away.
     """
@@ -140,8 +140,10 @@ def _select(
     return n_kept
 
 
-def _copy_kept(columns: FloatArray, kept: IntArray, n: int, origin: FloatArray, chunk: FloatArray, held: int) -> None:
-    """The first n of the points kept, with any number of coordinates, to a chunk; as E where there is a column of τ."""
+def _copy_selected(
+    columns: FloatArray, kept: IntArray, n: int, origin: FloatArray, chunk: FloatArray, held: int
+) -> None:
+    """Copy the first n of the points kept, of any dimension, to a chunk; as E where there is a column of τ."""
     D = len(origin)
     scaled = columns.shape[0] == D + 2
     for k in range(n):
@@ -157,18 +159,22 @@ def _copy_kept(columns: FloatArray, kept: IntArray, n: int, origin: FloatArray, 
             chunk[1 + D, held + k] = columns[1 + D, kept[k]]
 
 
-def _fill_up(chunk: FloatArray, held: int, n_columns: int) -> int:
-    """Points of no weight up to a multiple of the lanes; returns how many points there are then."""
+def _pad_chunk(chunk: FloatArray, held: int, n_columns: int) -> int:
+    """Append points of no weight up to a multiple of the lanes; returns how many points there are then."""
     whole = (held + _LANES - 1) // _LANES * _LANES
     for j in range(held, whole):
-        chunk[0, j] = _NIL
+        chunk[0, j] = _LEAST_EXPONENT
         for c in range(1, n_columns):
             chunk[c, j] = 0.0
     return whole
 
 
-list_runs, fill_up = register_jitable(_list_runs), register_jitable(_fill_up)
-copy_points, select, copy_kept = register_jitable(_copy), register_jitable(_select), register_jitable(_copy_kept)
+list_runs, pad_chunk = register_jitable(_list_runs), register_jitable(_pad_chunk)
+copy_points, select_points, copy_selected = (
+    register_jitable(_copy_points),
+    register_jitable(_select_points),
+    register_jitable(_copy_selected),
+)
 
 
 # ------------------------------------------------------------------------------------- sums over a chunk
@@ -188,30 +194,30 @@ add_up = register_jitable(_add_up)
 
 
 @_any_order
-def _total(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None:
-    """Only Σ a, of points with two or three coordinates."""
+def _add_total(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None:
+    """Add Σ a alone, over points with two or three coordinates."""
     for i in range(len(Y)):
         s = 0.0
         if Y.shape[1] == 2:
             y0, y1 = Y[i, 0], Y[i, 1]
             for j in range(n):
-                s += exp64(max(chunk[0, j] + y0 * chunk[1, j] + y1 * chunk[2, j], _NIL))
+                s += exp64(max(chunk[0, j] + y0 * chunk[1, j] + y1 * chunk[2, j], _LEAST_EXPONENT))
         else:
             y0, y1, y2 = Y[i, 0], Y[i, 1], Y[i, 2]
             for j in range(n):
-                s += exp64(max(chunk[0, j] + y0 * chunk[1, j] + y1 * chunk[2, j] + y2 * chunk[3, j], _NIL))
+                s += exp64(max(chunk[0, j] + y0 * chunk[1, j] + y1 * chunk[2, j] + y2 * chunk[3, j], _LEAST_EXPONENT))
         into[i, 0] += s
 
 
 @_any_order
-def _plain_2(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None:
-    """Of points with two coordinates."""
+def _add_points_2(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None:
+    """Add the sums over points with two coordinates."""
     for i in range(len(Y)):
         y0, y1 = Y[i, 0], Y[i, 1]
         s = s0 = s1 = s00 = s01 = s11 = 0.0
         for j in range(n):
             e0, e1 = chunk[1, j], chunk[2, j]
-            a = exp64(max(chunk[0, j] + y0 * e0 + y1 * e1, _NIL))
+            a = exp64(max(chunk[0, j] + y0 * e0 + y1 * e1, _LEAST_EXPONENT))
             a0, a1 = a * e0, a * e1
             s += a
             s0 += a0
@@ -223,14 +229,14 @@ def _plain_2(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None
 
 
 @_any_order
-def _plain_3(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None:
-    """Of points with three."""
+def _add_points_3(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None:
+    """Add the sums over points with three coordinates."""
     for i in range(len(Y)):
         y0, y1, y2 = Y[i, 0], Y[i, 1], Y[i, 2]
         s = s0 = s1 = s2 = s00 = s01 = s02 = s11 = s12 = s22 = 0.0
         for j in range(n):
             e0, e1, e2 = chunk[1, j], chunk[2, j], chunk[3, j]
-            a = exp64(max(chunk[0, j] + y0 * e0 + y1 * e1 + y2 * e2, _NIL))
+            a = exp64(max(chunk[0, j] + y0 * e0 + y1 * e1 + y2 * e2, _LEAST_EXPONENT))
             a0, a1, a2 = a * e0, a * e1, a * e2
             s += a
             s0 += a0
@@ -246,14 +252,14 @@ def _plain_3(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None
 
 
 @_any_order
-def _crowd_2(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None:
-    """Of crowds with two coordinates."""
+def _add_crowds_2(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None:
+    """Add the sums over crowds with two coordinates."""
     for i in range(len(Y)):
         y0, y1 = Y[i, 0], Y[i, 1]
         s = s0 = s1 = s00 = s01 = s11 = 0.0
         for j in range(n):
             e0, e1, S00, S01, S11 = chunk[1, j], chunk[2, j], chunk[3, j], chunk[4, j], chunk[5, j]
-            a = exp64(max(chunk[0, j] + y0 * e0 + y1 * e1, _NIL))
+            a = exp64(max(chunk[0, j] + y0 * e0 + y1 * e1, _LEAST_EXPONENT))
             u0, u1 = y0 - e0, y1 - e1
             v0, v1 = S00 * u0 + S01 * u1, S01 * u0 + S11 * u1
             b = a + 0.5 * a * (u0 * v0 + u1 * v1 - S00 - S11)
@@ -269,15 +275,15 @@ def _crowd_2(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None
 
 
 @_any_order
-def _crowd_3(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None:
-    """Of crowds with three."""
+def _add_crowds_3(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None:
+    """Add the sums over crowds with three coordinates."""
     for i in range(len(Y)):
         y0, y1, y2 = Y[i, 0], Y[i, 1], Y[i, 2]
         s = s0 = s1 = s2 = s00 = s01 = s02 = s11 = s12 = s22 = 0.0
         for j in range(n):
             e0, e1, e2, S00, S01 = chunk[1, j], chunk[2, j], chunk[3, j], chunk[4, j], chunk[5, j]
             S02, S11, S12, S22 = chunk[6, j], chunk[7, j], chunk[8, j], chunk[9, j]
-            a = exp64(max(chunk[0, j] + y0 * e0 + y1 * e1 + y2 * e2, _NIL))
+            a = exp64(max(chunk[0, j] + y0 * e0 + y1 * e1 + y2 * e2, _LEAST_EXPONENT))
             u0, u1, u2 = y0 - e0, y1 - e1, y2 - e2
             v0 = S00 * u0 + S01 * u1 + S02 * u2
             v1 = S01 * u0 + S11 * u1 + S12 * u2
@@ -299,8 +305,8 @@ def _crowd_3(chunk: FloatArray, n: int, Y: FloatArray, into: FloatArray) -> None
 
 
 @_any_order
-def _plain(chunk: FloatArray, n: int, Y: FloatArray, whole: bool, into: FloatArray, room: FloatArray) -> None:
-    """Of points with any number of coordinates; only Σ a unless the ``whole`` is wanted."""
+def _add_points(chunk: FloatArray, n: int, Y: FloatArray, whole: bool, into: FloatArray, room: FloatArray) -> None:
+    """Add the sums over points with any number of coordinates; only Σ a unless the ``whole`` is wanted."""
     D, a, b = Y.shape[1], room[0], room[1]
     for i in range(len(Y)):
         for j in range(n):
@@ -310,7 +316,7 @@ def _plain(chunk: FloatArray, n: int, Y: FloatArray, whole: bool, into: FloatArr
                 a[j] += Y[i, q] * chunk[1 + q, j]
         total, at = 0.0, 1 + D
         for j in range(n):
-            a[j] = exp64(max(a[j], _NIL))
+            a[j] = exp64(max(a[j], _LEAST_EXPONENT))
             total += a[j]
         into[i, 0] += total
         for q in range(D if whole else 0):
@@ -333,17 +339,17 @@ def _add_chunk(
     """Add the sums over a chunk; of points, only the first unless the ``whole`` of them is wanted."""
     D = Y.shape[1]
     if D > 3:
-        _plain(chunk, n, Y, whole, into, room)
+        _add_points(chunk, n, Y, whole, into, room)
     elif D == 2 and crowds:
-        _crowd_2(chunk, n, Y, into)
+        _add_crowds_2(chunk, n, Y, into)
     elif crowds:
-        _crowd_3(chunk, n, Y, into)
+        _add_crowds_3(chunk, n, Y, into)
     elif not whole:
-        _total(chunk, n, Y, into)
+        _add_total(chunk, n, Y, into)
     elif D == 2:
-        _plain_2(chunk, n, Y, into)
+        _add_points_2(chunk, n, Y, into)
     else:
-        _plain_3(chunk, n, Y, into)
+        _add_points_3(chunk, n, Y, into)
 
 
 add_chunk = register_jitable(_add_chunk)
@@ -352,8 +358,8 @@ add_chunk = register_jitable(_add_chunk)
 # ------------------------------------------------------------------------------------------------ all groups
 
 
-class _Room(NamedTuple):
-    """Where a thread keeps what it copies: ``starts`` and ``stops`` of runs, a ``chunk``, two ``rows`` of it, names."""
+class _Workspace(NamedTuple):
+    """Memory of one thread: ``starts`` and ``stops`` of runs, a ``chunk``, two ``rows`` of it, indices ``kept``."""
 
     starts: IntArray
     stops: IntArray
@@ -372,7 +378,7 @@ def _add_ball(
     crowds: bool,
     whole: bool,
     sums: FloatArray,
-    room: _Room,
+    room: _Workspace,
 ) -> int:
     """Add to the ``sums`` of the places of a group what strips have within their reach; returns how many pairs."""
     D, chunk, held, pairs = len(origin), room.chunk, 0, 0
@@ -383,20 +389,20 @@ def _add_ball(
             n = min(stop - at, _CHUNK - held)
             at += n
             if Y.shape[1] > D or D > 3:
-                n = select(strips.columns, at - n, n, centre, half, square, room.rows[0], room.kept)
-                copy_kept(strips.columns, room.kept, n, origin, chunk, held)
+                n = select_points(strips.columns, at - n, n, centre, half, square, room.rows[0], room.kept)
+                copy_selected(strips.columns, room.kept, n, origin, chunk, held)
             else:
                 copy_points(strips.columns, at - n, n, origin, chunk, held)
             held += n
             if held == _CHUNK or (held and r == n_runs - 1 and at == stop):
                 pairs += held * len(Y)
-                held = fill_up(chunk, held, strips.columns.shape[0])
+                held = pad_chunk(chunk, held, strips.columns.shape[0])
                 add_chunk(chunk, held, Y, crowds, whole, sums, room.rows)
                 held = 0
     return pairs
 
 
-def _settle(
+def _write_moments(
     sums: FloatArray,
     y: FloatArray,
     axes: IntArray,
@@ -405,7 +411,7 @@ def _settle(
     shift: FloatArray,
     spread: FloatArray,
 ) -> None:
-    """What the sums of a place say: log Σ w k, Σ w k d / Σ w k, and the covariance of d by the weights w k."""
+    """Write the moments of a place: log Σ w k, Σ w k d / Σ w k, and the covariance of d by the weights w k."""
     D, at, level = len(y), 1 + len(y), 0.0
     total = sums[0] if sums[0] > 0.0 else 1.0
     for q in range(D):
@@ -424,13 +430,13 @@ def _settle(
             at += 1
 
 
-add_ball, settle = register_jitable(_add_ball), register_jitable(_settle)
+add_ball, write_moments = register_jitable(_add_ball), register_jitable(_write_moments)
 
 
 @compiled
 def sum_balls(
     Y: FloatArray,
-    groups: Groups,
+    groups: PlaceGroups,
     plain: Strips,
     crowds: Strips,
     axes: IntArray,
@@ -438,7 +444,7 @@ def sum_balls(
     shift: FloatArray,
     spread: FloatArray,
 ) -> int:
-    """Log sums (n,) at places Y (n, D) and, if there is room for them, shifts (n, D) and spreads (n, D, D).
+    """Write log sums (n,) at places Y (n, D) and, if there is room for them, shifts (n, D) and spreads (n, D, D).
 
     Column q of the places and points is axis ``axes[q]`` of what is filled. Where nothing is in reach the log sum is
     −inf, and the rest says nothing. Returns how many pairs were looked at.
@@ -449,7 +455,7 @@ def sum_balls(
     for g in range(len(groups.cuts) - 1):
         largest = max(largest, groups.cuts[g + 1] - groups.cuts[g])
     runs = np.empty(n_strips, np.int64), np.empty(n_strips, np.int64)
-    room = _Room(*runs, np.empty((n_sums, _CHUNK)), np.empty((2, _CHUNK)), np.empty(_CHUNK, np.int64))
+    room = _Workspace(*runs, np.empty((n_sums, _CHUNK)), np.empty((2, _CHUNK)), np.empty(_CHUNK, np.int64))
     places, sums = np.empty((largest, D)), np.empty((largest, n_sums))
     for g in range(len(groups.cuts) - 1):
         first, n = groups.cuts[g], groups.cuts[g + 1] - groups.cuts[g]
@@ -463,29 +469,29 @@ def sum_balls(
         if len(crowds.strip_at):
             pairs += add_ball(crowds, *ball, places[:n], True, whole, sums[:n], room)
         for i in range(n):
-            settle(sums[i], places[i], axes, groups.rows[first + i], log_sum, shift, spread)
+            write_moments(sums[i], places[i], axes, groups.rows[first + i], log_sum, shift, spread)
     return pairs
 
 
-def _place_of(q: int, r: int, L: int) -> int:
-    """Where in the sums over points with L coordinates that of a e_q e_r is, q ≤ r."""
+def _triangle_index(q: int, r: int, L: int) -> int:
+    """Index of Σ a e_q e_r among the sums over points with L coordinates, q ≤ r."""
     return 1 + L + q * L - q * (q - 1) // 2 + r - q
 
 
-place_of = register_jitable(_place_of)
+triangle_index = register_jitable(_triangle_index)
 
 
 def _unscale(sums: FloatArray, y: FloatArray, axes: IntArray, unit: float, out: FloatArray) -> None:
     """Add Σ a, Σ a τ, Σ a τ d and Σ a τ² d dᵀ, row by row, from sums over E; 1 / ``unit`` is what lengths are in."""
     D, L = len(y), len(y) + 1
-    total, square = sums[L], sums[place_of(D, D, L)]
+    total, square = sums[L], sums[triangle_index(D, D, L)]
     out[0] += sums[0]
     out[1] += total * unit * unit
     for q in range(D):
         out[2 + axes[q]] += unit * (sums[1 + q] - y[q] * total)
         for r in range(D):
-            value = sums[place_of(min(q, r), max(q, r), L)] + square * y[q] * y[r]
-            value -= sums[place_of(q, D, L)] * y[r] + sums[place_of(r, D, L)] * y[q]
+            value = sums[triangle_index(min(q, r), max(q, r), L)] + square * y[q] * y[r]
+            value -= sums[triangle_index(q, D, L)] * y[r] + sums[triangle_index(r, D, L)] * y[q]
             out[2 + D + axes[q] * D + axes[r]] += unit * unit * value
 
 
@@ -493,8 +499,10 @@ unscale = register_jitable(_unscale)
 
 
 @compiled
-def sum_scaled(Y: FloatArray, groups: Groups, strips: Strips, axes: IntArray, unit: float, out: FloatArray) -> None:
-    """Add to ``out`` (n, 2 + D + D²) what kernels of many widths have at places Y (n, D): see ``_unscale``.
+def sum_scaled(
+    Y: FloatArray, groups: PlaceGroups, strips: Strips, axes: IntArray, unit: float, out: FloatArray
+) -> None:
+    """Add to ``out`` (n, 2 + D + D²) the sums over kernels of many widths at places Y (n, D): see ``_unscale``.
 
     Points have a last column of τ. Column q of the places and points is axis ``axes[q]`` of what is added to.
     """
@@ -503,7 +511,7 @@ def sum_scaled(Y: FloatArray, groups: Groups, strips: Strips, axes: IntArray, un
     for g in range(len(groups.cuts) - 1):
         largest = max(largest, groups.cuts[g + 1] - groups.cuts[g])
     runs = np.empty(len(strips.strip_at), np.int64), np.empty(len(strips.strip_at), np.int64)
-    room = _Room(*runs, np.empty((n_sums, _CHUNK)), np.empty((2, _CHUNK)), np.empty(_CHUNK, np.int64))
+    room = _Workspace(*runs, np.empty((n_sums, _CHUNK)), np.empty((2, _CHUNK)), np.empty(_CHUNK, np.int64))
     places, sums = np.empty((largest, D + 1)), np.empty((largest, n_sums))
     for g in range(len(groups.cuts) - 1):
         first, n = groups.cuts[g], groups.cuts[g + 1] - groups.cuts[g]

@@ -20,7 +20,7 @@ from prinfold.numerics._compiled import compiled
 def find_patches(
     Y: FloatArray, middle: FloatArray, side: float, low: FloatArray, high: FloatArray, keys: IntArray, patch: IntArray
 ) -> None:
-    """(n,) which of the sorted ``keys`` the cell of a place has, −1 for none; cells are counted within low to high."""
+    """Write (n,) which of the sorted ``keys`` is that of a place's cell, −1 for none; cells run from low to high."""
     for i in range(len(Y)):
         key, inside = 0, True
         for q in range(Y.shape[1]):
@@ -40,7 +40,7 @@ def find_patches(
 
 @compiled
 def fit_patches(data: FloatArray, fit: FloatArray, coefficients: FloatArray) -> None:
-    """(n, K) ``data`` (n, d) times ``fit`` (d, K): each row as if it came alone, which matrix products do not grant."""
+    """Write (n, K) ``data`` (n, d) times ``fit`` (d, K), each row as if it came alone, unlike a matrix product."""
     for i in range(len(data)):
         for k in range(fit.shape[1]):
             coefficients[i, k] = 0.0
@@ -87,7 +87,7 @@ def _evaluate(c: FloatArray, p: int, D: int, t0: float, t1: float, t2: float) ->
     return f, f0, f1, f2, f00, f01, f02, f11, f12, f22
 
 
-def _settle(
+def _write_moments(
     value: tuple[float, ...],
     y: FloatArray,
     base: float,
@@ -97,7 +97,7 @@ def _settle(
     shift: FloatArray,
     spread: FloatArray,
 ) -> None:
-    """What a polynomial says at one place; see the module on patches for the formulas."""
+    """Write the moments at one place from a polynomial's value and derivatives; formulas in ``density.patches``."""
     D, first, total, level = len(y), 3 - len(y), value[0], base
     for q in range(D):
         level -= 0.5 * y[q] * y[q]
@@ -117,7 +117,7 @@ def _settle(
         shift[row, q] -= y[q]
 
 
-settle = register_jitable(_settle)
+write_moments = register_jitable(_write_moments)
 
 
 @compiled
@@ -135,7 +135,7 @@ def sum_patches(
     shift: FloatArray,
     spread: FloatArray,
 ) -> None:
-    """Moments at rows ``first`` to ``last`` of Y (n, D), but for those on no patch."""
+    """Write the moments at rows ``first`` to ``last`` of Y (n, D), but for those on no patch."""
     D = Y.shape[1]
     y, t = np.empty(D), np.zeros(3)
     for i in range(first, last):
@@ -145,4 +145,4 @@ def sum_patches(
                 y[q] = Y[i, q] - centre[here, q]
                 t[3 - D + q] = y[q] / half
             value = _evaluate(coefficients[here], degree, D, t[0], t[1], t[2])
-            settle(value, y, base[here], half, i, log_sum, shift, spread)
+            write_moments(value, y, base[here], half, i, log_sum, shift, spread)

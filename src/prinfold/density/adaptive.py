@@ -18,7 +18,7 @@ from prinfold.files import storable
 from prinfold.rows.rows import shared_property
 
 
-class _Scaled(Derivatives):
+class _AdaptiveDerivatives(Derivatives):
     """Derivatives that remember ``precision`` (n,) Σ b_j / h_j², which mean shift divides by."""
 
     precision: FloatArray
@@ -66,13 +66,13 @@ class AdaptiveDensity:
 
     def derivatives(self, X: FloatArray) -> Derivatives:
         log_sum, precision, slope, bend = self._sums.slopes(np.asarray(X, dtype=np.float64) - self._middle)
-        at = _Scaled(log_sum - 0.5 * self.rows.shape[1] * log(2.0 * pi), slope, bend)
+        at = _AdaptiveDerivatives(log_sum - 0.5 * self.rows.shape[1] * log(2.0 * pi), slope, bend)
         at.precision = precision
         return at
 
     def shift(self, X: FloatArray, at: Derivatives) -> FloatArray:
         """m = Σ (b_j / h_j²) x_j / Σ (b_j / h_j²) − x = ∇ log p / Σ (b_j / h_j²), with b the shares of the kernels."""
-        known = at if isinstance(at, _Scaled) else self.derivatives(X)
+        known = at if isinstance(at, _AdaptiveDerivatives) else self.derivatives(X)
         return np.asarray(at.gradient / known.precision[:, None])  # type: ignore[attr-defined]
 
     def length(self, X: FloatArray) -> FloatArray:

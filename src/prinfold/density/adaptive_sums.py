@@ -21,14 +21,14 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.density.kernel_moments import in_range
-from prinfold.density.strips import Strips, group_places, inward, make_strips, reach_within, widest_last
+from prinfold.density.kernel_moments import clip_coordinates
+from prinfold.density.strips import Strips, group_places, make_strips, reach_within, reorder_axes, strip_axes
 from prinfold.rows.rows import shared_property
 
-_FAR = 1e6
-"""Widths from the middle of an octave from which on places go one by one."""
+_FAR_WIDTHS = 1e6
+"""Widths from the middle of an octave from which on places are summed one by one."""
 
-_FLOOR = -600.0
+_LEAST_LOG_SUM = -600.0
 """Log sums below this come from exponents at the end of their range."""
 
 
@@ -52,7 +52,10 @@ class _Octave(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ScaledSums:
-    """Sums over ``centres`` (m, D) with positive ``weight`` (m,) and ``width`` (m,), to a ``tolerance``; nil: all."""
+    """Sums over ``centres`` (m, D) with positive ``weight`` (m,) and ``width`` (m,).
+
+    ``tolerance`` is ε of the module's formulas; zero leaves out nothing.
+    """
 
     centres: FloatArray
     weight: FloatArray
@@ -60,13 +63,13 @@ class ScaledSums:
     tolerance: float = 1e-6
 
     def slopes(self, Z: FloatArray) -> Slopes:
-        """All of it at places (n, D)."""
+        """Log sum, precision, slope and bend at places (n, D)."""
         n, D = Z.shape
         axes = max(D, 2)
         sums, wild = np.zeros((n, 2 + axes + axes**2)), np.zeros(n, dtype=bool)
         for octave in self._octaves:
-            wild |= self._add(octave, Z, sums)
-        wild |= ~(sums[:, 0] >= self._least)
+            wild |= self._add_octave(octave, Z, sums)
+        wild |= ~(sums[:, 0] >= self._least_sum)
         total = np.where(wild, 1.0, sums[:, 0])
         sums /= total[:, None]
         precision, slope = sums[:, 1].copy(), sums[:, 2 : 2 + D].copy()
@@ -74,24 +77,24 @@ class ScaledSums:
         bend -= precision[:, None, None] * np.eye(D) + slope[:, :, None] * slope[:, None, :]
         out = Slopes(np.log(total) + self._level, precision, slope, bend)
         for i in np.flatnonzero(wild).tolist():
-            for whole, part in zip(out, self._alone(Z[i]), strict=True):
+            for whole, part in zip(out, self._slopes_at_place(Z[i]), strict=True):
                 whole[i] = part
         return out
 
-    def _add(self, octave: _Octave, Z: FloatArray, sums: FloatArray) -> FloatArray:
-        """Add what an octave has; returns which places are too far away to be sure."""
+    def _add_octave(self, octave: _Octave, Z: FloatArray, sums: FloatArray) -> FloatArray:
+        """Add the sums over an octave; returns (n,) which places are too far away for that."""
         from prinfold.density._kernel_sums_jit import sum_scaled
 
-        Y = inward(in_range(Z / octave.width), octave.axes)
-        wild = np.abs(Y - octave.middle).max(axis=1, initial=0.0) > _FAR
+        Y = reorder_axes(clip_coordinates(Z / octave.width), octave.axes)
+        wild = np.abs(Y - octave.middle).max(axis=1, initial=0.0) > _FAR_WIDTHS
         groups = group_places(Y, np.flatnonzero(~wild), 1.0, self._reach**2, octave.middle)
-        groups.each_part(lambda part: sum_scaled(Y, part, octave.strips, octave.axes, 1.0 / octave.width, sums))
+        groups.for_each_part(lambda part: sum_scaled(Y, part, octave.strips, octave.axes, 1.0 / octave.width, sums))
         return np.asarray(wild)
 
-    def _alone(self, z: FloatArray) -> Slopes:
-        """At a single place (D,), by the definition, relative to the largest share."""
+    def _slopes_at_place(self, z: FloatArray) -> Slopes:
+        """Slopes at a single place (D,), by the definition, relative to the largest share."""
         unit = float(self.width.max())
-        d, tau = in_range(self.centres / unit) - in_range(z / unit), (unit / self.width) ** 2
+        d, tau = clip_coordinates(self.centres / unit) - clip_coordinates(z / unit), (unit / self.width) ** 2
         with np.errstate(over="ignore"):  # of all but the widest, at places out of this world
             exponent = self._log_peak - 0.5 * tau * np.einsum("ij,ij->i", d, d)
         most = float(exponent.max())
@@ -108,13 +111,13 @@ class ScaledSums:
 
     @shared_property
     def _log_peak(self) -> FloatArray:
-        """(m,) log w h^(−D) of each centre, less what they come to together."""
+        """(m,) log of w h^(−D) of each centre as a share of the sum over all."""
         peak = np.log(self.weight) - self.centres.shape[1] * np.log(self.width)
         return np.asarray(peak - np.logaddexp.reduce(peak))
 
     @shared_property
     def _level(self) -> float:
-        """What they come to together, for each unit of weight."""
+        """log Σ w h^(−D) / Σ w."""
         first = np.log(self.weight[0] / self.weight.sum()) - self.centres.shape[1] * np.log(self.width[0])
         return float(first - self._log_peak[0])
 
@@ -123,21 +126,21 @@ class ScaledSums:
         return reach_within(np.exp(self._log_peak), self.tolerance) if self.tolerance else inf
 
     @shared_property
-    def _least(self) -> float:
-        """Sums below this are done again."""
-        least = _FLOOR if self.tolerance == 0 else max(_FLOOR, float(self._log_peak.min()) - 1e-9)
+    def _least_sum(self) -> float:
+        """Sums below this are done again over all centres."""
+        least = _LEAST_LOG_SUM if self.tolerance == 0 else max(_LEAST_LOG_SUM, float(self._log_peak.min()) - 1e-9)
         return float(np.exp(least))
 
     @shared_property
     def _octaves(self) -> list[_Octave]:
         octave = np.floor(np.log2(self.width / self.width.min()))
-        return [self._octave(np.flatnonzero(octave == k)) for k in np.unique(octave)]
+        return [self._make_octave(np.flatnonzero(octave == k)) for k in np.unique(octave)]
 
-    def _octave(self, rows: IntArray) -> _Octave:
+    def _make_octave(self, rows: IntArray) -> _Octave:
         width = float(self.width[rows].max())
-        points = in_range(self.centres[rows] / width)
-        axes = widest_last(points)
-        points = inward(points, axes)
+        points = clip_coordinates(self.centres[rows] / width)
+        axes = strip_axes(points)
+        points = reorder_axes(points, axes)
         middle = np.median(points, axis=0)
         tau = (width / self.width[rows, None]) ** 2
         return _Octave(make_strips(self._log_peak[rows], points, tau, 1.0, middle), width, axes, middle)

@@ -1,4 +1,4 @@
-"""How wide the kernels of a density should be for its ridges: rules by name.
+"""Rules for the bandwidth of kernels, by name: how wide they should be for the ridges of a density.
 
 A rule takes rows (n, D) that are all different, positive weights (n,), the dimension d of the ridge and a random
 generator, and gives one bandwidth, or one for every row. All are equivariant under shifts, turns and changes of unit,
@@ -27,16 +27,16 @@ from prinfold.density.ring_counts import Rings, make_rings
 from prinfold.density.split_bandwidth import LEAST_ROWS, split_bandwidth
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 
-Rule: TypeAlias = Callable[[FloatArray, FloatArray, int, np.random.Generator], Bandwidth]
+BandwidthRule: TypeAlias = Callable[[FloatArray, FloatArray, int, np.random.Generator], Bandwidth]
 
-_RIDGE = 1.25
-"""By how much kernels should be wider for a ridge than for the Hessian, by the study in the guide."""
+_RIDGE_FACTOR = 1.25
+"""Factor by which kernels should be wider for a ridge than for the Hessian, by the study in the guide."""
 
-_ASKED = 2048
-"""Rows whose distances to all others stand for those of all rows."""
+_MOST_ASKED_ROWS = 2048
+"""Most rows whose distances to all others stand for those of all rows."""
 
-_MOST_UNEVEN = 4.0
-"""How many times wider or narrower than usual the kernel of a row can be: that of an outlier would cover all others."""
+_MOST_UNEVEN_FACTOR = 4.0
+"""Most times that the kernel of a row is wider or narrower than usual: that of an outlier would cover all others."""
 
 
 def choose_bandwidth(
@@ -56,14 +56,14 @@ def choose_bandwidth(
 # -------------------------------------------------------------------------------------------------------- rules
 
 
-class _Scaled(NamedTuple):
+class _ScaledRows(NamedTuple):
     """Rows about their mean in units of their root mean squared distance from it, and that ``unit``."""
 
     rows: FloatArray
     unit: float
 
     @classmethod
-    def of(cls, rows: FloatArray, weight: FloatArray) -> _Scaled:
+    def of(cls, rows: FloatArray, weight: FloatArray) -> _ScaledRows:
         if len(rows) < 2:
             raise InvalidDataError(
                 f"a bandwidth is found from at least two different rows, got n_samples = {len(rows)}; pass a number"
@@ -85,29 +85,29 @@ def effective_number(weight: FloatArray) -> float:
 
 def silverman(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator) -> float:
     """h = σ (4 / ((D + 2) n))^(1/(D + 4)), σ² the mean variance of a column: best for normal data of equal columns."""
-    scaled, D = _Scaled.of(rows, weight), rows.shape[1]
+    scaled, D = _ScaledRows.of(rows, weight), rows.shape[1]
     return scaled.unit * _normal_scale(effective_number(weight), D, 0)
 
 
 def _normal_scale(n: float, D: int, order: int) -> float:
-    """The same for derivatives of some order (Chacón, Duong & Wand 2011), of rows with unit mean squared radius."""
+    """Silverman's h for derivatives of some order (Chacón, Duong & Wand 2011), of rows of unit mean squared radius."""
     return float(D**-0.5 * (4.0 / ((D + 2 * order + 2) * n)) ** (1.0 / (D + 2 * order + 4)))
 
 
 def likelihood(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator) -> float:
     """The bandwidth that makes rows likeliest by the others, but for those that belong to none."""
-    scaled = _Scaled.of(rows, weight)
+    scaled = _ScaledRows.of(rows, weight)
     return scaled.unit * LeaveOneOutLikelihood.of(scaled.rows, weight).bandwidth()
 
 
 def plain_likelihood(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator) -> float:
-    """The bandwidth that makes rows likeliest by the others, each and every one."""
-    scaled = _Scaled.of(rows, weight)
+    """The bandwidth that makes rows likeliest by the others, outliers included."""
+    scaled = _ScaledRows.of(rows, weight)
     return scaled.unit * LeaveOneOutLikelihood.of(scaled.rows, weight, robust=False).bandwidth()
 
 
 def plugin(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator) -> float:
-    """Best on average for the gradient, with what that asks of the density estimated in two stages.
+    """The bandwidth that is best on average for the gradient, with the density's roughness estimated in two stages.
 
     For kernels of one bandwidth, ∫ ‖∇p̂ − ∇p‖² is on average, to leading order (Chacón, Duong & Wand 2011, r = 1),
 
@@ -120,26 +120,26 @@ def plugin(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.
 
     Ψ₅ is that of a normal density, and gives Ψ₄, which gives Ψ₃.
     """
-    scaled, D, n = _Scaled.of(rows, weight), rows.shape[1], effective_number(weight)
-    some = evenly_by_radius(scaled.rows, weight, _ASKED)
+    scaled, D, n = _ScaledRows.of(rows, weight), rows.shape[1], effective_number(weight)
+    some = evenly_by_radius(scaled.rows, weight, _MOST_ASKED_ROWS)
     rings = make_rings(scaled.rows, weight / weight.sum(), some)
     asked = weight[some] / weight[some].sum()
     psi = _normal_functional(5, D)
     for m in (4, 3):
-        pilot = (2.0 * (2.0 * pi) ** (-0.5 * D) * _rising(D, m) / (n * psi)) ** (1.0 / (D + 2 * m + 2))
+        pilot = (2.0 * (2.0 * pi) ** (-0.5 * D) * _rising_product(D, m) / (n * psi)) ** (1.0 / (D + 2 * m + 2))
         psi = _functional(m, D, rings, asked, n, float(pilot)) or _normal_functional(m, D)
     roughness = (4.0 * pi) ** (-0.5 * D) * 0.5 * D
     return scaled.unit * float(((D + 2) * roughness / (n * psi)) ** (1.0 / (D + 6)))
 
 
-def _rising(D: int, m: int) -> float:
+def _rising_product(D: int, m: int) -> float:
     """D (D + 2) … (D + 2m − 2)."""
     return float(prod(D + 2 * i for i in range(m)))
 
 
 def _normal_functional(m: int, D: int) -> float:
     """Ψ_m of the normal density of variance 1/D: (4π/D)^(−D/2) (2/D)^(−m) D (D + 2) … (D + 2m − 2)."""
-    return float((4.0 * pi / D) ** (-0.5 * D) * (0.5 * D) ** m * _rising(D, m))
+    return float((4.0 * pi / D) ** (-0.5 * D) * (0.5 * D) ** m * _rising_product(D, m))
 
 
 def _functional(m: int, D: int, rings: Rings, asked: FloatArray, n: float, g: float) -> float:
@@ -173,12 +173,12 @@ def wider_for_ridges(n: float, D: int) -> float:
 
     1.25 times that was best in the study on curves and surfaces: 1.6 in all for 100 rows in a plane, 2 for 3000.
     """
-    return _RIDGE * _normal_scale(n, D, 2) / _normal_scale(n, D, 0)
+    return _RIDGE_FACTOR * _normal_scale(n, D, 2) / _normal_scale(n, D, 0)
 
 
 def agreement(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator) -> float:
     """The bandwidth at which ridges of halves of the rows agree best; "auto" of fewer than 20 rows."""
-    scaled, usual = _Scaled.of(rows, weight), auto(rows, weight, dimension, rng)
+    scaled, usual = _ScaledRows.of(rows, weight), auto(rows, weight, dimension, rng)
     if len(rows) < LEAST_ROWS or dimension >= rows.shape[1]:
         return usual
     return scaled.unit * split_bandwidth(scaled.rows, weight, dimension, usual / scaled.unit, rng)
@@ -192,14 +192,14 @@ def neighbors(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.rand
     bends are cut short where rows are few; without it nothing was gained over one bandwidth for all.
     """
     usual = auto(rows, weight, dimension, rng)
-    scaled = _Scaled.of(rows, weight)
+    scaled = _ScaledRows.of(rows, weight)
     k = min(int(np.ceil(len(rows) ** 0.5)), len(rows) - 1)
     apart = np.log(np.asarray(cKDTree(scaled.rows).query(scaled.rows, k=[k + 1])[0])[:, 0])
     uneven = 0.5 * (apart - np.average(apart, weights=weight))
-    return np.asarray(usual * np.exp(np.clip(uneven, -np.log(_MOST_UNEVEN), np.log(_MOST_UNEVEN))))
+    return np.asarray(usual * np.exp(np.clip(uneven, -np.log(_MOST_UNEVEN_FACTOR), np.log(_MOST_UNEVEN_FACTOR))))
 
 
-BANDWIDTHS: dict[str, Rule] = {
+BANDWIDTHS: dict[str, BandwidthRule] = {
     "agreement": agreement,
     "auto": auto,
     "likelihood": likelihood,

@@ -22,22 +22,22 @@ from prinfold.numerics.distances import squared_distances
 from prinfold.numerics.radial_kernels import Profile
 from prinfold.rows.rows import as_rows, for_each_block
 
-_PAIRS = 2**18
+_PAIRS_PER_BLOCK = 2**18
 """Pairs of rows in a block: a few arrays of 2 MB."""
 
-_PAIRS_ASKED = 2**23
-_LEAST_ASKED = 50
+_MOST_PAIRS = 2**23
+_LEAST_ASKED_ROWS = 50
 """Pairs whose distances are kept while a bandwidth is looked for (64 MB), and the rows that are asked at the least.
 
 Of n rows, all are asked how likely the others make them while n² is within the first, and otherwise so many that their
 pairs with all rows are; one number is well determined by a few hundred rows."""
 
-_EMPTY = 50.0
-"""Nats below a kernel's peak at which a row counts that no kernel reaches: about ten bandwidths of a Gaussian away.
+_EMPTY_NATS = 50.0
+"""Nats below a kernel's peak that a row out of reach of all kernels counts for: about ten bandwidths of a Gaussian.
 
 Without a bound one such row would make every narrow bandwidth equally impossible."""
 
-_GRID = 25
+_TRIED_BANDWIDTHS = 25
 """Bandwidths tried before the best is refined: the likelihood may have several maxima."""
 
 
@@ -69,13 +69,13 @@ def log_kernel_sums(
         # A row whose distance in bandwidths overflows is as good as out of reach.
         out[part] = np.where(np.isnan(total), -inf, total)
 
-    for_each_block(one, as_rows(X, block_rows=max(16, _PAIRS // len(rows))).slices)
+    for_each_block(one, as_rows(X, block_rows=max(16, _PAIRS_PER_BLOCK // len(rows))).slices)
     return out
 
 
 def nearest_squared(X: FloatArray, rows: FloatArray) -> FloatArray:
     """(m,) squared distance of each x to the nearest of the rows."""
-    parts = as_rows(X, block_rows=max(16, _PAIRS // len(rows))).slices
+    parts = as_rows(X, block_rows=max(16, _PAIRS_PER_BLOCK // len(rows))).slices
     return np.concatenate([squared_distances(X[part].astype(np.float64), rows).min(axis=1) for part in parts])
 
 
@@ -84,21 +84,21 @@ def nearest_squared(X: FloatArray, rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """What rows say of each other: ``squared`` (m, n) distances of those ``asked`` (m,) to all, their own infinite."""
+    """Leave-one-out sums of kernels: ``squared`` (m, n) distances of the rows ``asked`` (m,) to all, their own inf."""
 
     squared: FloatArray
     asked: IntArray
     weight: FloatArray
     dimension: int
     robust: bool = False
-    """Whether a row far from all others is held up even where the kernel reaches everywhere."""
+    """Whether sums have a lower bound even where the kernel reaches everywhere."""
 
     @classmethod
     def of(
-        cls, X: FloatArray, weight: FloatArray, most_pairs: int = _PAIRS_ASKED, *, robust: bool = False
+        cls, X: FloatArray, weight: FloatArray, most_pairs: int = _MOST_PAIRS, *, robust: bool = False
     ) -> LeaveOneOut:
-        """Of at least two different rows (n, D) with positive weights; those asked depend on what is in the rows."""
-        asked = evenly_by_radius(X, weight, max(_LEAST_ASKED, most_pairs // len(X)))
+        """Sums over at least two different rows (n, D) with positive weights; which are asked depends on the rows."""
+        asked = evenly_by_radius(X, weight, max(_LEAST_ASKED_ROWS, most_pairs // len(X)))
         squared = squared_distances(X[asked].astype(np.float64, copy=False), X)
         squared[np.arange(len(asked)), asked] = inf
         return cls(squared, asked, weight, X.shape[1], robust)
@@ -116,11 +116,11 @@ class LeaveOneOut:
         others = np.maximum(self.total_weight - self.weight[self.asked], self.weight.min())
         total = self._by_block(_log_total, bandwidth, profile)
         if self.robust or profile.reach < inf:
-            total = np.maximum(total, np.log(self.weight.min()) - _EMPTY)
+            total = np.maximum(total, np.log(self.weight.min()) - _EMPTY_NATS)
         return np.asarray(total - np.log(others) - self.dimension * np.log(bandwidth))
 
     def log_likelihood(self, bandwidth: float, profile: Profile) -> float:
-        """Mean of the above, by the weights of the rows asked."""
+        """Mean log density of the rows asked, by their weights."""
         return float(np.average(self.log_density(bandwidth, profile), weights=self.weight[self.asked]))
 
     def neighbours(self, bandwidth: float, profile: Profile) -> FloatArray:
@@ -146,7 +146,7 @@ class LeaveOneOut:
         def one(part: slice) -> None:
             out[part] = of(*kernel_shares(self.squared[part] / bandwidth**2, self.weight, profile))
 
-        for_each_block(one, as_rows(self.squared, block_rows=max(16, _PAIRS // self.squared.shape[1])).slices)
+        for_each_block(one, as_rows(self.squared, block_rows=max(16, _PAIRS_PER_BLOCK // self.squared.shape[1])).slices)
         return out
 
 
@@ -162,10 +162,10 @@ def likelihood_bandwidth(groups: Sequence[LeaveOneOut], profile: Profile, least:
         h = float(np.exp(log_bandwidth))
         return -sum(group.total_weight * group.log_likelihood(h, profile) for group in groups)
 
-    grid = np.linspace(np.log(low), np.log(high), _GRID)
+    grid = np.linspace(np.log(low), np.log(high), _TRIED_BANDWIDTHS)
     losses = [loss(place) for place in grid]
     best = int(np.argmin(losses))
-    around = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
+    around = grid[max(best - 1, 0)], grid[min(best + 1, _TRIED_BANDWIDTHS - 1)]
     if not around[0] < around[1]:
         return float(np.exp(grid[best]))
     fine = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-3})
@@ -200,17 +200,17 @@ def class_bandwidths(groups: Sequence[ClassRows], profile: Profile, per_class: b
     A class of one row alone says nothing of a bandwidth and takes the common one. If all classes are so, that is the
     distance between two rows of different classes on average, and 1 if there is none.
     """
-    told = [LeaveOneOut.of(group.rows, group.weight, robust=True) if len(group.rows) > 1 else None for group in groups]
-    speaking = [each for each in told if each is not None]
-    if not speaking:
+    sums = [LeaveOneOut.of(group.rows, group.weight, robust=True) if len(group.rows) > 1 else None for group in groups]
+    several = [each for each in sums if each is not None]
+    if not several:
         spread = np.concatenate([group.rows for group in groups]).var(axis=0).sum()
         return np.full(len(groups), np.sqrt(2.0 * spread) or 1.0)
-    if per_class and len(speaking) == len(groups):
-        return np.array([likelihood_bandwidth([each], profile) for each in speaking])
-    common = likelihood_bandwidth(speaking, profile)
+    if per_class and len(several) == len(groups):
+        return np.array([likelihood_bandwidth([each], profile) for each in several])
+    common = likelihood_bandwidth(several, profile)
     if not per_class:
         return np.full(len(groups), common)
-    return np.array([common if each is None else likelihood_bandwidth([each], profile) for each in told])
+    return np.array([common if each is None else likelihood_bandwidth([each], profile) for each in sums])
 
 
 def log_joint(

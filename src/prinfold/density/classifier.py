@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
 from prinfold.base.class_posteriors import class_shares
-from prinfold.density import class_densities as kernel_density
-from prinfold.density.class_densities import ClassRows
+from prinfold.density.class_densities import ClassRows, class_bandwidths, class_rows, log_joint, log_posterior
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
 from prinfold.files import save, storable
 from prinfold.numerics.radial_kernels import PROFILES
@@ -24,7 +23,7 @@ _LIST = (list, tuple, np.ndarray)
 
 
 def _numbers(minimum: float, *, above: bool, words: str) -> Constraint:
-    """A list of numbers, one for each class; how many is seen when the classes are."""
+    """A list of numbers, one for each class; ``fit`` compares their number with that of the classes."""
     each = real(minimum, above=above)
     return Constraint(lambda v: isinstance(v, _LIST) and np.ndim(v) == 1 and all(map(each.test, v)), words)
 
@@ -146,7 +145,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
             table, labels, weight = table[kept], labels[kept], weight[kept]
         classes, codes = np.unique(labels, return_inverse=True)
         prior = self._priors(class_shares(codes, weight, len(classes)))
-        groups = kernel_density.class_rows(table, codes, weight)
+        groups = class_rows(table, codes, weight)
         self.bandwidth_ = self._bandwidths(groups)
         self.rows_, self.row_weights_ = [each.rows for each in groups], [each.weight for each in groups]
         self.classes_, self.class_prior_ = classes, prior
@@ -154,7 +153,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
 
     def _bandwidths(self, groups: Sequence[ClassRows]) -> FloatArray:
         if isinstance(self.bandwidth, str):
-            return kernel_density.class_bandwidths(groups, PROFILES[self.kernel], bool(self.per_class))
+            return class_bandwidths(groups, PROFILES[self.kernel], bool(self.per_class))
         if np.ndim(self.bandwidth) and len(np.asarray(self.bandwidth)) != len(groups):
             raise InvalidParameterError(
                 f"bandwidth must be a number or have one for each of the {len(groups)} classes, got {self.bandwidth!r}"
@@ -212,7 +211,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n, C)
         """
-        return kernel_density.log_posterior(self._log_joint(X))
+        return log_posterior(self._log_joint(X))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that :func:`prinfold.load` reads.
@@ -230,7 +229,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         table = check_table(self, X, reset=False)
         groups = [ClassRows(*each) for each in zip(self.rows_, self.row_weights_, strict=True)]
-        return kernel_density.log_joint(table, groups, self.bandwidth_, self.class_prior_, PROFILES[self.kernel])
+        return log_joint(table, groups, self.bandwidth_, self.class_prior_, PROFILES[self.kernel])
 
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""

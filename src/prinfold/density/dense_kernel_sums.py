@@ -8,13 +8,13 @@ from math import log
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.density.kernel_moments import Moments, alone, in_range
+from prinfold.density.kernel_moments import KernelMoments, clip_coordinates, moments_at_place
 from prinfold.rows.rows import for_each_block, shared_property
 
-_WIDE = 1e4
+_FAR_BANDWIDTHS = 1e4
 """Bandwidths from the middle of the centres beyond which products of matrices lose too many digits."""
 
-_PAIRS = 2**18
+_PAIRS_PER_BLOCK = 2**18
 """Pairs of a place and a centre that are held at once."""
 
 _ROWS_ON_THREADS = 2**14
@@ -35,13 +35,13 @@ class DenseSums:
     def log_sum(self, Z: FloatArray) -> FloatArray:
         return self._sums(Z, 0).log_sum
 
-    def moments(self, Z: FloatArray) -> Moments:
+    def moments(self, Z: FloatArray) -> KernelMoments:
         return self._sums(Z, len(Z))
 
-    def _sums(self, Z: FloatArray, n_moments: int) -> Moments:
+    def _sums(self, Z: FloatArray, n_moments: int) -> KernelMoments:
         n, D = Z.shape
-        Y, out = in_range(Z) - self._middle, Moments.room(n, n_moments, D)
-        size = max(16, _PAIRS // len(self.centres))
+        Y, out = clip_coordinates(Z) - self._middle, KernelMoments.empty(n, n_moments, D)
+        size = max(16, _PAIRS_PER_BLOCK // len(self.centres))
         parts = [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
         def one(part: slice) -> None:
@@ -54,7 +54,7 @@ class DenseSums:
                 one(part)
         return out
 
-    def _fill(self, Y: FloatArray, part: slice, out: Moments) -> None:
+    def _fill(self, Y: FloatArray, part: slice, out: KernelMoments) -> None:
         y, (log_sum, shift, spread) = Y[part], out
         share = y @ self._points.T
         share += self._level
@@ -64,7 +64,7 @@ class DenseSums:
         total = share.sum(axis=1)
         off = self._points[most] - y
         log_sum[part] = np.log(total) + self._log_weight[most] - 0.5 * np.einsum("ij,ij->i", off, off)
-        wild = (np.abs(y).max(axis=1) > _WIDE) | (np.abs(self._points[most]).max(axis=1) > _WIDE)
+        wild = (np.abs(y).max(axis=1) > _FAR_BANDWIDTHS) | (np.abs(self._points[most]).max(axis=1) > _FAR_BANDWIDTHS)
         if len(shift):
             share /= total[:, None]
             mean, upper = share @ self._points, np.triu_indices(y.shape[1])
@@ -73,7 +73,7 @@ class DenseSums:
             spread[part, upper[0], upper[1]] = second
             spread[part, upper[1], upper[0]] = second
         for i in np.flatnonzero(wild).tolist():
-            out.put(part.start + i, alone(y[i], self._points, self._log_weight))
+            out.put(part.start + i, moments_at_place(y[i], self._points, self._log_weight))
 
     @shared_property
     def _middle(self) -> FloatArray:

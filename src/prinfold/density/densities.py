@@ -1,4 +1,4 @@
-"""Densities with their derivatives: what a ridge is a ridge of.
+"""Densities with gradient and Hessian, whose ridges are sought.
 
 A density is anything with four verbs, so that users can bring their own: its logarithm, that with gradient and Hessian
 in one pass, the mean shift that its gradient suggests, and the length over which it changes. All take rows (n, D), and
@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from prinfold._typing import FloatArray
-from prinfold.density.kernel_moments import Sums
+from prinfold.density.kernel_moments import KernelSums
 from prinfold.density.kernel_sums import ACCURACY, make_sums
 from prinfold.density.kernel_widths import Bandwidth, check_bandwidth
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
@@ -30,8 +30,8 @@ class Derivatives(NamedTuple):
     gradient: FloatArray
     hessian: FloatArray
 
-    def turned(self, gradient: FloatArray) -> Derivatives:
-        """The same with another gradient, and with whatever a density has noted down besides."""
+    def with_gradient(self, gradient: FloatArray) -> Derivatives:
+        """These derivatives with another gradient, and with whatever else a density has attached to them."""
         other = self._replace(gradient=gradient)
         getattr(other, "__dict__", {}).update(getattr(self, "__dict__", {}))
         return other
@@ -39,7 +39,7 @@ class Derivatives(NamedTuple):
 
 @runtime_checkable
 class Density(Protocol):
-    """What is asked of a density; X is (n, D)."""
+    """A density at places X (n, D)."""
 
     def log_density(self, X: FloatArray) -> FloatArray:
         """(n,) log p, finite everywhere."""
@@ -71,6 +71,7 @@ class Kernels(NamedTuple):
 
     @classmethod
     def of(cls, bandwidth: Bandwidth, origin: FloatArray) -> Kernels:
+        """Coordinates of kernels with a bandwidth: a number, one for each column, or H itself."""
         given, D = np.asarray(bandwidth, dtype=np.float64), len(origin)
         if given.ndim < 2:
             inverse = np.asarray(1.0 / given)
@@ -79,20 +80,20 @@ class Kernels(NamedTuple):
         inverse = solve_triangular(factor, np.eye(D), lower=True)
         return cls(origin, factor, inverse, float(np.log(np.diag(factor)).sum()))
 
-    def inward(self, X: FloatArray) -> FloatArray:
-        """(n, D) u."""
+    def whiten(self, X: FloatArray) -> FloatArray:
+        """(n, D) coordinates u of places."""
         return _times(self.inverse, np.asarray(X, dtype=np.float64) - self.origin)
 
-    def outward(self, steps: FloatArray) -> FloatArray:
+    def unwhiten_steps(self, steps: FloatArray) -> FloatArray:
         """(n, D) F v: steps in data space from those in the coordinates u."""
         return _times(self.factor, steps)
 
     def slope(self, gradient: FloatArray) -> FloatArray:
-        """(n, D) F⁻ᵀ g: what is the gradient g by u, by x."""
+        """(n, D) F⁻ᵀ g: the gradient by x from the gradient g by u."""
         return _times(self.inverse.T, gradient)
 
     def bend(self, hessian: FloatArray) -> FloatArray:
-        """(n, D, D) F⁻ᵀ A F⁻¹: what is the Hessian A by u, by x; written over ``hessian`` where it can be."""
+        """(n, D, D) F⁻ᵀ A F⁻¹: the Hessian by x from the Hessian A by u; written over ``hessian`` where it can be."""
         if self.inverse.ndim == 2:
             return np.asarray(self.inverse.T @ hessian @ self.inverse)
         hessian *= self.inverse * self.inverse if self.inverse.ndim == 0 else np.outer(self.inverse, self.inverse)
@@ -137,10 +138,10 @@ class KernelDensity:
         check_accuracy(self.accuracy)
 
     def log_density(self, X: FloatArray) -> FloatArray:
-        return self._sums.log_sum(self._kernels.inward(X)) - self._log_volume
+        return self._sums.log_sum(self._kernels.whiten(X)) - self._log_volume
 
     def derivatives(self, X: FloatArray) -> Derivatives:
-        value, shift, spread = self._sums.moments(self._kernels.inward(X))
+        value, shift, spread = self._sums.moments(self._kernels.whiten(X))
         every = np.arange(spread.shape[1])
         spread[:, every, every] -= 1.0
         value -= self._log_volume
@@ -149,7 +150,7 @@ class KernelDensity:
     def shift(self, X: FloatArray, at: Derivatives) -> FloatArray:
         """m = Σ b_j x_j − x = H ∇ log p, with b the shares of the kernels at x."""
         kernels = self._kernels
-        return kernels.outward(_times(kernels.factor.T, at.gradient))
+        return kernels.unwhiten_steps(_times(kernels.factor.T, at.gradient))
 
     def length(self, X: FloatArray) -> FloatArray:
         """(n,) the bandwidth, of a matrix the geometric mean of its axes."""
@@ -164,10 +165,10 @@ class KernelDensity:
         return Kernels.of(self.bandwidth, np.median(self.rows, axis=0))
 
     @shared_property
-    def _sums(self) -> Sums:
+    def _sums(self) -> KernelSums:
         counts = np.asarray(self.weight) > 0
         rows = self.rows if counts.all() else self.rows[counts]
-        return make_sums(self._kernels.inward(rows), np.asarray(self.weight)[counts], ACCURACY[self.accuracy])
+        return make_sums(self._kernels.whiten(rows), np.asarray(self.weight)[counts], ACCURACY[self.accuracy])
 
     @shared_property
     def _log_volume(self) -> float:
@@ -175,18 +176,18 @@ class KernelDensity:
 
 
 def check_rows(rows: FloatArray, weight: FloatArray) -> None:
-    """Refuse rows that no kernel can stand on."""
+    """Refuse rows and weights that kernels cannot be put on."""
     if np.ndim(rows) != 2 or 0 in np.shape(rows):
-        raise InvalidDataError(f"a density stands on rows (m, D) of numbers, got an array of shape {np.shape(rows)}")
+        raise InvalidDataError(f"a density needs rows (m, D) of numbers, got an array of shape {np.shape(rows)}")
     if not np.isfinite(rows).all():
         raise InvalidDataError("rows of a density must be finite; drop those that hold NaN or infinity")
     if np.shape(weight) != (len(rows),):
         raise InvalidDataError(f"expected one weight for each of {len(rows)} rows, got shape {np.shape(weight)}")
     if not (np.isfinite(weight).all() and np.min(weight) >= 0 and np.max(weight) > 0):
-        raise InvalidDataError("weights must be finite, none of them negative and not all of them nil")
+        raise InvalidDataError("weights must be finite, none of them negative and not all of them zero")
 
 
 def check_accuracy(accuracy: str) -> None:
-    """Refuse what is no name of an accuracy."""
+    """Refuse an accuracy that is not in the table."""
     if accuracy not in ACCURACY:
         raise InvalidParameterError(f"accuracy={accuracy!r} is not one of {sorted(ACCURACY)}")

@@ -1,4 +1,4 @@
-"""What sums of Gaussian kernels of bandwidth 1 are asked for, and the same at a single place by the definition.
+"""Log sum, shift and spread of Gaussian kernels of bandwidth 1, and the same at a single place by the definition.
 
 With centres c_j of weight w_j, d_j = c_j − x and k_j = exp(−‖d_j‖²/2), each place x has
 
@@ -17,47 +17,47 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.numerics.checked import require_finite
 
-_FARTHEST = 1e150
+_FARTHEST_COORDINATE = 1e150
 """Coordinates beyond this are held there: their squares would be infinite."""
 
 
-class Moments(NamedTuple):
-    """``log_sum`` (n,), ``shift`` (n, D) and ``spread`` (n, D, D); the last two are empty where nobody asked."""
+class KernelMoments(NamedTuple):
+    """``log_sum`` (n,), ``shift`` (n, D) and ``spread`` (n, D, D); the last two are empty where they are not needed."""
 
     log_sum: FloatArray
     shift: FloatArray
     spread: FloatArray
 
     @classmethod
-    def room(cls, n: int, n_moments: int, D: int) -> Moments:
-        """To be filled."""
+    def empty(cls, n: int, n_moments: int, D: int) -> KernelMoments:
+        """Arrays to be filled, with room for shift and spread of ``n_moments`` places."""
         return cls(np.empty(n), np.empty((n_moments, D)), np.empty((n_moments, D, D)))
 
-    def put(self, rows: IntArray | int, found: Moments) -> None:
+    def put(self, rows: IntArray | int, found: KernelMoments) -> None:
         """Fill in some rows."""
         for whole, part in zip(self, found, strict=True):
             if len(whole):
                 whole[rows] = part
 
 
-class Sums(Protocol):
-    """What is asked of sums over kernels; Z is (n, D)."""
+class KernelSums(Protocol):
+    """Sums over kernels at places Z (n, D)."""
 
     def log_sum(self, Z: FloatArray) -> FloatArray:
         """(n,) log Σ w k / Σ w, finite everywhere."""
 
-    def moments(self, Z: FloatArray) -> Moments:
-        """The same with shift and spread."""
+    def moments(self, Z: FloatArray) -> KernelMoments:
+        """The log sum with shift and spread."""
 
 
-def in_range(Z: FloatArray) -> FloatArray:
+def clip_coordinates(Z: FloatArray) -> FloatArray:
     """Z in double precision, no coordinate so large that its square is infinite."""
-    held = np.clip(np.ascontiguousarray(Z, dtype=np.float64), -_FARTHEST, _FARTHEST)
-    require_finite("places of a density", held, "leave out the rows that have no place")
-    return held
+    clipped = np.clip(np.ascontiguousarray(Z, dtype=np.float64), -_FARTHEST_COORDINATE, _FARTHEST_COORDINATE)
+    require_finite("places of a density", clipped, "leave out the rows that have no place")
+    return clipped
 
 
-def alone(x: FloatArray, points: FloatArray, log_weight: FloatArray) -> Moments:
+def moments_at_place(x: FloatArray, points: FloatArray, log_weight: FloatArray) -> KernelMoments:
     """Moments at a single place (D,), with as many digits as there are wherever it is.
 
     All is relative to the nearest of the points: with y = x − o and e = c − o, exponents are y·e − ‖e‖²/2.
@@ -75,4 +75,4 @@ def alone(x: FloatArray, points: FloatArray, log_weight: FloatArray) -> Moments:
     mean = share @ e
     e -= mean
     log_sum = most + log(total) - 0.5 * float(y @ y)
-    return Moments(np.asarray(log_sum), mean - y, (share[:, None] * e).T @ e)
+    return KernelMoments(np.asarray(log_sum), mean - y, (share[:, None] * e).T @ e)

@@ -1,6 +1,6 @@
-"""Sums of Gaussian kernels of bandwidth 1 at many places: what a density, its gradient and its Hessian are made of.
+"""Sums of Gaussian kernels of bandwidth 1 at many places, from which a density, its gradient and its Hessian are made.
 
-The sums are those of :mod:`prinfold.density.kernel_moments`. What is left out or put together, and what that changes:
+The sums are those of :mod:`prinfold.density.kernel_moments`. Three things are left out or put together, with bounds:
 
 * *Out of reach.* Centres farther than R are left out. With R² = 2 log(Σ w / (ε w_min)) they make up less than ε of any
   sum Σ w k that is no less than w_min, as it is wherever there is a centre, and less than ε R² of Σ w k ‖d‖². A place
@@ -31,59 +31,59 @@ from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.density.dense_kernel_sums import DenseSums
-from prinfold.density.kernel_moments import Moments, Sums, alone, in_range
-from prinfold.density.patches import patched
+from prinfold.density.kernel_moments import KernelMoments, KernelSums, clip_coordinates, moments_at_place
+from prinfold.density.patches import make_patched_sums
 from prinfold.density.strips import (
     Crowds,
-    Groups,
+    PlaceGroups,
     Strips,
     compress,
     group_places,
-    inward,
     make_strips,
     reach_within,
-    widest_last,
+    reorder_axes,
+    strip_axes,
 )
 from prinfold.numerics.cell_lists import share_within
 from prinfold.rows.rows import shared_property
 
-_SIDE = 1.0
+_SIDE_BANDWIDTHS = 1.0
 """Bandwidths across a strip and across a group of places. Half as wide, a tenth fewer pairs are looked at in vain, but
 groups of ten thousand rows on a curve hold too few places for what is copied."""
 
 _LEAST_CROWD = 3
-"""Points that a crowd stands for at least: it costs as much as about 1.7 of them."""
+"""Fewest points that are replaced by a crowd: it costs as much as about 1.7 of them."""
 
-_WORTH = 0.8
-"""Crowds are made where they leave less to do than this."""
+_MOST_COMPRESSED_SHARE = 0.8
+"""Crowds are made where they leave less than this share of the work."""
 
-_OUTSKIRTS = 3.0
+_OUTSKIRTS_BANDWIDTHS = 3.0
 """Bandwidths from the mean of what counts at a place beyond which crowds are undone."""
 
-_FAR = 1e6
-"""Bandwidths from all centres, or from their middle, from which on places go one by one."""
+_FAR_BANDWIDTHS = 1e6
+"""Bandwidths from all centres, or from their middle, from which on places are summed one by one."""
 
-_FLOOR = -600.0
+_LEAST_LOG_SUM = -600.0
 """Log sums below this come from exponents at the end of their range."""
 
 _COMPILED_FROM = 256
 """Centres from which on loading the compiler pays."""
 
-_MANY_COLUMNS, _MOST_IN_REACH = 8, 0.25
+_DENSE_COLUMNS, _DENSE_SHARE = 8, 0.25
 """Columns, and share of the centres in reach, from which on products of matrices are faster than sums in balls.
 
 With ten thousand rows near a surface, balls take from a fifteenth of their time (one centre in a thousand in reach) to
 the same (a quarter), and with eight columns or more up to twice as long when all are; with fewer columns they are
 faster throughout. Counting neighbours by a k-d tree alone takes about as long as balls take in all."""
 
-_MANY_IN_REACH = 500
+_PATCHES_FROM_CENTRES = 500
 """Centres in reach from which on patches are faster than sums over them."""
 
 
 class Accuracy(NamedTuple):
-    """What may be left out: ``tolerance`` ε of what is out of reach, ``side`` c of the cells of crowds, ``patches``.
+    """Approximations allowed: ``tolerance`` ε of what is out of reach, ``side`` c of the cells of crowds, ``patches``.
 
-    ε is nil to leave out nothing, and c is None to put nothing together.
+    ε is zero to leave out nothing, and c is None to put nothing together.
     """
 
     tolerance: float = 1e-6
@@ -96,18 +96,18 @@ ACCURACY: dict[str, Accuracy] = {
     "truncated": Accuracy(),
     "compressed": Accuracy(side=0.25),
 }
-"""What is left out, by name."""
+"""Approximations by name."""
 
 
-def make_sums(centres: FloatArray, weight: FloatArray, accuracy: Accuracy) -> Sums:
+def make_sums(centres: FloatArray, weight: FloatArray, accuracy: Accuracy) -> KernelSums:
     """Sums over centres (m, D) with positive weights (m,), in the way that suits their number, dimension and extent."""
-    centres, weight = in_range(centres), np.asarray(weight, dtype=np.float64)
+    centres, weight = clip_coordinates(centres), np.asarray(weight, dtype=np.float64)
     balls = BallSums(centres, weight, accuracy)
     m, columns = centres.shape
     share = share_within(centres, balls.reach)
-    if m < _COMPILED_FROM or (columns >= _MANY_COLUMNS and share > _MOST_IN_REACH):
+    if m < _COMPILED_FROM or (columns >= _DENSE_COLUMNS and share > _DENSE_SHARE):
         return DenseSums(centres, weight)
-    return patched(balls, centres) if accuracy.patches and share * m > _MANY_IN_REACH else balls
+    return make_patched_sums(balls, centres) if accuracy.patches and share * m > _PATCHES_FROM_CENTRES else balls
 
 
 # ------------------------------------------------------------------------------------------------ in balls
@@ -125,7 +125,7 @@ class BallSums:
         # Whether crowds are undone hangs on the shift.
         return self._sums(Z, len(Z) if self._compressed is not None else 0).log_sum
 
-    def moments(self, Z: FloatArray) -> Moments:
+    def moments(self, Z: FloatArray) -> KernelMoments:
         return self._sums(Z, len(Z))
 
     @shared_property
@@ -133,61 +133,63 @@ class BallSums:
         """R of the module's formulas."""
         return reach_within(self.weight, self.accuracy.tolerance) if self.accuracy.tolerance else inf
 
-    def _sums(self, Z: FloatArray, n_moments: int) -> Moments:
-        Y, D = self._inward(Z), Z.shape[1]
+    def _sums(self, Z: FloatArray, n_moments: int) -> KernelMoments:
+        Y, D = self._reorder(Z), Z.shape[1]
         n, axes = Y.shape
-        out = Moments.room(n, n_moments, axes)
-        wild = np.abs(Y - self._middle).max(axis=1, initial=0.0) > _FAR
+        out = KernelMoments.empty(n, n_moments, axes)
+        wild = np.abs(Y - self._middle).max(axis=1, initial=0.0) > _FAR_BANDWIDTHS
         rows = np.flatnonzero(~wild)
         if self._compressed is not None:
             _, lone, crowds = self._compressed
-            self._fill(Y, self._grouped(Y, rows), lone, crowds, out)
-            rows = rows[~(np.square(out.shift[rows]).sum(axis=1) <= _OUTSKIRTS**2) | self._lost(out, rows)]
-        self._fill(Y, self._grouped(Y, rows), *self._plain, out)
-        rows = rows[self._lost(out, rows)]
+            self._fill(Y, self._group(Y, rows), lone, crowds, out)
+            rows = rows[
+                ~(np.square(out.shift[rows]).sum(axis=1) <= _OUTSKIRTS_BANDWIDTHS**2) | self._too_small(out, rows)
+            ]
+        self._fill(Y, self._group(Y, rows), *self._plain, out)
+        rows = rows[self._too_small(out, rows)]
         wild[rows] = self._fill_far(Y, rows, out)
-        out = Moments(out.log_sum, out.shift[:, :D], out.spread[:, :D, :D])
+        out = KernelMoments(out.log_sum, out.shift[:, :D], out.spread[:, :D, :D])
         for i in np.flatnonzero(wild).tolist():
-            out.put(i, alone(in_range(Z[i]), self.centres, self._log_weight))
+            out.put(i, moments_at_place(clip_coordinates(Z[i]), self.centres, self._log_weight))
         return out
 
-    def _lost(self, out: Moments, rows: IntArray) -> BoolArray:
+    def _too_small(self, out: KernelMoments, rows: IntArray) -> BoolArray:
         """Which of the rows have a sum that is too small to be bounded relative to itself."""
-        least = _FLOOR if self.reach == inf else max(_FLOOR, float(self._log_weight.min()) - 1e-9)
+        least = _LEAST_LOG_SUM if self.reach == inf else max(_LEAST_LOG_SUM, float(self._log_weight.min()) - 1e-9)
         return np.asarray(~(out.log_sum[rows] >= least))
 
-    def _fill_far(self, Y: FloatArray, rows: IntArray, out: Moments) -> BoolArray:
-        """Do again what is far from all centres, relative to the nearest; returns which rows are too far for that."""
+    def _fill_far(self, Y: FloatArray, rows: IntArray, out: KernelMoments) -> BoolArray:
+        """Sum again at places far from all centres, relative to the nearest; returns which are too far for that."""
         if not len(rows):
             return np.zeros(0, dtype=bool)
         distance, nearest = map(np.asarray, self._tree.query(Y[rows]))
-        wild = distance > _FAR
+        wild = distance > _FAR_BANDWIDTHS
         rows, square = rows[~wild], np.square(distance[~wild])
         # What is nearest must not be rounded out of its own ball.
         square = square * (1.0 + 1e-9) + self.reach**2
         cuts, origin = np.arange(len(rows) + 1), self._points[nearest[~wild]]
-        groups = Groups(rows, cuts, origin, Y[rows], np.zeros(len(rows)), square)
+        groups = PlaceGroups(rows, cuts, origin, Y[rows], np.zeros(len(rows)), square)
         self._fill(Y, groups, *self._plain, out)
         return np.asarray(wild)
 
-    def _grouped(self, Y: FloatArray, rows: IntArray) -> Groups:
-        return group_places(Y, rows, _SIDE, self.reach**2, self._middle)
+    def _group(self, Y: FloatArray, rows: IntArray) -> PlaceGroups:
+        return group_places(Y, rows, _SIDE_BANDWIDTHS, self.reach**2, self._middle)
 
-    def _fill(self, Y: FloatArray, groups: Groups, plain: Strips, crowds: Strips, out: Moments) -> None:
+    def _fill(self, Y: FloatArray, groups: PlaceGroups, plain: Strips, crowds: Strips, out: KernelMoments) -> None:
         from prinfold.density._kernel_sums_jit import sum_balls
 
-        groups.each_part(lambda part: sum_balls(Y, part, plain, crowds, self._axes, *out))
+        groups.for_each_part(lambda part: sum_balls(Y, part, plain, crowds, self._axes, *out))
 
-    def _inward(self, Z: FloatArray) -> FloatArray:
-        return inward(in_range(Z), self._axes)
+    def _reorder(self, Z: FloatArray) -> FloatArray:
+        return reorder_axes(clip_coordinates(Z), self._axes)
 
     @shared_property
     def _axes(self) -> IntArray:
-        return widest_last(self.centres)
+        return strip_axes(self.centres)
 
     @shared_property
     def _points(self) -> FloatArray:
-        return self._inward(self.centres)
+        return self._reorder(self.centres)
 
     @shared_property
     def _middle(self) -> FloatArray:
@@ -213,7 +215,7 @@ class BallSums:
         if self.accuracy.side is None or self._points.shape[1] > 3:
             return None
         made = compress(self._points, self.weight, self.accuracy.side, _LEAST_CROWD)
-        if not made.lone.sum() + 1.7 * len(made.weight) < _WORTH * len(self.weight):
+        if not made.lone.sum() + 1.7 * len(made.weight) < _MOST_COMPRESSED_SHARE * len(self.weight):
             return None
         log_weight = np.log(made.weight) - log(self.weight.sum())
         lone = self._strips(self._log_weight[made.lone], self._points[made.lone])
@@ -221,4 +223,4 @@ class BallSums:
 
     def _strips(self, log_weight: FloatArray, points: FloatArray, moment: FloatArray | None = None) -> Strips:
         more = np.empty((len(points), 0)) if moment is None else moment
-        return make_strips(log_weight, points, more, _SIDE, self._middle)
+        return make_strips(log_weight, points, more, _SIDE_BANDWIDTHS, self._middle)

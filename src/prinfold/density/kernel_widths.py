@@ -1,4 +1,4 @@
-"""What can be the bandwidth of kernels: a number, one for each column, or a matrix."""
+"""The bandwidth of kernels: a number, one for each column, or a matrix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Bandwidth: TypeAlias = float | FloatArray
 
 
 def check_bandwidth(given: Bandwidth, n_columns: int) -> Bandwidth:
-    """A positive number, (D,) of them, or a symmetric positive definite matrix (D, D), refused where it is neither."""
+    """The bandwidth as a positive number, (D,) of them, or a positive definite matrix (D, D); others are refused."""
     value = np.asarray(given, dtype=np.float64)
     if value.ndim == 0:
         if not 0.0 < value < np.inf:
@@ -25,7 +25,7 @@ def check_bandwidth(given: Bandwidth, n_columns: int) -> Bandwidth:
         return value
     if value.shape != (n_columns, n_columns):
         raise InvalidParameterError(
-            f"bandwidth is a number, {n_columns} numbers, one for each column, or a matrix of {n_columns} × "
+            f"bandwidth must be a number, {n_columns} numbers, one for each column, or a matrix of {n_columns} × "
             f"{n_columns}; got shape {value.shape}"
         )
     if not np.isfinite(value).all() or not np.allclose(value, value.T) or np.linalg.eigvalsh(value)[0] <= 0:

@@ -28,31 +28,31 @@ from prinfold._typing import FloatArray
 from prinfold.base.starting_points import evenly_by_radius
 from prinfold.density.ring_counts import Rings, make_rings
 
-ASKED = 2048
-"""Rows asked how likely all others make them; with more rows than this, those that are even steps apart by radius."""
+MOST_ASKED_ROWS = 2048
+"""Most rows whose likelihood by all others is computed; of more rows, those that are even steps apart by radius."""
 
-_NEIGHBORS, _LEAST = 5, 0.1
+_NEIGHBORS, _LEAST_SHARE_OF_DISTANCE = 5, 0.1
 """No bandwidth is below a tenth of the median distance to the fifth neighbour, divided by √D.
 
 Rows that come in pairs with next to nothing between them, as when a table was rounded in two ways, would otherwise have
 a likelihood without bound."""
 
-_RATIO = 1.15
+_GRID_RATIO = 1.15
 """Between bandwidths tried before the best is refined: the likelihood may have several maxima."""
 
-_MOST_APART = 0.5
-"""Most of the rows that can belong to none."""
+_MOST_OUTLIERS = 0.5
+"""Largest share ε of the rows that can belong to no kernel."""
 
 _SHARE_STEPS = 30
-"""Of EM on ε alone: from 5 %, to three digits where it matters."""
+"""Steps of EM on ε alone: from 5 %, to three digits where it matters."""
 
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutLikelihood:
-    """What ``rings`` about some rows, with weights ``weight`` (m,), say of bandwidths in ``dimension`` columns.
+    """Leave-one-out likelihood of bandwidths, from ``rings`` about some rows with weights ``weight`` (m,).
 
     ``others`` (m,) is the weight of all rows but the one asked; ``log_anywhere`` is −log |ball|, −inf to have every
-    row explained by others; ``least`` and ``most`` bound the bandwidth.
+    row explained by others; ``least`` and ``most`` bound the bandwidth. Densities are over ``dimension`` columns.
     """
 
     rings: Rings
@@ -70,10 +70,10 @@ class LeaveOneOutLikelihood:
         weight: FloatArray,
         *,
         robust: bool = True,
-        asked: int = ASKED,
+        asked: int = MOST_ASKED_ROWS,
         dimension: int | None = None,
     ) -> LeaveOneOutLikelihood:
-        """Of at least two different rows (n, D), centred and of order 1, with positive weights.
+        """The likelihood of at least two different rows (n, D), centred and of order 1, with positive weights.
 
         Where rows lie on a surface, such as a sphere, and the density is one on that, ``dimension`` is the surface's.
         """
@@ -82,7 +82,7 @@ class LeaveOneOutLikelihood:
         rings = make_rings(X, weight, some)
         k = min(_NEIGHBORS, n - 1)
         near = np.asarray(cKDTree(X).query(X[some], k=[k + 1])[0])
-        least = max(_LEAST * float(np.median(near)) / D**0.5, 1e-14)
+        least = max(_LEAST_SHARE_OF_DISTANCE * float(np.median(near)) / D**0.5, 1e-14)
         most = float(rings.squared.max() / D) ** 0.5
         others = weight.sum() - weight[some]
         # Weights that differ by more than rounding holds leave nothing beside the heaviest row.
@@ -98,31 +98,33 @@ class LeaveOneOutLikelihood:
         volume = self.dimension * (log(bandwidth) + 0.5 * log(2.0 * pi))
         return np.asarray(np.log(k.sum(axis=1)) - 0.5 * base - np.log(self.others) - volume)
 
-    def shares(self, log_density: FloatArray, apart: float) -> FloatArray:
+    def shares(self, log_density: FloatArray, outlier_share: float) -> FloatArray:
         """(m,) r = (1 − ε) p / ((1 − ε) p + ε / |ball|)."""
-        if apart == 0.0 or self.log_anywhere == -inf:
+        if outlier_share == 0.0 or self.log_anywhere == -inf:
             return np.ones(len(log_density))
-        odds = self.log_anywhere + log(apart / (1.0 - apart)) - log_density
+        odds = self.log_anywhere + log(outlier_share / (1.0 - outlier_share)) - log_density
         return np.asarray(1.0 / (1.0 + np.exp(np.minimum(odds, 700.0))))
 
-    def apart(self, log_density: FloatArray) -> float:
+    def outlier_share(self, log_density: FloatArray) -> float:
         """ε at which L is largest for a bandwidth, by EM: ε ← Σ w (1 − r)."""
-        apart = 0.05 if self.log_anywhere > -inf else 0.0
+        outlier_share = 0.05 if self.log_anywhere > -inf else 0.0
         for _ in range(_SHARE_STEPS):
-            apart = min(float(self.weight @ (1.0 - self.shares(log_density, apart))), _MOST_APART)
-        return apart
+            outlier_share = min(float(self.weight @ (1.0 - self.shares(log_density, outlier_share))), _MOST_OUTLIERS)
+        return outlier_share
 
-    def log_likelihood(self, bandwidth: float, apart: float | None = None) -> float:
+    def log_likelihood(self, bandwidth: float, outlier_share: float | None = None) -> float:
         """L; at the best ε where none is given."""
         each = self.log_density(bandwidth)
-        apart = self.apart(each) if apart is None else apart
-        if apart == 0.0:
+        outlier_share = self.outlier_share(each) if outlier_share is None else outlier_share
+        if outlier_share == 0.0:
             return float(self.weight @ each)
-        return float(self.weight @ np.logaddexp(log(1.0 - apart) + each, log(apart) + self.log_anywhere))
+        return float(
+            self.weight @ np.logaddexp(log(1.0 - outlier_share) + each, log(outlier_share) + self.log_anywhere)
+        )
 
     def bandwidth(self) -> float:
-        """The likeliest one: on a grid by ratio first, then by golden section and parabolas about the best."""
-        n_tried = max(2, ceil(log(self.most / self.least) / log(_RATIO)) + 1)
+        """The likeliest bandwidth: on a grid by ratio first, then by golden section and parabolas about the best."""
+        n_tried = max(2, ceil(log(self.most / self.least) / log(_GRID_RATIO)) + 1)
         grid = np.linspace(log(self.least), log(self.most), n_tried)
         gain = [self.log_likelihood(float(h)) for h in np.exp(grid)]
         best = int(np.argmax(gain))

@@ -1,4 +1,4 @@
-"""Where rows could have been seen at all: survey edges and holes that must not pass for ridges.
+"""Masks of what was observed: edges and holes of a survey that must not pass for ridges.
 
 Near an edge kernels reach out to where nothing was observed, and the density falls off as if there were less to see.
 Dividing by the density of points spread evenly over what was observed, with the same kernels, takes that out:
@@ -19,19 +19,19 @@ import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray
 from prinfold.density.densities import Density
-from prinfold.density.row_spaces import Globe, Space
+from prinfold.density.row_spaces import Globe, RowSpace
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
 
-_STEP = 0.5
+_STEP_BANDWIDTHS = 0.5
 """Bandwidths between even points over what was observed: their density is flat to a part in a thousand million."""
 
-_MARGIN = 2.0
+_MARGIN_BANDWIDTHS = 2.0
 """Bandwidths around the box of all rows that even points cover: a mask may go on there."""
 
 _MOST_COLUMNS, _MOST_POINTS = 3, 4_000_000
 
-_EDGE = 0.4
+_EDGE_SHARE = 0.4
 """Share of the usual density of even points below which a place counts as not observed: half of it is left at a
 straight edge, a quarter in a corner."""
 
@@ -39,28 +39,28 @@ straight edge, a quarter in a corner."""
 @storable
 @dataclass(frozen=True, eq=False)
 class Edge:
-    """Where the ``density`` of even points is at least ``level``, in logarithms, something could have been seen."""
+    """The edge of what was observed: where the log ``density`` of even points falls to ``level``."""
 
     density: Density
     level: float
 
     @classmethod
     def of(cls, density: Density, places: FloatArray) -> Edge:
-        """With the usual density that of ``places`` where rows were seen."""
-        return cls(density, float(np.median(density.log_density(places))) + log(_EDGE))
+        """The edge at 0.4 of the median density at ``places`` where rows were seen."""
+        return cls(density, float(np.median(density.log_density(places))) + log(_EDGE_SHARE))
 
     def outside(self, X: FloatArray) -> BoolArray:
         """(n,) which places could not have been seen."""
         return np.asarray(self.density.log_density(X) < self.level)
 
 
-def even_points(mask: Any, rows: FloatArray, bandwidth: Any, space: Space) -> tuple[FloatArray, FloatArray]:
+def even_points(mask: Any, rows: FloatArray, bandwidth: Any, space: RowSpace) -> tuple[FloatArray, FloatArray]:
     """Points (m, D) spread evenly over what was observed, and their weights (m,).
 
     ``mask`` is such points itself, or a function that tells of rows (n, D) which could have been seen.
     """
     if callable(mask):
-        return _asked(mask, rows, bandwidth, space)
+        return _observed_points(mask, rows, bandwidth, space)
     points = np.asarray(mask, dtype=np.float64)
     D = rows.shape[1]
     if points.ndim != 2 or points.shape[1] != D or len(points) == 0 or not np.isfinite(points).all():
@@ -81,23 +81,24 @@ def _widths(bandwidth: Any, n_columns: int) -> tuple[FloatArray, FloatArray]:
     return widths, widths
 
 
-def _asked(
-    mask: Callable[[FloatArray], Any], rows: FloatArray, bandwidth: Any, space: Space
+def _observed_points(
+    mask: Callable[[FloatArray], Any], rows: FloatArray, bandwidth: Any, space: RowSpace
 ) -> tuple[FloatArray, FloatArray]:
-    """Points of a lattice over the rows that a function says were observed."""
+    """Points of a lattice over the rows, those that a function says were observed, and their weights."""
     if rows.shape[1] > _MOST_COLUMNS:
         raise InvalidParameterError(
             f"a mask that is a function is for up to {_MOST_COLUMNS} columns, got {rows.shape[1]}; give points spread "
             "evenly over what was observed instead"
         )
     if isinstance(space, Globe):
-        points, weight = _over_globe(rows, float(bandwidth), space.west)
+        points, weight = _globe_lattice(rows, float(bandwidth), space.west)
     else:
-        points, weight = _over_box(rows, *_widths(bandwidth, rows.shape[1]))
+        points, weight = _box_lattice(rows, *_widths(bandwidth, rows.shape[1]))
     seen = np.asarray(mask(points))
     if seen.shape != (len(points),):
         raise InvalidParameterError(
-            f"mask must tell of each of {len(points)} rows whether it could have been seen, got shape {seen.shape}"
+            f"mask must return one value for each of {len(points)} rows, whether it could have been seen; "
+            f"got shape {seen.shape}"
         )
     seen = seen.astype(bool)
     if not seen.any():
@@ -105,32 +106,32 @@ def _asked(
     return points[seen], weight[seen]
 
 
-def _over_box(rows: FloatArray, least: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _box_lattice(rows: FloatArray, least: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:
     """A lattice as fine as kernels are narrow, which goes on past the rows as far as they are wide."""
-    low, high = rows.min(axis=0) - _MARGIN * reach, rows.max(axis=0) + _MARGIN * reach
-    counts = np.ceil((high - low) / (_STEP * least)) + 1.0
-    _refuse_many(float(counts.prod()), float(least.min()))
+    low, high = rows.min(axis=0) - _MARGIN_BANDWIDTHS * reach, rows.max(axis=0) + _MARGIN_BANDWIDTHS * reach
+    counts = np.ceil((high - low) / (_STEP_BANDWIDTHS * least)) + 1.0
+    _check_size(float(counts.prod()), float(least.min()))
     axes = [np.linspace(a, b, int(k)) for a, b, k in zip(low, high, counts, strict=True)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, rows.shape[1])
     return points, np.ones(len(points))
 
 
-def _over_globe(rows: FloatArray, width: float, west: float) -> tuple[FloatArray, FloatArray]:
+def _globe_lattice(rows: FloatArray, width: float, west: float) -> tuple[FloatArray, FloatArray]:
     """Rings of latitude, each with as many points as its length asks for; the weights make up for what is left over.
 
     Along a meridian they are those of the midpoint rule. The length of rings has a kink at a pole, where that rule is
     too large by a twelfth of the last ring.
     """
-    low = max(-90.0, float(rows[:, 1].min()) - _MARGIN * width)
-    high = min(90.0, float(rows[:, 1].max()) + _MARGIN * width)
-    _refuse_many(360.0 * (high - low) / (_STEP * width) ** 2, width)
-    count = max(1, int(np.ceil((high - low) / (_STEP * width))))
+    low = max(-90.0, float(rows[:, 1].min()) - _MARGIN_BANDWIDTHS * width)
+    high = min(90.0, float(rows[:, 1].max()) + _MARGIN_BANDWIDTHS * width)
+    _check_size(360.0 * (high - low) / (_STEP_BANDWIDTHS * width) ** 2, width)
+    count = max(1, int(np.ceil((high - low) / (_STEP_BANDWIDTHS * width))))
     step = (high - low) / count
     rings = low + (np.arange(count) + 0.5) * step
     points, weights = list[FloatArray](), list[FloatArray]()
     for latitude in rings.tolist():
         length = 360.0 * np.cos(np.radians(latitude))
-        n = max(1, int(np.ceil(length / (_STEP * width))))
+        n = max(1, int(np.ceil(length / (_STEP_BANDWIDTHS * width))))
         longitude = west + (np.arange(n) + 0.5) * 360.0 / n
         points.append(np.stack([longitude, np.full(n, latitude)], axis=1))
         last = abs(latitude) + 0.75 * step > 90.0
@@ -138,7 +139,7 @@ def _over_globe(rows: FloatArray, width: float, west: float) -> tuple[FloatArray
     return np.concatenate(points), np.concatenate(weights)
 
 
-def _refuse_many(n: float, width: float) -> None:
+def _check_size(n: float, width: float) -> None:
     if n > _MOST_POINTS:
         raise InvalidParameterError(
             f"a lattice half a bandwidth ({width:.3g}) wide over these rows would have {n:.3g} points, more than the "

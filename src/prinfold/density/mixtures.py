@@ -16,15 +16,15 @@ from prinfold.density.densities import Density, Derivatives
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
 
-_BLOCK = 2**20
-"""Numbers of one kind held at once."""
+_NUMBERS_AT_ONCE = 2**20
+"""Numbers in the largest array of a block of places."""
 
-_FARTHEST = 1e100
+_FARTHEST_COORDINATE = 1e100
 """Coordinates beyond this are held there: their squares would be infinite."""
 
 
-class _Parts(NamedTuple):
-    """Of a block of places: log p (n,), shares b (n, K), and v = Σ_j⁻¹ (μ_j − x) (n, K, D)."""
+class _MixtureParts(NamedTuple):
+    """log p (n,), shares b (n, K), and v = Σ_j⁻¹ (μ_j − x) (n, K, D) at a block of places."""
 
     log_density: FloatArray
     share: FloatArray
@@ -77,9 +77,9 @@ class MixtureDensity:
     def __post_init__(self) -> None:
         K, D = np.shape(self.means) if np.ndim(self.means) == 2 else (0, 0)
         if not K or not D or not np.isfinite(self.means).all():
-            raise InvalidDataError(f"means are finite numbers (K, D), got an array of shape {np.shape(self.means)}")
+            raise InvalidDataError(f"means must be finite numbers (K, D), got an array of shape {np.shape(self.means)}")
         if np.shape(self.weights) != (K,) or not (np.min(self.weights) >= 0 and 0 < np.sum(self.weights) < np.inf):
-            raise InvalidDataError(f"expected {K} weights, none negative and not all nil, got {self.weights!r}")
+            raise InvalidDataError(f"expected {K} weights, none negative and not all zero, got {self.weights!r}")
         if np.shape(self.covariances) != (K, D, D):
             raise InvalidDataError(f"expected covariances ({K}, {D}, {D}), got shape {np.shape(self.covariances)}")
         S = np.asarray(self.covariances)
@@ -111,18 +111,18 @@ class MixtureDensity:
         return np.asarray((np.einsum("nk,kdd->n", share, self._precision) / self.means.shape[1]) ** -0.5)
 
     def _blocks(self, X: FloatArray) -> list[FloatArray]:
-        X = np.clip(np.asarray(X, dtype=np.float64), -_FARTHEST, _FARTHEST)
-        size = max(1, _BLOCK // self.means.size)
+        X = np.clip(np.asarray(X, dtype=np.float64), -_FARTHEST_COORDINATE, _FARTHEST_COORDINATE)
+        size = max(1, _NUMBERS_AT_ONCE // self.means.size)
         return [X[i : i + size] for i in range(0, max(len(X), 1), size)]
 
-    def _parts(self, X: FloatArray) -> _Parts:
+    def _parts(self, X: FloatArray) -> _MixtureParts:
         d = np.asarray(self.means) - X[:, None]
         pull = np.einsum("kde,nke->nkd", self._precision, d)
         exponent = self._level - 0.5 * np.einsum("nkd,nkd->nk", d, pull)
         most = exponent.max(axis=1)
         share = np.exp(exponent - most[:, None])
         total = share.sum(axis=1)
-        return _Parts(np.log(total) + most, share / total[:, None], pull)
+        return _MixtureParts(np.log(total) + most, share / total[:, None], pull)
 
     def _mean_precision(self, share: FloatArray) -> FloatArray:
         return np.asarray(np.einsum("nk,kde->nde", share, self._precision))
@@ -176,7 +176,7 @@ class RatioDensity:
         for name in ("top", "bottom"):
             if not isinstance(getattr(self, name), Density):
                 raise InvalidParameterError(
-                    f"{name} is a density with log_density, derivatives, shift and length; "
+                    f"{name} must be a density with the methods log_density, derivatives, shift and length, "
                     f"got {type(getattr(self, name)).__name__}"
                 )
 
@@ -189,9 +189,9 @@ class RatioDensity:
         )
 
     def shift(self, X: FloatArray, at: Derivatives) -> FloatArray:
-        """What the top makes of the gradient: the square of the bandwidth times it, or the matrix of long kernels."""
+        """Mean shift of the top with this gradient: h² times it, or the matrix H of the kernels times it."""
         return self.top.shift(X, at)
 
     def length(self, X: FloatArray) -> FloatArray:
-        """(n,) that of the top."""
+        """(n,) length over which the top changes."""
         return self.top.length(X)

@@ -26,46 +26,46 @@ from threading import Lock
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.density.kernel_moments import Moments, Sums, in_range
+from prinfold.density.kernel_moments import KernelMoments, KernelSums, clip_coordinates
 from prinfold.density.strips import sort_by_cell
 from prinfold.rows.rows import for_each_block
 
 _DEGREE = 8
 
-_SIDE = 0.4
+_SIDE_BANDWIDTHS = 0.4
 """Bandwidths across a patch; the mean shift jumps by less than 1e-7 of them from one to the next."""
 
-_LEAST_ROWS = {1: 2, 2: 4, 3: 8}
+_LEAST_ROWS_IN_PATCH = {1: 2, 2: 4, 3: 8}
 """Rows in a patch, by columns, from which on it pays to ask once at every row: as many as it has nodes of its own."""
 
-_WORTH = 0.25
-"""Share of all rows that are to be in patches."""
+_LEAST_PATCHED_SHARE = 0.25
+"""Share of all rows in crowded cells from which on patches are made."""
 
-_TOGETHER = 4
+_BLOCK_SIDE = 4
 """Patches along the side of a block that is made at once, so that they share nodes."""
 
-_AT_ONCE = 2048
+_PATCHES_AT_ONCE = 2048
 """Patches whose nodes are held at once."""
 
-_KEYS = 2.0**62
-"""Patches are numbered up to here."""
+_MOST_CELLS = 2.0**62
+"""Most cells in the box of all patches: more could not be numbered."""
 
 _ROWS_PER_PART = 2**14
 """Places of a part, when there are more; fewer come from a pass that is on threads itself."""
 
 
-def patched(sums: Sums, centres: FloatArray) -> Sums:
-    """The same sums by patches where rows crowd; as they are where few do, or in more than three columns."""
+def make_patched_sums(sums: KernelSums, centres: FloatArray) -> KernelSums:
+    """Sums that use patches where rows crowd; the sums as they are where few rows do, or in more than three columns."""
     m, D = centres.shape
-    if D not in _LEAST_ROWS:
+    if D not in _LEAST_ROWS_IN_PATCH:
         return sums
     middle = np.median(centres, axis=0)
-    at = np.floor((centres - middle) / _SIDE)
+    at = np.floor((centres - middle) / _SIDE_BANDWIDTHS)
     order, first = sort_by_cell(at)
     counts = np.diff(np.append(first, m))
-    crowded = counts >= _LEAST_ROWS[D]
+    crowded = counts >= _LEAST_ROWS_IN_PATCH[D]
     cells = at[order[first[crowded]]]
-    if counts[crowded].sum() < _WORTH * m or np.prod(np.ptp(cells, axis=0) + 1.0) > _KEYS:
+    if counts[crowded].sum() < _LEAST_PATCHED_SHARE * m or np.prod(np.ptp(cells, axis=0) + 1.0) > _MOST_CELLS:
         return sums
     return PatchedSums(sums, middle, cells)
 
@@ -76,34 +76,34 @@ class PatchedSums:
     Cell a covers from ``middle`` + s a to ``middle`` + s (a + 1).
     """
 
-    def __init__(self, sums: Sums, middle: FloatArray, cells: FloatArray) -> None:
+    def __init__(self, sums: KernelSums, middle: FloatArray, cells: FloatArray) -> None:
         self.sums, self.middle, self.cells = sums, middle, cells
         n, D = cells.shape
         self._low, self._high = cells.min(axis=0), cells.max(axis=0)
         self._keys = self._key(cells)
-        order, first = sort_by_cell(np.floor(cells / _TOGETHER))
+        order, first = sort_by_cell(np.floor(cells / _BLOCK_SIDE))
         self._block = np.empty(n, dtype=np.int64)
         self._block[order] = np.repeat(np.arange(len(first)), np.diff(np.append(first, n)))
-        self._centre = middle + _SIDE * (cells + 0.5)
+        self._centre = middle + _SIDE_BANDWIDTHS * (cells + 0.5)
         self._made, self._lock = np.zeros(n, dtype=bool), Lock()
-        self._base, self._coefficients = np.empty(n), np.empty((n, _fit(D).shape[1]))
+        self._base, self._coefficients = np.empty(n), np.empty((n, _fit_matrix(D).shape[1]))
 
     def log_sum(self, Z: FloatArray) -> FloatArray:
         return self._sums(Z, 0).log_sum
 
-    def moments(self, Z: FloatArray) -> Moments:
+    def moments(self, Z: FloatArray) -> KernelMoments:
         return self._sums(Z, len(Z))
 
-    def _sums(self, Z: FloatArray, n_moments: int) -> Moments:
-        Y = in_range(Z)
-        out, patch = Moments.room(len(Y), n_moments, Y.shape[1]), self._patch_of(Y)
+    def _sums(self, Z: FloatArray, n_moments: int) -> KernelMoments:
+        Y = clip_coordinates(Z)
+        out, patch = KernelMoments.empty(len(Y), n_moments, Y.shape[1]), self._patch_of(Y)
         elsewhere = np.flatnonzero(patch < 0)
         if len(elsewhere):
             rest = Y[elsewhere]
-            found = self.sums.moments(rest) if n_moments else Moments(self.sums.log_sum(rest), *out[1:])
+            found = self.sums.moments(rest) if n_moments else KernelMoments(self.sums.log_sum(rest), *out[1:])
             out.put(elsewhere, found)
         if len(elsewhere) < len(Y):
-            self._make(patch)
+            self._make_patches(patch)
             self._fill(Y, patch, out)
         return out
 
@@ -120,13 +120,13 @@ class PatchedSums:
         from prinfold.density._patches_jit import find_patches
 
         patch = np.empty(len(Y), dtype=np.int64)
-        find_patches(Y, self.middle, _SIDE, self._low, self._high, self._keys, patch)
+        find_patches(Y, self.middle, _SIDE_BANDWIDTHS, self._low, self._high, self._keys, patch)
         return patch
 
-    def _fill(self, Y: FloatArray, patch: IntArray, out: Moments) -> None:
+    def _fill(self, Y: FloatArray, patch: IntArray, out: KernelMoments) -> None:
         from prinfold.density._patches_jit import sum_patches
 
-        table = self._coefficients, self._base, self._centre, 0.5 * _SIDE, _DEGREE
+        table = self._coefficients, self._base, self._centre, 0.5 * _SIDE_BANDWIDTHS, _DEGREE
 
         def one(first: int) -> None:
             sum_patches(Y, patch, first, min(first + _ROWS_PER_PART, len(Y)), *table, *out)
@@ -137,8 +137,8 @@ class PatchedSums:
         else:
             for_each_block(one, parts)
 
-    def _make(self, patch: IntArray) -> None:
-        """See to it that the patches under all places are there, and with them their neighbours."""
+    def _make_patches(self, patch: IntArray) -> None:
+        """Fit the patches under all places that are not there yet, and with them their neighbours."""
         lacking = (patch >= 0) & ~self._made[patch]
         if not lacking.any():
             return
@@ -146,10 +146,11 @@ class PatchedSums:
             wanted = np.zeros(self._block.max() + 1, dtype=bool)
             wanted[self._block[patch[lacking]]] = True
             todo = np.flatnonzero(wanted[self._block] & ~self._made)
-            for first in range(0, len(todo), _AT_ONCE):
-                self._make_some(todo[first : first + _AT_ONCE])
+            for first in range(0, len(todo), _PATCHES_AT_ONCE):
+                self._fit_patches(todo[first : first + _PATCHES_AT_ONCE])
 
-    def _make_some(self, patches: IntArray) -> None:
+    def _fit_patches(self, patches: IntArray) -> None:
+        """Fit polynomials to the sums and their derivatives at the nodes of some patches."""
         from prinfold.density._patches_jit import fit_patches
 
         D = self.cells.shape[1]
@@ -158,19 +159,19 @@ class PatchedSums:
         order, first = sort_by_cell(lattice.reshape(-1, D))
         name = np.empty(len(order), dtype=np.int64)
         name[order] = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(order))))
-        at = self.sums.moments(self.middle + 0.5 * _SIDE * lattice.reshape(-1, D)[order[first]])
+        at = self.sums.moments(self.middle + 0.5 * _SIDE_BANDWIDTHS * lattice.reshape(-1, D)[order[first]])
         log_sum, shift, spread = (part[name.reshape(len(patches), -1)] for part in at)
-        y = 0.5 * _SIDE * offset
+        y = 0.5 * _SIDE_BANDWIDTHS * offset
         e = shift + y
         base = log_sum[:, len(offset) // 2]
         total = np.exp(log_sum + 0.5 * np.square(y).sum(axis=1) - base[:, None])
         second = spread + e[..., :, None] * e[..., None, :]
         upper = np.triu_indices(D)
-        half = 0.5 * _SIDE
+        half = 0.5 * _SIDE_BANDWIDTHS
         data = np.concatenate([np.ones_like(e[..., :1]), half * e, half**2 * second[..., upper[0], upper[1]]], axis=2)
         data *= total[..., None]
         coefficients = np.empty((len(patches), self._coefficients.shape[1]))
-        fit_patches(data.reshape(len(patches), -1), _fit(D), coefficients)
+        fit_patches(data.reshape(len(patches), -1), _fit_matrix(D), coefficients)
         self._base[patches], self._coefficients[patches] = base, coefficients
         self._made[patches] = True
 
@@ -181,8 +182,8 @@ def _nodes(D: int) -> FloatArray:
 
 
 @cache
-def _fit(D: int) -> FloatArray:
-    """(data, coefficients) what turns values, slopes and bends at the nodes into the polynomial nearest to them."""
+def _fit_matrix(D: int) -> FloatArray:
+    """(data, coefficients) the matrix of least squares from values, gradients and Hessians at nodes to polynomials."""
     orders = [o for o in product(range(3), repeat=D) if sum(o) <= 2]
     orders.sort(key=lambda o: (sum(o), [-each for each in o]))
     powers = [a for a in product(range(_DEGREE + 1), repeat=D) if sum(a) <= _DEGREE]

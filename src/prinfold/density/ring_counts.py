@@ -1,4 +1,4 @@
-"""How far rows are from some of them, in rings: one pass over pairs that serves kernels of every bandwidth.
+"""Weights of rows in rings about some of them: one pass over pairs that serves kernels of every bandwidth.
 
 About each row that is asked, all others are counted in rings, sixteen to every doubling of the squared distance. A sum
 of a function f of squared distances is then one over rings,
@@ -21,7 +21,7 @@ from prinfold.numerics.checked import LARGEST, require_finite
 from prinfold.rows.rows import for_each_block
 
 RINGS = 16
-"""To every doubling of the squared distance."""
+"""Rings to every doubling of the squared distance."""
 
 LOWEST, HIGHEST = -100, 60
 """Powers of two of squared distances told apart; what is nearer or farther is counted with the last of them."""

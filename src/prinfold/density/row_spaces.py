@@ -1,4 +1,4 @@
-"""What rows are: points of flat space, or longitudes and latitudes on a globe.
+"""Spaces that rows lie in: flat space, or a globe with longitudes and latitudes.
 
 A method works in coordinates of its own, in which distances are Euclidean nearby: the rows themselves, or places on a
 sphere in space whose radius makes a degree of arc one unit of length.
@@ -18,15 +18,15 @@ from prinfold.exceptions import InvalidDataError
 from prinfold.files import storable
 from prinfold.geometry.domain import UnitSphere
 
-_POLE = 90.0 + 1e-9
+_POLE_LATITUDE = 90.0 + 1e-9
 
 
-class Space(Protocol):
-    """What is asked of a space; X are rows (n, D), P places (n, d) in the coordinates that methods work in."""
+class RowSpace(Protocol):
+    """The space that rows X (n, D) lie in; P are places (n, d) in the coordinates that methods work in."""
 
     @property
     def round(self) -> Globe | None:
-        """What keeps places where they may be; None where they may be anywhere."""
+        """The globe that places must stay on; None in flat space."""
 
     def dimension(self, n_columns: int) -> int:
         """Directions in which a row can move."""
@@ -98,7 +98,7 @@ class Globe:
 
     def enter(self, X: FloatArray) -> FloatArray:
         X = np.asarray(X, dtype=np.float64)
-        beyond = np.flatnonzero(np.abs(X[:, 1]) > _POLE)
+        beyond = np.flatnonzero(np.abs(X[:, 1]) > _POLE_LATITUDE)
         if len(beyond):
             raise InvalidDataError(
                 f"{len(beyond)} row(s) have latitudes beyond ±90 degrees, the first being row {beyond[0]}: "
@@ -143,4 +143,4 @@ def globe_of(X: FloatArray) -> Globe:
 
 
 SPACES: dict[str, Callable[[FloatArray], Flat | Globe]] = {"flat": lambda X: FLAT, "sphere": globe_of}
-"""By name, from the training rows."""
+"""Spaces by name, made from the training rows."""

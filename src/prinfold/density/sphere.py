@@ -21,7 +21,7 @@ from prinfold.exceptions import InvalidDataError
 from prinfold.files import storable
 
 
-def along_sphere(at: Derivatives, X: FloatArray, radius: float) -> Derivatives:
+def sphere_derivatives(at: Derivatives, X: FloatArray, radius: float) -> Derivatives:
     """Derivatives along a sphere of ``radius`` R about 0 at places X (n, D) on it, from those in the space around it.
 
     With n = x/R and P = I − n nᵀ, the gradient along the sphere is P∇f and the Hessian P(∇²f)P − (nᵀ∇f / R) P.
@@ -47,7 +47,7 @@ class Restricted:
         return self.density.log_density(X)
 
     def derivatives(self, X: FloatArray) -> Derivatives:
-        return along_sphere(self.density.derivatives(X), X, self.radius)
+        return sphere_derivatives(self.density.derivatives(X), X, self.radius)
 
     def shift(self, X: FloatArray, at: Derivatives) -> FloatArray:
         return self.density.shift(X, at)
@@ -70,7 +70,7 @@ class SphereDensity:
         return np.asarray(self.density.log_density(X) + self._log_volume())
 
     def derivatives(self, X: FloatArray) -> Derivatives:
-        at = along_sphere(self.density.derivatives(X), X, self.radius)
+        at = sphere_derivatives(self.density.derivatives(X), X, self.radius)
         return at._replace(log_density=at.log_density + self._log_volume())
 
     def shift(self, X: FloatArray, at: Derivatives) -> FloatArray:
@@ -89,7 +89,7 @@ class SphereDensity:
 def likelihood(places: FloatArray, weight: FloatArray) -> float:
     """The bandwidth that makes places (n, 3) on a sphere likeliest by the others, but for those that belong to none.
 
-    As in flat space, with densities on a surface of two dimensions.
+    It is found as in flat space, with densities on a surface of two dimensions.
     """
     if len(places) < 2:
         raise InvalidDataError(

@@ -23,22 +23,22 @@ from prinfold.density.densities import KernelDensity
 from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
 
 LEAST_ROWS = 20
-"""Below which halves say nothing."""
+"""Fewer rows than this make halves that say nothing."""
 
-_TRIED = np.geomspace(0.4, 2.5, 11)
+_TRIED_FACTORS = np.geomspace(0.4, 2.5, 11)
 """Bandwidths tried, in units of the usual one."""
 
-_REFERENCE = 0.8
+_REFERENCE_FACTOR = 0.8
 """The bandwidth that others are compared with, in units of the usual one."""
 
 _SPLITS = 4
 _STARTS = 300
 """Ways to halve the rows, and rows of a half that are carried to its ridge."""
 
-_FARTHEST = 3.0
+_FARTHEST_BANDWIDTHS = 3.0
 """Usual bandwidths beyond which all distances count as this: ridges of lone rows, which come and go with a half."""
 
-_NEAR = 8
+_NEAREST_POINTS = 8
 """Points of a ridge that can be the nearest."""
 
 
@@ -51,20 +51,20 @@ def split_bandwidth(
     """
     # A half would have a bandwidth wider by this; see the rule for the gradient.
     wider = 2.0 ** (1.0 / (rows.shape[1] + 6))
-    total = np.zeros(len(_TRIED))
+    total = np.zeros(len(_TRIED_FACTORS))
     for one, other in _halves(rows, weight, rng):
         for mine, theirs in ((one, other), (other, one)):
-            fixed = _ridge(rows[theirs], weight[theirs], dimension, _REFERENCE * usual * wider)
-            for i, factor in enumerate(_TRIED):
+            fixed = _ridge(rows[theirs], weight[theirs], dimension, _REFERENCE_FACTOR * usual * wider)
+            for i, factor in enumerate(_TRIED_FACTORS):
                 ridge = _ridge(rows[mine], weight[mine], dimension, factor * usual * wider)
-                total[i] += two_way(ridge, fixed, _FARTHEST * usual)
+                total[i] += squared_ridge_distance(ridge, fixed, _FARTHEST_BANDWIDTHS * usual)
     best = int(np.argmin(total))
     # Where rows lie close to each other on the scale of the structure, ridges that pass through every row agree, too.
-    return float(usual * _TRIED[best]) if best > 0 else usual
+    return float(usual * _TRIED_FACTORS[best]) if best > 0 else usual
 
 
 def _halves(rows: FloatArray, weight: FloatArray, rng: np.random.Generator) -> Iterator[tuple[IntArray, IntArray]]:
-    """Halves of the rows, which depend on what they hold, but not on their order, place, turn or units."""
+    """Random halves of the rows, the same whatever the order, place, turn or units of the rows."""
     centred = rows - np.average(rows, axis=0, weights=weight)
     ranked = np.lexsort((*rows.T, np.einsum("nd,nd->n", centred, centred)))
     for _ in range(_SPLITS):
@@ -73,13 +73,14 @@ def _halves(rows: FloatArray, weight: FloatArray, rng: np.random.Generator) -> I
 
 
 def _ridge(rows: FloatArray, weight: FloatArray, dimension: int, bandwidth: float) -> Flowed:
+    """Points on the ridge of kernels on the rows, carried there from some of them."""
     flow = Flow(KernelDensity(rows, weight, bandwidth), dimension, max_iter=200, tol=1e-3)
     found = flow(rows[evenly_by_radius(rows, weight, _STARTS)])
     return found.only(found.status == Status.CONVERGED)
 
 
-def two_way(one: Flowed, other: Flowed, farthest: float = np.inf) -> float:
-    """Mean squared distance of the points of each ridge to the other, half from either side."""
+def squared_ridge_distance(one: Flowed, other: Flowed, farthest: float = np.inf) -> float:
+    """Mean squared distance between two ridges: from the points of each to the other, half from either side."""
     there, back = distance_to_ridge(one.points, other), distance_to_ridge(other.points, one)
     return 0.5 * sum(
         float(np.square(np.minimum(each, farthest)).mean()) if len(each) else farthest**2 for each in (there, back)
@@ -94,7 +95,7 @@ def distance_to_ridge(X: FloatArray, ridge: Flowed) -> FloatArray:
     """
     if len(ridge.points) == 0:
         return np.full(len(X), np.inf)
-    tree, k = cKDTree(ridge.points), min(_NEAR, len(ridge.points))
+    tree, k = cKDTree(ridge.points), min(_NEAREST_POINTS, len(ridge.points))
     apart = np.asarray(tree.query(ridge.points, k=[min(2, len(ridge.points))])[0])
     near = np.asarray(tree.query(X, k=np.arange(1, k + 1))[1])
     gap = X[:, None] - ridge.points[near]

@@ -1,4 +1,4 @@
-"""Points in strips about one bandwidth wide, so that those in a ball are a few runs; crowds of them made one.
+"""Points sorted into strips about one bandwidth wide, so that those in a ball are a few runs; crowds replaced by one.
 
 Coordinates are in bandwidths. Strips run along the widest axis and are cut across the next two; along a strip points
 are sorted, so that what a ball needs of it lies between two of them. Where many points crowd within a cell much smaller
@@ -17,11 +17,11 @@ import numpy as np
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.rows.rows import for_each_block
 
-_KEYS = 2.0**62
-"""Cells are numbered up to here."""
+_MOST_CELLS = 2.0**62
+"""Most cells that integers can number; beyond that cells are sorted by their coordinates."""
 
-_MOST_PLACES = 4096
-"""Places of a group at most, so that threads have something to share."""
+_MOST_PLACES_IN_GROUP = 4096
+"""Most places of a group, so that threads have something to share."""
 
 _ROWS_ON_THREADS, _ROWS_PER_PART = 2**14, 2**12
 """Places from which parts go to threads (fewer come from a pass that is on threads itself), and places of a part."""
@@ -46,7 +46,7 @@ class Strips(NamedTuple):
 
 
 class Crowds(NamedTuple):
-    """What stands for crowded cells: ``weight`` (k,), ``mean`` (k, D) and ``moment`` (k, D (D + 1)/2).
+    """Moments of the points of crowded cells: ``weight`` (k,), ``mean`` (k, D) and ``moment`` (k, D (D + 1)/2).
 
     The last is the upper triangle of the second moment about the mean, per weight. ``third`` is Σ w ‖δ‖³ over all
     points that are stood for, δ being what they are off the mean: see the bounds of the module on Gaussian sums.
@@ -60,7 +60,7 @@ class Crowds(NamedTuple):
     lone: BoolArray
 
 
-class Groups(NamedTuple):
+class PlaceGroups(NamedTuple):
     """Places in cells: ``rows`` (n,) is their order, and ``cuts`` (G + 1,) where each group begins.
 
     All places of a group are within ``half`` (G,) of ``centre`` (G, D) along every axis, and need what is within the
@@ -74,13 +74,13 @@ class Groups(NamedTuple):
     half: FloatArray
     square: FloatArray
 
-    def part(self, some: slice) -> Groups:
-        """Some of the groups."""
+    def part(self, some: slice) -> PlaceGroups:
+        """The groups of a slice."""
         of_each = (values[some] for values in (self.origin, self.centre, self.half, self.square))
-        return Groups(self.rows, self.cuts[some.start : some.stop + 1], *of_each)
+        return PlaceGroups(self.rows, self.cuts[some.start : some.stop + 1], *of_each)
 
-    def each_part(self, work: Callable[[Groups], Any]) -> None:
-        """Hand out all groups in parts of about so many places, to threads if they are many."""
+    def for_each_part(self, work: Callable[[PlaceGroups], Any]) -> None:
+        """Do the work for all groups, in parts of about 4096 places, on threads if there are many places."""
         if len(self.rows) < _ROWS_ON_THREADS:
             work(self)
             return
@@ -98,16 +98,16 @@ def reach_within(weight: FloatArray, tolerance: float) -> float:
     return sqrt(2.0 * log(float(weight.sum()) / (tolerance * float(weight.min()))))
 
 
-def widest_last(X: FloatArray) -> IntArray:
-    """Axes in the order that strips want: of the three widest, rising; then the others. See :func:`inward`."""
+def strip_axes(X: FloatArray) -> IntArray:
+    """Axes in the order of strips: the three widest, rising, then the others. See :func:`reorder_axes`."""
     if X.shape[1] == 1:
         return np.array([1, 0])
     falling = np.argsort(-np.ptp(X, axis=0), kind="stable")
     return np.concatenate([falling[:3][::-1], falling[3:]])
 
 
-def inward(Z: FloatArray, axes: IntArray) -> FloatArray:
-    """Columns in that order; a single one gets a second beside it that is always nil."""
+def reorder_axes(Z: FloatArray, axes: IntArray) -> FloatArray:
+    """Columns in the order of ``axes``; a single one gets a second beside it that is always zero."""
     if Z.shape[1] == 1:
         Z = np.column_stack([Z, np.zeros(len(Z))])
     return np.ascontiguousarray(Z[:, axes])
@@ -143,7 +143,7 @@ def make_strips(
 
 
 def compress(points: FloatArray, weight: FloatArray, side: float, least: int) -> Crowds:
-    """Make one of the points (m, D) of each cell of that ``side`` that holds at least so many."""
+    """Replace the points (m, D) of each cell of a ``side`` that holds at least ``least`` by their moments."""
     m, D = points.shape
     order, first = sort_by_cell(np.floor((points - np.median(points, axis=0)) / side))
     counts = np.diff(np.append(first, m))
@@ -163,29 +163,29 @@ def compress(points: FloatArray, weight: FloatArray, side: float, least: int) ->
     return Crowds(total, mean, np.stack(moment, axis=1), third, lone)
 
 
-def group_places(Y: FloatArray, rows: IntArray, side: float, square: float, middle: FloatArray) -> Groups:
+def group_places(Y: FloatArray, rows: IntArray, side: float, square: float, middle: FloatArray) -> PlaceGroups:
     """Groups of some rows of Y (n, D) by cells of that side; which one a place is in does not depend on the others."""
     at = np.floor((Y[rows] - middle) / side)
     order, first = sort_by_cell(at)
-    first = _at_most(first, len(rows), _MOST_PLACES)
+    first = _split_large(first, len(rows), _MOST_PLACES_IN_GROUP)
     n, origin = len(first), middle + side * (at[order[first]] + 0.5)
     # A place at the rim of its cell may be rounded out of it.
     half = np.full(n, 0.5 * side * (1.0 + 1e-9))
-    return Groups(rows[order], np.append(first, len(rows)), origin, origin, half, np.full(n, square))
+    return PlaceGroups(rows[order], np.append(first, len(rows)), origin, origin, half, np.full(n, square))
 
 
-def _at_most(first: IntArray, n: int, most: int) -> IntArray:
-    """Where groups of n rows begin that hold so many at most, of groups that begin at ``first``."""
+def _split_large(first: IntArray, n: int, most: int) -> IntArray:
+    """Where groups begin after those that begin at ``first`` are split to hold ``most`` of the n rows each."""
     return np.union1d(first, np.arange(0, n, most)) if n else first
 
 
 def sort_by_cell(at: FloatArray) -> tuple[IntArray, IntArray]:
-    """Names of rows sorted by cell ``at`` (n, D), first axis first, and where each cell begins among them."""
+    """Indices of rows sorted by cell ``at`` (n, D), first axis first, and where each cell begins among them."""
     n = len(at)
     if n == 0:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     span = np.ptp(at, axis=0) + 1.0
-    if np.prod(span) < _KEYS:
+    if np.prod(span) < _MOST_CELLS:
         key = np.zeros(n, dtype=np.int64)
         for axis, size in zip((at - at.min(axis=0)).T, span, strict=True):
             key = key * np.int64(size) + axis.astype(np.int64)

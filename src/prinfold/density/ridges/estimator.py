@@ -14,12 +14,12 @@ from prinfold._typing import FloatArray, IntArray, Mesh
 from prinfold.base.callbacks import with_callbacks
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.unique_rows import Unique, unique_rows
-from prinfold.density.recipes import BANDWIDTH, DENSITY, MASK, Made, Recipe
+from prinfold.density.recipes import BANDWIDTH, DENSITY, MASK, DensityRecipe, EstimatedDensity
 from prinfold.density.ridges.coordinates import Coordinates, make_coordinates
 from prinfold.density.ridges.mean_shift import STARTS, STEPS, Flow, Flowed, Status, Walk, floor_of, worth_keeping
 from prinfold.density.ridges.normals import NORMALS
 from prinfold.density.ridges.verbs import RidgeVerbs
-from prinfold.density.row_spaces import SPACES, Space
+from prinfold.density.row_spaces import SPACES, RowSpace
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, warn_caller
 from prinfold.files import storable
 from prinfold.geometry.projection import Projection
@@ -64,7 +64,7 @@ class _Fit(NamedTuple):
 
     flow: Flow
     bandwidth: Any
-    space: Space
+    space: RowSpace
     rows: Unique
 
 
@@ -197,7 +197,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         "verbose": integer(0) | flag,
     }
     flow_: Flow
-    space_: Space
+    space_: RowSpace
     bandwidth_: Any
     places_: Flowed
     status_: IntArray
@@ -264,7 +264,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         rows = unique_rows(table.astype(np.float64, copy=False), weight)
         space = SPACES[self.space](rows.rows)
         self._refuse_dimension(table.shape[1], space)
-        made = Recipe(self.density, self.bandwidth, self.mask, self.random_state).make(
+        made = DensityRecipe(self.density, self.bandwidth, self.mask, self.random_state).make(
             rows.rows, rows.weight, self.n_components, space
         )
         fit = _Fit(self._make_flow(made, space.enter(rows.rows), space), made.bandwidth, space, rows)
@@ -317,7 +317,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _refuse_dimension(self, n_columns: int, space: Space) -> None:
+    def _refuse_dimension(self, n_columns: int, space: RowSpace) -> None:
         n = space.dimension(n_columns)
         if self.n_components >= n:
             raise InvalidDataError(
@@ -326,7 +326,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
                 + (f"set n_components below {n}" if n > 1 else "ModeClustering finds the modes of one")
             )
 
-    def _make_flow(self, made: Made, places: FloatArray, space: Space) -> Flow:
+    def _make_flow(self, made: EstimatedDensity, places: FloatArray, space: RowSpace) -> Flow:
         return Flow(
             made.density,
             self.n_components,

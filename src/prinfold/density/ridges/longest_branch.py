@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.density.recipes import Recipe
+from prinfold.density.recipes import DensityRecipe
 from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.density.ridges.mean_shift import STEPS, Flow, worth_keeping
 from prinfold.density.ridges.normals import NORMALS
@@ -22,7 +22,7 @@ def ridge_path(X: FloatArray, weight: FloatArray) -> FloatArray:
     if X.shape[1] == 1:
         raise InvalidDataError("a ridge to begin with needs two columns or more, but there is 1; set init='pca'")
     space = SPACES["flat"](X)
-    made = Recipe(None, "auto", None, None).make(X, weight, 1, space)
+    made = DensityRecipe(None, "auto", None, None).make(X, weight, 1, space)
     flow = Flow(
         made.density,
         1,

@@ -23,7 +23,7 @@ from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.density.densities import Density, Derivatives
 from prinfold.density.masks import Edge
 from prinfold.density.ridges.normals import InverseCovariance, Normal
-from prinfold.density.row_spaces import Globe, Space
+from prinfold.density.row_spaces import Globe, RowSpace
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.rows.rows import for_each_block
@@ -113,7 +113,7 @@ class Flowed(NamedTuple):
         """The same of some rows."""
         return Flowed._make(part[rows] for part in self)
 
-    def left(self, space: Space) -> Flowed:
+    def left(self, space: RowSpace) -> Flowed:
         """The same with points and tangents in units of the data, which places in a space stand for."""
         leaving = space.leave_jacobian(self.points)
         tangent = self.tangent if leaving is None else np.asarray(leaving @ self.tangent)
@@ -229,9 +229,9 @@ class Walk:
             for whole, part in zip(here, again, strict=True):
                 whole[worse] = part
         # Directions from neighbours leap as these change, so that turning round says nothing there.
-        turned = np.einsum("ni,ni->n", here.step, self.points[rows] - self._before[rows]) < 0
-        turned &= self.flow.normal.own
-        self._share[rows[turned & ~newton & (here.left > np.maximum(_WORTH * self.left[rows], _COARSE))]] *= 0.5
+        with_gradient = np.einsum("ni,ni->n", here.step, self.points[rows] - self._before[rows]) < 0
+        with_gradient &= self.flow.normal.own
+        self._share[rows[with_gradient & ~newton & (here.left > np.maximum(_WORTH * self.left[rows], _COARSE))]] *= 0.5
         np.maximum(self._share, _LEAST_SHARE, out=self._share)
         # What sums leave out may keep a row from coming nearer.
         stalled = (here.left < _THERE) & (here.left > 0.999 * self.left[rows]) & (self.flow.tol > 0)
@@ -267,7 +267,7 @@ def _look_at(flow: Flow, X: FloatArray, plain: BoolArray) -> _Places:
     across, bend = vectors[:, :, d:], curvature[:, d:]
     slope = np.einsum("mia,mi->ma", across, at.gradient)
     # Of the part across alone: where kernels are not round, V⊥ᵀm may vanish off the ridge, where V⊥ᵀg does not.
-    part = at.turned(np.einsum("mia,ma->mi", across, slope))
+    part = at.with_gradient(np.einsum("mia,ma->mi", across, slope))
     shift = np.einsum("mia,mi->ma", across, flow.density.shift(X, part))
     left = np.linalg.norm(shift, axis=1) / length
     close = ~plain & (left < _CLOSE) & (bend.max(axis=1) < -_LEAST_CURVATURE)

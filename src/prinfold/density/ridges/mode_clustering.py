@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.base.unique_rows import unique_rows
-from prinfold.density.recipes import BANDWIDTH, DENSITY, MASK, Recipe
+from prinfold.density.recipes import BANDWIDTH, DENSITY, MASK, DensityRecipe
 from prinfold.density.ridges.mean_shift import STEPS, Flow, Flowed, Status
 from prinfold.density.ridges.modes import Modes, find_modes, label
-from prinfold.density.row_spaces import SPACES, Space
+from prinfold.density.row_spaces import SPACES, RowSpace
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, warn_caller
 from prinfold.files import save, storable
 from prinfold.rows.rows import blas_on_one_thread
@@ -124,7 +124,7 @@ class ModeClustering(ClusterMixin, BaseEstimator):
     }
     labels_: IntArray
     places_: FloatArray
-    space_: Space
+    space_: RowSpace
     mode_log_density_: FloatArray
     mode_weight_: FloatArray
     status_: IntArray
@@ -176,7 +176,7 @@ class ModeClustering(ClusterMixin, BaseEstimator):
         rows = unique_rows(table.astype(np.float64, copy=False), check_weight(sample_weight, table))
         space = SPACES[self.space](rows.rows)
         space.dimension(table.shape[1])
-        recipe = Recipe(self.density, self.bandwidth, self.mask, self.random_state)
+        recipe = DensityRecipe(self.density, self.bandwidth, self.mask, self.random_state)
         density, self.bandwidth_, edge = recipe.make(rows.rows, rows.weight, 0, space)
         places = space.enter(rows.rows)
         box = np.stack([places.min(axis=0), places.max(axis=0)])

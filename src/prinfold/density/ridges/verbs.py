@@ -17,7 +17,7 @@ from prinfold.density.ridges.graph import Location, RidgeGraph
 from prinfold.density.ridges.mean_shift import Flow, Flowed
 from prinfold.density.ridges.resampling import flow_on, kernels_of
 from prinfold.density.ridges.significance import RidgeSignificance, ridge_significance
-from prinfold.density.row_spaces import Space
+from prinfold.density.row_spaces import RowSpace
 from prinfold.validation.settings import as_generator
 
 
@@ -26,7 +26,7 @@ class RidgeVerbs:
 
     flow_: Flow
     places_: Flowed
-    space_: Space
+    space_: RowSpace
     _model: Any
     _table: Any
 
