@@ -22,7 +22,7 @@ import numpy as np
 from timing import peak_mb, print_table
 
 from prinfold import KernelDensity, datasets
-from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
+from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
 from prinfold.density.ridges.normals import NORMALS
 
 BANDWIDTH, NOISE, ACCURATE = 0.08, 0.04, 1e-7
@@ -55,7 +55,7 @@ def spiral(n: int, rng: int) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndar
     return data.X, data.surface.distance
 
 
-def carried(X: np.ndarray, accuracy: str = "truncated", **settings: Any) -> Flowed:
+def carried(X: np.ndarray, accuracy: str = "truncated", **settings: Any) -> FlowResult:
     """Every row at the ridge, until the part of the gradient across it is below ``ACCURATE``, as sconce has it."""
     density = KernelDensity(X, np.ones(len(X)), BANDWIDTH, accuracy)
     return Flow(density, 1, tol=ACCURATE * BANDWIDTH, **settings)(X)

@@ -21,7 +21,7 @@ from prinfold.density.ridges import chart_embedding as ridge_embedding
 from prinfold.density.ridges.chart import RidgeChart
 from prinfold.density.ridges.chart_nodes import make_sheet
 from prinfold.density.ridges.chart_patches import Patches
-from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
+from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
 
 Rows = tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]
 """Rows, and the distance of points from the true surface."""
@@ -66,7 +66,7 @@ SURFACES = {"half sphere": (dome, 0.25), "S sheet": (sheet, 0.25), "roll": (roll
 N = 1500
 
 
-def ridge(X: np.ndarray, bandwidth: float) -> tuple[Flow, Flowed]:
+def ridge(X: np.ndarray, bandwidth: float) -> tuple[Flow, FlowResult]:
     flow = Flow(KernelDensity(X, np.ones(len(X)), bandwidth), 2)
     found = flow(X)
     return flow, found.only(found.status == Status.CONVERGED)

@@ -14,7 +14,7 @@ from prinfold.datasets.dataset import simulate
 from prinfold.datasets.surface import TrueSurface
 from prinfold.density.adaptive import AdaptiveDensity
 from prinfold.density.densities import KernelDensity
-from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
+from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
 from prinfold.density.split_bandwidth import distance_to_ridge
 from prinfold.geometry.domain import Box
 
@@ -109,7 +109,7 @@ SETS = {
 # ------------------------------------------------------------------------------------------------------- errors
 
 
-def ridge_of(X: FloatArray, bandwidth: float | FloatArray, dimension: int, starts: int = STARTS) -> Flowed:
+def ridge_of(X: FloatArray, bandwidth: float | FloatArray, dimension: int, starts: int = STARTS) -> FlowResult:
     """The ridge from so many starts: the rows, and others drawn from the density."""
     rng, weight = np.random.default_rng(0), np.ones(len(X))
     if np.ndim(bandwidth):
@@ -133,7 +133,7 @@ class Truth:
         self.surface = surface
         self.points = surface.point(surface.sample_latent(n, np.random.default_rng(1), "area"))
 
-    def errors(self, ridge: Flowed) -> tuple[float, float]:
+    def errors(self, ridge: FlowResult) -> tuple[float, float]:
         """Root mean squared distances there and back."""
         if len(ridge.points) == 0:
             return np.inf, np.inf

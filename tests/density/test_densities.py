@@ -237,7 +237,7 @@ def test_one_row_and_one_column():
         ({"rows": np.empty((0, 2))}, InvalidDataError, r"got an array of shape \(0, 2\)"),
         ({"rows": np.full((4, 2), np.nan)}, InvalidDataError, "must be finite; drop"),
         ({"weight": np.ones(3)}, InvalidDataError, r"one weight for each of 4 rows, got shape \(3,\)"),
-        ({"weight": np.zeros(4)}, InvalidDataError, "not all of them nil"),
+        ({"weight": np.zeros(4)}, InvalidDataError, "not all of them zero"),
         ({"weight": np.array([1.0, 1.0, 1.0, -1.0])}, InvalidDataError, "none of them negative"),
     ],
 )

@@ -84,7 +84,7 @@ def test_the_edge_of_a_mask_is_no_ridge_of_a_ratio():
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ({"means": np.zeros(3)}, r"means are finite numbers \(K, D\), got an array of shape \(3,\)"),
+        ({"means": np.zeros(3)}, r"means must be finite numbers \(K, D\), got an array of shape \(3,\)"),
         ({"weights": np.ones(3)}, "expected 2 weights"),
         ({"weights": np.array([1.0, -1.0])}, "none negative"),
         ({"covariances": np.ones((2, 3))}, r"expected covariances \(2, 3, 3\), got shape \(2, 3\)"),
@@ -102,7 +102,7 @@ def test_what_is_no_mixture_and_no_density_is_refused():
         InvalidParameterError, match="fitted GaussianMixture of scikit-learn, got GaussianMixture; call"
     ):
         MixtureDensity.of(GaussianMixture())
-    with pytest.raises(InvalidParameterError, match=r"bottom is a density with .* got str"):
+    with pytest.raises(InvalidParameterError, match=r"bottom must be a density with .* got str"):
         RatioDensity(mixture_density(2), "mask")
 
 

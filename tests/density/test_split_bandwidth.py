@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from prinfold import datasets
 from prinfold.density.bandwidths import BANDWIDTHS
-from prinfold.density.ridges.mean_shift import Flowed
+from prinfold.density.ridges.mean_shift import FlowResult
 from prinfold.density.split_bandwidth import distance_to_ridge, split_bandwidth, squared_ridge_distance
 
 
@@ -17,7 +17,7 @@ def straight(x, height=0.0):
     n = len(x)
     points = np.column_stack([x, np.full(n, height)])
     tangent = np.tile([[1.0], [0.0]], (n, 1, 1))
-    return Flowed(points, tangent, np.zeros((n, 2)), np.zeros(n), np.zeros(n, np.int8), np.zeros(n, np.int64))
+    return FlowResult(points, tangent, np.zeros((n, 2)), np.zeros(n), np.zeros(n, np.int8), np.zeros(n, np.int64))
 
 
 LINE = straight(np.linspace(0, 10, 101))

@@ -20,7 +20,7 @@ from scipy.spatial import cKDTree
 from prinfold._typing import FloatArray, IntArray
 from prinfold.base.starting_points import evenly_by_radius
 from prinfold.density.densities import KernelDensity
-from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
+from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
 
 LEAST_ROWS = 20
 """Fewer rows than this make halves that say nothing."""
@@ -72,14 +72,14 @@ def _halves(rows: FloatArray, weight: FloatArray, rng: np.random.Generator) -> I
         yield drawn[: len(rows) // 2], drawn[len(rows) // 2 :]
 
 
-def _ridge(rows: FloatArray, weight: FloatArray, dimension: int, bandwidth: float) -> Flowed:
+def _ridge(rows: FloatArray, weight: FloatArray, dimension: int, bandwidth: float) -> FlowResult:
     """Points on the ridge of kernels on the rows, carried there from some of them."""
     flow = Flow(KernelDensity(rows, weight, bandwidth), dimension, max_iter=200, tol=1e-3)
     found = flow(rows[evenly_by_radius(rows, weight, _STARTS)])
     return found.only(found.status == Status.CONVERGED)
 
 
-def squared_ridge_distance(one: Flowed, other: Flowed, farthest: float = np.inf) -> float:
+def squared_ridge_distance(one: FlowResult, other: FlowResult, farthest: float = np.inf) -> float:
     """Mean squared distance between two ridges: from the points of each to the other, half from either side."""
     there, back = distance_to_ridge(one.points, other), distance_to_ridge(other.points, one)
     return 0.5 * sum(
@@ -87,7 +87,7 @@ def squared_ridge_distance(one: Flowed, other: Flowed, farthest: float = np.inf)
     )
 
 
-def distance_to_ridge(X: FloatArray, ridge: Flowed) -> FloatArray:
+def distance_to_ridge(X: FloatArray, ridge: FlowResult) -> FloatArray:
     """(n,) distances of places to a ridge that is known by some of its points; inf where there are none.
 
     Each point stands for a disc along its tangent, as wide as the median distance between neighbouring points: so

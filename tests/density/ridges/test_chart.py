@@ -16,8 +16,7 @@ from tests.properties.cases import cloud, random_rotation
 
 from prinfold import datasets
 from prinfold.density.densities import KernelDensity
-from prinfold.density.ridges import chart_embedding as ridge_embedding
-from prinfold.density.ridges import chart_nodes as ridge_sheets
+from prinfold.density.ridges import chart_embedding, chart_nodes
 from prinfold.density.ridges.chart import RidgeChart
 from prinfold.density.ridges.chart_patches import Patches, monomial_bends, monomial_slopes, monomials
 from prinfold.density.ridges.mean_shift import Flow, Status
@@ -152,8 +151,8 @@ def test_a_sheet_that_can_be_laid_flat_is_not_stretched():
 def test_classical_scaling_alone_stretches_more():
     """Why nodes are moved after it: short ways around gaps and zigzags between nodes make up lengths that are not."""
     flow, points = ridge(wave(600)[0], 0.2)
-    sheet = ridge_sheets.make_sheet(flow, points)
-    pieces = ridge_embedding._lay_all(sheet, np.arange(len(sheet.points)))
+    sheet = chart_nodes.make_sheet(flow, points)
+    pieces = chart_embedding._lay_pieces_flat(sheet, np.arange(len(sheet.points)))
     nodes, laid = max(pieces, key=lambda each: len(each[0]))
     sheet = sheet.only(nodes)
     first, second = sheet.pairs.T
@@ -336,7 +335,7 @@ def test_any_dimension(dimension):
 
 def test_nodes_are_a_spacing_apart_and_no_ridge_point_is_farther_from_them():
     flow, points = ridge(dome(), 0.2)
-    sheet = ridge_sheets.make_sheet(flow, points)
+    sheet = chart_nodes.make_sheet(flow, points)
     assert pdist(sheet.points).min() >= sheet.spacing
     assert cKDTree(sheet.points).query(points.points)[0].max() <= sheet.spacing
     assert sheet.spacing == 0.1
@@ -344,7 +343,7 @@ def test_nodes_are_a_spacing_apart_and_no_ridge_point_is_farther_from_them():
 
 def test_there_are_never_too_many_nodes():
     flow, points = ridge(dome(), 0.2)
-    sheet = ridge_sheets.make_sheet(flow, points, most=60)
+    sheet = chart_nodes.make_sheet(flow, points, most=60)
     assert 30 < len(sheet.points) <= 60
     assert cKDTree(sheet.points).query(points.points)[0].max() <= sheet.spacing
 
@@ -352,8 +351,8 @@ def test_there_are_never_too_many_nodes():
 def test_gaps_between_rows_are_filled_with_ridge_points():
     X = wave(500)[0]
     flow, points = ridge(X, 0.3)
-    kept = points.only(ridge_sheets.thin(points.points, 0.25))
-    sheet = ridge_sheets.make_sheet(flow, kept)
+    kept = points.only(chart_nodes.thin(points.points, 0.25))
+    sheet = chart_nodes.make_sheet(flow, kept)
     assert len(sheet.points) > 1.5 * len(kept.points)
     back = flow(sheet.points)
     assert_allclose(back.points, sheet.points, atol=1e-5)
@@ -363,8 +362,8 @@ def test_neighbours_lie_along_the_ridge_and_not_on_the_next_layer():
     flat = np.stack(np.meshgrid(np.arange(8.0), np.arange(8.0)), axis=-1).reshape(-1, 2)
     layers = np.concatenate([np.insert(flat, 2, height, axis=1) for height in (0.0, 1.2)])
     tangent = np.repeat(np.eye(3)[None, :, :2], len(layers), axis=0)
-    sheet = ridge_sheets.Sheet(layers, tangent, np.empty((0, 2), np.intp), 1.0)
-    pairs = ridge_sheets.neighbours(sheet)
+    sheet = chart_nodes.Sheet(layers, tangent, np.empty((0, 2), np.intp), 1.0)
+    pairs = chart_nodes.neighbours(sheet)
     across = layers[pairs[:, 0], 2] != layers[pairs[:, 1], 2]
     steep = np.linalg.norm(layers[pairs[:, 0], :2] - layers[pairs[:, 1], :2], axis=1) < 1.1
     assert not (across & steep).any()
@@ -378,7 +377,7 @@ def test_pieces_lie_side_by_side_with_a_gap():
     spans = [(z.min(), z.max()) for z in (c.latent.centres[c.piece == i, 0] for i in range(c.piece.max() + 1))]
     spans.sort()
     for (_, high), (low, _) in pairwise(spans):
-        assert_allclose(low - high, ridge_embedding.GAP * spacing, rtol=1e-9)
+        assert_allclose(low - high, chart_embedding.GAP_SPACINGS * spacing, rtol=1e-9)
     between = np.array([[0.5 * (spans[0][1] + spans[1][0]), 0.0]])
     assert not c.latent.domain.contains(between).any()
     assert (np.diff(np.bincount(c.piece)) <= 0).all()

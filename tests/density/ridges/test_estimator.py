@@ -340,7 +340,7 @@ def test_rows_that_are_all_equal_need_a_bandwidth():
     X = np.ones((5, 2))
     with pytest.raises(InvalidDataError, match="at least two different rows"):
         DensityRidge().fit(X)
-    with pytest.warns(DegenerateWarning, match="no row ended on a ridge; the 1 that come nearest stand in"):
+    with pytest.warns(DegenerateWarning, match="no row ended on a ridge, so the 1 that come nearest are used"):
         model = DensityRidge(bandwidth=1.0).fit(X)
     np.testing.assert_allclose(model.project([[0.0, 0.0], [1.0, 1.0]]), 1.0)
 
@@ -354,7 +354,7 @@ def test_rows_that_find_no_rest_are_told_of():
 def test_most_rows_on_no_ridge_are_told_of():
     X = np.random.default_rng(0).standard_normal((60, 2))
     with pytest.warns(
-        DegenerateWarning, match=r"of 60 rows ended on no ridge .*; mostly: The row came to rest where no dir"
+        DegenerateWarning, match=r"of 60 rows ended on no ridge .*\. Mostly: The row came to rest where no dir"
     ):
         DensityRidge(bandwidth=0.05).fit(X)
 

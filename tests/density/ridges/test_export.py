@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from prinfold.density.ridges.export import lines, to_csv, to_geojson, to_networkx
+from prinfold.density.ridges.export import branch_lines, to_csv, to_geojson, to_networkx
 from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.density.row_spaces import Globe
 from prinfold.exceptions import InvalidParameterError, MissingExtraError
@@ -38,7 +38,7 @@ def made(D: int = 2) -> RidgeGraph:
 
 def test_lines_are_the_branches():
     graph = made()
-    for b, line in enumerate(lines(graph)):
+    for b, line in enumerate(branch_lines(graph)):
         assert line.branch == b
         assert_allclose(line.arc_length[[0, -1]], [0.0, graph.latent.lengths[b]])
         Z = graph.latent.domain.low[b] + line.arc_length
@@ -101,7 +101,7 @@ def test_a_table_of_lines(tmp_path):
     assert header == ["branch", "arc_length", "a", "b", "c", "log_density"]
     table = np.array(rows, dtype=float)
     assert len(table) == 3 + 2 + 2 + 9
-    for line in lines(made(3)):
+    for line in branch_lines(made(3)):
         part = table[table[:, 0] == line.branch]
         assert_allclose(part[:, 1], line.arc_length, atol=0)
         assert_allclose(part[:, 2:5], line.points, atol=0)

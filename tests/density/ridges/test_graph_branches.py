@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 
 from prinfold.density.densities import KernelDensity
 from prinfold.density.ridges.graph import RidgeGraph
-from prinfold.density.ridges.graph_branches import chained, degrees, in_bandwidths, paths, simplified
-from prinfold.density.ridges.graph_nodes import AHEAD, STEP, Net, ahead, net, thinned
+from prinfold.density.ridges.graph_branches import degrees, link_chains, path_length, paths, simplify
+from prinfold.density.ridges.graph_nodes import AHEAD_COSINE, STEP, Net, make_net, nearest_ahead, thin_net
 from prinfold.density.ridges.mean_shift import Flow
 
 
@@ -39,7 +39,7 @@ def drawn(*strokes, density=None):
 
 def shapes(branches, nodes):
     """Lengths in bandwidths, rounded, longest first."""
-    return sorted((round(in_bandwidths(nodes, path), 2) for path in branches), reverse=True)
+    return sorted((round(path_length(nodes, path), 2) for path in branches), reverse=True)
 
 
 def ring(length):
@@ -57,12 +57,12 @@ def ring(length):
 
 def test_short_spurs_go_and_what_is_left_is_one_branch():
     nodes, members = drawn(((0, 0), (5, 0)), ((5, 0), (10, 0)), ((5, 0), (5, 2.75)))
-    assert shapes(simplified(members, nodes), nodes) == [10]
+    assert shapes(simplify(members, nodes), nodes) == [10]
 
 
 def test_long_spurs_stay():
     nodes, members = drawn(((0, 0), (5, 0)), ((5, 0), (10, 0)), ((5, 0), (5, 3.25)))
-    branches = simplified(members, nodes)
+    branches = simplify(members, nodes)
     assert shapes(branches, nodes) == [5, 5, 3.25]
     assert sorted(degrees(branches).values()) == [1, 1, 1, 3]
 
@@ -70,19 +70,19 @@ def test_long_spurs_stay():
 @pytest.mark.parametrize(("shortest", "count"), [(0.0, 3), (1.0, 3), (2.0, 1)])
 def test_how_short_a_spur_may_be_is_for_users_to_say(shortest, count):
     nodes, members = drawn(((0, 0), (5, 0)), ((5, 0), (10, 0)), ((5, 0), (5, 1.75)))
-    assert len(simplified(members, nodes, shortest)) == count
+    assert len(simplify(members, nodes, shortest)) == count
 
 
 def test_of_two_spurs_at_the_end_of_a_branch_the_longer_goes_on_with_it():
     nodes, members = drawn(((0, 0), (5, 0)), ((5, 0), (7.5, 0.5)), ((5, 0), (6, -1)))
-    assert shapes(simplified(members, nodes), nodes) == [round(5 + np.hypot(2.5, 0.5), 2)]
+    assert shapes(simplify(members, nodes), nodes) == [round(5 + np.hypot(2.5, 0.5), 2)]
 
 
 def test_fragments_go_but_for_the_last():
     nodes, members = drawn(((0, 0), (5, 0)), ((0, 9), (2.75, 9)))
-    assert shapes(simplified(members, nodes), nodes) == [5]
+    assert shapes(simplify(members, nodes), nodes) == [5]
     nodes, members = drawn(((0, 0), (1, 0)), ((0, 9), (1.5, 9)))
-    assert shapes(simplified(members, nodes), nodes) == [1.5]
+    assert shapes(simplify(members, nodes), nodes) == [1.5]
 
 
 def test_two_junctions_close_by_are_one_at_the_densest_place_between():
@@ -94,7 +94,7 @@ def test_two_junctions_close_by_are_one_at_the_densest_place_between():
         ((0.75, 0), (5, -3)),
         density=lambda p: -abs(p[0]),
     )
-    branches = simplified(members, nodes)
+    branches = simplify(members, nodes)
     count = degrees(branches)
     (junction,) = (node for node, n in count.items() if n > 1)
     assert count[junction] == len(branches) == 4
@@ -109,8 +109,8 @@ def test_junctions_farther_apart_stay_two():
         ((1.25, 0), (5, 3)),
         ((1.25, 0), (5, -3)),
     )
-    assert sorted(degrees(simplified(members, nodes)).values()) == [1, 1, 1, 1, 3, 3]
-    assert sorted(degrees(simplified(members, nodes, shortest=4.5)).values()) == [1, 1, 1, 1, 3, 3]
+    assert sorted(degrees(simplify(members, nodes)).values()) == [1, 1, 1, 1, 3, 3]
+    assert sorted(degrees(simplify(members, nodes, shortest=4.5)).values()) == [1, 1, 1, 1, 3, 3]
 
 
 @pytest.mark.parametrize(("width", "kept"), [(1.0, False), (3.0, True)])
@@ -126,14 +126,14 @@ def test_small_loops_are_opened_where_they_are_sparsest(width, kept):
         density=lambda p: -p[1],
     )
     upper = members[3] + members[4][1:] + members[5][1:]
-    branches = simplified([*members[:3], upper], nodes)
+    branches = simplify([*members[:3], upper], nodes)
     lengths = [round(12 + width, 2)] if not kept else [6, 6, 5, 3]
     assert shapes(branches, nodes) == lengths
 
 
 def test_a_ring_alone_is_a_branch_of_its_own():
     nodes, path = ring(8.0)
-    (found,) = simplified([path], nodes)
+    (found,) = simplify([path], nodes)
     assert found[0] == found[-1]
     assert len(found) == len(path)
 
@@ -143,14 +143,14 @@ def test_a_ring_alone_is_a_branch_of_its_own():
 
 def test_links_lead_along_a_line_and_round_a_ring():
     nodes, _ = ring(6.0)
-    assert paths(chained(nodes), np.arange(24)) == [[*range(24), 0]]
+    assert paths(link_chains(nodes), np.arange(24)) == [[*range(24), 0]]
     nodes, _ = drawn(((0, 0), (3, 0)))
-    assert paths(chained(nodes), np.arange(13)) == [list(range(13))]
+    assert paths(link_chains(nodes), np.arange(13)) == [list(range(13))]
 
 
 def test_links_do_not_lead_from_one_line_to_the_next():
     nodes, members = drawn(((0, 0), (5, 0)), ((0, 0.3), (5, 0.3)))
-    assert sorted(paths(chained(nodes), np.arange(len(nodes.points)))) == sorted(members)
+    assert sorted(paths(link_chains(nodes), np.arange(len(nodes.points)))) == sorted(members)
 
 
 def test_paths_take_every_link_once():
@@ -168,12 +168,12 @@ def test_paths_take_every_link_once():
 
 def test_ahead_is_the_nearest_within_a_cone():
     nodes, _ = drawn(((0, 0), (2, 0)))
-    found = ahead(nodes, np.array([0, 0, 4]), np.array([[1.0, 0], [-1.0, 0], [-1.0, 0]]))
+    found = nearest_ahead(nodes, np.array([0, 0, 4]), np.array([[1.0, 0], [-1.0, 0], [-1.0, 0]]))
     assert found.tolist() == [1, -1, 3]
-    angle = np.arccos(AHEAD)
+    angle = np.arccos(AHEAD_COSINE)
     for off, expected in ((0.9, 1), (1.1, -1)):
         direction = np.array([[np.cos(off * angle), np.sin(off * angle)]])
-        assert ahead(nodes, np.array([0]), direction).tolist() == [expected]
+        assert nearest_ahead(nodes, np.array([0]), direction).tolist() == [expected]
 
 
 # ------------------------------------------------------------------------------------------- nets
@@ -191,12 +191,12 @@ def flowed(X, bandwidth=1.0):
 
 def test_a_net_is_spread_and_covers_all_points():
     flow, found = flowed(rows_on_a_line((0, 20)))
-    nodes = net(flow, found)
+    nodes = make_net(flow, found)
     apart = np.linalg.norm(nodes.points[:, None] - nodes.points, axis=2)
     assert apart[np.triu_indices(len(apart), 1)].min() >= STEP * (1 - 1e-9)
     to_net = np.linalg.norm(found.points[:, None] - nodes.points, axis=2).min(axis=1)
     assert to_net.max() <= STEP * (1 + 1e-9)
-    assert (np.diff(thinned(nodes).log_density) <= 0).all()
+    assert (np.diff(thin_net(nodes).log_density) <= 0).all()
 
 
 @pytest.mark.parametrize(("gap", "branches"), [(2.0, 1), (3.0, 1), (5.0, 2)])

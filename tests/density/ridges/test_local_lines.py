@@ -69,7 +69,7 @@ def test_many_samples_within_reach_go_to_bins_and_few_do_not(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     time, value = samples(400, rng)
-    monkeypatch.setattr("prinfold.density.ridges.local_lines._PAIRS", 400 * 100)
+    monkeypatch.setattr("prinfold.density.ridges.local_lines._PAIRS_AT_ONCE", 400 * 100)
     for bandwidth, way in ((2.0, "one by one"), (40.0, "bins")):
         expected = {
             "one by one": errors_one_by_one(time, value, bandwidth, np.arange(400)),
@@ -81,7 +81,7 @@ def test_many_samples_within_reach_go_to_bins_and_few_do_not(
 def test_blocks_are_the_whole(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
     time, value = samples(100, rng)
     whole = errors_one_by_one(time, value, 4.0, np.arange(100))
-    monkeypatch.setattr("prinfold.density.ridges.local_lines._PAIRS", 300)
+    monkeypatch.setattr("prinfold.density.ridges.local_lines._PAIRS_AT_ONCE", 300)
     np.testing.assert_array_equal(errors_one_by_one(time, value, 4.0, np.arange(100)), whole)
     one_by_one = [errors_one_by_one(time, value, 4.0, np.array([i]))[0] for i in range(100)]
     np.testing.assert_allclose(one_by_one, whole, atol=1e-12)

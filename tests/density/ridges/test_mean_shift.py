@@ -12,12 +12,12 @@ from prinfold.density.densities import Derivatives, KernelDensity
 from prinfold.density.ridges.mean_shift import (
     STARTS,
     Flow,
-    Flowed,
+    FlowResult,
+    RidgeWalk,
     Status,
-    Walk,
-    floor_of,
-    mesh_over,
-    worth_keeping,
+    density_floor,
+    mesh_starts,
+    select_ridge_rows,
 )
 from prinfold.density.ridges.normals import NORMALS, Hessian, InverseCovariance, NeighborCovariance
 from prinfold.exceptions import InvalidParameterError
@@ -340,23 +340,25 @@ def test_a_valley_is_no_ridge():
 def test_something_is_always_kept():
     def found(*status):
         n = len(status)
-        return Flowed(
+        return FlowResult(
             np.zeros((n, 2)), np.zeros((n, 2, 1)), np.zeros((n, 2)), np.zeros(n), np.array(status), np.zeros(n)
         )
 
-    assert worth_keeping(found(0, 4, 0, 2)).tolist() == [0, 2]
-    assert worth_keeping(found(4, 3, 4)).tolist() == [0, 2]
-    assert worth_keeping(found(3, 2)).tolist() == [0]
-    assert worth_keeping(found(2, 5)).tolist() == [0, 1]
+    assert select_ridge_rows(found(0, 4, 0, 2)).tolist() == [0, 2]
+    assert select_ridge_rows(found(4, 3, 4)).tolist() == [0, 2]
+    assert select_ridge_rows(found(3, 2)).tolist() == [0]
+    assert select_ridge_rows(found(2, 5)).tolist() == [0, 1]
 
 
 def test_the_floor_is_below_all_rows_or_a_share_of_them():
     values, weight = np.array([3.0, 1.0, 2.0, 4.0]), np.ones(4)
-    assert floor_of(values, weight, 0.0) == -1.0
-    assert floor_of(values, weight, 0.25) == 2.0
-    assert floor_of(values, weight, 0.6) == 3.0
+    assert density_floor(values, weight, 0.0) == -1.0
+    assert density_floor(values, weight, 0.25) == 2.0
+    assert density_floor(values, weight, 0.6) == 3.0
     # A weight of two is the row given twice.
-    assert floor_of(values, np.array([1.0, 2.0, 1.0, 1.0]), 0.3) == floor_of(np.append(values, 1.0), np.ones(5), 0.3)
+    assert density_floor(values, np.array([1.0, 2.0, 1.0, 1.0]), 0.3) == density_floor(
+        np.append(values, 1.0), np.ones(5), 0.3
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- starts
@@ -377,10 +379,10 @@ def test_a_mesh_covers_the_ridge():
 def test_a_mesh_too_large_is_refused():
     X = np.random.default_rng(0).standard_normal((20, 4))
     with pytest.raises(InvalidParameterError, match="up to 3 columns, got 4"):
-        mesh_over(Flow(KernelDensity(X, np.ones(20), 1.0), 1), X)
+        mesh_starts(Flow(KernelDensity(X, np.ones(20), 1.0), 1), X)
     X = np.array([[0.0, 0.0], [1.0, 1.0]])
     with pytest.raises(InvalidParameterError, match="more than the 2000000 allowed"):
-        mesh_over(Flow(KernelDensity(X, np.ones(2), 1e-6), 1), X)
+        mesh_starts(Flow(KernelDensity(X, np.ones(2), 1e-6), 1), X)
 
 
 # ------------------------------------------------------------------------------------------------------- normals
@@ -410,7 +412,7 @@ def test_normals_agree_with_their_definitions():
 
 def test_walks_tell_how_far_they_are():
     X, density = spiral(50)
-    walk = Walk(Flow(density, 1), X)
+    walk = RidgeWalk(Flow(density, 1), X)
     before = walk.measures()
     walk.advance()
     after = walk.measures()
@@ -438,7 +440,7 @@ class Stretched(Quadratic):
     ],
 )
 def test_when_newtons_step_takes_over_and_how_far_it_goes(curvature, off, step):
-    walk = Walk(Flow(Stretched(np.diag([0.01, curvature])), 1), np.array([[3.0, off]]))
+    walk = RidgeWalk(Flow(Stretched(np.diag([0.01, curvature])), 1), np.array([[3.0, off]]))
     np.testing.assert_allclose(walk.advance().points, [[3.0, off - step]], rtol=1e-12)
 
 
@@ -455,6 +457,6 @@ def test_rows_rest_where_the_gradient_across_vanishes_whatever_the_kernels():
 
 
 def test_a_dip_along_a_ridge_makes_it_no_sharper():
-    found = Flowed(*np.zeros((2, 1, 2)), np.array([[2.0, -0.04]]), *np.zeros((3, 1)))
+    found = FlowResult(*np.zeros((2, 1, 2)), np.array([[2.0, -0.04]]), *np.zeros((3, 1)))
     found = found._replace(tangent=np.ones((1, 2, 1)))
     np.testing.assert_allclose(found.ridgeness, 0.04)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from prinfold.density.densities import KernelDensity
-from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
-from prinfold.density.ridges.modes import SAME, find_modes, label
+from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
+from prinfold.density.ridges.modes import SAME_MODE_BANDWIDTHS, find_modes, label_rows
 
 
-def ended(points, status=None, log_density=None) -> Flowed:
+def ended(points, status=None, log_density=None) -> FlowResult:
     points = np.asarray(points, dtype=float)
     n = len(points)
     status = np.zeros(n, dtype=np.int8) if status is None else np.asarray(status, dtype=np.int8)
     log_density = np.zeros(n) if log_density is None else np.asarray(log_density, dtype=float)
-    return Flowed(
+    return FlowResult(
         points, np.zeros((n, points.shape[1], 0)), -np.ones(points.shape), log_density, status, np.zeros(n, int)
     )
 
@@ -24,8 +24,8 @@ def test_ends_within_a_tenth_of_a_bandwidth_are_one_mode():
     modes = find_modes(found, np.ones(5), np.ones(5), 0.0)
     assert modes.points[:, 0].tolist() == [5.0, 0.0]
     assert modes.weight.tolist() == [3.0, 2.0]
-    assert label(found, modes, np.ones(5)).tolist() == [1, 1, 0, 0, 0]
-    apart = ended([[0.0, 0.0], [SAME * 1.5, 0.0]])
+    assert label_rows(found, modes, np.ones(5)).tolist() == [1, 1, 0, 0, 0]
+    apart = ended([[0.0, 0.0], [SAME_MODE_BANDWIDTHS * 1.5, 0.0]])
     assert len(find_modes(apart, np.ones(2), np.ones(2), 0.0).points) == 2
 
 
@@ -39,7 +39,7 @@ def test_light_modes_are_left_out_but_never_all():
     found = ended([[0.0], [0.0], [5.0]])
     modes = find_modes(found, np.ones(3), np.ones(3), 2.0)
     assert modes.points.tolist() == [[0.0]]
-    assert label(found, modes, np.ones(3)).tolist() == [0, 0, -1]
+    assert label_rows(found, modes, np.ones(3)).tolist() == [0, 0, -1]
     assert find_modes(found, np.ones(3), np.ones(3), 99.0).points.tolist() == [[0.0]]
 
 
@@ -47,7 +47,7 @@ def test_a_saddle_is_no_mode():
     found = ended([[0.0], [5.0], [2.5]], status=[Status.CONVERGED, Status.CONVERGED, Status.NOT_A_RIDGE])
     modes = find_modes(found, np.ones(3), np.ones(3), 0.0)
     assert sorted(modes.points[:, 0].tolist()) == [0.0, 5.0]
-    assert label(found, modes, np.ones(3))[2] == -1
+    assert label_rows(found, modes, np.ones(3))[2] == -1
 
 
 def test_where_nothing_is_a_maximum_something_stands_in():
@@ -58,7 +58,7 @@ def test_where_nothing_is_a_maximum_something_stands_in():
 def test_rows_that_ran_off_have_no_cluster():
     found = ended([[0.0, 0.0], [np.inf, 0.0]], status=[0, Status.RAN_OFF])
     modes = find_modes(found, np.ones(2), np.ones(2), 0.0)
-    assert label(found, modes, np.ones(2)).tolist() == [0, -1]
+    assert label_rows(found, modes, np.ones(2)).tolist() == [0, -1]
 
 
 def test_many_rows_at_one_mode_cost_no_pairs():
@@ -74,4 +74,4 @@ def test_modes_of_narrow_kernels_stay_apart_beside_wide_ones():
     found = ended(points)
     modes = find_modes(found, np.ones(5), length, 0.0)
     assert modes.points[:, 0].tolist() == [0.3, 20.0, 0.0]
-    assert label(found, modes, length).tolist() == [2, 0, 0, 1, 1]
+    assert label_rows(found, modes, length).tolist() == [2, 0, 0, 1, 1]

@@ -10,8 +10,8 @@ from prinfold import DensityRidge, datasets
 from prinfold.density.bandwidths import BANDWIDTHS
 from prinfold.density.densities import KernelDensity
 from prinfold.density.mixtures import RatioDensity
-from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
-from prinfold.density.ridges.significance import RidgeSignificance, chains, ridge_significance, strength
+from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
+from prinfold.density.ridges.significance import RidgeSignificance, chain_points, ridge_significance, strength
 from prinfold.density.sphere import SphereDensity
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 
@@ -73,10 +73,10 @@ def test_p_values_are_shares():
 
 def test_points_are_chained_by_steps_of_a_bandwidth():
     points = np.array([[0.0, 0.0], [0.9, 0.0], [1.8, 0.0], [5.0, 0.0]])
-    assert_array_equal(chains(points, np.ones(4)), [0, 0, 0, 1])
+    assert_array_equal(chain_points(points, np.ones(4)), [0, 0, 0, 1])
     crowd = np.repeat(points, 500, axis=0) + np.random.default_rng(0).uniform(-0.01, 0.01, size=(2000, 2))
-    assert_array_equal(chains(crowd, np.ones(2000)), np.repeat([0, 0, 0, 1], 500))
-    assert len(chains(points[:0], np.ones(0))) == 0
+    assert_array_equal(chain_points(crowd, np.ones(2000)), np.repeat([0, 0, 0, 1], 500))
+    assert len(chain_points(points[:0], np.ones(0))) == 0
 
 
 def test_number_counts_rows_in_two_dimensions_on_a_sphere_and_beside_a_mask():
@@ -86,7 +86,7 @@ def test_number_counts_rows_in_two_dimensions_on_a_sphere_and_beside_a_mask():
     h, kernels = 0.2, KernelDensity(X, np.ones(6000), 0.2)
     k = np.exp(-0.5 * ((X - X[0]) ** 2).sum(axis=1) / h**2)
     number = k.sum() ** 2 / (k**2).sum()
-    found = Flowed(X[:1], np.zeros((1, 3, 1)), np.array([[0.0, -1.0]]), np.zeros(1), np.zeros(1), np.zeros(1))
+    found = FlowResult(X[:1], np.zeros((1, 3, 1)), np.array([[0.0, -1.0]]), np.zeros(1), np.zeros(1), np.zeros(1))
     even = KernelDensity(X[::2], np.ones(3000), h)
     for density in (SphereDensity(kernels, h, 1.0), RatioDensity(SphereDensity(kernels, h, 1.0), even)):
         assert strength(found, Flow(density, 1), 6000.0)[0] == pytest.approx(np.sqrt(number), rel=0.03)

@@ -1,4 +1,4 @@
-"""How sure a ridge is: bands about it, and how often it is found again, from rows drawn anew.
+"""Bootstrap bands about a ridge, and how often it is found again, from rows drawn anew.
 
 Rows are drawn from the rows, a density of the same bandwidth is put on them, and every point of the ridge goes its way
 to the ridge of that density. How far it goes says how far the ridge would be elsewhere with other rows (Chen, Genovese
@@ -24,11 +24,11 @@ MakeFlow: TypeAlias = Callable[[FloatArray, FloatArray], Flow]
 
 
 _TOL, _MAX_ITER = 1e-3, 200
-"""A thousandth of a bandwidth is little beside a band, and a point that is still on its way after so many steps is on
-no ridge to speak of."""
+"""Tolerance and most steps: a thousandth of a bandwidth is little beside a band, and a point that is still on its way
+after so many steps is on no ridge."""
 
 
-class Sample(NamedTuple):
+class ResampledRows(NamedTuple):
     """Rows drawn anew (n, D) and their weights (n,)."""
 
     rows: FloatArray
@@ -37,47 +37,47 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True)
 class FromRows:
-    """As many rows as there are effectively, drawn with replacement by their weights; repeats become weights."""
+    """Draw as many rows as there are effectively, with replacement by their weights; repeats become weights."""
 
-    def __call__(self, rows: FloatArray, weight: FloatArray, rng: np.random.Generator) -> Sample:
+    def __call__(self, rows: FloatArray, weight: FloatArray, rng: np.random.Generator) -> ResampledRows:
         count = rng.multinomial(n_draws(weight), weight / weight.sum())
         drawn = count > 0
-        return Sample(rows[drawn], count[drawn].astype(np.float64))
+        return ResampledRows(rows[drawn], count[drawn].astype(np.float64))
 
 
 @dataclass(frozen=True)
 class FromDensity:
-    """The same with Gaussian noise of ``width`` on each: rows drawn from a kernel density.
+    """Draw rows from a kernel density: with replacement, with Gaussian noise of ``width`` on each.
 
-    With ``shrunk`` the result is drawn together about the mean until its mean squared distance from it is that of the
-    rows, of which the noise would otherwise add D ``width``².
+    With ``shrunk`` the result is shrunk about the mean until its mean squared distance from it is that of the rows, to
+    which the noise would otherwise add D ``width``².
     """
 
     width: float
     shrunk: bool = False
 
-    def __call__(self, rows: FloatArray, weight: FloatArray, rng: np.random.Generator) -> Sample:
+    def __call__(self, rows: FloatArray, weight: FloatArray, rng: np.random.Generator) -> ResampledRows:
         index = rng.choice(len(rows), n_draws(weight), p=weight / weight.sum())
         drawn = rows[index] + self.width * rng.standard_normal((len(index), rows.shape[1]))
         if self.shrunk:
             mean = np.average(rows, axis=0, weights=weight)
             spread = np.average(np.square(rows - mean).sum(axis=1), weights=weight)
             drawn = mean + (drawn - mean) * np.sqrt(spread / (spread + rows.shape[1] * self.width**2))
-        return Sample(drawn, np.ones(len(drawn)))
+        return ResampledRows(drawn, np.ones(len(drawn)))
 
 
-Draw: TypeAlias = Callable[[FloatArray, FloatArray, np.random.Generator], Sample]
+Draw: TypeAlias = Callable[[FloatArray, FloatArray, np.random.Generator], ResampledRows]
 
 
 def n_draws(weight: FloatArray) -> int:
-    """How many rows to draw: their effective number, two at the least."""
+    """Number of rows to draw: their effective number, at least two."""
     return max(2, round(effective_number(weight)))
 
 
-def sort_rows(rows: FloatArray, weight: FloatArray) -> Sample:
-    """Rows in the order of their columns, so that draws depend on what they hold and not on where they stood."""
+def sort_rows(rows: FloatArray, weight: FloatArray) -> ResampledRows:
+    """Rows sorted by their columns, so that draws do not depend on the order in which rows came."""
     order = np.lexsort(rows.T[::-1])
-    return Sample(rows[order], weight[order])
+    return ResampledRows(rows[order], weight[order])
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +94,12 @@ class RidgeBands:
 
     @property
     def radius(self) -> FloatArray:
-        """(m,) so far from each point the ridge is, in a share ``level`` of the samples; inf where fewer have one."""
+        """(m,) distance from each point that holds the ridge in a share ``level`` of samples; inf where fewer do."""
         return _quantile(self.distance, self.level)
 
     @property
     def uniform_radius(self) -> float:
-        """So far from every point at once, in a share ``level`` of the samples."""
+        """Distance from all points at once that holds the ridge in a share ``level`` of the samples."""
         return float(_quantile(self.distance.max(axis=1, initial=0.0)[:, None], self.level)[0])
 
     @property
@@ -161,15 +161,15 @@ def ridge_bands(
     given = sort_rows(rows, weight)
     distance = np.full((n_samples, len(points)), np.inf)
     for each in distance:
-        found = hurried(make_flow(*draw(given.rows, given.weight, generator)))(points)
+        found = coarse_flow(make_flow(*draw(given.rows, given.weight, generator)))(points)
         there = found.status == Status.CONVERGED
         each[there] = np.linalg.norm(found.points[there] - points[there], axis=1)
     length = make_flow(given.rows, given.weight).density.length(points)
     return RidgeBands(points, distance, length, level)
 
 
-def hurried(flow: Flow) -> Flow:
-    """The same way, ended as soon as it will do."""
+def coarse_flow(flow: Flow) -> Flow:
+    """The flow with a tolerance and number of steps that do for a band."""
     return replace(flow, tol=max(flow.tol, _TOL), max_iter=min(flow.max_iter, _MAX_ITER))
 
 

@@ -17,7 +17,7 @@ from prinfold._typing import FloatArray, IntArray, Mesh
 from prinfold.density.ridges.chart_embedding import embed
 from prinfold.density.ridges.chart_nodes import make_sheet
 from prinfold.density.ridges.chart_patches import Patches, fit_patches
-from prinfold.density.ridges.mean_shift import Flow, Flowed
+from prinfold.density.ridges.mean_shift import Flow, FlowResult
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, warn_caller
 from prinfold.files import storable
 from prinfold.geometry.projection import Projection, project_to_surface
@@ -26,13 +26,13 @@ from prinfold.latent import Cloud
 from prinfold.numerics.radial_kernels import GAUSSIAN_CUT, Gaussian
 from prinfold.rows.rows import for_each_block
 
-_WIDTH, _LEVEL = 0.8, 0.9
+_DOMAIN_SPACINGS, _DOMAIN_LEVEL = 0.8, 0.9
 """The domain is where Gaussians so many spacings wide at the nodes add up to this much of one at its peak.
 
 So every node is inside with a third of a spacing around it, gaps up to two spacings between nodes are closed, and the
 edge lies two thirds of a spacing beyond the outermost nodes, about as far as ridge points may be from these."""
 
-_STEP = {1: 0.25, 2: 0.5, 3: 1.0}
+_MESH_SPACINGS = {1: 0.25, 2: 0.5, 3: 1.0}
 """Spacings between the vertices of the mesh that projection starts from, by dimension; there is none beyond three."""
 
 _MOST_PER_AXIS = {1: 20_000, 2: 400, 3: 40}
@@ -68,18 +68,20 @@ class RidgeChart:
             raise InvalidParameterError(f"a chart of {m} nodes in {d} dimensions needs a patch and a piece for each")
 
     @classmethod
-    def of(cls, flow: Flow, ridge: Flowed) -> RidgeChart:
+    def of(cls, flow: Flow, ridge: FlowResult) -> RidgeChart:
         """The chart of kept ridge points (n, D) with their tangents."""
         if len(ridge.points) == 0:
             raise InvalidDataError(
-                "there is no ridge point to chart: no row came to rest on a ridge of "
-                f"dimension {flow.dimension}; take a larger bandwidth or another n_components"
+                f"no row came to rest on a ridge of dimension {flow.dimension}, so that there is no surface. "
+                "Use a larger bandwidth or another n_components"
             )
         sheet = make_sheet(flow, ridge)
         (Z, frame), node, piece = embed(sheet)
         sheet, m = sheet.only(node), len(node)
-        _warn_of_flat(Z[piece == 0], sheet.spacing)
-        latent = Cloud(Z, np.ones(m), Gaussian(GAUSSIAN_CUT), _LEVEL / m, bandwidth=_WIDTH * sheet.spacing)
+        _warn_about_flat_piece(Z[piece == 0], sheet.spacing)
+        latent = Cloud(
+            Z, np.ones(m), Gaussian(GAUSSIAN_CUT), _DOMAIN_LEVEL / m, bandwidth=_DOMAIN_SPACINGS * sheet.spacing
+        )
         return cls(latent, fit_patches(sheet, Z, frame), piece)
 
     # ---------------------------------------------------------------------------------------------- the surface
@@ -89,7 +91,7 @@ class RidgeChart:
         return self.patches.point(Z)
 
     def jacobian(self, Z: FloatArray) -> FloatArray:
-        """(n, D, d) its derivative."""
+        """(n, D, d) derivative of the surface."""
         return self.patches.jacobian(Z)
 
     def bend(self, Z: FloatArray, R: FloatArray) -> FloatArray:
@@ -101,7 +103,7 @@ class RidgeChart:
         if resolution is None:
             return self._mesh
         longest = max(float((cloud.domain.upper - cloud.domain.lower).max()) for cloud in self._pieces)
-        return self._cut(longest / max(resolution - 1, 1), resolution)
+        return self._cut_mesh(longest / max(resolution - 1, 1), resolution)
 
     def nearest(self, X: FloatArray) -> Projection:
         """The nearest point of the surface to each row (n, D)."""
@@ -121,7 +123,7 @@ class RidgeChart:
 
     @cached_property
     def _pieces(self) -> list[Cloud]:
-        """Each piece alone; as no kernel reaches from one to another, they bound what they bound together."""
+        """The domain of each piece; as no kernel reaches from one to another, together they are the whole domain."""
         latent, m = self.latent, len(self.piece)
         found = list[Cloud]()
         for name in range(int(self.piece.max()) + 1):
@@ -134,13 +136,13 @@ class RidgeChart:
     @cached_property
     def _mesh(self) -> Mesh:
         d = self.latent.n_columns
-        if d not in _STEP:
+        if d not in _MESH_SPACINGS:
             nodes = self.latent.nodes
             return Mesh(self.point(nodes), nodes, np.empty((0, d + 1), dtype=np.intp))
-        return self._cut(_STEP[d] * self.latent.bandwidth / _WIDTH, _MOST_PER_AXIS[d])
+        return self._cut_mesh(_MESH_SPACINGS[d] * self.latent.bandwidth / _DOMAIN_SPACINGS, _MOST_PER_AXIS[d])
 
-    def _cut(self, step: float, most: int) -> Mesh:
-        """All pieces cut by lattices of about one step."""
+    def _cut_mesh(self, step: float, most: int) -> Mesh:
+        """Cut all pieces by lattices of about one step."""
         latent, faces, count = list[FloatArray](), list[IntArray](), 0
         for cloud in self._pieces:
             extent = cloud.domain.upper - cloud.domain.lower
@@ -181,8 +183,8 @@ class RidgeChart:
         return project_to_surface(rows, self.point, self.jacobian, self.latent.domain, starts, bend=self.bend)
 
 
-def _warn_of_flat(Z: FloatArray, spacing: float) -> None:
-    """Say so where the largest piece has no width to speak of."""
+def _warn_about_flat_piece(Z: FloatArray, spacing: float) -> None:
+    """Warn where the largest piece is narrower than a spacing along some dimension."""
     wide = int((np.ptp(Z, axis=0) > spacing).sum())
     if wide < Z.shape[1]:
         warn_caller(

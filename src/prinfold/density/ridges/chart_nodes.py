@@ -18,32 +18,32 @@ from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
+from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
 
 SPACING = 0.5
-"""Bandwidths between nodes: over half of one, what a density looks like hardly changes."""
+"""Bandwidths between nodes: over half of one, a density hardly changes."""
 
 REACH = 3.0
 """Spacings within which nodes are neighbours; ridge points farther apart hang together only by others between them."""
 
 _MOST_NODES = {1: 3000, 2: 3000, 3: 2000}
-"""Nodes by dimension, beyond which they are farther apart; 1000 from four dimensions on, where each has hundreds of
-neighbours."""
+"""Most nodes by dimension; to have no more, they are put farther apart. 1000 from four dimensions on, where each has
+hundreds of neighbours."""
 
-_WIDEN = 1.25
+_WIDEN_FACTOR = 1.25
 """Factor of the spacing while there are too many nodes."""
 
-_ROUNDS = 4
-"""Times that gaps are looked for: half the way between neighbours, then a quarter, and once more beside them."""
+_MOST_ROUNDS = 4
+"""Most times that gaps are looked for: half the way between neighbours, then a quarter, and once more beside them."""
 
-_ALONG = 0.7
+_LEAST_COSINE = 0.7
 """Cosine of the angle with the tangent up to which a neighbour lies along the ridge, and not on another layer of it."""
 
 
 class Sheet(NamedTuple):
     """Nodes ``points`` (m, D) with ``tangent`` (m, D, d), about one ``spacing`` apart.
 
-    ``pairs`` (E, 2) are neighbours, each once, the smaller name first.
+    ``pairs`` (E, 2) are neighbours, each once, the smaller index first.
     """
 
     points: FloatArray
@@ -70,7 +70,7 @@ class Sheet(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Ways (E, D) from nodes ``here`` (E,) to neighbours ``there`` (E,), with a weight that falls to nil at reach."""
+    """Ways (E, D) from nodes ``here`` (E,) to neighbours ``there`` (E,), with a weight that falls to zero at reach."""
 
     here: IntArray
     there: IntArray
@@ -94,7 +94,7 @@ class Links:
         return csr_matrix((self.weight, (self.here, every)), shape=(self.n_nodes, len(every)))
 
 
-def make_sheet(flow: Flow, ridge: Flowed, most: int | None = None) -> Sheet:
+def make_sheet(flow: Flow, ridge: FlowResult, most: int | None = None) -> Sheet:
     """Nodes for kept ridge points, of which there is at least one; half a bandwidth apart, or more if they are many."""
     most = _MOST_NODES.get(flow.dimension, 1000) if most is None else most
     ridge = ridge.only(np.lexsort(ridge.points.T))
@@ -102,25 +102,25 @@ def make_sheet(flow: Flow, ridge: Flowed, most: int | None = None) -> Sheet:
     while True:
         chosen = thin(ridge.points, spacing, most)
         if len(chosen) <= most:
-            sheet = _filled(flow, _with_pairs(ridge.points[chosen], ridge.tangent[chosen], spacing))
+            sheet = _fill_gaps(flow, _sheet_with_pairs(ridge.points[chosen], ridge.tangent[chosen], spacing))
             if len(sheet.points) <= most:
                 return sheet
-        spacing *= _WIDEN
+        spacing *= _WIDEN_FACTOR
 
 
-def _with_pairs(points: FloatArray, tangent: FloatArray, spacing: float) -> Sheet:
+def _sheet_with_pairs(points: FloatArray, tangent: FloatArray, spacing: float) -> Sheet:
     sheet = Sheet(points, tangent, np.empty((0, 2), np.intp), spacing)
     return sheet._replace(pairs=neighbours(sheet))
 
 
-def _filled(flow: Flow, sheet: Sheet) -> Sheet:
-    """The sheet with nodes in its gaps."""
-    for _ in range(_ROUNDS):
-        added = _between(flow, sheet)
+def _fill_gaps(flow: Flow, sheet: Sheet) -> Sheet:
+    """Add nodes in the gaps of a sheet."""
+    for _ in range(_MOST_ROUNDS):
+        added = _gap_points(flow, sheet)
         if len(added.points) == 0:
             break
         points = np.concatenate([sheet.points, added.points])
-        sheet = _with_pairs(points, np.concatenate([sheet.tangent, added.tangent]), sheet.spacing)
+        sheet = _sheet_with_pairs(points, np.concatenate([sheet.tangent, added.tangent]), sheet.spacing)
     return sheet
 
 
@@ -146,20 +146,21 @@ def neighbours(sheet: Sheet) -> IntArray:
     pairs = cKDTree(sheet.points).query_pairs(REACH * sheet.spacing, output_type="ndarray").astype(np.intp)
     pairs = np.sort(pairs, axis=1)
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    return pairs[_along(sheet, pairs)]
+    return pairs[_lie_along(sheet, pairs)]
 
 
-def _along(sheet: Sheet, pairs: IntArray) -> BoolArray:
+def _lie_along(sheet: Sheet, pairs: IntArray) -> BoolArray:
+    """(E,) whether the way between two nodes is along the tangent planes of both."""
     first, second = pairs.T
     way = sheet.points[second] - sheet.points[first]
     length = np.linalg.norm(way, axis=1)
     kept = np.ones(len(pairs), dtype=bool)
     for end in (first, second):
-        kept &= np.linalg.norm(np.einsum("edq,ed->eq", sheet.tangent[end], way), axis=1) >= _ALONG * length
+        kept &= np.linalg.norm(np.einsum("edq,ed->eq", sheet.tangent[end], way), axis=1) >= _LEAST_COSINE * length
     return kept
 
 
-def _between(flow: Flow, sheet: Sheet) -> Flowed:
+def _gap_points(flow: Flow, sheet: Sheet) -> FlowResult:
     """Ridge points in the gaps between neighbours, a spacing or more from all nodes and from each other."""
     first, second = sheet.pairs.T
     middle = 0.5 * (sheet.points[first] + sheet.points[second])

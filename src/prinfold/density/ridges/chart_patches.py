@@ -23,15 +23,15 @@ from prinfold.files import storable
 from prinfold.numerics.radial_kernels import PROFILES
 
 _PROFILE = PROFILES["triweight"]
-"""Nil from one bandwidth on, so that few patches count, and with two derivatives there."""
+"""Kernel that is zero from one bandwidth on, so that few patches count, and has two derivatives there."""
 
-_SLOPE, _WITHIN, _ACROSS = 0.01, 1.0, 0.1
-"""Weights that hold slopes to the frame, and what bends within the tangent plane and out of it to none, as shares of
-those of the neighbours: nodes at an edge are told little by these."""
+_SLOPE_WEIGHT, _WITHIN_WEIGHT, _ACROSS_WEIGHT = 0.01, 1.0, 0.1
+"""Weights, as shares of those of the neighbours, that draw slopes to the frame, and second derivatives within the
+tangent plane and out of it to zero: nodes at an edge have few neighbours."""
 
 _BLOCK_ROWS = 2048
 
-_BANDWIDTHS = (1.5, 2.0, 2.5, 3.0, 4.0)
+_TRIED_SPACINGS = (1.5, 2.0, 2.5, 3.0, 4.0)
 """Bandwidths tried, in spacings of the nodes."""
 
 _LEAST_NEIGHBORS = 3.0
@@ -43,7 +43,7 @@ _LEAST_NEIGHBORS = 3.0
 class Patches:
     """Patches at ``centres`` (m, d), polynomials of z − z_j with ``coefficients`` (m, P, D); see :func:`monomials`.
 
-    Kernels are nil from ``bandwidth`` on. Where none reaches, the nearest patch goes on.
+    Kernels are zero from ``bandwidth`` on. Where none reaches, the nearest patch goes on.
     """
 
     centres: FloatArray
@@ -60,11 +60,11 @@ class Patches:
             )
 
     def point(self, Z: FloatArray) -> FloatArray:
-        """(n, D) the surface."""
+        """(n, D) points of the surface."""
         return self._in_blocks(Z, lambda part, pairs: pairs.point())
 
     def jacobian(self, Z: FloatArray) -> FloatArray:
-        """(n, D, d) its derivative."""
+        """(n, D, d) derivative of the surface."""
         return self._in_blocks(Z, lambda part, pairs: pairs.jacobian())
 
     def bend(self, Z: FloatArray, R: FloatArray) -> FloatArray:
@@ -160,7 +160,7 @@ def monomials(Z: FloatArray) -> FloatArray:
 
 
 def monomial_slopes(Z: FloatArray) -> FloatArray:
-    """(n, P, d) their derivatives."""
+    """(n, P, d) derivatives of the monomials."""
     bends = monomial_bends(Z.shape[1])
     slopes = np.einsum("pij,nj->npi", bends, Z)  # of products; they are linear in z
     slopes[:, 1 : 1 + Z.shape[1]] += np.eye(Z.shape[1])
@@ -168,7 +168,7 @@ def monomial_slopes(Z: FloatArray) -> FloatArray:
 
 
 def monomial_bends(d: int) -> FloatArray:
-    """(P, d, d) their second derivatives."""
+    """(P, d, d) second derivatives of the monomials."""
     first, second = _products(d)
     bends, rows = np.zeros((1 + d + len(first), d, d)), np.arange(1 + d, 1 + d + len(first))
     bends[rows, first, second] += 1.0
@@ -187,7 +187,7 @@ def _products(d: int) -> tuple[IntArray, IntArray]:
 def fit_patches(sheet: Sheet, Z: FloatArray, frame: FloatArray) -> Patches:
     """Patches at nodes with latent coordinates (m, d), whose axes run along ``frame`` (m, D, d)."""
     local = local_patches(sheet, Z, frame)
-    tried = [share * sheet.spacing for share in _BANDWIDTHS]
+    tried = [share * sheet.spacing for share in _TRIED_SPACINGS]
     return Patches(Z, local, choose_bandwidth(Z, local, tried))
 
 
@@ -206,18 +206,18 @@ def local_patches(sheet: Sheet, Z: FloatArray, frame: FloatArray) -> FloatArray:
     squares = links.collect(_outer(design, design))
     share = np.maximum(links.total, 1.0)[:, None, None]
     right = links.collect(_outer(design, along))
-    right[:, :d] += _SLOPE * share * (frame.swapaxes(1, 2) @ sheet.tangent)
-    held = share * np.diag(np.repeat([_SLOPE, _WITHIN], [d, design.shape[1] - d]))
+    right[:, :d] += _SLOPE_WEIGHT * share * (frame.swapaxes(1, 2) @ sheet.tangent)
+    held = share * np.diag(np.repeat([_SLOPE_WEIGHT, _WITHIN_WEIGHT], [d, design.shape[1] - d]))
     found = np.linalg.solve(squares + held, right) @ sheet.tangent.swapaxes(1, 2)
     right = links.collect(_outer(design[:, d:], above))
-    held = share * _ACROSS * np.eye(design.shape[1] - d)
+    held = share * _ACROSS_WEIGHT * np.eye(design.shape[1] - d)
     found[:, d:] += np.linalg.solve(squares[:, d:, d:] + held, right)
     found[:, d:] /= unit
     return np.concatenate([sheet.points[:, None], found], axis=1)
 
 
 def choose_bandwidth(Z: FloatArray, local: FloatArray, bandwidths: Sequence[float]) -> float:
-    """The bandwidth with which the others' patches tell best where nodes are.
+    """The bandwidth with which the patches of other nodes predict each node best.
 
     The effective number of others, (Σ k)² / Σ k², must not be too small in the median; where nodes are too few for
     that, the widest is taken.

@@ -7,17 +7,17 @@ from typing import Protocol
 from prinfold._typing import FloatArray, Mesh
 from prinfold.density.ridges.chart import RidgeChart
 from prinfold.density.ridges.graph import RidgeGraph
-from prinfold.density.ridges.mean_shift import Flow, Flowed
+from prinfold.density.ridges.mean_shift import Flow, FlowResult
 from prinfold.geometry.projection import Projection
 from prinfold.latent import LatentSpace
 
 
 class Coordinates(Protocol):
-    """What is asked of coordinates on a ridge of dimension d in D columns."""
+    """Coordinates on a ridge of dimension d in D columns."""
 
     @property
     def latent(self) -> LatentSpace:
-        """Where they live."""
+        """The latent space of the coordinates."""
 
     def point(self, Z: FloatArray) -> FloatArray:
         """(n, D) points at coordinates (n, d)."""
@@ -32,7 +32,7 @@ class Coordinates(Protocol):
         """The ridge cut into simplices."""
 
 
-def make_coordinates(flow: Flow, ridge: Flowed, min_length: float) -> Coordinates:
+def make_coordinates(flow: Flow, ridge: FlowResult, min_length: float) -> Coordinates:
     """Coordinates on the ridge points that ``flow`` has carried rows to.
 
     A branch of a curve that leads nowhere must be ``min_length`` bandwidths long to be kept.

@@ -16,7 +16,16 @@ from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.unique_rows import Unique, unique_rows
 from prinfold.density.recipes import BANDWIDTH, DENSITY, MASK, DensityRecipe, EstimatedDensity
 from prinfold.density.ridges.coordinates import Coordinates, make_coordinates
-from prinfold.density.ridges.mean_shift import STARTS, STEPS, Flow, Flowed, Status, Walk, floor_of, worth_keeping
+from prinfold.density.ridges.mean_shift import (
+    STARTS,
+    STEPS,
+    Flow,
+    FlowResult,
+    RidgeWalk,
+    Status,
+    density_floor,
+    select_ridge_rows,
+)
 from prinfold.density.ridges.normals import NORMALS
 from prinfold.density.ridges.verbs import RidgeVerbs
 from prinfold.density.row_spaces import SPACES, RowSpace
@@ -39,19 +48,19 @@ from prinfold.validation.settings import (
 from prinfold.validation.tables import check_table, check_weight
 
 _NEIGHBORS = 30
-"""Rows whose covariance tells the directions, where that is asked for."""
+"""Rows whose covariance gives the directions of ``normal="neighbors"``."""
 
-_SOME = 0.01
-"""Share of the rows that go on moving from which on a word about it is due: a few always find no rest."""
+_WARN_MOVING_SHARE = 0.01
+"""Share of the rows still moving from which on a warning is given: a few always find no rest."""
 
-_MANY = 0.5
-"""Share of the rows that end on no ridge from which on a word about it is due."""
+_WARN_LOST_SHARE = 0.5
+"""Share of the rows that end on no ridge from which on a warning is given."""
 
 
-class _Lazy:
+class _LazyCoordinates:
     """Coordinates on a ridge, made when first needed; what holds this does not change meanwhile."""
 
-    def __init__(self, flow: Flow, ridge: Flowed, min_length: float) -> None:
+    def __init__(self, flow: Flow, ridge: FlowResult, min_length: float) -> None:
         self.flow, self.ridge, self.min_length = flow, ridge, min_length
 
     @cached_property
@@ -59,8 +68,8 @@ class _Lazy:
         return make_coordinates(self.flow, self.ridge, self.min_length)
 
 
-class _Fit(NamedTuple):
-    """What is known before rows move."""
+class _RidgeProblem(NamedTuple):
+    """The flow to the ridge, its bandwidth, the space and the different rows, before any row moves."""
 
     flow: Flow
     bandwidth: Any
@@ -130,8 +139,8 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         length 1.
     graph_ : RidgeGraph
         Branches, ends and junctions, where the ridge is a curve.
-    space_ : Space
-        What rows are.
+    space_ : Flat or Globe
+        The space that rows lie in.
     status_ : ndarray of shape (n,)
         How each training row ended, a :class:`~prinfold.density.ridges.mean_shift.Status`; with another ``start`` that
         of its points.
@@ -199,10 +208,10 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
     flow_: Flow
     space_: RowSpace
     bandwidth_: Any
-    places_: Flowed
+    places_: FlowResult
     status_: IntArray
     min_length_: float
-    _model: _Lazy
+    _model: _LazyCoordinates
 
     def __init__(
         self,
@@ -263,15 +272,15 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         weight = check_weight(sample_weight, table)
         rows = unique_rows(table.astype(np.float64, copy=False), weight)
         space = SPACES[self.space](rows.rows)
-        self._refuse_dimension(table.shape[1], space)
+        self._check_dimension(table.shape[1], space)
         made = DensityRecipe(self.density, self.bandwidth, self.mask, self.random_state).make(
             rows.rows, rows.weight, self.n_components, space
         )
-        fit = _Fit(self._make_flow(made, space.enter(rows.rows), space), made.bandwidth, space, rows)
-        walk = partial(_go, fit.flow, self._starts(fit))
+        fit = _RidgeProblem(self._make_flow(made, space.enter(rows.rows), space), made.bandwidth, space, rows)
+        walk = partial(_run_flow, fit.flow, self._starts(fit))
         self._listened_to(table, partial(self._attributes, fit), walk)
-        self._judge_the_others(table, rows)
-        for words, category in self._cautions():
+        self._judge_weightless_rows(table, rows)
+        for words, category in self._warnings():
             warn_caller(words, category)
         return self
 
@@ -288,7 +297,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         """
         return self._latent_of(self._table(X))
 
-    def flow(self, X: Any) -> Flowed:
+    def flow(self, X: Any) -> FlowResult:
         """Where subspace-constrained mean shift carries each row, whether that is a ridge or not.
 
         Parameters
@@ -301,13 +310,13 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
             ``points`` (n, D), ``tangent`` (n, D, d), ``curvature`` (n, D), ``log_density`` (n,), ``status`` (n,), a
             :class:`~prinfold.density.ridges.mean_shift.Status` each, and ``n_iter`` (n,).
         """
-        return self._flowed(self._table(X)).left(self.space_)
+        return self._carry(self._table(X)).in_data_units(self.space_)
 
     @property
-    def ridge_(self) -> Flowed:
+    def ridge_(self) -> FlowResult:
         """Points of the ridge that rows were carried to, in units of the data."""
         check_is_fitted(self)
-        return self.places_.left(self.space_)
+        return self.places_.in_data_units(self.space_)
 
     @property
     def latent_(self) -> LatentSpace:  # type: ignore[override]
@@ -317,7 +326,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _refuse_dimension(self, n_columns: int, space: RowSpace) -> None:
+    def _check_dimension(self, n_columns: int, space: RowSpace) -> None:
         n = space.dimension(n_columns)
         if self.n_components >= n:
             raise InvalidDataError(
@@ -340,8 +349,8 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
             edge=made.edge,
         )
 
-    def _starts(self, fit: _Fit) -> FloatArray:
-        """(m, D) what is carried to the ridge."""
+    def _starts(self, fit: _RidgeProblem) -> FloatArray:
+        """(m, D) starting points that are carried to the ridge."""
         rows = fit.rows.rows
         if isinstance(self.start, str):
             return STARTS[self.start](fit.flow, fit.space.enter(rows))
@@ -351,13 +360,13 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
             raise InvalidDataError(f"start must hold finite points of shape (m, {D}), got shape {points.shape}")
         return fit.space.enter(points)
 
-    def _attributes(self, fit: _Fit, walk: Walk) -> dict[str, Any]:
-        """What rows on their way would leave behind as a fit."""
+    def _attributes(self, fit: _RidgeProblem, walk: RidgeWalk) -> dict[str, Any]:
+        """Fitted attributes as of the rows on their way."""
         rows, from_data = fit.rows, isinstance(self.start, str) and self.start == "data"
         at_start = walk.start_density if from_data else fit.flow.density.log_density(fit.space.enter(rows.rows))
-        flow = replace(fit.flow, floor=floor_of(at_start, rows.weight, self.min_density))
+        flow = replace(fit.flow, floor=density_floor(at_start, rows.weight, self.min_density))
         found = walk.end(flow)
-        kept = found.only(worth_keeping(found))
+        kept = found.only(select_ridge_rows(found))
         return {
             "flow_": flow,
             "space_": fit.space,
@@ -366,36 +375,36 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
             "status_": np.append(found.status, np.int8(-1))[rows.name] if from_data else found.status,
             "min_length_": float(self.min_length),
             "n_features_in_": rows.rows.shape[1],
-            "_model": _Lazy(flow, kept, float(self.min_length)),
+            "_model": _LazyCoordinates(flow, kept, float(self.min_length)),
         }
 
-    def _judge_the_others(self, table: FloatArray, rows: Unique) -> None:
-        """Rows without weight had no part in the fit, but end somewhere too."""
+    def _judge_weightless_rows(self, table: FloatArray, rows: Unique) -> None:
+        """Set the status of rows without weight, which had no part in the fit."""
         others = np.flatnonzero(rows.name < 0)
         if len(others) and len(self.status_) == len(table):
-            self.status_[others] = self._flowed(table[others]).status
+            self.status_[others] = self._carry(table[others]).status
 
-    def _cautions(self) -> list[tuple[str, type[Warning]]]:
-        """What went wrong or may mislead, in words."""
+    def _warnings(self) -> list[tuple[str, type[Warning]]]:
+        """Warnings about rows that found no ridge: message and category."""
         found = [each for each in self._how_it_ended() if self.stop_reason_ is not StopReason.MAX_ITER]
         n, lost = len(self.status_), self.status_[self.status_ != Status.CONVERGED]
         moving = int((lost == Status.NOT_CONVERGED).sum())
-        if moving > _SOME * n and self.tol > 0:
+        if moving > _WARN_MOVING_SHARE * n and self.tol > 0:
             words = f"{moving} of {n} rows were still moving after {self.n_iter_} steps and are left out of the ridge"
-            found.append((f"{words}; raise max_iter (now {self.max_iter}), or the bandwidth", ConvergenceWarning))
-        if len(lost) > _MANY * n:
+            found.append((f"{words}. Raise max_iter (now {self.max_iter}), or the bandwidth", ConvergenceWarning))
+        if len(lost) > _WARN_LOST_SHARE * n:
             kinds, counts = np.unique(lost, return_counts=True)
             words = f"{len(lost)} of {n} rows ended on no ridge and are left out of it"
             if len(lost) == n:
-                words = f"no row ended on a ridge; the {len(self.places_.points)} that come nearest stand in for it"
+                words = f"no row ended on a ridge, so the {len(self.places_.points)} that come nearest are used"
             why = Status(kinds[counts.argmax()]).sentence
-            found.append((f"{words}; mostly: {why} Try another bandwidth or n_components.", DegenerateWarning))
+            found.append((f"{words}. Mostly: {why} Try another bandwidth or n_components.", DegenerateWarning))
         return found
 
     def _latent_of(self, table: FloatArray) -> FloatArray:
         return self._nearest(table).latent.astype(table.dtype, copy=False)
 
-    def _flowed(self, table: FloatArray) -> Flowed:
+    def _carry(self, table: FloatArray) -> FlowResult:
         with blas_on_one_thread():  # held throughout: asking for it at every step would show
             return self.flow_(self.space_.enter(table))
 
@@ -422,19 +431,19 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
     def _restore(self) -> None:
         """Rebuild what a file leaves out, and refuse parts that do not fit together."""
         check_parameters(self, self._constraints)
-        self.places_ = Flowed(*self.places_)
-        self._model = _Lazy(self.flow_, self.places_, self.min_length_)
+        self.places_ = FlowResult(*self.places_)
+        self._model = _LazyCoordinates(self.flow_, self.places_, self.min_length_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "history_")
 
 
-def _go(flow: Flow, starts: FloatArray, max_iter: int, tol: float, listeners: Any) -> Outcome[Walk]:
-    """Carry rows to the ridge: what is left to go may stay as it is for a step, so that only rest ends it."""
+def _run_flow(flow: Flow, starts: FloatArray, max_iter: int, tol: float, listeners: Any) -> Outcome[RidgeWalk]:
+    """Carry rows to the ridge until all have come to rest: the way left may stay as it is for a step."""
     return run_fixed_point(
-        lambda: Walk(flow, starts),
-        Walk.advance,
-        Walk.measures,
+        lambda: RidgeWalk(flow, starts),
+        RidgeWalk.advance,
+        RidgeWalk.measures,
         max_iter=max_iter,
         tol=np.finfo(float).tiny if tol > 0 else 0.0,
         listeners=listeners,

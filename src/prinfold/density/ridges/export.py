@@ -36,9 +36,9 @@ class Line(NamedTuple):
     end: int
 
 
-def lines(graph: RidgeGraph) -> list[Line]:
-    """All branches, at the nodes of the graph; on a globe in longitude and latitude."""
-    latent, points, found = graph.latent, _shown(graph, graph.points), list[Line]()
+def branch_lines(graph: RidgeGraph) -> list[Line]:
+    """All branches as lines through the nodes of the graph; on a globe in longitude and latitude."""
+    latent, points, found = graph.latent, _in_data_units(graph, graph.points), list[Line]()
     for b in range(latent.n_branches):
         place = np.arange(latent.cells[b] + 1)
         node = latent.first[b] + np.mod(place, latent.counts[b])
@@ -70,12 +70,12 @@ def to_networkx(graph: RidgeGraph) -> MultiGraph:
         from networkx import MultiGraph
     except ImportError as error:
         raise MissingExtraError(
-            'a NetworkX graph needs networkx, which is not installed; get it with: pip install "prinfold[graph]"'
+            'a NetworkX graph needs networkx, which is not installed. Install it with: pip install "prinfold[graph]"'
         ) from error
     made = MultiGraph()
-    for number, (position, degree) in enumerate(zip(_shown(graph, graph.places), graph.degrees, strict=True)):
+    for number, (position, degree) in enumerate(zip(_in_data_units(graph, graph.places), graph.degrees, strict=True)):
         made.add_node(number, position=position, kind="junction" if degree > 2 else "end")
-    for line in lines(graph):
+    for line in branch_lines(graph):
         start, end = line.start, line.end
         if line.closed:
             start = end = made.number_of_nodes()
@@ -104,7 +104,7 @@ def to_geojson(
     and becomes a MultiLineString.
     """
     features = []
-    for line in lines(graph):
+    for line in branch_lines(graph):
         _refuse_many_columns(line.points)
         properties = {
             "branch": line.branch,
@@ -123,10 +123,10 @@ def to_geojson(
 
 
 def to_csv(graph: RidgeGraph, path: str | os.PathLike[str], names: Sequence[str] | None = None) -> None:
-    """A table of the points of all branches: branch, arc length, the columns of the data, log density."""
+    """Write a table of the points of all branches: branch, arc length, the columns of the data, log density."""
     with whole_file(path) as passing, passing.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
-        for line in lines(graph):
+        for line in branch_lines(graph):
             if line.branch == 0:
                 columns = _columns(names, line.points.shape[1])
                 writer.writerow(["branch", "arc_length", *columns, "log_density"])
@@ -149,18 +149,18 @@ def _refuse_many_columns(points: FloatArray) -> None:
         )
 
 
-def _shown(graph: RidgeGraph, points: FloatArray) -> FloatArray:
+def _in_data_units(graph: RidgeGraph, points: FloatArray) -> FloatArray:
     return points if graph.globe is None else graph.globe.leave(points)
 
 
 def _geometry(graph: RidgeGraph, points: FloatArray) -> dict[str, Any]:
-    pieces = [points] if graph.globe is None else _cut(points, graph.globe.west)
+    pieces = [points] if graph.globe is None else _cut_at_map_edge(points, graph.globe.west)
     if len(pieces) == 1:
         return {"type": "LineString", "coordinates": pieces[0].tolist()}
     return {"type": "MultiLineString", "coordinates": [piece.tolist() for piece in pieces]}
 
 
-def _cut(points: FloatArray, west: float) -> list[FloatArray]:
+def _cut_at_map_edge(points: FloatArray, west: float) -> list[FloatArray]:
     """A line (k, 2) of longitudes and latitudes cut where it leaves the map on one side and enters on the other."""
     leap = np.diff(points[:, 0])
     pieces, rest = list[FloatArray](), points

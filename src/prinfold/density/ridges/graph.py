@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.density.ridges.graph_branches import SHORTEST, Path, degrees, wired
-from prinfold.density.ridges.graph_nodes import STEP, Net, net
-from prinfold.density.ridges.mean_shift import Flow, Flowed
+from prinfold.density.ridges.graph_branches import SHORTEST_BRANCH, Path, degrees, find_branches
+from prinfold.density.ridges.graph_nodes import STEP, Net, make_net
+from prinfold.density.ridges.mean_shift import Flow, FlowResult
 from prinfold.density.row_spaces import Globe
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
@@ -19,15 +19,15 @@ from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
 from prinfold.latent.arc_strands import Strands
 
-_KNOT = 0.5
+_KNOT_STEPS = 0.5
 """Distance between knots of a branch, in steps of the net: an eighth of a bandwidth."""
 
-_EQUAL = 1e-9
-"""Difference in log density between two halves of a branch below which they are as dense."""
+_EQUAL_NATS = 1e-9
+"""Difference in log density between two halves of a branch below which they count as equally dense."""
 
 
-class Location(NamedTuple):
-    """Where rows lie with respect to a graph.
+class GraphLocation(NamedTuple):
+    """Branch, arc length and distance of rows with respect to a graph.
 
     ``branch`` (n,) is the number of the branch that each is nearest to, ``arc_length`` (n,) how far along it the
     nearest point is, ``distance`` (n,) how far away. In two columns, and on a globe, where it is that along the great
@@ -68,16 +68,16 @@ class RidgeGraph(Strands):
             )
 
     @classmethod
-    def of(cls, flow: Flow, ridge: Flowed, shortest: float = SHORTEST) -> RidgeGraph:
+    def of(cls, flow: Flow, ridge: FlowResult, shortest: float = SHORTEST_BRANCH) -> RidgeGraph:
         """The graph of ridge points; ``flow`` carries points to the ridge where more of them are needed.
 
         No branch is shorter than ``shortest`` bandwidths, unless it is the only one.
         """
         if len(ridge.points) == 0:
             raise InvalidDataError("a graph needs at least one ridge point, got none; use a larger bandwidth")
-        nodes = net(flow, ridge)
-        branches = _branches(nodes, wired(flow, nodes, shortest))
-        places, ends = _places(nodes, branches)
+        nodes = make_net(flow, ridge)
+        branches = _branches(nodes, find_branches(flow, nodes, shortest))
+        places, ends = _end_points(nodes, branches)
         latent = Branches(
             np.array([branch.curve.length for branch in branches]),
             np.array([branch.closed for branch in branches]),
@@ -90,13 +90,13 @@ class RidgeGraph(Strands):
 
     # ------------------------------------------------------------------------------- from data
 
-    def locate(self, X: FloatArray) -> Location:
+    def locate(self, X: FloatArray) -> GraphLocation:
         """Branch, arc length along it and distance of each row."""
         found = self.nearest(X)
         branch = self.latent.domain.piece(found.latent)
         arc_length = found.latent[:, 0] - self.latent.domain.low[branch]
         squared = found.squared_distance if self.globe is None else self.globe.squared_length(found.squared_distance)
-        return Location(branch, arc_length, self._side(found, X) * np.sqrt(squared))
+        return GraphLocation(branch, arc_length, self._side(found, X) * np.sqrt(squared))
 
     @property
     def degrees(self) -> IntArray:
@@ -121,7 +121,7 @@ class RidgeGraph(Strands):
 
 
 class _Branch(NamedTuple):
-    """A branch in the making."""
+    """A path of nodes, whether it is closed, and the smooth curve through it."""
 
     path: Path
     closed: bool
@@ -129,17 +129,17 @@ class _Branch(NamedTuple):
 
 
 def _branches(nodes: Net, paths: list[Path]) -> list[_Branch]:
-    """Paths in their direction, made smooth, longest first."""
+    """Branches with direction and smooth curve, longest first."""
     count, found = degrees(paths), list[_Branch]()
     for path in paths:
         closed = len(path) > 1 and path[0] == path[-1] and count[path[0]] == 2
-        way = _canonical(nodes, path, closed)
+        way = _orient_path(nodes, path, closed)
         found.append(_Branch(way, closed, _curve(nodes, way, closed)))
     return sorted(found, key=lambda branch: (-branch.curve.length, branch.path))
 
 
-def _canonical(nodes: Net, path: Path, closed: bool) -> Path:
-    """The path begun and directed as the class says; where both halves are as dense, by the coordinates."""
+def _orient_path(nodes: Net, path: Path, closed: bool) -> Path:
+    """The path with the beginning and direction of :class:`RidgeGraph`; by the coordinates of equally dense halves."""
     if closed:
         start = max(range(len(path) - 1), key=lambda i: (nodes.log_density[path[i]], -path[i]))
         path = [*path[start:-1], *path[: start + 1]]
@@ -149,7 +149,7 @@ def _canonical(nodes: Net, path: Path, closed: bool) -> Path:
     place, height = np.concatenate([[0.0], np.cumsum(step)]), nodes.log_density[path]
     middle = 0.5 * (place[1:] + place[:-1]) / place[-1] - 0.5
     tilt = float((step * middle * (height[1:] + height[:-1])).sum() / place[-1])
-    if abs(tilt) > _EQUAL:
+    if abs(tilt) > _EQUAL_NATS:
         return path[::-1] if tilt > 0 else path
     return min(path, path[::-1], key=lambda way: nodes.points[way].tolist())
 
@@ -159,11 +159,11 @@ def _curve(nodes: Net, path: Path, closed: bool) -> EvenCurve:
     if len(path) == 1:
         return EvenCurve(nodes.points[[*path, *path]], nodes.tangent[[*path, *path]], 0.0)
     points = nodes.points[path[:-1] if closed else path]
-    return by_arc_length(points, _KNOT * STEP * float(np.median(nodes.length[path])), closed)
+    return by_arc_length(points, _KNOT_STEPS * STEP * float(np.median(nodes.length[path])), closed)
 
 
-def _places(nodes: Net, branches: list[_Branch]) -> tuple[FloatArray, IntArray]:
-    """Where branches begin and end, and which of these places are the ends of each branch."""
+def _end_points(nodes: Net, branches: list[_Branch]) -> tuple[FloatArray, IntArray]:
+    """(V, D) places where branches begin and end, and (B, 2) which of these are the ends of each branch."""
     ends = [(path[0], path[-1]) for path, closed, _ in branches if not closed]
     number = {node: i for i, node in enumerate(sorted({end for pair in ends for end in pair}))}
     names = [(-1, -1) if closed else (number[path[0]], number[path[-1]]) for path, closed, _ in branches]

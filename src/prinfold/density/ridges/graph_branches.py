@@ -1,4 +1,4 @@
-"""From nodes on a ridge to branches between ends and junctions.
+"""Branches between ends and junctions, from nodes on a ridge.
 
 1. Each node looks for the nearest one ahead and behind; two that look at each other are linked. No node has more than
    two links, so that they form chains and rings.
@@ -22,47 +22,47 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.density.ridges.graph_nodes import AHEAD, SHARE, Net, ahead
+from prinfold.density.ridges.graph_nodes import AHEAD_COSINE, BRIDGE_DENSITY_SHARE, Net, nearest_ahead
 from prinfold.density.ridges.mean_shift import Flow
 
-_JOIN = 2.0
+_JOIN_BANDWIDTHS = 2.0
 """Bandwidths within which the end of a chain is joined to a node ahead."""
 
-_LOOKS = 7
-"""Places at which the density on the way is looked at."""
+_DENSITY_CHECKS = 7
+"""Places on the straight way between two nodes at which the density is checked."""
 
-_DETOUR = 3.0
+_LEAST_DETOUR = 3.0
 """How many times longer than the straight way a chain must be to be joined to itself."""
 
-_LOOP = 2.0 * pi
+_LEAST_LOOP = 2.0 * pi
 """Bandwidths that a loop must be long: smaller rings than one of radius 1.6 have so small a ridge, or none."""
 
-_MERGE = 2.0
+_MERGE_BANDWIDTHS = 2.0
 """Bandwidths that the way between two junctions must be long for them not to be one."""
 
-SHORTEST = 3.0
+SHORTEST_BRANCH = 3.0
 """Bandwidths that a branch with a free end, or a fragment, must be long to be kept."""
 
 Path = list[int]
 Adjacency = list[list[int]]
 
 
-def wired(flow: Flow, nodes: Net, shortest: float = SHORTEST) -> list[Path]:
-    """Branches as lists of nodes; a closed one ends with the node that it begins with, and with no other does."""
-    links = chained(nodes)
+def find_branches(flow: Flow, nodes: Net, shortest: float = SHORTEST_BRANCH) -> list[Path]:
+    """Branches as lists of nodes; a closed one ends with the node that it begins with."""
+    links = link_chains(nodes)
     for a, b in joints(flow, nodes, links):
         if b not in links[a]:
             links[a].append(b)
             links[b].append(a)
     _take_back(nodes, links)
-    return simplified(paths(links, np.flatnonzero(_kept(nodes, links))), nodes, shortest)
+    return simplify(paths(links, np.flatnonzero(_used_nodes(nodes, links))), nodes, shortest)
 
 
-def chained(nodes: Net) -> Adjacency:
+def link_chains(nodes: Net) -> Adjacency:
     """Links between nodes that are the nearest ahead of, or behind, each other."""
     m = len(nodes.points)
     every = np.arange(m)
-    sides = np.stack([ahead(nodes, every, nodes.tangent), ahead(nodes, every, -nodes.tangent)], axis=1)
+    sides = np.stack([nearest_ahead(nodes, every, nodes.tangent), nearest_ahead(nodes, every, -nodes.tangent)], axis=1)
     links: Adjacency = [[] for _ in range(m)]
     for i in range(m):
         for j in sides[i]:
@@ -81,20 +81,20 @@ class _Ends(NamedTuple):
 
 def joints(flow: Flow, nodes: Net, links: Adjacency) -> list[tuple[int, int]]:
     """Pairs of a loose end and the nearest node ahead of it to which the density leads."""
-    ends = _loose(nodes, links)
+    ends = _loose_ends(nodes, links)
     if len(ends.node) == 0:
         return []
     chain, place = _along_chains(nodes, links)
     tree = cKDTree(nodes.points)
-    near = tree.query_ball_point(nodes.points[ends.node], _JOIN * nodes.length[ends.node])
+    near = tree.query_ball_point(nodes.points[ends.node], _JOIN_BANDWIDTHS * nodes.length[ends.node])
     row = np.repeat(np.arange(len(near)), [len(each) for each in near])
     node = np.concatenate([np.sort(np.asarray(each, dtype=np.intp)) for each in near])
     a = ends.node[row]
     delta = nodes.points[node] - nodes.points[a]
     distance = np.linalg.norm(delta, axis=1)
-    right = (distance > 0) & (np.einsum("kd,kd->k", delta, ends.outwards[row]) > AHEAD * distance)
-    right &= (chain[node] != chain[a]) | (_way(chain, place, a, node) > _DETOUR * distance)
-    right[right] = _leads(flow, nodes, a[right], node[right])
+    right = (distance > 0) & (np.einsum("kd,kd->k", delta, ends.outwards[row]) > AHEAD_COSINE * distance)
+    right &= (chain[node] != chain[a]) | (_chain_distance(chain, place, a, node) > _LEAST_DETOUR * distance)
+    right[right] = _density_holds(flow, nodes, a[right], node[right])
     row, node, distance = row[right], node[right], distance[right]
     order = np.lexsort((node, distance, row))
     row, node = row[order], node[order]
@@ -102,7 +102,7 @@ def joints(flow: Flow, nodes: Net, links: Adjacency) -> list[tuple[int, int]]:
     return [(int(ends.node[row[i]]), int(node[i])) for i in first]
 
 
-def _loose(nodes: Net, links: Adjacency) -> _Ends:
+def _loose_ends(nodes: Net, links: Adjacency) -> _Ends:
     """Ends of chains; a node without links has two, along its tangent."""
     node, outwards = list[int](), list[FloatArray]()
     for i, beside in enumerate(links):
@@ -130,21 +130,23 @@ def _along_chains(nodes: Net, links: Adjacency) -> tuple[IntArray, FloatArray]:
     return chain, place
 
 
-def _way(chain: IntArray, place: FloatArray, a: IntArray, b: IntArray) -> FloatArray:
-    """How far apart nodes are along the chain that both are on."""
+def _chain_distance(chain: IntArray, place: FloatArray, a: IntArray, b: IntArray) -> FloatArray:
+    """(k,) distance of two nodes along the chain that both are on; inf for two chains."""
     return np.where(chain[a] == chain[b], np.abs(place[a] - place[b]), np.inf)
 
 
-def _leads(flow: Flow, nodes: Net, a: IntArray, b: IntArray) -> BoolArray:
-    """Whether the density on the straight way is nowhere below a share of that at the sparser end."""
+def _density_holds(flow: Flow, nodes: Net, a: IntArray, b: IntArray) -> BoolArray:
+    """(k,) whether the density on the straight way is nowhere below a share of that at the sparser end."""
     if len(a) == 0:
         return np.zeros(0, dtype=bool)
-    share = np.arange(1, _LOOKS + 1) / (_LOOKS + 1.0)
+    share = np.arange(1, _DENSITY_CHECKS + 1) / (_DENSITY_CHECKS + 1.0)
     start, end = nodes.points[a], nodes.points[b]
     way = start[:, None] + share[:, None] * (end - start)[:, None]
     way = way.reshape(-1, start.shape[1])
-    height = flow.density.log_density(way if flow.sphere is None else flow.sphere.retract(way)).reshape(-1, _LOOKS)
-    floor = np.minimum(nodes.log_density[a], nodes.log_density[b]) + log(SHARE)
+    height = flow.density.log_density(way if flow.sphere is None else flow.sphere.retract(way)).reshape(
+        -1, _DENSITY_CHECKS
+    )
+    floor = np.minimum(nodes.log_density[a], nodes.log_density[b]) + log(BRIDGE_DENSITY_SHARE)
     return np.asarray(height.min(axis=1) >= floor)
 
 
@@ -160,7 +162,8 @@ def _take_back(nodes: Net, links: Adjacency) -> None:
         links[i].clear()
 
 
-def _kept(nodes: Net, links: Adjacency) -> BoolArray:
+def _used_nodes(nodes: Net, links: Adjacency) -> BoolArray:
+    """(m,) which nodes have links, or are ridge points of rows."""
     return np.asarray([bool(beside) or bool(given) for beside, given in zip(links, nodes.given, strict=True)])
 
 
@@ -194,7 +197,7 @@ def _steps(nodes: Net, path: Path) -> FloatArray:
     return np.asarray(np.linalg.norm(np.diff(nodes.points[path], axis=0), axis=1))
 
 
-def in_bandwidths(nodes: Net, path: Path) -> float:
+def path_length(nodes: Net, path: Path) -> float:
     """Length of a path in bandwidths, step by step."""
     if len(path) < 2:
         return 0.0
@@ -202,15 +205,15 @@ def in_bandwidths(nodes: Net, path: Path) -> float:
     return float((_steps(nodes, path) / (0.5 * (length[1:] + length[:-1]))).sum())
 
 
-def simplified(branches: list[Path], nodes: Net, shortest: float = SHORTEST) -> list[Path]:
-    """Without small loops, short ways between junctions, spurs and fragments."""
+def simplify(branches: list[Path], nodes: Net, shortest: float = SHORTEST_BRANCH) -> list[Path]:
+    """Remove small loops, short ways between junctions, spurs and fragments."""
     while True:
         before = len(branches)
-        branches = _merged(_without_loops(branches, nodes))
-        branches = _merged(_contracted(branches, nodes))
-        branches = _merged(_without_spurs(branches, nodes, shortest))
+        branches = _merge_pairs(_remove_loops(branches, nodes))
+        branches = _merge_pairs(_contract_junctions(branches, nodes))
+        branches = _merge_pairs(_remove_spurs(branches, nodes, shortest))
         if len(branches) == before:
-            return _without_fragments(branches, nodes, shortest)
+            return _remove_fragments(branches, nodes, shortest)
 
 
 def degrees(branches: list[Path]) -> dict[int, int]:
@@ -222,9 +225,9 @@ def degrees(branches: list[Path]) -> dict[int, int]:
     return count
 
 
-def _without_loops(branches: list[Path], nodes: Net) -> list[Path]:
+def _remove_loops(branches: list[Path], nodes: Net) -> list[Path]:
     """Open small loops where they are sparsest."""
-    length = [in_bandwidths(nodes, path) for path in branches]
+    length = [path_length(nodes, path) for path in branches]
     around: dict[int, list[int]] = {}
     for number, path in enumerate(branches):
         for end in {path[0], path[-1]}:
@@ -232,9 +235,9 @@ def _without_loops(branches: list[Path], nodes: Net) -> list[Path]:
     count, gone = degrees(branches), set[int]()
     for number in sorted(range(len(branches)), key=lambda i: (nodes.log_density[branches[i]].min(), i)):
         a, b = branches[number][0], branches[number][-1]
-        if length[number] >= _LOOP or (count[a] < 3 and count[b] < 3):
+        if length[number] >= _LEAST_LOOP or (count[a] < 3 and count[b] < 3):
             continue
-        if _detour(branches, length, around, gone | {number}, a, b, _LOOP - length[number]):
+        if _detour(branches, length, around, gone | {number}, a, b, _LEAST_LOOP - length[number]):
             gone.add(number)
     return [path for number, path in enumerate(branches) if number not in gone]
 
@@ -265,14 +268,14 @@ def _detour(
     return False
 
 
-def _contracted(branches: list[Path], nodes: Net) -> list[Path]:
-    """Two junctions that a short branch joins become one, at its densest node; the shortest of each junction first."""
+def _contract_junctions(branches: list[Path], nodes: Net) -> list[Path]:
+    """Make one junction of two that a short branch joins, at its densest node; the shortest branches come first."""
     count = degrees(branches)
     inner = [len(path) > 1 and min(count[path[0]], count[path[-1]]) >= 3 for path in branches]
     short = [
         (length, number)
         for number, path in enumerate(branches)
-        if inner[number] and (length := in_bandwidths(nodes, path)) < _MERGE
+        if inner[number] and (length := path_length(nodes, path)) < _MERGE_BANDWIDTHS
     ]
     name: dict[int, int] = {}
     gone = set[int]()
@@ -282,15 +285,15 @@ def _contracted(branches: list[Path], nodes: Net) -> list[Path]:
             gone.add(number)
             name[a] = name[b] = max(branches[number], key=lambda i: (nodes.log_density[i], -i))
     kept = [path for number, path in enumerate(branches) if number not in gone]
-    return [path if len(path) == 1 else _renamed(path, name) for path in kept]
+    return [path if len(path) == 1 else _rename_ends(path, name) for path in kept]
 
 
-def _renamed(path: Path, name: dict[int, int]) -> Path:
+def _rename_ends(path: Path, name: dict[int, int]) -> Path:
     return [name.get(path[0], path[0]), *path[1:-1], name.get(path[-1], path[-1])]
 
 
-def _merged(branches: list[Path]) -> list[Path]:
-    """Branches that meet two by two, strung together."""
+def _merge_pairs(branches: list[Path]) -> list[Path]:
+    """String together branches that meet two by two."""
     links: dict[int, list[tuple[int, bool]]] = {}
     for number, path in enumerate(branches):
         if len(path) > 1:
@@ -318,28 +321,28 @@ def _merged(branches: list[Path]) -> list[Path]:
     return list(alive.values())
 
 
-def _without_spurs(branches: list[Path], nodes: Net, shortest: float) -> list[Path]:
+def _remove_spurs(branches: list[Path], nodes: Net, shortest: float) -> list[Path]:
     """Take the shortest spur off each junction that has any."""
     count = degrees(branches)
     worst: dict[int, tuple[float, int]] = {}
     for number, path in enumerate(branches):
         free = [count[path[0]] == 1, count[path[-1]] == 1]
         if len(path) > 1 and sum(free) == 1:
-            junction, length = path[-1] if free[0] else path[0], in_bandwidths(nodes, path)
+            junction, length = path[-1] if free[0] else path[0], path_length(nodes, path)
             if count[junction] >= 3 and length < shortest:
                 worst[junction] = min(worst.get(junction, (np.inf, -1)), (length, number))
     gone = {number for _, number in worst.values()}
     return [path for number, path in enumerate(branches) if number not in gone]
 
 
-def _without_fragments(branches: list[Path], nodes: Net, shortest: float) -> list[Path]:
-    """Branches free at both ends, and rings that touch nothing, which are long enough; at least the longest."""
+def _remove_fragments(branches: list[Path], nodes: Net, shortest: float) -> list[Path]:
+    """Remove short branches free at both ends and short rings that touch nothing, but for the longest of all."""
     count = degrees(branches)
     alone = [
         count[path[0]] == 1 == count[path[-1]] or len(path) == 1 or (path[0] == path[-1] and count[path[0]] == 2)
         for path in branches
     ]
-    length = [in_bandwidths(nodes, path) for path in branches]
+    length = [path_length(nodes, path) for path in branches]
     keep = [not free or size >= shortest for free, size in zip(alone, length, strict=True)]
     if not any(keep):
         best = min(range(len(branches)), key=lambda i: (-length[i], branches[i][0]))

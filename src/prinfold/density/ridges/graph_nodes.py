@@ -1,4 +1,4 @@
-"""Evenly spaced points on a one-dimensional ridge: thinned where rows came to rest close together, grown elsewhere.
+"""Evenly spaced nodes on a one-dimensional ridge: thinned where rows came to rest close together, added in gaps.
 
 Nodes are a quarter of a bandwidth apart. They come densest first, which no motion of the data changes.
 """
@@ -13,28 +13,28 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
+from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
 
 STEP = 0.25
 """Distance between nodes, in bandwidths."""
 
-_REACH = 2.2
+_REACH_STEPS = 2.2
 """Steps within which the next node of a curve lies: where every point is within a step of one, gaps are up to two."""
 
-AHEAD = 0.5
+AHEAD_COSINE = 0.5
 """Cosine of the widest angle to the ridge at which a node is still ahead."""
 
-SHARE = 0.25
-"""Of the density at its sparser end, what a bridge between two nodes must have all along."""
+BRIDGE_DENSITY_SHARE = 0.25
+"""Share of the density at its sparser end that a bridge between two nodes must have all along."""
 
-_ROUNDS = 32
-"""Steps that a bridge may be long: eight bandwidths, which the share above allows nothing to reach but a plain."""
+_MOST_BRIDGE_STEPS = 32
+"""Most steps of a bridge: eight bandwidths, which the share above allows only where the density is flat."""
 
-_CORRECTIONS = 100
-"""Steps of the flow after which a place a step ahead was not near the ridge."""
+_MOST_CORRECTIONS = 100
+"""Most steps of the flow from a place one step ahead; one that needs more was not near the ridge."""
 
-_NEAR = 24
-"""Neighbours looked at. Nodes a step apart have about five within reach on one ridge, ten where two cross."""
+_MOST_NEIGHBORS = 24
+"""Most neighbours searched. Nodes a step apart have about five within reach on one ridge, ten where two cross."""
 
 
 @dataclass(frozen=True)
@@ -55,48 +55,48 @@ class Net:
         return Net(*(np.concatenate(part) for part in parts))
 
     def only(self, nodes: IntArray | BoolArray) -> Net:
-        """Some of the nodes."""
+        """The net of some of the nodes."""
         return Net(*(part[nodes] for part in vars(self).values()))
 
 
-def net(flow: Flow, ridge: Flowed) -> Net:
-    """Nodes on the ridge, no row's ridge point being farther than a step from one, and gaps bridged."""
-    return grown(flow, thinned(_net_of(flow, ridge, given=True)))
+def make_net(flow: Flow, ridge: FlowResult) -> Net:
+    """Nodes on the ridge with gaps bridged; every ridge point of a row is within a step of one."""
+    return grow_net(flow, thin_net(_net_of(flow, ridge, given=True)))
 
 
-def thinned(nodes: Net, apart: float = 1.0) -> Net:
+def thin_net(nodes: Net, apart: float = 1.0) -> Net:
     """Nodes at least ``apart`` steps from one another, densest first, none of the others farther from one of them."""
-    return nodes.only(_spread(nodes, apart))
+    return nodes.only(_spread_nodes(nodes, apart))
 
 
-def grown(flow: Flow, nodes: Net) -> Net:
-    """The nodes, and more where the ridge goes on from one that has none ahead.
+def grow_net(flow: Flow, nodes: Net) -> Net:
+    """Add nodes where the ridge goes on from one that has none ahead.
 
     From each such front one step is taken along the ridge and corrected by the flow, again and again, until the ridge
     ends, the density falls below a share of that where the growth began, or another node comes into reach.
     """
-    flow, m = replace(flow, max_iter=min(flow.max_iter, _CORRECTIONS)), len(nodes.points)
+    flow, m = replace(flow, max_iter=min(flow.max_iter, _MOST_CORRECTIONS)), len(nodes.points)
     fronts = _Fronts(
         np.tile(np.arange(m), 2), np.concatenate([nodes.tangent, -nodes.tangent]), np.tile(nodes.log_density, 2)
     )
-    for _ in range(_ROUNDS):
-        fronts = fronts.only(ahead(nodes, fronts.node, fronts.direction) < 0)
+    for _ in range(_MOST_BRIDGE_STEPS):
+        fronts = fronts.only(nearest_ahead(nodes, fronts.node, fronts.direction) < 0)
         if len(fronts.node) == 0:
             break
         nodes, fronts = _advance(flow, nodes, fronts)
     return nodes
 
 
-def ahead(nodes: Net, node: IntArray, direction: FloatArray) -> IntArray:
+def nearest_ahead(nodes: Net, node: IntArray, direction: FloatArray) -> IntArray:
     """(k,) the nearest node ahead in a direction (k, D) from a node (k,), within reach; −1 where there is none."""
     step = STEP * nodes.length
-    distance, near = _neighbours(nodes.points, node, _REACH * float(step.max(initial=0.0)))
+    distance, near = _neighbours(nodes.points, node, _REACH_STEPS * float(step.max(initial=0.0)))
     beside = np.where(near < len(nodes.points), near, 0)
     delta = nodes.points[beside] - nodes.points[node][:, None]
     along = np.einsum("kjd,kd->kj", delta, direction)
-    reach = _REACH * np.maximum(step[node][:, None], step[beside])
+    reach = _REACH_STEPS * np.maximum(step[node][:, None], step[beside])
     right = (near < len(nodes.points)) & (beside != node[:, None])
-    right &= (distance <= reach) & (along > AHEAD * distance)
+    right &= (distance <= reach) & (along > AHEAD_COSINE * distance)
     first = np.where(right, distance, np.inf).argmin(axis=1)  # sorted by distance, so that the first of equals wins
     rows = np.arange(len(node))
     return np.where(right[rows, first], beside[rows, first], -1)
@@ -121,23 +121,24 @@ def _advance(flow: Flow, nodes: Net, fronts: _Fronts) -> tuple[Net, _Fronts]:
     delta = found.points - base
     distance = np.linalg.norm(delta, axis=1)
     right = (found.status == Status.CONVERGED) & (distance > 0.5 * step) & (distance < 1.5 * step)
-    right &= np.einsum("kd,kd->k", delta, fronts.direction) > AHEAD * distance
-    right &= found.log_density > fronts.began + log(SHARE)
-    right[right] = _apart(nodes, found.points[right], 0.5 * step[right])
+    right &= np.einsum("kd,kd->k", delta, fronts.direction) > AHEAD_COSINE * distance
+    right &= found.log_density > fronts.began + log(BRIDGE_DENSITY_SHARE)
+    right[right] = _are_apart(nodes, found.points[right], 0.5 * step[right])
     new, delta, began = _net_of(flow, found.only(right), given=False), delta[right], fronts.began[right]
-    kept = _spread(new, 0.5)  # two fronts may have met
+    kept = _spread_nodes(new, 0.5)  # two fronts may have met
     direction = delta[kept] / np.linalg.norm(delta[kept], axis=1, keepdims=True)
     return nodes + new.only(kept), _Fronts(len(nodes.points) + np.arange(len(kept)), direction, began[kept])
 
 
-def _apart(nodes: Net, points: FloatArray, radius: FloatArray) -> BoolArray:
+def _are_apart(nodes: Net, points: FloatArray, radius: FloatArray) -> BoolArray:
+    """(k,) whether points are at least ``radius`` (k,) from all nodes."""
     if len(points) == 0:
         return np.zeros(0, dtype=bool)
     return np.asarray(cKDTree(nodes.points).query(points)[0]) >= radius
 
 
-def _spread(nodes: Net, apart: float) -> IntArray:
-    """Numbers of nodes that are apart from one another, densest first.
+def _spread_nodes(nodes: Net, apart: float) -> IntArray:
+    """Indices of nodes that are ``apart`` steps from one another, densest first.
 
     Each covers a ball around it. A point lies in few of them, so that the work is about linear in all points.
     """
@@ -145,27 +146,27 @@ def _spread(nodes: Net, apart: float) -> IntArray:
     if len(covered) == 0:
         return np.zeros(0, dtype=np.intp)
     tree, radius = cKDTree(nodes.points), apart * STEP * nodes.length
-    for i in _order(nodes):
+    for i in _density_order(nodes):
         if not covered[i]:
             kept.append(int(i))
             covered[tree.query_ball_point(nodes.points[i], radius[i])] = True
     return np.asarray(kept, dtype=np.intp)
 
 
-def _net_of(flow: Flow, ridge: Flowed, given: bool) -> Net:
+def _net_of(flow: Flow, ridge: FlowResult, given: bool) -> Net:
     length = np.asarray(flow.density.length(ridge.points), dtype=float)
     return Net(
         ridge.points, ridge.tangent[:, :, 0], ridge.log_density, length, np.full(len(ridge.points), given, dtype=bool)
     )
 
 
-def _order(nodes: Net) -> IntArray:
-    """Densest first; of equals the one with smaller coordinates."""
+def _density_order(nodes: Net) -> IntArray:
+    """Indices of nodes, densest first; of equals the one with smaller coordinates."""
     return np.lexsort((*nodes.points.T[::-1], -nodes.log_density))
 
 
 def _neighbours(points: FloatArray, node: IntArray, radius: float) -> tuple[FloatArray, IntArray]:
-    """Distances (k, j) and numbers (k, j) of the nearest points, farther ones than ``radius`` being past the end."""
-    k = min(_NEAR, len(points))
+    """Distances (k, j) and indices (k, j) of the nearest points; indices beyond ``radius`` are past the end."""
+    k = min(_MOST_NEIGHBORS, len(points))
     found = cKDTree(points).query(points[node], k=np.arange(1, k + 1), distance_upper_bound=radius * (1.0 + 1e-12))
     return np.asarray(found[0]), np.asarray(found[1])

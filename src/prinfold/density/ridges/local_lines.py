@@ -1,4 +1,4 @@
-"""Local linear regression on time: how well each value is predicted by the others.
+"""Prediction errors of local linear regression on time, each value left out of its own prediction.
 
 At time t, with lags d_j = (t_j − t) / h, weights k_j = exp(−d_j²/2) and sums S_m = Σ k_j d_j^m, T_m = Σ k_j d_j^m x_j,
 
@@ -14,40 +14,40 @@ import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 
-_REACH = 7.0
+_REACH_BANDWIDTHS = 7.0
 """Bandwidths beyond which a sample counts for nothing: exp(−24) of one nearby."""
 
-_PAIRS = 2**18
+_PAIRS_AT_ONCE = 2**18
 """Pairs of samples within reach up to which they are summed one by one, and pairs held at once."""
 
-_BINS = 10
-"""To a bandwidth: variances of lags are then off by a quarter of a hundredth of h² at the most."""
+_BINS_PER_BANDWIDTH = 10
+"""Bins to a bandwidth: variances of lags are then off by a quarter of a hundredth of h² at the most."""
 
-_NO_SLOPE = 1e-6
+_NO_SLOPE_SHARE = 1e-6
 """Share of the weighted mean square of the lags below which their weighted variance allows no slope."""
 
-_ALONE = 1e-3
-"""Of 1 − S_ii, below which a sample is as good as alone: what others say of it is lost to rounding and binning."""
+_ALONE_SHARE = 1e-3
+"""Value of 1 − S_ii below which a sample is as good as alone: its prediction is lost to rounding and binning."""
 
 
 def prediction_errors(time: FloatArray, value: FloatArray, bandwidth: float) -> FloatArray:
-    """(n,) predicted less true, of samples in order of time, each left out of its own prediction; n ≥ 2."""
+    """(n,) predicted minus true values of samples in order of time, each left out of its own prediction; n ≥ 2."""
     everyone = np.arange(len(time))
     start, stop = _within_reach(time, everyone, bandwidth)
-    if int((stop - start).max()) * len(time) <= _PAIRS:
+    if int((stop - start).max()) * len(time) <= _PAIRS_AT_ONCE:
         return errors_one_by_one(time, value, bandwidth, everyone)
     return errors_by_bins(time, value, bandwidth)
 
 
 def errors_one_by_one(time: FloatArray, value: FloatArray, bandwidth: float, asked: IntArray) -> FloatArray:
-    """(m,) of the samples ``asked``, from sums over all others within reach.
+    """(m,) prediction errors of the samples ``asked``, from sums over all others within reach.
 
     One that is alone there is predicted by the next on either side, however far they are.
     """
     start, stop = _within_reach(time, asked, bandwidth)
     window = np.arange(int((stop - start).max(initial=0)))
     errors = np.empty(len(asked))
-    size = max(1, _PAIRS // max(1, len(window)))
+    size = max(1, _PAIRS_AT_ONCE // max(1, len(window)))
     for part in (slice(i, i + size) for i in range(0, len(asked), size)):
         near = start[part, None] + window
         nothing = (near >= stop[part, None]) | (near == asked[part, None])
@@ -56,15 +56,15 @@ def errors_one_by_one(time: FloatArray, value: FloatArray, bandwidth: float, ask
 
 
 def _within_reach(time: FloatArray, asked: IntArray, bandwidth: float) -> tuple[IntArray, IntArray]:
-    start = np.searchsorted(time, time[asked] - _REACH * bandwidth)
-    stop = np.searchsorted(time, time[asked] + _REACH * bandwidth, side="right")
+    start = np.searchsorted(time, time[asked] - _REACH_BANDWIDTHS * bandwidth)
+    stop = np.searchsorted(time, time[asked] + _REACH_BANDWIDTHS * bandwidth, side="right")
     return np.minimum(start, np.maximum(asked - 1, 0)), np.maximum(stop, np.minimum(asked + 2, len(time)))
 
 
 def _errors(
     time: FloatArray, value: FloatArray, bandwidth: float, near: IntArray, nothing: BoolArray, asked: IntArray
 ) -> FloatArray:
-    """Of samples ``asked`` (m,) from those ``near`` (m, k), but for some that count for ``nothing``."""
+    """(m,) prediction errors of samples ``asked`` from those ``near`` (m, k), but for those marked ``nothing``."""
     lag, known = (time[near] - time[asked, None]) / bandwidth, value[near]
     square = np.where(nothing, np.inf, lag**2)
     # Relative to the nearest: after a long pause the weights are those of the few that are left.
@@ -76,18 +76,18 @@ def _errors(
 
 
 def errors_by_bins(time: FloatArray, value: FloatArray, bandwidth: float) -> FloatArray:
-    """(n,) of all samples, in time and memory that do not depend on how many are within reach of each other.
+    """(n,) prediction errors of all samples, at a cost that does not depend on how many are within reach of each other.
 
     A sample between two bins is shared by them, in inverse proportion to its distances.
     """
-    place = (time - time[0]) * (_BINS / bandwidth)
-    reach = int(_REACH * _BINS)
+    place = (time - time[0]) * (_BINS_PER_BANDWIDTH / bandwidth)
+    reach = int(_REACH_BANDWIDTHS * _BINS_PER_BANDWIDTH)
     cell, at = np.unique(np.floor(place), return_inverse=True)
     # No kernel reaches over a pause of two reaches, so that a longer one need not be longer.
     below = np.concatenate([[0], np.cumsum(np.minimum(np.diff(cell), 2 * reach + 2))]).astype(np.intp)[at]
     share = place - cell[at]
     n_bins = int(below[-1]) + 2
-    lag = np.arange(-reach, reach + 1) / _BINS
+    lag = np.arange(-reach, reach + 1) / _BINS_PER_BANDWIDTH
 
     def summed(amount: FloatArray, power: int) -> FloatArray:
         total = np.bincount(below, (1.0 - share) * amount, n_bins) + np.bincount(below + 1, share * amount, n_bins)
@@ -98,7 +98,7 @@ def errors_by_bins(time: FloatArray, value: FloatArray, bandwidth: float) -> Flo
     one = np.ones_like(value)
     sums = (summed(one, 0), summed(one, 1), summed(one, 2), summed(value, 0), summed(value, 1))
     line, own = (np.interp(below + share, np.arange(n_bins), each) for each in _line(*sums))
-    alone = 1.0 - own < _ALONE
+    alone = 1.0 - own < _ALONE_SHARE
     errors = np.asarray((line - value) / np.where(alone, 1.0, 1.0 - own))
     errors[alone] = errors_one_by_one(time, value, bandwidth, np.flatnonzero(alone))
     return errors
@@ -109,7 +109,7 @@ def _line(
 ) -> tuple[FloatArray, FloatArray]:
     """x̂ and S_ii; a weighted mean where lags allow no slope, and nothing where there are no samples."""
     variance = s0 * s2 - s1**2
-    sloped = variance > _NO_SLOPE * s0 * s2
+    sloped = variance > _NO_SLOPE_SHARE * s0 * s2
     whole, divisor = np.where(s0 > 0, s0, 1.0), np.where(sloped, variance, 1.0)
     line = np.where(sloped, (s2 * t0 - s1 * t1) / divisor, t0 / whole)
     return np.asarray(line), np.where(sloped, s2 / divisor, 1.0 / whole)

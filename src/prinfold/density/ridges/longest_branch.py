@@ -1,4 +1,4 @@
-"""The longest branch of the ridge of a density, for a curve to begin with."""
+"""The longest branch of the ridge of a density, as a start for a curve."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.density.recipes import DensityRecipe
 from prinfold.density.ridges.graph import RidgeGraph
-from prinfold.density.ridges.mean_shift import STEPS, Flow, worth_keeping
+from prinfold.density.ridges.mean_shift import STEPS, Flow, select_ridge_rows
 from prinfold.density.ridges.normals import NORMALS
 from prinfold.density.row_spaces import SPACES
 from prinfold.exceptions import InvalidDataError
 
 _MAX_ITER, _TOL, _MIN_GAP, _NEIGHBORS = 200, 1e-4, 0.05, 30
-_VERTICES = 200
-"""As for a ridge in its own right, but that a start need not be exact."""
+_MOST_VERTICES = 200
+"""Settings of the flow: as for a density ridge, but that a start need not be exact; and most points of the start."""
 
 
 def ridge_path(X: FloatArray, weight: FloatArray) -> FloatArray:
     """(m, D) points along the longest branch of the ridge that rows (n, D) with weights (n,) have; D ≥ 2."""
     if X.shape[1] == 1:
-        raise InvalidDataError("a ridge to begin with needs two columns or more, but there is 1; set init='pca'")
+        raise InvalidDataError("init='ridge' needs two columns or more, but there is 1; set init='pca'")
     space = SPACES["flat"](X)
     made = DensityRecipe(None, "auto", None, None).make(X, weight, 1, space)
     flow = Flow(
@@ -36,6 +36,6 @@ def ridge_path(X: FloatArray, weight: FloatArray) -> FloatArray:
         edge=made.edge,
     )
     found = flow(X)
-    graph = RidgeGraph.of(flow, found.only(worth_keeping(found)))
+    graph = RidgeGraph.of(flow, found.only(select_ridge_rows(found)))
     longest = graph.points[: int(graph.latent.counts[0])]
-    return np.asarray(longest[np.unique(np.linspace(0, len(longest) - 1, _VERTICES).astype(int))])
+    return np.asarray(longest[np.unique(np.linspace(0, len(longest) - 1, _MOST_VERTICES).astype(int))])

@@ -29,40 +29,40 @@ from prinfold.files import storable
 from prinfold.rows.rows import for_each_block
 
 _BLOCK_ROWS, _BLOCK_NUMBERS = 2**14, 2**21
-"""Rows that move together at most, and numbers in their Hessians: what a thread holds at once."""
+"""Most rows that move together, and most numbers in their Hessians: what a thread holds at once."""
 
-_CLOSE = 0.1
+_NEWTON_BANDWIDTHS = 0.1
 """Bandwidths from the ridge within which Newton's step may take over.
 
 The way there decides which ridge a row belongs to. From here on rows end within a thousandth of a bandwidth of where
 mean shift takes them, and in fewer than half the steps; farther out, Newton's step slides along the ridge as well."""
 
 _LEAST_CURVATURE = 0.05
-"""Of −h² λ⊥, below which the ridge is too flat for Newton's step."""
+"""Value of −h² λ⊥ below which the ridge is too flat for Newton's step."""
 
-_WORTH = 0.9
-"""A step of Newton's must leave less than this share of the way, or the row goes back and on by mean shift alone."""
+_MOST_LEFT_SHARE = 0.9
+"""Most of the way that a step of Newton's may leave; else the row goes back and on by mean shift alone."""
 
-_FALL = 1e-4
+_FALL_NATS = 1e-4
 """Nats by which log p may fall in a step of mean shift before it is taken back and halved for that row, as are steps
 that go to and fro.
 
 On Gaussian kernels it never falls, but for what sums leave out; other densities may suggest longer steps than they
 bear."""
 
-_COARSE, _LEAST_SHARE = 1e-4, 1 / 64
+_ROUNDING_BANDWIDTHS, _LEAST_STEP_SHARE = 1e-4, 1 / 64
 """Bandwidths from the ridge within which going to and fro is rounding, and the least share of a step that is taken."""
 
-_BELOW = 2.0
+_FLOOR_NATS = 2.0
 """Nats below the least dense training row from which on there is no density to speak of: two bandwidths from one that
 is alone."""
 
-_MESH_COLUMNS, _MESH_POINTS = 3, 2_000_000
+_MOST_MESH_COLUMNS, _MOST_MESH_POINTS = 3, 2_000_000
 
-_THERE = 1e-6
+_ARRIVED_BANDWIDTHS = 1e-6
 """Bandwidths of mean shift across the ridge within which a row is on it, however small a tolerance was asked for."""
 
-_FAR = 3.0
+_RAN_OFF_BANDWIDTHS = 3.0
 """Bandwidths outside the box of all rows from which on a row has run off."""
 
 
@@ -79,7 +79,7 @@ class Status(enum.IntEnum):
 
     @property
     def sentence(self) -> str:
-        """In words."""
+        """The status as a sentence."""
         return _SENTENCES[self]
 
 
@@ -94,8 +94,8 @@ _SENTENCES = {
 }
 
 
-class Flowed(NamedTuple):
-    """Where rows end, in the order in which they were given.
+class FlowResult(NamedTuple):
+    """Where rows end on their way to the ridge, in the order in which they were given.
 
     ``points`` (n, D); ``tangent`` (n, D, d) of the ridge there; ``curvature`` (n, q) the second derivatives of log p
     along the ridge and then across it, in units of the squared bandwidth; ``log_density`` (n,); ``status`` (n,), see
@@ -109,12 +109,12 @@ class Flowed(NamedTuple):
     status: IntArray
     n_iter: IntArray
 
-    def only(self, rows: IntArray | BoolArray) -> Flowed:
-        """The same of some rows."""
-        return Flowed._make(part[rows] for part in self)
+    def only(self, rows: IntArray | BoolArray) -> FlowResult:
+        """The result for some of the rows."""
+        return FlowResult._make(part[rows] for part in self)
 
-    def left(self, space: RowSpace) -> Flowed:
-        """The same with points and tangents in units of the data, which places in a space stand for."""
+    def in_data_units(self, space: RowSpace) -> FlowResult:
+        """The result with points and tangents in units of the data, from places in the coordinates of a space."""
         leaving = space.leave_jacobian(self.points)
         tangent = self.tangent if leaving is None else np.asarray(leaving @ self.tangent)
         return self._replace(points=space.leave(self.points), tangent=tangent)
@@ -153,18 +153,19 @@ class Flow:
     sphere: Globe | None = None
     edge: Edge | None = None
 
-    def __call__(self, X: FloatArray) -> Flowed:
+    def __call__(self, X: FloatArray) -> FlowResult:
         """Carry every row (n, D) to the ridge; each goes its own way, whatever the others do."""
-        walk = Walk(self, X)
+        walk = RidgeWalk(self, X)
         while len(walk.moving) and walk.done < self.max_iter:
             walk.advance()
         return walk.end()
 
 
 class _Places(NamedTuple):
-    """What is known at some places: as in :class:`Flowed`, with ``step`` (m, D) to the next, and ``left`` (m,).
+    """Tangent, curvature and log density at some places, as in :class:`FlowResult`, and the next ``step`` (m, D).
 
-    ``left`` is what mean shift would go across the ridge, in bandwidths.
+    ``left`` (m,) is the length of mean shift across the ridge, in bandwidths; ``close`` (m,) whether the step is
+    Newton's.
     """
 
     tangent: FloatArray
@@ -175,7 +176,7 @@ class _Places(NamedTuple):
     close: BoolArray
 
 
-class Walk:
+class RidgeWalk:
     """Rows on their way; :meth:`advance` takes every row that has not arrived one step further."""
 
     def __init__(self, flow: Flow, X: FloatArray) -> None:
@@ -189,52 +190,53 @@ class Walk:
         self._before = self.points.copy()  # where to go back to when a step was none
         self._newton, self._plain = np.zeros(n, dtype=bool), np.full(n, not flow.newton)
         self._share = np.ones(n)  # of the mean shift that is gone at once
-        self._look()
+        self._evaluate_moving()
         self.start_density = self.log_density.copy()
 
-    def advance(self) -> Walk:
-        """One step of every row that moves, and a look at where it came to."""
+    def advance(self) -> RidgeWalk:
+        """Take one step with every row that moves, and evaluate the density where it came to."""
         rows = self.moving
         self._before[rows] = self.points[rows]
         moved = self.points[rows] + self._step
         self.points[rows] = moved if self.flow.sphere is None else self.flow.sphere.retract(moved)
         self.n_iter[rows] += 1
         self.done += 1
-        self._look()
+        self._evaluate_moving()
         return self
 
     def measures(self) -> dict[str, float]:
-        """For the history: minus how far rows still have to go on average, in bandwidths, and how many do."""
+        """Entries of the history: minus how far rows still have to go on average, in bandwidths, and how many do."""
         return {"objective": -float(self.left.mean()), "moving": float(len(self.moving))}
 
-    def end(self, flow: Flow | None = None) -> Flowed:
-        """What has become of all rows; ``flow`` is what they are judged by, if not the one they went by."""
-        there = self.left < max(self.flow.tol, _THERE)
+    def end(self, flow: Flow | None = None) -> FlowResult:
+        """The result for all rows; ``flow`` judges their status, if not the one that carried them."""
+        there = self.left < max(self.flow.tol, _ARRIVED_BANDWIDTHS)
         status = np.where(there, Status.CONVERGED, Status.NOT_CONVERGED).astype(np.int8)
-        found = Flowed(self.points, self.tangent, self.curvature, self.log_density, status, self.n_iter)
+        found = FlowResult(self.points, self.tangent, self.curvature, self.log_density, status, self.n_iter)
         return found._replace(status=judge(found, flow or self.flow))
 
-    def _look(self) -> None:
-        """Learn what is at the places that rows have come to, and which of them have arrived."""
+    def _evaluate_moving(self) -> None:
+        """Evaluate the density where moving rows have come to, take back bad steps, and see which rows have arrived."""
         rows = self.moving
-        here = self._places(rows)
+        here = self._evaluate_rows(rows)
         newton = self._newton[rows]
-        overshot = ~newton & (here.log_density < self.log_density[rows] - _FALL)
-        worse = overshot | newton & ~(here.left < _WORTH * self.left[rows])
+        overshot = ~newton & (here.log_density < self.log_density[rows] - _FALL_NATS)
+        worse = overshot | newton & ~(here.left < _MOST_LEFT_SHARE * self.left[rows])
         if worse.any():
             back = rows[worse]
             self.points[back], self._plain[back] = self._before[back], True
             self._share[rows[overshot]] *= 0.5
-            again = self._places(back)
+            again = self._evaluate_rows(back)
             for whole, part in zip(here, again, strict=True):
                 whole[worse] = part
         # Directions from neighbours leap as these change, so that turning round says nothing there.
-        with_gradient = np.einsum("ni,ni->n", here.step, self.points[rows] - self._before[rows]) < 0
-        with_gradient &= self.flow.normal.own
-        self._share[rows[with_gradient & ~newton & (here.left > np.maximum(_WORTH * self.left[rows], _COARSE))]] *= 0.5
-        np.maximum(self._share, _LEAST_SHARE, out=self._share)
+        reverse = np.einsum("ni,ni->n", here.step, self.points[rows] - self._before[rows]) < 0
+        reverse &= self.flow.normal.own
+        stays = here.left > np.maximum(_MOST_LEFT_SHARE * self.left[rows], _ROUNDING_BANDWIDTHS)
+        self._share[rows[reverse & ~newton & stays]] *= 0.5
+        np.maximum(self._share, _LEAST_STEP_SHARE, out=self._share)
         # What sums leave out may keep a row from coming nearer.
-        stalled = (here.left < _THERE) & (here.left > 0.999 * self.left[rows]) & (self.flow.tol > 0)
+        stalled = (here.left < _ARRIVED_BANDWIDTHS) & (here.left > 0.999 * self.left[rows]) & (self.flow.tol > 0)
         for name in ("tangent", "curvature", "log_density", "left"):
             getattr(self, name)[rows] = getattr(here, name)
         self._newton[rows] = here.close
@@ -243,7 +245,7 @@ class Walk:
         share = np.where(here.close, 1.0, self._share[rows])
         self.moving, self._step = rows[going], (share[:, None] * here.step)[going]
 
-    def _places(self, rows: IntArray) -> _Places:
+    def _evaluate_rows(self, rows: IntArray) -> _Places:
         n, (D, d), q = len(rows), self.tangent.shape[1:], self.curvature.shape[1]
         found = _Places(
             np.empty((n, D, d)), np.empty((n, q)), np.empty(n), np.empty((n, D)), np.empty(n), np.empty(n, dtype=bool)
@@ -251,7 +253,7 @@ class Walk:
         size = int(np.clip(_BLOCK_NUMBERS // D**2, 1, _BLOCK_ROWS))
 
         def one(part: slice) -> None:
-            block = _look_at(self.flow, self.points[rows[part]], self._plain[rows[part]])
+            block = _evaluate(self.flow, self.points[rows[part]], self._plain[rows[part]])
             for whole, values in zip(found, block, strict=True):
                 whole[part] = values
 
@@ -259,7 +261,7 @@ class Walk:
         return found
 
 
-def _look_at(flow: Flow, X: FloatArray, plain: BoolArray) -> _Places:
+def _evaluate(flow: Flow, X: FloatArray, plain: BoolArray) -> _Places:
     """Directions, curvatures and steps at places (m, D); ``plain`` ones step by mean shift alone."""
     at, length, d = flow.density.derivatives(X), flow.density.length(X), flow.dimension
     vectors, curvature = _directions(flow, X, at)
@@ -270,7 +272,7 @@ def _look_at(flow: Flow, X: FloatArray, plain: BoolArray) -> _Places:
     part = at.with_gradient(np.einsum("mia,ma->mi", across, slope))
     shift = np.einsum("mia,mi->ma", across, flow.density.shift(X, part))
     left = np.linalg.norm(shift, axis=1) / length
-    close = ~plain & (left < _CLOSE) & (bend.max(axis=1) < -_LEAST_CURVATURE)
+    close = ~plain & (left < _NEWTON_BANDWIDTHS) & (bend.max(axis=1) < -_LEAST_CURVATURE)
     if close.any():
         newton = slope[close] * (length[close] ** 2)[:, None] / -bend[close]
         size = np.linalg.norm(newton, axis=1) / length[close]
@@ -287,24 +289,24 @@ def _directions(flow: Flow, X: FloatArray, at: Derivatives) -> tuple[FloatArray,
     matrix, hessian, frame = flow.normal.matrix(X, at), at.hessian, None
     if flow.sphere is not None:
         frame = flow.sphere.frame(X)
-        matrix, hessian = _within(frame, matrix), _within(frame, hessian)
+        matrix, hessian = _restrict(frame, matrix), _restrict(frame, hessian)
     # What is no number any more has run off, and is found out by how far it has left to go.
     matrix = np.where(np.isfinite(matrix).all(axis=(1, 2), keepdims=True), matrix, 0.0)
     values, vectors = np.linalg.eigh(matrix)  # rising, so that the directions across come last
     curvature = -values
     if not flow.normal.own:
         for part in (slice(flow.dimension), slice(flow.dimension, None)):
-            values, turn = np.linalg.eigh(-_within(vectors[:, :, part], hessian))
+            values, turn = np.linalg.eigh(-_restrict(vectors[:, :, part], hessian))
             curvature[:, part], vectors[:, :, part] = -values, vectors[:, :, part] @ turn
     return vectors if frame is None else frame @ vectors, curvature
 
 
-def _within(frame: FloatArray, matrix: FloatArray) -> FloatArray:
-    """(m, q, q) symmetric matrices (m, D, D) seen in frames (m, D, q)."""
+def _restrict(frame: FloatArray, matrix: FloatArray) -> FloatArray:
+    """(m, q, q) symmetric matrices (m, D, D) restricted to frames (m, D, q)."""
     return np.asarray(np.swapaxes(frame, 1, 2) @ matrix @ frame)
 
 
-def judge(found: Flowed, flow: Flow) -> IntArray:
+def judge(found: FlowResult, flow: Flow) -> IntArray:
     """(n,) statuses of rows that have come to rest, or have not."""
     length = flow.density.length(found.points)
     status = found.status.copy()
@@ -319,25 +321,25 @@ def judge(found: Flowed, flow: Flow) -> IntArray:
     if flow.box is not None:
         low, high = flow.box
         beyond = np.maximum(low - found.points, found.points - high).max(axis=1)
-        off |= ~(beyond <= _FAR * length)
+        off |= ~(beyond <= _RAN_OFF_BANDWIDTHS * length)
     status[off] = Status.RAN_OFF
     return status
 
 
-def floor_of(log_density: FloatArray, weight: FloatArray, min_density: float) -> float:
+def density_floor(log_density: FloatArray, weight: FloatArray, min_density: float) -> float:
     """Log density below which nothing counts as a ridge, from that (n,) of the training rows and their weights (n,).
 
-    A little below the least of any row; and where ``min_density`` is above 0, not below what that share of the weight
-    does not have.
+    It is a little below the least of any row, or where ``min_density`` is above 0, the density that this share of the
+    weight does not have.
     """
     order = np.argsort(log_density, kind="stable")
     share = np.cumsum(weight[order]) / weight.sum()
     quantile = log_density[order[int(np.searchsorted(share, min_density, side="right"))]]
-    return float(log_density.min() - _BELOW if min_density == 0 else quantile)
+    return float(log_density.min() - _FLOOR_NATS if min_density == 0 else quantile)
 
 
-def worth_keeping(found: Flowed) -> IntArray:
-    """Which rows ended on a ridge; where none did, those that are nearest to it: something has to be the surface."""
+def select_ridge_rows(found: FlowResult) -> IntArray:
+    """Indices of rows that ended on a ridge; where none did, of those that come nearest, as a surface is needed."""
     for allowed in ((Status.CONVERGED,), (Status.NO_GAP,), (Status.NOT_A_RIDGE, Status.NOT_CONVERGED), tuple(Status)):
         kept = np.flatnonzero(np.isin(found.status, allowed) & np.isfinite(found.points).all(axis=1))
         if len(kept):
@@ -345,31 +347,32 @@ def worth_keeping(found: Flowed) -> IntArray:
     return kept
 
 
-def every_row(flow: Flow, rows: FloatArray) -> FloatArray:
-    """The rows themselves, which end in the support of the data."""
+def data_starts(flow: Flow, rows: FloatArray) -> FloatArray:
+    """The rows themselves as starting points, which end in the support of the data."""
     return rows
 
 
-def mesh_over(flow: Flow, rows: FloatArray) -> FloatArray:
-    """A mesh over the box of the rows, half a bandwidth wide, where the density is as high as at some row."""
+def mesh_starts(flow: Flow, rows: FloatArray) -> FloatArray:
+    """Starting points of a mesh over the rows, half a bandwidth wide, where the density is as high as at some row."""
     low, high = rows.min(axis=0), rows.max(axis=0)
     width = 0.5 * float(np.median(flow.density.length(rows)))
-    if rows.shape[1] > _MESH_COLUMNS:
+    if rows.shape[1] > _MOST_MESH_COLUMNS:
         raise InvalidParameterError(
-            f"start='mesh' is for up to {_MESH_COLUMNS} columns, got {rows.shape[1]}; use start='data', or give points"
+            f"start='mesh' is for up to {_MOST_MESH_COLUMNS} columns, got {rows.shape[1]}; "
+            "use start='data', or give points"
         )
     counts = np.floor((high - low) / width) + 2.0
-    if counts.prod() > _MESH_POINTS:
+    if counts.prod() > _MOST_MESH_POINTS:
         raise InvalidParameterError(
             f"a mesh half a bandwidth ({width:.3g}) wide over these rows would have {counts.prod():.3g} points, more "
-            f"than the {_MESH_POINTS} allowed; use start='data', a larger bandwidth, or give points"
+            f"than the {_MOST_MESH_POINTS} allowed; use start='data', a larger bandwidth, or give points"
         )
     middle = 0.5 * (low + high)
     axes = [middle[j] + width * (np.arange(k) - 0.5 * (k - 1.0)) for j, k in enumerate(counts.tolist())]
     mesh = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, rows.shape[1])
     lowest = flow.density.log_density(rows).min()
-    return np.asarray(mesh[flow.density.log_density(mesh) >= lowest - _BELOW])
+    return np.asarray(mesh[flow.density.log_density(mesh) >= lowest - _FLOOR_NATS])
 
 
-STARTS: dict[str, Callable[[Flow, FloatArray], FloatArray]] = {"data": every_row, "mesh": mesh_over}
-"""What is carried to the ridge, by name, from the training rows."""
+STARTS: dict[str, Callable[[Flow, FloatArray], FloatArray]] = {"data": data_starts, "mesh": mesh_starts}
+"""Starting points by name, made from the training rows."""

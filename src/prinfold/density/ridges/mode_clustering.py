@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray, IntArray
 from prinfold.base.unique_rows import unique_rows
 from prinfold.density.recipes import BANDWIDTH, DENSITY, MASK, DensityRecipe
-from prinfold.density.ridges.mean_shift import STEPS, Flow, Flowed, Status
-from prinfold.density.ridges.modes import Modes, find_modes, label
+from prinfold.density.ridges.mean_shift import STEPS, Flow, FlowResult, Status
+from prinfold.density.ridges.modes import Modes, find_modes, label_rows
 from prinfold.density.row_spaces import SPACES, RowSpace
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, warn_caller
 from prinfold.files import save, storable
@@ -65,8 +65,8 @@ class ModeClustering(ClusterMixin, BaseEstimator):
         Where the density has its maxima.
     places_ : ndarray
         The same in the coordinates that the method works in: on a sphere, places in space.
-    space_ : Space
-        What rows are.
+    space_ : Flat or Globe
+        The space that rows lie in.
     mode_log_density_ : ndarray of shape (k,)
         Log density there.
     mode_weight_ : ndarray of shape (k,)
@@ -194,14 +194,14 @@ class ModeClustering(ClusterMixin, BaseEstimator):
         modes = find_modes(found, rows.weight, density.length(found.points), self.min_weight)
         self.flow_, self.space_, self.n_iter_ = flow, space, int(found.n_iter.max())
         self.places_, self.mode_log_density_, self.mode_weight_ = modes
-        self.labels_, self.status_ = self._spread(found, table, rows.name)
+        self.labels_, self.status_ = self._label_table(found, table, rows.name)
         if self.mode_weight_[0] < self.min_weight:
             words = f"no mode has the weight min_weight={self.min_weight:g}: the heaviest has {self.mode_weight_[0]:g}"
             warn_caller(f"{words} and is kept; lower min_weight", DegenerateWarning)
         unsettled = int((self.status_ == Status.NOT_CONVERGED).sum())
         if unsettled and self.tol > 0:
             words = f"{unsettled} of {len(table)} rows were still climbing after {self.max_iter} steps"
-            warn_caller(f"{words}; raise max_iter or tol", DegenerateWarning)
+            warn_caller(f"{words}. Raise max_iter or tol", DegenerateWarning)
         return self
 
     @property
@@ -221,9 +221,9 @@ class ModeClustering(ClusterMixin, BaseEstimator):
         -------
         ndarray of shape (n,)
         """
-        return self._labels(self._climbed(self._table(X)))
+        return self._labels(self._climb_rows(self._table(X)))
 
-    def flow(self, X: Any) -> Flowed:
+    def flow(self, X: Any) -> FlowResult:
         """The climb of each row: where it ends and how.
 
         Parameters
@@ -235,7 +235,7 @@ class ModeClustering(ClusterMixin, BaseEstimator):
         Flowed
             ``points`` (n, D), ``curvature`` (n, D), ``log_density`` (n,), ``status`` (n,) and ``n_iter`` (n,).
         """
-        return self._climbed(self._table(X)).left(self.space_)
+        return self._climb_rows(self._table(X)).in_data_units(self.space_)
 
     def score_samples(self, X: Any) -> FloatArray:
         """Log density of rows.
@@ -266,19 +266,19 @@ class ModeClustering(ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         return check_table(self, X, reset=False)
 
-    def _climbed(self, table: FloatArray) -> Flowed:
+    def _climb_rows(self, table: FloatArray) -> FlowResult:
         return _climb(self.flow_, self.space_.enter(table))
 
-    def _labels(self, found: Flowed) -> IntArray:
+    def _labels(self, found: FlowResult) -> IntArray:
         modes = Modes(self.places_, self.mode_log_density_, self.mode_weight_)
-        return label(found, modes, self.flow_.density.length(found.points))
+        return label_rows(found, modes, self.flow_.density.length(found.points))
 
-    def _spread(self, found: Flowed, table: FloatArray, name: IntArray) -> tuple[IntArray, IntArray]:
-        """Labels and statuses of the training rows from those of different ones; rows without weight climb by now."""
+    def _label_table(self, found: FlowResult, table: FloatArray, name: IntArray) -> tuple[IntArray, IntArray]:
+        """Labels and statuses of the training rows from those of different rows; rows without weight climb now."""
         labels, status = self._labels(found)[name], found.status[name]
         others = np.flatnonzero(name < 0)
         if len(others):
-            late = self._climbed(table[others])
+            late = self._climb_rows(table[others])
             labels[others], status[others] = self._labels(late), late.status
         return labels, status
 
@@ -301,6 +301,6 @@ class ModeClustering(ClusterMixin, BaseEstimator):
         return hasattr(self, "labels_")
 
 
-def _climb(flow: Flow, X: FloatArray) -> Flowed:
+def _climb(flow: Flow, X: FloatArray) -> FlowResult:
     with blas_on_one_thread():  # held throughout: asking for it at every step would show
         return flow(X)

@@ -1,4 +1,4 @@
-"""Rows grouped by the mode of the density that mean shift carries them to: ridges of dimension 0."""
+"""Modes of a density, which are ridges of dimension 0, and the rows that mean shift carries to each."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.density.ridges.mean_shift import Flowed, Status
+from prinfold.density.ridges.mean_shift import FlowResult, Status
 
-SAME = 0.1
-"""Bandwidths within which two ends are the same mode: rows come to rest within a millionth, and two maxima of Gaussian
-kernels are not so near each other."""
+SAME_MODE_BANDWIDTHS = 0.1
+"""Bandwidths within which two points of rest are the same mode: rows come to rest within a millionth, and two maxima of
+Gaussian kernels are not so near each other."""
 
 
 class Modes(NamedTuple):
@@ -28,7 +28,7 @@ class Modes(NamedTuple):
     weight: FloatArray
 
 
-def find_modes(found: Flowed, weight: FloatArray, length: FloatArray, min_weight: float) -> Modes:
+def find_modes(found: FlowResult, weight: FloatArray, length: FloatArray, min_weight: float) -> Modes:
     """The modes that rows with ``weight`` (n,) have come to rest at; ``length`` (n,) is the bandwidth there.
 
     A mode with less weight than ``min_weight`` is left out, but never the heaviest.
@@ -37,7 +37,7 @@ def find_modes(found: Flowed, weight: FloatArray, length: FloatArray, min_weight
     if len(rest) == 0:  # none is a maximum, of a density that has none
         rest = np.flatnonzero(np.isfinite(found.points).all(axis=1))
     points, heights = found.points[rest], found.log_density[rest]
-    group = _same(points, SAME * length[rest])
+    group = _group_ends(points, SAME_MODE_BANDWIDTHS * length[rest])
     total = np.bincount(group, weights=weight[rest]).astype(np.float64)
     # The densest row of a group stands for it; the first by its coordinates where several are as dense.
     order = np.lexsort((*points.T[::-1], -heights, group))
@@ -48,7 +48,7 @@ def find_modes(found: Flowed, weight: FloatArray, length: FloatArray, min_weight
     return Modes._make(part[kept[rank]] for part in modes)
 
 
-def _same(points: FloatArray, radius: FloatArray) -> IntArray:
+def _group_ends(points: FloatArray, radius: FloatArray) -> IntArray:
     """(n,) groups of points that are chained by steps within the larger of their radii."""
     # Nearly all ends of a mode agree to many digits, and all pairs among them would be too many: one of each is enough.
     cells, inverse = np.unique(np.floor(points / (0.25 * float(radius.min()))), axis=0, return_inverse=True)
@@ -63,9 +63,9 @@ def _same(points: FloatArray, radius: FloatArray) -> IntArray:
     return np.asarray(connected_components(joined, directed=False)[1])[inverse]
 
 
-def label(found: Flowed, modes: Modes, length: FloatArray) -> IntArray:
+def label_rows(found: FlowResult, modes: Modes, length: FloatArray) -> IntArray:
     """(n,) which mode each row has come to rest at, −1 where that is none of them."""
     finite = np.asarray(np.isfinite(found.points).all(axis=1))
     distance, near = cKDTree(modes.points).query(np.where(finite[:, None], found.points, 0.0))
-    arrived = finite & (np.asarray(distance) <= 2.0 * SAME * length)
+    arrived = finite & (np.asarray(distance) <= 2.0 * SAME_MODE_BANDWIDTHS * length)
     return np.where(arrived, near, -1).astype(np.intp)

@@ -1,4 +1,4 @@
-"""Which directions lead across a ridge: matrices whose largest eigenvalues belong to them.
+"""Directions across a ridge: matrices whose largest eigenvalues belong to them.
 
 The local inverse covariance −∇² log p = (I − C/h²)/h², with C the covariance of the neighbours that a kernel weighs, is
 what Ozertem & Erdogmus take: on Gaussian data it is the inverse covariance itself. The Hessian −∇²p/p is the same
@@ -23,7 +23,7 @@ from prinfold.files import storable
 
 
 class Normal(Protocol):
-    """What tells the directions across a ridge from those along it."""
+    """A rule for the directions across a ridge."""
 
     own: ClassVar[bool]
     """Whether the matrix has the eigenvectors of −∇² log p in the same order."""
@@ -83,4 +83,4 @@ NORMALS: dict[str, Callable[[FloatArray, int], Normal]] = {
     "neighbors": lambda rows, n_neighbors: NeighborCovariance(rows, n_neighbors, about_mean=True),
     "neighbors_about_point": lambda rows, n_neighbors: NeighborCovariance(rows, n_neighbors, about_mean=False),
 }
-"""By name, from the training rows and how many neighbours to look at."""
+"""Rules by name, made from the training rows and the number of neighbours."""

@@ -1,4 +1,4 @@
-"""The same density on other rows, for what is learned by drawing rows anew."""
+"""The density and the flow to its ridge on other rows, for bands and p-values by resampling."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def kernels_of(density: Density) -> KernelDensity:
     if isinstance(density, RatioDensity):
         return kernels_of(density.top)
     raise InvalidParameterError(
-        f"rows can be drawn anew for kernels of one bandwidth only, not for a {type(density).__name__}; "
-        "give a bandwidth, or the name of a rule for one"
+        f"resampling needs kernels of one bandwidth on the rows, got a {type(density).__name__}. "
+        "Give a bandwidth, or the name of a rule for one"
     )
 
 
-def on_rows(density: Density, rows: FloatArray, weight: FloatArray) -> Density:
+def density_on_rows(density: Density, rows: FloatArray, weight: FloatArray) -> Density:
     """The density that other rows (n, D) with weights (n,) have, with the same bandwidth and mask."""
     if isinstance(density, RatioDensity):
-        return RatioDensity(on_rows(density.top, rows, weight), density.bottom)
+        return RatioDensity(density_on_rows(density.top, rows, weight), density.bottom)
     if isinstance(density, SphereDensity):
         # Noise takes rows off the sphere.
         away = density.radius / np.linalg.norm(rows, axis=1, keepdims=True)
-        return replace(density, density=on_rows(density.density, away * rows, weight))
+        return replace(density, density=density_on_rows(density.density, away * rows, weight))
     return replace(kernels_of(density), rows=rows, weight=weight)
 
 
-def flow_on(flow: Flow, rows: FloatArray, weight: FloatArray) -> Flow:
-    """The way to the ridge of the density on other rows."""
-    return replace(flow, density=on_rows(flow.density, rows, weight))
+def flow_on_rows(flow: Flow, rows: FloatArray, weight: FloatArray) -> Flow:
+    """The flow to the ridge of the density on other rows."""
+    return replace(flow, density=density_on_rows(flow.density, rows, weight))

@@ -20,7 +20,7 @@ from prinfold._typing import FloatArray
 from prinfold.density.bandwidths import likelihood
 from prinfold.density.densities import KernelDensity
 from prinfold.density.ridges.local_lines import prediction_errors
-from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
+from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
 
 _MEDIAN_OF_ABSOLUTE_NORMAL = 0.6744897501960817
 """Median of |z| for a standard normal z; 0.6745 in print."""
@@ -50,12 +50,12 @@ class SignalPoints(NamedTuple):
         return rows, count.astype(float)
 
 
-def carry(points: SignalPoints, bandwidth: float) -> Flowed:
+def carry(points: SignalPoints, bandwidth: float) -> FlowResult:
     """Carry each point to the ridge of the density of all, by subspace-constrained mean shift."""
     return Flow(KernelDensity(*points.different, bandwidth), 1)(points.rows)
 
 
-def height(flowed: Flowed, time: FloatArray) -> FloatArray:
+def height(flowed: FlowResult, time: FloatArray) -> FloatArray:
     """(n,) height of the ridge at given times: linear between the points on it, level beyond the first and the last.
 
     Points that ended elsewhere are left out. Where the ridge turns back in time, neighbours in time may lie on

@@ -1,4 +1,4 @@
-"""Whether a ridge could be chance: its points against those of rows drawn from a smooth density.
+"""Significance of a ridge: its points compared with those of rows drawn from a smooth density.
 
 A few rows that happen to lie in line have a ridge as sharp as any. What they lack is number: under a density that is
 flat at the scale h of the kernels, the second derivatives of log p̂ at x are off by about 1 / (h² √N), where
@@ -24,22 +24,22 @@ from scipy.spatial import cKDTree
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.base.starting_points import evenly_by_radius
 from prinfold.density.bandwidths import effective_number
-from prinfold.density.ridges.bands import FromDensity, MakeFlow, Sample, hurried, sort_rows
-from prinfold.density.ridges.mean_shift import Flow, Flowed, Status
+from prinfold.density.ridges.bands import FromDensity, MakeFlow, ResampledRows, coarse_flow, sort_rows
+from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
 from prinfold.density.ridges.resampling import kernels_of
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 
-_SMOOTH = 4.0
-"""Bandwidths by which rows are blurred for the comparison."""
+_NOISE_BANDWIDTHS = 4.0
+"""Bandwidths of the noise on rows drawn for the comparison."""
 
-_CELL = 0.125
-"""Of a bandwidth, within which points are as good as one where they are chained."""
+_CELL_BANDWIDTHS = 0.125
+"""Bandwidths across a cell in which one point stands for all where points are chained."""
 
-_STARTS = 400
-"""Rows of a sample that are carried to its ridge at most."""
+_MOST_STARTS = 400
+"""Most rows of a sample that are carried to its ridge."""
 
 
-def strength(found: Flowed, flow: Flow, n: float) -> FloatArray:
+def strength(found: FlowResult, flow: Flow, n: float) -> FloatArray:
     """(m,) ridgeness × √N of ridge points, for a density on n rows.
 
     N = n 2^(D/2) Σ w k / Σ w, with kernels k that are 1 at their peak.
@@ -93,7 +93,7 @@ class RidgeSignificance:
 
 
 def ridge_significance(
-    ridge: Flowed,
+    ridge: FlowResult,
     branch: IntArray | None,
     rows: FloatArray,
     weight: FloatArray,
@@ -137,30 +137,30 @@ def ridge_significance(
         )
     flow, given, n = make_flow(rows, weight), sort_rows(rows, weight), effective_number(weight)
     if width is None:
-        width = _SMOOTH * float(np.median(flow.density.length(rows)))
+        width = _NOISE_BANDWIDTHS * float(np.median(flow.density.length(rows)))
     draw, generator = FromDensity(width, shrunk=True), np.random.default_rng(rng)
-    branch = chains(ridge.points, flow.density.length(ridge.points)) if branch is None else np.asarray(branch)
+    branch = chain_points(ridge.points, flow.density.length(ridge.points)) if branch is None else np.asarray(branch)
     chance, largest = [], np.zeros(n_samples)
     for i in range(n_samples):
-        sample = _seen(draw(given.rows, given.weight, generator), flow)
-        other = hurried(make_flow(*sample))
-        found = other(sample.rows[evenly_by_radius(*sample, _STARTS)])
+        sample = _observed_rows(draw(given.rows, given.weight, generator), flow)
+        other = coarse_flow(make_flow(*sample))
+        found = other(sample.rows[evenly_by_radius(*sample, _MOST_STARTS)])
         found = found.only(found.status == Status.CONVERGED)
         chance.append(strength(found, other, float(len(sample.rows))))
-        groups = chains(found.points, other.density.length(found.points))
+        groups = chain_points(found.points, other.density.length(found.points))
         largest[i] = _medians(chance[-1], groups).max(initial=0.0)
     return RidgeSignificance(strength(ridge, flow, n), branch, tuple(chance), largest)
 
 
-def _seen(sample: Sample, flow: Flow) -> Sample:
-    """Without the rows that noise has taken to where a mask says that nothing could have been seen."""
+def _observed_rows(sample: ResampledRows, flow: Flow) -> ResampledRows:
+    """The drawn rows without those that noise has taken beyond the mask."""
     if flow.edge is None:
         return sample
     inside = ~flow.edge.outside(sample.rows)
-    return Sample(sample.rows[inside], sample.weight[inside]) if inside.any() else sample
+    return ResampledRows(sample.rows[inside], sample.weight[inside]) if inside.any() else sample
 
 
-def chains(points: FloatArray, length: FloatArray) -> IntArray:
+def chain_points(points: FloatArray, length: FloatArray) -> IntArray:
     """(m,) groups of points that are chained by steps within the median bandwidth.
 
     Of points within the same cell, an eighth of a bandwidth wide, one stands for all: there may be very many.
@@ -168,7 +168,7 @@ def chains(points: FloatArray, length: FloatArray) -> IntArray:
     if len(points) == 0:
         return np.zeros(0, dtype=np.intp)
     reach = float(np.median(length))
-    cells = np.floor((points - points.min(axis=0)) / (_CELL * reach))
+    cells = np.floor((points - points.min(axis=0)) / (_CELL_BANDWIDTHS * reach))
     _, first, inverse = np.unique(cells, axis=0, return_index=True, return_inverse=True)
     pairs = cKDTree(points[first]).query_pairs(reach, output_type="ndarray")
     joined = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(first), len(first)))
@@ -176,6 +176,6 @@ def chains(points: FloatArray, length: FloatArray) -> IntArray:
 
 
 def _medians(values: FloatArray, group: IntArray) -> FloatArray:
-    """(B,) medians of groups 0, 1, …; nil for one without a member."""
+    """(B,) medians of groups 0, 1, …; zero for one without a member."""
     count = int(group.max(initial=-1)) + 1
     return np.array([np.median(values[group == b]) if (group == b).any() else 0.0 for b in range(count)])

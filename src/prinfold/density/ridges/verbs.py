@@ -1,4 +1,4 @@
-"""What ridges offer beyond the verbs of every surface: where rows are, lines for other programs, how sure they are."""
+"""Methods of ridges beyond those of every surface: location of rows, export of lines, bands and significance."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import RandomState
-from prinfold.density.ridges import export as ridge_lines
+from prinfold.density.ridges import export
 from prinfold.density.ridges.bands import RidgeBands, ridge_bands
 from prinfold.density.ridges.chart import RidgeChart
-from prinfold.density.ridges.graph import Location, RidgeGraph
-from prinfold.density.ridges.mean_shift import Flow, Flowed
-from prinfold.density.ridges.resampling import flow_on, kernels_of
+from prinfold.density.ridges.graph import GraphLocation, RidgeGraph
+from prinfold.density.ridges.mean_shift import Flow, FlowResult
+from prinfold.density.ridges.resampling import flow_on_rows, kernels_of
 from prinfold.density.ridges.significance import RidgeSignificance, ridge_significance
 from prinfold.density.row_spaces import RowSpace
 from prinfold.validation.settings import as_generator
 
 
 class RidgeVerbs:
-    """For an estimator with ``flow_``, ``places_``, ``space_`` and coordinates in ``_model``."""
+    """Methods for an estimator with ``flow_``, ``places_``, ``space_`` and coordinates in ``_model``."""
 
     flow_: Flow
-    places_: Flowed
+    places_: FlowResult
     space_: RowSpace
     _model: Any
     _table: Any
 
-    def locate(self, X: Any) -> Location:
+    def locate(self, X: Any) -> GraphLocation:
         """Branch of the ridge that each row is nearest to, how far along it and how far off; for curves only.
 
         Parameters
@@ -53,7 +53,7 @@ class RidgeVerbs:
         -------
         networkx.MultiGraph
         """
-        return ridge_lines.to_networkx(self._graph("to_networkx"))
+        return export.to_networkx(self._graph("to_networkx"))
 
     def to_geojson(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """The branches as a GeoJSON collection of lines, written to a file where a path is given.
@@ -67,7 +67,7 @@ class RidgeVerbs:
         dict
         """
         names = getattr(self, "feature_names_in_", None)
-        return ridge_lines.to_geojson(self._graph("to_geojson"), names, path)
+        return export.to_geojson(self._graph("to_geojson"), names, path)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the branches as a table of points: branch, arc length, the columns of the data, log density.
@@ -77,7 +77,7 @@ class RidgeVerbs:
         path : str or path
         """
         names = getattr(self, "feature_names_in_", None)
-        ridge_lines.to_csv(self._graph("to_csv"), path, names)
+        export.to_csv(self._graph("to_csv"), path, names)
 
     def bands(self, n_samples: int = 100, *, level: float = 0.9, random_state: RandomState = None) -> RidgeBands:
         """How far away the ridge would be with other rows: a band about it, from rows drawn anew (bootstrap).
@@ -105,7 +105,7 @@ class RidgeVerbs:
             points,
             kernels.rows,
             kernels.weight,
-            partial(flow_on, self.flow_),
+            partial(flow_on_rows, self.flow_),
             n_samples=n_samples,
             level=level,
             rng=as_generator(random_state),
@@ -137,7 +137,7 @@ class RidgeVerbs:
             branch,
             kernels.rows,
             kernels.weight,
-            partial(flow_on, self.flow_),
+            partial(flow_on_rows, self.flow_),
             n_samples=n_samples,
             rng=as_generator(random_state),
         )
