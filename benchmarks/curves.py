@@ -39,7 +39,7 @@ from prinfold import (
     SmoothingSpline,
     datasets,
 )
-from prinfold.curves import hastie_stuetzle as curves
+from prinfold.curves import hastie_stuetzle
 from prinfold.datasets import Dataset
 
 SHAPES: dict[str, tuple[Callable[[int], Dataset], bool]] = {
@@ -188,10 +188,10 @@ def growth(full: bool) -> None:
             some = data.X[:10_000]
             clock = time.process_time()
             model.transform(some)
-            placed = (time.process_time() - clock) / len(some)
+            project_rows = (time.process_time() - clock) / len(some)
             points = model.inverse_transform(np.linspace(0, model.length_, _FINE)[:, None])
             there, back = distances(points, true_points(data))
-            cost = [f"{fitted:.2f}", model.n_iter_, f"{1e6 * placed:.0f}"]
+            cost = [f"{fitted:.2f}", model.n_iter_, f"{1e6 * project_rows:.0f}"]
             table.append([n, type(model).__name__, *cost, f"{there:.4f}", f"{back:.4f}"])
     print_table(
         "A spiral by the number of rows",
@@ -245,17 +245,17 @@ def _outside_of(model: Any, data: Dataset) -> float:
 @contextmanager
 def rule(finest: float, caution: float | None) -> Iterator[None]:
     """Samples that are told another scale and another γ."""
-    plain = curves.sample_of
+    plain = hastie_stuetzle.curve_sample
 
-    def told(rows: Any, curve: Any, scale: float = curves._FINEST) -> Any:
-        sample = plain(rows, curve, scale * finest / curves._FINEST)
+    def told(rows: Any, curve: Any, scale: float = hastie_stuetzle._FINEST_DEVIATIONS) -> Any:
+        sample = plain(rows, curve, scale * finest / hastie_stuetzle._FINEST_DEVIATIONS)
         return sample._replace(caution=sample.caution if caution is None else caution)
 
-    curves.sample_of = told
+    hastie_stuetzle.curve_sample = told
     try:
         yield
     finally:
-        curves.sample_of = plain
+        hastie_stuetzle.curve_sample = plain
 
 
 def rules(full: bool) -> None:

@@ -61,7 +61,7 @@ class Cell:
 
 def likeliest(points: SignalPoints) -> float:
     """The paper's rule to the letter: every point has to be explained by the others."""
-    return plain_likelihood(*points.different, 1, np.random.default_rng(0))
+    return plain_likelihood(*points.unique, 1, np.random.default_rng(0))
 
 
 def trial(job: tuple[Cell, int, tuple[str, ...]]) -> dict[str, float]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from prinfold.curves.arc_curve import ArcCurve, Polyline, directed
+from prinfold.curves.arc_curve import ArcCurve, Polyline, orient_curve
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.geometry.simplices import nearest_on_simplices_reference
 
@@ -80,7 +80,7 @@ def test_the_other_way_is_the_same_curve(smooth, closed):
     z = np.linspace(0.1, curve.length - 0.1, 9)[:, None]
     assert_allclose(curve.reversed().point(curve.length - z), curve.point(z), atol=1e-12)
     if closed:
-        later = curve.begun_at(2)
+        later = curve.begin_at(2)
         assert_allclose(later.point(z), curve.point(z + curve.knots[2]), atol=1e-12)
 
 
@@ -90,10 +90,10 @@ def test_rows_tell_the_direction(smooth, closed):
     curve = ArcCurve.through(corners(), closed, smooth)
     z = curve.length * np.array([0.1, 0.15, 0.2, 0.22, 0.3, 0.6])[:, None]
     X, weight = curve.point(z), np.array([1.0, 2.0, 1.0, 1.0, 1.0, 1.0])
-    found = directed(curve, X, weight)
-    others = [curve.reversed()] + ([curve.begun_at(3)] if closed else [])
+    found = orient_curve(curve, X, weight)
+    others = [curve.reversed()] + ([curve.begin_at(3)] if closed else [])
     for other in others:
-        assert_allclose(directed(other, X, weight).vertices, found.vertices, atol=1e-12)
+        assert_allclose(orient_curve(other, X, weight).vertices, found.vertices, atol=1e-12)
     assert np.average(found.nearest(X).latent[:, 0], weights=weight) < found.length / 2
 
 
@@ -106,9 +106,9 @@ def test_a_point_says_where_a_curve_begins(smooth, closed, there):
         curve.point(curve.length * np.array([[0.1], [0.15], [0.2]])),
         curve.point(np.array([[there * curve.length]]))[0],
     )
-    found = directed(curve, X, np.ones(3), root)
-    for other in [curve.reversed()] + ([curve.begun_at(3)] if closed else []):
-        assert_allclose(directed(other, X, np.ones(3), root).vertices, found.vertices, atol=1e-12)
+    found = orient_curve(curve, X, np.ones(3), root)
+    for other in [curve.reversed()] + ([curve.begin_at(3)] if closed else []):
+        assert_allclose(orient_curve(other, X, np.ones(3), root).vertices, found.vertices, atol=1e-12)
     place = found.nearest(root[None]).latent[0, 0]
     if closed:
         assert min(place, found.length - place) <= np.diff(found.knots, append=found.length).max() / 2 + 1e-9
@@ -118,7 +118,7 @@ def test_a_point_says_where_a_curve_begins(smooth, closed, there):
 
 def test_where_rows_tell_no_direction_coordinates_do():
     line = ArcCurve.through(np.array([[1.0, 0.0], [-1.0, 0.0]]))
-    both = [directed(each, np.array([[-0.5, 1.0], [0.5, 1.0]]), np.ones(2)) for each in (line, line.reversed())]
+    both = [orient_curve(each, np.array([[-0.5, 1.0], [0.5, 1.0]]), np.ones(2)) for each in (line, line.reversed())]
     assert_allclose(both[0].vertices, both[1].vertices)
     assert both[0].vertices[0, 0] == -1.0
 

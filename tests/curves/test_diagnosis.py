@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from prinfold import PrincipalCurve
 from prinfold.curves.arc_curve import ArcCurve
-from prinfold.curves.diagnosis import doubt, footing_of
+from prinfold.curves.diagnosis import doubt, rows_about_curve
 from prinfold.exceptions import StructureWarning
 from prinfold.reporting.measurements import study
 
@@ -49,7 +49,7 @@ def test_rows_along_a_curve_raise_none(curve, noise):
 
 def test_footing_is_the_deviation_across():
     rows = about(line, n=4000, noise=0.1)
-    footing = footing_of(line, rows, np.ones(len(rows)))
+    footing = rows_about_curve(line, rows, np.ones(len(rows)))
     assert_allclose(footing.across, 0.1, rtol=0.1)
     inside = (rows[:, 0] > 0) & (rows[:, 0] < 4)
     assert_allclose(footing.z[inside], rows[inside, 0], atol=1e-12)

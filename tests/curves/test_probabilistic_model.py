@@ -12,26 +12,26 @@ from prinfold import datasets
 from prinfold.curves.arc_curve import ArcCurve
 from prinfold.curves.probabilistic_model import (
     CurveModel,
-    Sample,
-    bent,
+    WeightedRows,
     curve_of,
-    found_penalty,
+    even_knots,
+    find_penalty,
     likeliest_penalty,
-    placed_on,
-    slid,
+    roughness,
+    slide_knots,
 )
 from prinfold.numerics.natural_splines import bending, spline_at
 
 X = datasets.make_half_circle(120, noise=0.15, rng=0).X
 X = X - X.mean(axis=0)
-SAMPLE = Sample(X, np.random.default_rng(1).uniform(0.5, 2.0, len(X)))
+SAMPLE = WeightedRows(X, np.random.default_rng(1).uniform(0.5, 2.0, len(X)))
 LINE = ArcCurve.through(np.array([[-1.2, 0.0], [1.2, 0.1]]))
 RING = ArcCurve.through(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]), closed=True)
 curves = pytest.mark.parametrize("curve", [LINE, RING], ids=["open", "closed"])
 
 
 def trained(model, curve=LINE, n_steps=3, n_nodes=12):
-    state = model.begin(SAMPLE, *placed_on(curve, n_nodes))
+    state = model.begin(SAMPLE, *even_knots(curve, n_nodes))
     for _ in range(n_steps):
         state = model.step(SAMPLE, state)
     return state
@@ -57,7 +57,7 @@ def test_the_e_step_is_that_of_the_mixture(curve, clamping):
         ],
         axis=1,
     )
-    share, logs = model.shares_of(X, state.nodes)
+    share, logs = model.responsibilities(X, state.nodes)
     np.testing.assert_allclose(logs, np.log(joint.sum(axis=1)), rtol=1e-9)
     np.testing.assert_allclose(share, joint / joint.sum(axis=1, keepdims=True), atol=1e-12)
     weighted = SAMPLE.weight[:, None] * share
@@ -71,7 +71,7 @@ def test_the_m_step_by_brute_force(curve, clamping):
     model = CurveModel(0.3, clamping, 1e-9)
     state = trained(model, curve)
     after = model.step(SAMPLE, state)
-    share = SAMPLE.weight[:, None] * model.shares_of(X, state.nodes)[0]
+    share = SAMPLE.weight[:, None] * model.responsibilities(X, state.nodes)[0]
     np.testing.assert_allclose(after.shares, share.sum(axis=0) / share.sum(), rtol=1e-10)
     # The values solve the printed equations at the new places …
     left = np.diag(share.sum(axis=0)) / state.variance + model.penalty * bending(after.knots)
@@ -89,7 +89,7 @@ def test_the_m_step_by_brute_force(curve, clamping):
 @pytest.mark.parametrize("penalty", [1e-3, 1.0, 100.0])
 def test_no_step_lowers_the_objective(curve, penalty):
     model = CurveModel(penalty, 1.0, 1e-9)
-    state = model.begin(SAMPLE, *placed_on(curve, 30))
+    state = model.begin(SAMPLE, *even_knots(curve, 30))
     objective = [model.measure(SAMPLE, state)["objective"]]
     for _ in range(40):
         state = model.step(SAMPLE, state)
@@ -102,7 +102,7 @@ def test_no_step_lowers_the_objective(curve, penalty):
 def test_places_slide_towards_their_rows_and_never_meet(curve):
     model = CurveModel(0.01, 1.0, 1e-9)
     state = trained(model, curve, 25, 40)
-    new = slid(state.knots, state.values, state.sums)
+    new = slide_knots(state.knots, state.values, state.sums)
     mean = state.sums.moment / state.sums.mass[:, None]
     there, _ = spline_at(state.knots, state.values, new.places)
     before, after = (np.square(mean - y).sum(axis=1) for y in (state.values, there))
@@ -112,13 +112,13 @@ def test_places_slide_towards_their_rows_and_never_meet(curve):
 
 
 def test_the_penalty_found_is_where_it_is_likeliest_itself():
-    model, curve = found_penalty(CurveModel(2.0, 1.0, 1e-9), SAMPLE, LINE, 25)
-    state = model.begin(SAMPLE, *placed_on(curve, 25))
+    model, curve = find_penalty(CurveModel(2.0, 1.0, 1e-9), SAMPLE, LINE, 25)
+    state = model.begin(SAMPLE, *even_knots(curve, 25))
     for _ in range(10):
         state = model.step(SAMPLE, state)
     assert likeliest_penalty(model, state) == pytest.approx(model.penalty, rel=0.05)
     # The same from far away.
-    other, _ = found_penalty(CurveModel(1e3, 1.0, 1e-9), SAMPLE, LINE, 25)
+    other, _ = find_penalty(CurveModel(1e3, 1.0, 1e-9), SAMPLE, LINE, 25)
     assert other.penalty == pytest.approx(model.penalty, rel=0.1)
 
 
@@ -129,21 +129,21 @@ def test_its_determined_bends_are_the_trace_by_eigenvalues(curve, free):
     root = 1 / np.sqrt(state.sums.mass / state.variance)
     stiff = model.penalty * root[:, None] * bending(state.knots) * root
     determined = (1 / (1 + np.linalg.eigvalsh(stiff)[free:])).sum()  # but for those of a line, or of a point
-    assert likeliest_penalty(model, state) == pytest.approx(2 * determined / bent(state), rel=1e-6)
+    assert likeliest_penalty(model, state) == pytest.approx(2 * determined / roughness(state), rel=1e-6)
 
 
 def test_blocks_and_weights():
     """Rows in blocks are rows at once; a weight of two is the row twice."""
     model = CurveModel(0.3, 0.7, 1e-9)
-    doubled = Sample(np.vstack([X, X[:40]]), np.ones(len(X) + 40))
+    doubled = WeightedRows(np.vstack([X, X[:40]]), np.ones(len(X) + 40))
     weight = np.where(np.arange(len(X)) < 40, 2.0, 1.0)
-    one, other = (model.begin(s, *placed_on(LINE, 12)) for s in (doubled, Sample(X, weight)))
+    one, other = (model.begin(s, *even_knots(LINE, 12)) for s in (doubled, WeightedRows(X, weight)))
     for _ in range(3):
-        one, other = model.step(doubled, one), model.step(Sample(X, weight), other)
+        one, other = model.step(doubled, one), model.step(WeightedRows(X, weight), other)
     np.testing.assert_allclose(one.values, other.values, atol=1e-9)
-    many = Sample(np.tile(X, (40, 1)), np.ones(40 * len(X)))  # several blocks
-    single = Sample(X, np.full(len(X), 40.0))
-    a, b = (model.step(s, model.begin(s, *placed_on(LINE, 12))) for s in (many, single))
+    many = WeightedRows(np.tile(X, (40, 1)), np.ones(40 * len(X)))  # several blocks
+    single = WeightedRows(X, np.full(len(X), 40.0))
+    a, b = (model.step(s, model.begin(s, *even_knots(LINE, 12))) for s in (many, single))
     np.testing.assert_allclose(a.values, b.values, atol=1e-9)
     assert a.sums.log_likelihood == pytest.approx(b.sums.log_likelihood, rel=1e-10)
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from prinfold import KernelSmoother, LocalLinear, SmoothingSpline
 from prinfold.curves import smoothers
-from prinfold.curves.smoothers import Sample, even_places
+from prinfold.curves.smoothers import CurveSample, even_places
 from prinfold.exceptions import InvalidParameterError
 
 ALL = [SmoothingSpline(df=6), LocalLinear(0.3), KernelSmoother(0.05)]
@@ -20,7 +20,9 @@ def sample(n=60, closed=False, D=2, noise=0.1, **more):
     rng = np.random.default_rng(0)
     u = rng.uniform(size=n)
     wave = np.stack([np.sin(2 * np.pi * u), np.cos(2 * np.pi * u)], axis=1)[:, :D]
-    return Sample(u, wave + noise * rng.normal(size=wave.shape), rng.integers(1, 3, n).astype(float), closed, **more)
+    return CurveSample(
+        u, wave + noise * rng.normal(size=wave.shape), rng.integers(1, 3, n).astype(float), closed, **more
+    )
 
 
 def hat_matrix(smoother, given):
@@ -107,20 +109,20 @@ def test_kernel_means_and_local_lines_are_weighted_least_squares():
 @rings
 @pytest.mark.parametrize("name", list(smoothers.SMOOTHERS))
 def test_repeats_are_weights_whatever_is_chosen(name, closed):
-    given, smoother = sample(closed=closed), smoothers.smoother_of(name)
+    given, smoother = sample(closed=closed), smoothers.make_smoother(name)
     twice = np.repeat(np.arange(len(given.place)), given.weight.astype(int))
-    repeated = Sample(given.place[twice], given.rows[twice], np.ones(len(twice)), closed)
-    cells = smoothers.n_cells_for(given)
-    assert smoothers.n_cells_for(repeated) != cells  # which rows without repeats keep the same
+    repeated = CurveSample(given.place[twice], given.rows[twice], np.ones(len(twice)), closed)
+    cells = smoothers.count_cells(given)
+    assert smoothers.count_cells(repeated) != cells  # which rows without repeats keep the same
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(smoothers, "n_cells_for", lambda _: cells)
+        patch.setattr(smoothers, "count_cells", lambda _: cells)
         assert_allclose(smoother.smooth(repeated, 0).vertices, smoother.smooth(given, 0).vertices, atol=1e-6)
 
 
 def test_bins_are_as_good_as_rows(monkeypatch):
     given = sample(4000)
     whole = LocalLinear(0.1).smooth(given, 0)
-    monkeypatch.setattr(smoothers, "_BINS", 10_000)
+    monkeypatch.setattr(smoothers, "_MOST_BINS", 10_000)
     one_by_one = LocalLinear(0.1).smooth(given, 0)
     assert_allclose(whole.vertices, one_by_one.vertices, atol=2e-3)
     assert_allclose([whole.df, whole.score], [one_by_one.df, one_by_one.score], rtol=0.01)
@@ -133,7 +135,7 @@ def test_a_spline_has_the_degrees_of_freedom_asked_for(df):
 
 @pytest.mark.parametrize("name", list(smoothers.SMOOTHERS))
 def test_what_is_chosen_has_the_lowest_score(name):
-    given, smoother = sample(200), smoothers.smoother_of(name)
+    given, smoother = sample(200), smoothers.make_smoother(name)
     chosen = smoother.smooth(given, 0)
     others = [smoother.smooth(given, 0, chosen.setting * factor).score for factor in (0.2, 0.5, 2.0, 5.0)]
     assert chosen.score <= min(others) * (1 + 1e-3)

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from prinfold import datasets
-from prinfold.density.bandwidths import BANDWIDTHS, choose_bandwidth, effective_number, wider_for_ridges
+from prinfold.density.bandwidths import BANDWIDTHS, choose_bandwidth, effective_number, ridge_width_factor
 from prinfold.density.kernel_widths import check_bandwidth
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 
@@ -134,7 +134,7 @@ def test_no_kernel_covers_all_others():
 
 
 def test_ridges_want_wider_kernels_the_more_rows_there_are():
-    found = [wider_for_ridges(n, 2) for n in (100, 500, 3000, 1e6)]
+    found = [ridge_width_factor(n, 2) for n in (100, 500, 3000, 1e6)]
     assert_allclose(found, [1.59, 1.77, 1.99, 2.93], atol=0.01)
 
 

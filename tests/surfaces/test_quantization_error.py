@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 from prinfold import GaussianProcess
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.latent import line
-from prinfold.surfaces import quantization_error as manifolds
-from prinfold.surfaces.projected_regression import Sample, starting_places
+from prinfold.surfaces import quantization_error
+from prinfold.surfaces.projected_regression import SurfaceRows, starting_places
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +37,11 @@ def test_neither_step_raises_the_risk(surface, penalty):
     rng = np.random.default_rng(1)
     t = rng.uniform(0, np.pi, 80)
     rows = np.stack([np.cos(t), np.sin(t)], axis=1) + 0.1 * rng.standard_normal((80, 2))
-    sample = Sample(rows - rows.mean(axis=0), np.ones(80))
-    alternation = manifolds.alternation(surface, penalty)
+    sample = SurfaceRows(rows - rows.mean(axis=0), np.ones(80))
+    alternation = quantization_error.alternation(surface, penalty)
     state = alternation.begin(sample, starting_places("pca", sample, 1))
     for _ in range(6):
         new = alternation.step(sample, state)
-        assert manifolds.risk(surface, new) <= manifolds.risk(surface, state) * (1 + 1e-12)
+        assert quantization_error.risk(surface, new) <= quantization_error.risk(surface, state) * (1 + 1e-12)
         assert np.abs(new.latent).max() <= 1.0
         state = new

@@ -10,10 +10,14 @@ from prinfold import ElasticNetBasis
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.geometry.column_span import Span
 from prinfold.latent import grid, line
-from prinfold.surfaces import projected_regression as regression
-from prinfold.surfaces import quantization_error as manifolds
-from prinfold.surfaces import smoothed_surface as surfaces
-from prinfold.surfaces.projected_regression import Sample, State, Sums, filled, starting_places
+from prinfold.surfaces import projected_regression, quantization_error, smoothed_surface
+from prinfold.surfaces.projected_regression import (
+    RegressionSums,
+    SurfaceRows,
+    SurfaceState,
+    fill_latent_space,
+    starting_places,
+)
 
 
 @pytest.fixture(scope="module")
@@ -23,11 +27,11 @@ def net() -> BasisMap:
 
 
 @pytest.fixture(scope="module")
-def sample() -> Sample:
+def sample() -> SurfaceRows:
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((60, 3)) * [3.0, 2.0, 0.3]
     weight = rng.integers(1, 4, 60).astype(float)
-    return Sample(rows - np.average(rows, axis=0, weights=weight), weight)
+    return SurfaceRows(rows - np.average(rows, axis=0, weights=weight), weight)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +39,7 @@ def places() -> np.ndarray:
     return np.random.default_rng(1).uniform(-1, 1, (60, 2))
 
 
-def hat(net: BasisMap, sample: Sample, Z: np.ndarray, penalty: float) -> np.ndarray:
+def hat(net: BasisMap, sample: SurfaceRows, Z: np.ndarray, penalty: float) -> np.ndarray:
     """(n, n) what makes fitted rows of rows, without any short cut."""
     Phi, G = net.basis.features(Z), np.diag(sample.weight / sample.weight.sum())
     return Phi @ np.linalg.solve(Phi.T @ G @ Phi + penalty * np.diag(net.penalty_mask), Phi.T @ G)
@@ -43,7 +47,7 @@ def hat(net: BasisMap, sample: Sample, Z: np.ndarray, penalty: float) -> np.ndar
 
 @pytest.mark.parametrize("penalty", [1e-3, 1.0])
 def test_a_regression_is_that_of_the_normal_equations(net, sample, places, penalty):
-    sums, H = Sums.of(net, sample, places), hat(net, sample, places, penalty)
+    sums, H = RegressionSums.of(net, sample, places), hat(net, sample, places, penalty)
     weights = sums.weights(penalty)
     assert_allclose(net.point(places, weights), H @ sample.rows, atol=1e-9)
     assert_allclose(sums.freedom(penalty), np.trace(H), rtol=1e-9)
@@ -52,7 +56,7 @@ def test_a_regression_is_that_of_the_normal_equations(net, sample, places, penal
 
 
 def test_no_other_weights_have_a_lower_risk(net, sample, places):
-    sums, rng = Sums.of(net, sample, places), np.random.default_rng(2)
+    sums, rng = RegressionSums.of(net, sample, places), np.random.default_rng(2)
     best, least = sums.weights(0.1), sums.risk(0.1)
     for _ in range(5):
         other = best + 1e-3 * rng.standard_normal(best.shape)
@@ -60,36 +64,45 @@ def test_no_other_weights_have_a_lower_risk(net, sample, places):
 
 
 def test_rows_in_parts_give_the_sums_of_all(net, sample, places, monkeypatch):
-    whole = Sums.of(net, sample, places)
-    monkeypatch.setattr(regression, "_ROWS_AT_ONCE", 7)
-    parts = Sums.of(net, sample, places)
+    whole = RegressionSums.of(net, sample, places)
+    monkeypatch.setattr(projected_regression, "_ROWS_AT_ONCE", 7)
+    parts = RegressionSums.of(net, sample, places)
     assert_allclose(parts.gram, whole.gram, atol=1e-14)
     assert_allclose(parts.moment, whole.moment, atol=1e-14)
 
 
 def test_cross_validation_takes_the_lowest_score_of_the_dense_formula(net, sample, places):
     n, scores = sample.weight.sum(), []
-    for penalty in surfaces.PENALTIES:
+    for penalty in smoothed_surface.PENALTIES:
         H = hat(net, sample, places, penalty)
         error = np.average(np.square(sample.rows - H @ sample.rows).sum(axis=1), weights=sample.weight)
-        scores.append(error / (1.0 - surfaces.CAUTION * np.trace(H) / n) ** 2)
-    assert surfaces.cross_validated(Sums.of(net, sample, places)) == surfaces.PENALTIES[np.argmin(scores)]
+        scores.append(error / (1.0 - smoothed_surface.CAUTION * np.trace(H) / n) ** 2)
+    assert (
+        smoothed_surface.cross_validation_penalty(RegressionSums.of(net, sample, places))
+        == smoothed_surface.PENALTIES[np.argmin(scores)]
+    )
 
 
 def test_of_penalties_that_do_as_well_the_largest_is_taken(net, places):
-    flat = Sample(places - places.mean(axis=0), np.ones(60))  # a plane costs nothing at any penalty
-    assert surfaces.cross_validated(Sums.of(net, flat, places)) == surfaces.PENALTIES[-1]
+    flat = SurfaceRows(places - places.mean(axis=0), np.ones(60))  # a plane costs nothing at any penalty
+    assert (
+        smoothed_surface.cross_validation_penalty(RegressionSums.of(net, flat, places))
+        == smoothed_surface.PENALTIES[-1]
+    )
 
 
 def test_too_few_rows_for_any_freedom_are_smoothed_most(net):
-    few = Sample(np.array([[-1.0, 0.0], [1.0, 0.0]]), np.ones(2))
-    assert surfaces.cross_validated(Sums.of(net, few, np.array([[-1.0, 0], [1, 0]]))) == surfaces.PENALTIES[-1]
+    few = SurfaceRows(np.array([[-1.0, 0.0], [1.0, 0.0]]), np.ones(2))
+    assert (
+        smoothed_surface.cross_validation_penalty(RegressionSums.of(net, few, np.array([[-1.0, 0], [1, 0]])))
+        == smoothed_surface.PENALTIES[-1]
+    )
 
 
 def test_a_penalty_never_falls(net, sample, places):
-    sums = Sums.of(net, sample, places)
-    assert surfaces.chosen(net, sums, 1e3) == 1e3
-    assert surfaces.chosen(net, sums, 0.0) == surfaces.cross_validated(sums)
+    sums = RegressionSums.of(net, sample, places)
+    assert smoothed_surface.choose_penalty(net, sums, 1e3) == 1e3
+    assert smoothed_surface.choose_penalty(net, sums, 0.0) == smoothed_surface.cross_validation_penalty(sums)
 
 
 def test_no_surface_bends_more_finely_than_its_noise_is_wide():
@@ -97,33 +110,37 @@ def test_no_surface_bends_more_finely_than_its_noise_is_wide():
     net, rng = BasisMap(latent, ElasticNetBasis().bind(latent)), np.random.default_rng(0)
     Z = rng.uniform(-1, 1, (4000, 2))
     rows = np.c_[3.0 * Z, 0.2 * rng.standard_normal((4000, 2))]  # nodes are 0.6 apart
-    sums = Sums.of(net, Sample(rows, np.ones(4000)), Z)
-    assert surfaces.least(net, sums, 1e-3) == pytest.approx((surfaces.FINEST * 0.2 / 0.6) ** 4 / 121, rel=0.1)
+    sums = RegressionSums.of(net, SurfaceRows(rows, np.ones(4000)), Z)
+    assert smoothed_surface.least_penalty(net, sums, 1e-3) == pytest.approx(
+        (smoothed_surface.FINEST_DEVIATIONS * 0.2 / 0.6) ** 4 / 121, rel=0.1
+    )
     # Waves that so many rows tell from noise ask for less of a penalty, and get it at the start alone.
     waves = rows + np.c_[np.zeros((4000, 2)), 0.6 * np.sin(6.0 * Z)]
-    sums = Sums.of(net, Sample(waves, np.ones(4000)), Z)
-    best = surfaces.cross_validated(sums)
-    assert surfaces.chosen(net, sums, 0.0) == best
-    assert surfaces.chosen(net, sums, best) == surfaces.least(net, sums, best) > 3.0 * best
+    sums = RegressionSums.of(net, SurfaceRows(waves, np.ones(4000)), Z)
+    best = smoothed_surface.cross_validation_penalty(sums)
+    assert smoothed_surface.choose_penalty(net, sums, 0.0) == best
+    assert (
+        smoothed_surface.choose_penalty(net, sums, best) == smoothed_surface.least_penalty(net, sums, best) > 3.0 * best
+    )
 
 
 def test_weights_stand_for_rows_and_small_ones_for_no_fewer():
-    assert Sample(np.zeros((3, 1)), np.array([1.0, 2.0, 3.0])).size == 6.0
-    assert Sample(np.zeros((3, 1)), np.full(3, 0.1)).size == pytest.approx(3.0)
+    assert SurfaceRows(np.zeros((3, 1)), np.array([1.0, 2.0, 3.0])).size == 6.0
+    assert SurfaceRows(np.zeros((3, 1)), np.full(3, 0.1)).size == pytest.approx(3.0)
 
 
 def test_places_fill_the_latent_space_and_a_single_one_is_its_middle():
-    Z = filled(np.array([[3.0, 5.0], [4.0, 5.0], [7.0, 5.0]]))
+    Z = fill_latent_space(np.array([[3.0, 5.0], [4.0, 5.0], [7.0, 5.0]]))
     assert_allclose(Z, [[-1.0, 0.0], [-0.5, 0.0], [1.0, 0.0]])
 
 
-@pytest.mark.parametrize("method", [surfaces, manifolds])
+@pytest.mark.parametrize("method", [smoothed_surface, quantization_error])
 def test_a_step_is_a_regression_on_where_rows_are_and_then_a_projection(net, sample, places, method):
     alternation = method.alternation(net, 0.1)
     before = alternation.begin(sample, {"given": places})
     after = alternation.step(sample, before)
-    where = filled(before.latent) if method is surfaces else before.latent
-    expected = Sums.of(net, sample, where).weights(0.1)
+    where = fill_latent_space(before.latent) if method is smoothed_surface else before.latent
+    expected = RegressionSums.of(net, sample, where).weights(0.1)
     assert_allclose(after.weights, expected, atol=1e-12)
     squared = np.square(sample.rows - net.point(after.latent, expected)).sum(axis=1)
     assert after.error == pytest.approx(np.average(squared, weights=sample.weight))
@@ -131,11 +148,11 @@ def test_a_step_is_a_regression_on_where_rows_are_and_then_a_projection(net, sam
 
 
 def test_projection_finds_the_nearest_of_many_points(net, sample, places):
-    alternation = surfaces.alternation(net, 0.1)
-    weights = Sums.of(net, sample, places).weights(0.1)
-    found = alternation.projected(sample, State(places, weights, 0.1, np.inf))
+    alternation = smoothed_surface.alternation(net, 0.1)
+    weights = RegressionSums.of(net, sample, places).weights(0.1)
+    found = alternation.project(sample, SurfaceState(places, weights, 0.1, np.inf))
     assert alternation.domain.contains(found.latent).all()
-    edge = 1.0 + surfaces.REACH
+    edge = 1.0 + smoothed_surface.REACH
     dense = net.point(grid(80, 80).nodes * edge, weights)
     nearest = np.square(sample.rows[:, None] - dense[None]).sum(axis=2).min(axis=1)
     own = np.square(sample.rows - net.point(found.latent, weights)).sum(axis=1)
@@ -147,16 +164,16 @@ def test_projection_finds_the_nearest_of_many_points(net, sample, places):
 def test_columns_that_the_surface_does_not_move_in_only_add_to_the_error(net, sample, places, penalty):
     rng = np.random.default_rng(3)
     frame = np.linalg.qr(rng.standard_normal((40, 40)))[0]
-    wide = Sample(np.c_[sample.rows, np.zeros((60, 37))] @ frame.T, sample.weight)
+    wide = SurfaceRows(np.c_[sample.rows, np.zeros((60, 37))] @ frame.T, sample.weight)
     assert wide.rows.shape[1] > len(net.penalty_mask)  # so that distances are taken within a span
     states = []
     for each in (sample, wide):
-        alternation = surfaces.alternation(net, penalty)
+        alternation = smoothed_surface.alternation(net, penalty)
         states.append(alternation.step(each, alternation.begin(each, {"given": places})))
     assert_allclose(states[1].latent, states[0].latent, atol=1e-5)
     assert states[1].error == pytest.approx(states[0].error)
     weights, off = states[1].weights, wide.rows + rng.standard_normal((60, 40))
-    found = surfaces.alternation(net, 0.1).projected(Sample(off, wide.weight), states[1])
+    found = smoothed_surface.alternation(net, 0.1).project(SurfaceRows(off, wide.weight), states[1])
     squared = np.square(off - net.point(found.latent, weights)).sum(axis=1)
     assert found.error == pytest.approx(np.average(squared, weights=wide.weight))
     within, images = Span.of(weights), net.point(places, weights)
@@ -166,21 +183,21 @@ def test_columns_that_the_surface_does_not_move_in_only_add_to_the_error(net, sa
 
 
 def test_rows_go_no_farther_than_they_are_whatever_the_mesh_overlooks(monkeypatch):
-    monkeypatch.setattr(regression, "_MESH_PER_AXIS", {1: 2})
+    monkeypatch.setattr(projected_regression, "_MESH_PER_AXIS", {1: 2})
     latent, t = line(30), np.linspace(-1, 1, 40)
     net = BasisMap(latent, ElasticNetBasis().bind(latent))
-    sample = Sample(np.stack([np.cos(6.0 * t), np.sin(6.0 * t) + t], axis=1), np.ones(40))  # nearly two turns
-    weights = Sums.of(net, sample, t[:, None]).weights(1e-9)
-    found = surfaces.alternation(net, 1e-9).projected(sample, State(t[:, None], weights, 1e-9, np.inf))
+    sample = SurfaceRows(np.stack([np.cos(6.0 * t), np.sin(6.0 * t) + t], axis=1), np.ones(40))  # nearly two turns
+    weights = RegressionSums.of(net, sample, t[:, None]).weights(1e-9)
+    found = smoothed_surface.alternation(net, 1e-9).project(sample, SurfaceState(t[:, None], weights, 1e-9, np.inf))
     assert found.error <= np.square(sample.rows - net.point(t[:, None], weights)).sum(axis=1).mean()
 
 
 def test_a_surface_that_begins_too_small_grows():
     latent, t = line(6), np.linspace(-1, 1, 30)[:, None]
     net = BasisMap(latent, ElasticNetBasis().bind(latent))
-    alternation, sample = surfaces.alternation(net, 1e-3), Sample(t @ [[3.0, 4.0]], np.ones(30))
-    small = 0.95 * Sums.of(net, sample, t).weights(1e-3)
-    begun = alternation.projected(sample, State(t, small, 1e-3, np.inf))
+    alternation, sample = smoothed_surface.alternation(net, 1e-3), SurfaceRows(t @ [[3.0, 4.0]], np.ones(30))
+    small = 0.95 * RegressionSums.of(net, sample, t).weights(1e-3)
+    begun = alternation.project(sample, SurfaceState(t, small, 1e-3, np.inf))
     assert_allclose(begun.latent, t / 0.95, atol=1e-6)  # beyond the edges, where the surface is followed
     assert_allclose(net.point(t, alternation.step(sample, begun).weights), sample.rows, atol=1e-6)
 
@@ -189,9 +206,9 @@ def test_the_start_that_tells_more_is_taken():
     t = np.linspace(-1, 1, 50)
     latent = line(8)
     net = BasisMap(latent, ElasticNetBasis().bind(latent))
-    sample = Sample(np.stack([t, t**2 - np.mean(t**2)], axis=1), np.ones(50))
+    sample = SurfaceRows(np.stack([t, t**2 - np.mean(t**2)], axis=1), np.ones(50))
     shuffled = np.random.default_rng(0).permutation(t)
-    alternation = surfaces.alternation(net, None)
+    alternation = smoothed_surface.alternation(net, None)
     begun = alternation.begin(sample, {"shuffled": shuffled[:, None], "right": t[:, None]})
     assert begun.start == "right"
     assert begun.error < 1e-3

@@ -15,16 +15,16 @@ from prinfold.geometry.projection import Projection
 from prinfold.geometry.simplices import Soup
 from prinfold.latent import Branches
 from prinfold.latent.arc_strands import Strands
-from prinfold.numerics.polylines import nearest_on_polyline
+from prinfold.numerics.polylines import Feet, nearest_on_polyline
 
-_SAME = 1e-12
+_SAME_SHARE = 1e-12
 """Distance between neighbouring vertices, as a share of the extent of all, below which they are one."""
 
-_NODES = 65
-"""Fewest nodes on a polyline, whose vertices say nothing of how finely it is to be drawn."""
+_FEWEST_NODES = 65
+"""Fewest nodes on a polyline, whose vertices do not tell how finely to draw it."""
 
-_EVEN = 1e-9
-"""Imbalance of rows, as a share of the length, below which both directions of a curve are as good."""
+_EVEN_SHARE = 1e-9
+"""Imbalance of rows, as a share of the length, below which both directions of a curve are equally good."""
 
 
 @storable
@@ -52,9 +52,9 @@ class ArcCurve(Strands):
 
         Neighbours that are equal count once. A single vertex gives a curve of no length, which is open.
         """
-        vertices = _distinct(_checked(vertices), closed)
+        vertices = _drop_repeats(_check_vertices(vertices), closed)
         if len(vertices) == 1:
-            return _dot(vertices)
+            return _point_curve(vertices)
         closed = closed and len(vertices) > 2  # there and back again is an open curve
         if not smooth:
             return Polyline.of(vertices, closed)
@@ -70,7 +70,7 @@ class ArcCurve(Strands):
 
     @property
     def length(self) -> float:
-        """Its length."""
+        """Length of the curve."""
         return float(self.latent.lengths[0])
 
     @property
@@ -80,17 +80,17 @@ class ArcCurve(Strands):
 
     @property
     def knots(self) -> FloatArray:
-        """(m,) their coordinates."""
+        """(m,) coordinates of the vertices."""
         return self.latent.nodes[:, 0]
 
     def reversed(self) -> ArcCurve:
-        """The same curve the other way; a closed one from the same beginning."""
+        """The curve in the other direction; a closed one from the same beginning."""
         order = np.arange(len(self.points))[::-1]
         order = np.roll(order, 1) if self.closed else order
         return type(self)(self.latent, self.points[order], -self.tangents[order])
 
-    def begun_at(self, vertex: int) -> ArcCurve:
-        """The same closed curve, begun at another of its vertices."""
+    def begin_at(self, vertex: int) -> ArcCurve:
+        """A closed curve with another of its vertices as its beginning."""
         return type(self)(self.latent, np.roll(self.points, -vertex, axis=0), np.roll(self.tangents, -vertex, axis=0))
 
     @property
@@ -109,12 +109,14 @@ class Polyline(ArcCurve):
 
     @classmethod
     def of(cls, vertices: FloatArray, closed: bool) -> Polyline:
-        """The polyline through vertices that are all told apart."""
+        """The polyline through vertices of which no two neighbours are equal."""
         step = _steps(vertices, closed)
         width = np.linalg.norm(step, axis=1)
         direction = step / width[:, None]
         tangents = direction if closed else np.vstack([direction, direction[-1:]])
-        return cls(_branch(float(np.cumsum(width)[-1]), closed, max(_NODES, 4 * len(vertices))), vertices, tangents)
+        return cls(
+            _branch(float(np.cumsum(width)[-1]), closed, max(_FEWEST_NODES, 4 * len(vertices))), vertices, tangents
+        )
 
     @cached_property
     def knots(self) -> FloatArray:
@@ -125,7 +127,7 @@ class Polyline(ArcCurve):
         if resolution is None:
             return Mesh(self.points, self.knots[:, None], self.segments)
         z = np.unique(np.concatenate([self.knots, self.latent.refined(resolution).nodes[:, 0]]))
-        z = z[np.append(True, np.diff(z) > _SAME * self.length)]
+        z = z[np.append(True, np.diff(z) > _SAME_SHARE * self.length)]
         faces = np.stack([np.arange(len(z)), np.arange(1, len(z) + 1)], axis=1)
         faces = np.mod(faces, len(z)) if self.closed else faces[:-1]
         return Mesh(self.point(z[:, None]), z[:, None], faces)
@@ -158,7 +160,7 @@ class Polyline(ArcCurve):
 
     @cached_property
     def segments(self) -> IntArray:
-        """(s, 2) vertices at their ends."""
+        """(s, 2) indices of the vertices at the ends of the segments."""
         first = np.arange(len(self.widths))
         return np.stack([first, np.mod(first + 1, len(self.points))], axis=1)
 
@@ -171,8 +173,8 @@ class Polyline(ArcCurve):
         return len(self.points)
 
 
-def directed(curve: ArcCurve, X: FloatArray, weight: FloatArray, begin: FloatArray | None = None) -> ArcCurve:
-    """The curve in the direction that rows (n, D) with weights (n,) tell, whatever direction it was found in.
+def orient_curve(curve: ArcCurve, X: FloatArray, weight: FloatArray, begin: FloatArray | None = None) -> ArcCurve:
+    """The curve in a direction that depends on rows (n, D) with weights (n,), not on how it was found.
 
     An open curve begins at the half that more of the rows are nearest to. A closed one begins opposite of the middle
     of the rows along it, so that few of them lie about the seam, towards the half that more of them are in. A point
@@ -181,12 +183,12 @@ def directed(curve: ArcCurve, X: FloatArray, weight: FloatArray, begin: FloatArr
     """
     if curve.length == 0:
         return curve
-    z, share = _along(curve, X), weight / weight.sum()
-    root = None if begin is None else float(_along(curve, begin[None])[0])
+    z, share = _arc_lengths_of_rows(curve, X), weight / weight.sum()
+    root = None if begin is None else float(_arc_lengths_of_rows(curve, begin[None])[0])
     if not curve.closed:
         tilt = float(share @ z) / curve.length - 0.5
         from_root = 0.0 if root is None else root / curve.length - 0.5
-        tilt = from_root if abs(from_root) > _EVEN else tilt
+        tilt = from_root if abs(from_root) > _EVEN_SHARE else tilt
     else:
         mean = complex(share @ np.exp(2j * np.pi * z / curve.length))
         opposite = np.mod(np.angle(-mean) / (2 * np.pi), 1.0) * curve.length
@@ -194,36 +196,40 @@ def directed(curve: ArcCurve, X: FloatArray, weight: FloatArray, begin: FloatArr
         gap = curve.latent.domain.difference(curve.knots[:, None], np.full((1, 1), seam))[:, 0]
         vertex = int(np.abs(gap).argmin())
         z = np.mod(z - curve.knots[vertex], curve.length)
-        curve, tilt = curve.begun_at(vertex), float(share @ np.sin(2 * np.pi * z / curve.length) ** 3)
+        curve, tilt = curve.begin_at(vertex), float(share @ np.sin(2 * np.pi * z / curve.length) ** 3)
         tilt = -tilt  # the sine is positive in the first half
-    if abs(tilt) > _EVEN:
+    if abs(tilt) > _EVEN_SHARE:
         curve = curve.reversed() if tilt > 0 else curve
     else:
         curve = min(curve, curve.reversed(), key=lambda way: way.vertices.tolist())
-    if begin is None or not curve.closed or 2 * _along(curve, begin[None])[0] < curve.length:
+    if begin is None or not curve.closed or 2 * _arc_lengths_of_rows(curve, begin[None])[0] < curve.length:
         return curve
-    return curve.begun_at(len(curve.vertices) - 1)  # the point itself is not to be the last of all
+    return curve.begin_at(len(curve.vertices) - 1)  # the point itself is not to be the last of all
 
 
-def _along(curve: ArcCurve, X: FloatArray) -> FloatArray:
-    """(n,) how far along the curve rows are, near enough to tell a direction."""
-    feet = nearest_on_polyline(X, curve.vertices, curve.closed)
+def _arc_lengths_of_rows(curve: ArcCurve, X: FloatArray) -> FloatArray:
+    """(n,) arc lengths of the nearest points to rows, near enough for a direction."""
+    return arc_lengths(curve, nearest_on_polyline(X, curve.vertices, curve.closed))
+
+
+def arc_lengths(curve: ArcCurve, feet: Feet) -> FloatArray:
+    """(n,) arc lengths of feet on the polyline through the vertices of a curve."""
     return np.asarray(curve.knots[feet.segment] + feet.share * np.diff(curve.knots, append=curve.length)[feet.segment])
 
 
 # ----------------------------------------------------------------------------------------------------- plumbing
 
 
-def _checked(vertices: FloatArray) -> FloatArray:
+def _check_vertices(vertices: FloatArray) -> FloatArray:
     vertices = np.array(vertices, dtype=float)
     if vertices.ndim != 2 or 0 in vertices.shape or not np.isfinite(vertices).all():
         raise InvalidDataError(f"a curve needs finite vertices of shape (m, D), at least one; got {vertices.shape}")
     return vertices
 
 
-def _distinct(vertices: FloatArray, closed: bool) -> FloatArray:
+def _drop_repeats(vertices: FloatArray, closed: bool) -> FloatArray:
     """Vertices without those that repeat the one before."""
-    least = _SAME * float(np.ptp(vertices, axis=0).max())
+    least = _SAME_SHARE * float(np.ptp(vertices, axis=0).max())
     kept = [0]
     for i in range(1, len(vertices)):
         if np.linalg.norm(vertices[i] - vertices[kept[-1]]) > least:
@@ -233,7 +239,7 @@ def _distinct(vertices: FloatArray, closed: bool) -> FloatArray:
     return np.asarray(vertices[kept])
 
 
-def _dot(vertex: FloatArray) -> ArcCurve:
+def _point_curve(vertex: FloatArray) -> ArcCurve:
     """A curve of no length, in the direction of the first column."""
     tangent = np.zeros_like(vertex)
     tangent[0, 0] = 1.0

@@ -1,4 +1,4 @@
-"""What estimators of a single curve share: arc length as the coordinate, and how they are fitted."""
+"""Base of estimators of a single curve: arc length as the coordinate, the fit, and warnings about the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from prinfold._typing import FloatArray, Mesh
 from prinfold.base.callbacks import with_callbacks
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.unique_rows import centred_rows
-from prinfold.curves.arc_curve import ArcCurve, directed
+from prinfold.curves.arc_curve import ArcCurve, orient_curve
 from prinfold.curves.diagnosis import doubt
 from prinfold.exceptions import (
     CorruptModelFileError,
@@ -28,26 +28,26 @@ from prinfold.loops import Last, Outcome, run_fixed_point
 from prinfold.numerics.polylines import nearest_on_polyline
 from prinfold.validation.settings import Constraint, check_parameters, flag, instance_of, integer, nothing, real
 
-_COLLAPSED = 0.01
+_COLLAPSED_SHARE = 0.01
 """Length of a curve, in units of the spread of the rows, below which it is a point."""
 
-_REMOTE = 2.0
-"""Distance of a beginning from the curve, over the largest that a row has, from which on it is in other units."""
+_REMOTE_FACTOR = 2.0
+"""Distance of ``begin`` from the curve, in units of the largest of a row, from which on it is in other units."""
 
-_MIDDLE = 1.0 / 3.0
+_MIDDLE_SHARE = 1.0 / 3.0
 """Share of its length from which on a place is far from an end of a curve."""
 
 
-class Training(NamedTuple):
-    """How a curve is found in rows about their mean.
+class CurveTraining(NamedTuple):
+    """The training of a curve on rows about their mean.
 
     ``loop`` takes ``max_iter``, ``tol`` and ``listeners``; ``curve_of`` makes a curve of one of its states, in any
-    direction, and ``besides`` what else a fit leaves behind.
+    direction, and ``extra_attributes`` further fitted attributes.
     """
 
     loop: Callable[..., Outcome[Any]]
     curve_of: Callable[[Any], ArcCurve]
-    besides: Callable[[Any], dict[str, Any]] = lambda state: {}
+    extra_attributes: Callable[[Any], dict[str, Any]] = lambda state: {}
 
 
 class CurveManifold(PrincipalManifold):
@@ -79,10 +79,10 @@ class CurveManifold(PrincipalManifold):
     doubt_: str
 
     @abstractmethod
-    def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
-        """How to find the curve in rows (n, D) that all differ, at least two, with weights (n,).
+    def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> CurveTraining:
+        """The training of the curve on rows (n, D) that all differ, at least two, with weights (n,).
 
-        The rows are about their mean, ``offset`` (D,), which is for what else is given in data space.
+        The rows are about their mean, ``offset`` (D,), which is to be taken off other points of data space, too.
         """
 
     @with_callbacks
@@ -108,17 +108,17 @@ class CurveManifold(PrincipalManifold):
         if len(centred) > 1:
             training = self._training(centred, weight, offset)
         else:
-            training = _dot(centred, self._without_length())
+            training = _point_training(centred, self._attributes_without_length())
 
         def attributes(state: Any) -> dict[str, Any]:
-            curve = directed(training.curve_of(state), centred, weight, begin)
+            curve = orient_curve(training.curve_of(state), centred, weight, begin)
             own = {"curve_": curve, "offset_": offset, "n_features_in_": len(offset)}
-            return own | training.besides(state)
+            return own | training.extra_attributes(state)
 
         self._listened_to(table, attributes, training.loop)
-        doubted = self._collapse(centred, weight) or self._doubts(centred, weight)
+        doubted = self._collapse_warnings(centred, weight) or self._doubt_warnings(centred, weight)
         self.doubt_ = "; ".join(words for words, _ in doubted)
-        for words, category in [*self._cautions(), *self._remote(begin, centred), *doubted]:
+        for words, category in [*self._warnings(), *self._remote_begin_warnings(begin, centred), *doubted]:
             warn_caller(words, category)
         return self
 
@@ -160,40 +160,41 @@ class CurveManifold(PrincipalManifold):
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _without_length(self) -> dict[str, Any]:
-        """What else a fit leaves behind where all rows are equal, and nothing was trained."""
+    def _attributes_without_length(self) -> dict[str, Any]:
+        """Further fitted attributes where all rows are equal, and nothing was trained."""
         return {}
 
-    def _cautions(self) -> list[tuple[str, type[Warning]]]:
-        """What went wrong or may mislead, in words."""
+    def _warnings(self) -> list[tuple[str, type[Warning]]]:
+        """Warnings about the training and the beginning of the curve: message and category."""
         found = self._how_it_ended()
         if self.curve_.length == 0:
             found.append(("all rows are equal, so that the curve has no length", DegenerateWarning))
-        return [*found, *self._misplaced()]
+        return [*found, *self._begin_warnings()]
 
-    def _misplaced(self) -> list[tuple[str, type[Warning]]]:
-        """What is to be said of a beginning that is none."""
+    def _begin_warnings(self) -> list[tuple[str, type[Warning]]]:
+        """A warning about ``begin=`` far from both ends of the curve."""
         root, length = self._beginning(self.offset_), self.curve_.length
         if root is None or self.curve_.closed or length == 0:
             return []
         place = float(self.curve_.nearest(root[None]).latent[0, 0])
-        if place < _MIDDLE * length:
+        if place < _MIDDLE_SHARE * length:
             return []
         words = f"begin= lies {place:.3g} from the nearer end of a curve that is {length:.3g} long"
-        return [(f"{words}, at which it begins; name a row near one of the two ends", DegenerateWarning)]
+        return [(f"{words}, at which it begins. Give a row near one of the two ends", DegenerateWarning)]
 
-    def _remote(self, begin: FloatArray | None, rows: FloatArray) -> list[tuple[str, type[Warning]]]:
-        """What is to be said of a beginning that is nowhere near the rows."""
+    def _remote_begin_warnings(self, begin: FloatArray | None, rows: FloatArray) -> list[tuple[str, type[Warning]]]:
+        """A warning about ``begin=`` far from the rows."""
         if begin is None or self.curve_.length == 0:
             return []
         vertices, closed = self.curve_.vertices, self.curve_.closed
         off, most = (
             float(np.sqrt(nearest_on_polyline(each, vertices, closed).squared.max())) for each in (begin[None], rows)
         )
-        if off <= max(_REMOTE * most, _COLLAPSED * self.curve_.length):
+        if off <= max(_REMOTE_FACTOR * most, _COLLAPSED_SHARE * self.curve_.length):
             return []
-        words = f"begin= lies {off:.3g} from the curve, and no row farther than {most:.3g}; is it in the units"
-        return [(f"{words} that the curve is fitted in, behind a scaler scaled?", DegenerateWarning)]
+        words = f"begin= lies {off:.3g} from the curve, and no row farther than {most:.3g}"
+        advice = "Give it in the units in which the curve is fitted: scaled, where a scaler comes before the curve"
+        return [(f"{words}. {advice}", DegenerateWarning)]
 
     def _beginning(self, offset: FloatArray) -> FloatArray | None:
         """(D,) the point that the curve is to begin near, about the ``offset`` of the rows."""
@@ -207,18 +208,18 @@ class CurveManifold(PrincipalManifold):
             )
         return np.asarray(root.reshape(-1) - offset)
 
-    def _collapse(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
-        """What is to be said of a curve that has shrunk to a point among rows that have not."""
+    def _collapse_warnings(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
+        """A warning about a curve that has shrunk to a point."""
         spread = float(np.sqrt(np.average(np.square(rows).sum(axis=1), weights=weight)))
-        if self.curve_.length == 0 or self.curve_.length > _COLLAPSED * spread:
+        if self.curve_.length == 0 or self.curve_.length > _COLLAPSED_SHARE * spread:
             return []
         words = (
             f"the curve has collapsed to a point: it is {self.curve_.length:.3g} long, and rows spread by {spread:.3g}"
         )
         return [(f"{words}; set closed=False, begin elsewhere (init=), or smooth less", DegenerateWarning)]
 
-    def _doubts(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
-        """What is to be said of rows that do not lie along one curve."""
+    def _doubt_warnings(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
+        """A warning about rows that do not lie along one curve."""
         words = doubt(self.curve_, rows, weight)
         return [(words, StructureWarning)] if words else []
 
@@ -252,8 +253,8 @@ class CurveManifold(PrincipalManifold):
         return hasattr(self, "curve_")
 
 
-def _dot(rows: FloatArray, besides: dict[str, Any]) -> Training:
-    """What is left to do where all rows are equal: nothing."""
+def _point_training(rows: FloatArray, extra_attributes: dict[str, Any]) -> CurveTraining:
+    """Training where all rows are equal: the curve is a point from the start."""
     curve = ArcCurve.through(rows[:1])
 
     def loop(*, max_iter: int, tol: float, listeners: Any) -> Outcome[ArcCurve]:
@@ -267,4 +268,4 @@ def _dot(rows: FloatArray, besides: dict[str, Any]) -> Training:
             rule=Last(),
         )
 
-    return Training(loop, lambda state: state, lambda state: besides)
+    return CurveTraining(loop, lambda state: state, lambda state: extra_attributes)

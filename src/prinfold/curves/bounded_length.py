@@ -18,21 +18,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.curves.polygonal_line import Held, Problem, State
+from prinfold.curves.polygonal_line import FeetQuadratic, PolygonalLineState, PolygonalProblem
 from prinfold.numerics.banded_matrices import Band
 from prinfold.numerics.polylines import segments_of
 
 _HALVINGS = 40
-"""Of the interval that μ is sought in, on a logarithmic scale."""
+"""Most halvings of the interval that μ is sought in, on a logarithmic scale."""
 
-_LEAST, _MOST = 1e-9, 1e3
+_LEAST_PULL, _MOST_PULL = 1e-9, 1e3
 """Bounds of μ in units of the radius of the data: beyond the latter a chain is a point."""
 
-_WEIGHINGS = 3
-"""Quadratic functions, each above the length and as high at the last chain, that are minimised for each μ."""
+_QUADRATIC_STEPS = 3
+"""Steps for each μ: each minimises a quadratic function that is above the length and equals it at the last chain."""
 
-_SHORTEST = 1e-9
-"""Of the radius: segments that are shorter count as so long where lengths are divided by."""
+_SHORTEST_SEGMENT = 1e-9
+"""Shortest length of a segment to divide by, as a share of the radius."""
 
 
 @dataclass(frozen=True)
@@ -42,28 +42,28 @@ class LimitedLength:
     limit: float
     n_segments: int | None = None
 
-    def begun(self, problem: Problem, start: FloatArray) -> FloatArray:
-        """The start, drawn together about its middle where it is too long."""
-        middle, length = start.mean(axis=0), length_of(start, problem.closed)
+    def adapt_start(self, problem: PolygonalProblem, start: FloatArray) -> FloatArray:
+        """The start, shrunk about its middle where it is too long."""
+        middle, length = start.mean(axis=0), chain_length(start, problem.closed)
         return np.asarray(middle + min(1.0, self.limit / length) * (start - middle)) if length > 0 else start
 
-    def coefficient(self, problem: Problem, k: int, error: float) -> float:
-        """There is no penalty."""
+    def coefficient(self, problem: PolygonalProblem, k: int, error: float) -> float:
+        """Zero: there is no penalty."""
         return 0.0
 
-    def is_enough(self, problem: Problem, k: int, error: float) -> bool:
+    def is_enough(self, problem: PolygonalProblem, k: int, error: float) -> bool:
         """Whether k ≥ n^(1/3), or k is the number asked for; rows on the chain need no more either, nor few rows."""
         by_rows = min(np.ceil(problem.n ** (1 / 3) - 1e-9), problem.enough_segments)
         wanted = by_rows if self.n_segments is None else self.n_segments
-        return bool(k >= wanted or error <= problem.nothing)
+        return bool(k >= wanted or error <= problem.rounding_error)
 
-    def is_capped(self, problem: Problem, k: int, error: float) -> bool:
-        """Never: k is what is asked for."""
+    def is_capped(self, problem: PolygonalProblem, k: int, error: float) -> bool:
+        """False: k is always the number that is asked for."""
         return False
 
-    def moved(self, problem: Problem, state: State) -> FloatArray:
-        """All vertices at once: towards the solution, as far as Φ falls and the chain is not too long."""
-        held, v = Held.of(problem, state.feet, len(state.vertices)), state.vertices
+    def move_vertices(self, problem: PolygonalProblem, state: PolygonalLineState) -> FloatArray:
+        """Move all vertices at once towards the solution, as far as Φ falls and the chain is not too long."""
+        held, v = FeetQuadratic.of(problem, state.feet, len(state.vertices)), state.vertices
         step = self._solution(problem, held, v) - v
         slope = float(np.vdot(held.slope(v), step))
         bend = 2.0 * float(np.vdot(step, held.A.times(step)))
@@ -71,38 +71,38 @@ class LimitedLength:
         # Both ends of this search are what they are called: v is short enough, and lengths are convex along a line.
         short, long = 0.0, max(share, 0.0)
         for _ in range(_HALVINGS):
-            if length_of(v + long * step, problem.closed) <= self.limit:
+            if chain_length(v + long * step, problem.closed) <= self.limit:
                 return np.asarray(v + long * step)
             middle = 0.5 * (short + long)
-            fits = length_of(v + middle * step, problem.closed) <= self.limit
+            fits = chain_length(v + middle * step, problem.closed) <= self.limit
             short, long = (middle, long) if fits else (short, middle)
         return np.asarray(v + short * step)
 
-    def _solution(self, problem: Problem, held: Held, v: FloatArray) -> FloatArray:
+    def _solution(self, problem: PolygonalProblem, held: FeetQuadratic, v: FloatArray) -> FloatArray:
         free = v - held.A.solved(0.5 * held.slope(v))  # vertices without rows stay
-        if length_of(free, problem.closed) <= self.limit:
+        if chain_length(free, problem.closed) <= self.limit:
             return free
-        low, high, found = np.log(_LEAST * problem.radius), np.log(_MOST * problem.radius), v
+        low, high, found = np.log(_LEAST_PULL * problem.radius), np.log(_MOST_PULL * problem.radius), v
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
-            found = _drawn(held, found, float(np.exp(middle)), problem)
-            too_long = length_of(found, problem.closed) > self.limit
+            found = _shorten(held, found, float(np.exp(middle)), problem)
+            too_long = chain_length(found, problem.closed) > self.limit
             low, high = (middle, high) if too_long else (low, middle)
         return found
 
 
-def length_of(vertices: FloatArray, closed: bool) -> float:
+def chain_length(vertices: FloatArray, closed: bool) -> float:
     """Σ‖v_{i+1} − v_i‖."""
     return float(np.linalg.norm(segments_of(vertices, closed)[1], axis=1).sum())
 
 
-def _drawn(held: Held, v: FloatArray, pull: float, problem: Problem) -> FloatArray:
-    """Towards the minimum of Φ + μ·length for μ = ``pull``, by ‖e‖ ≤ ‖e‖²/(2‖e₀‖) + ‖e₀‖/2."""
+def _shorten(held: FeetQuadratic, v: FloatArray, pull: float, problem: PolygonalProblem) -> FloatArray:
+    """Move vertices towards the minimum of Φ + μ·length for μ = ``pull``, by ‖e‖ ≤ ‖e‖²/(2‖e₀‖) + ‖e₀‖/2."""
     m = len(v)
-    for _ in range(_WEIGHINGS):
+    for _ in range(_QUADRATIC_STEPS):
         size = np.linalg.norm(segments_of(v, problem.closed)[1], axis=1)
         weight = np.zeros(m)
-        weight[: len(size)] = pull / np.maximum(size, _SHORTEST * problem.radius)
+        weight[: len(size)] = pull / np.maximum(size, _SHORTEST_SEGMENT * problem.radius)
         draw = Band(np.stack([weight + np.roll(weight, 1), -weight, np.zeros(m)]))
         v = v - held.A.plus(0.5, draw).solved(0.5 * (held.slope(v) + draw.times(v)))
     return v

@@ -10,17 +10,17 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.curves import oriented_points
 from prinfold.curves.arc_curve import ArcCurve
-from prinfold.curves.base import CurveManifold, Training
-from prinfold.curves.oriented_points import Walk, reference_width
-from prinfold.curves.polygonal_line import Problem, segment
+from prinfold.curves.base import CurveManifold, CurveTraining
+from prinfold.curves.oriented_points import OrientedWalk, reference_width
+from prinfold.curves.polygonal_line import PolygonalProblem, principal_segment
 from prinfold.exceptions import DegenerateWarning
 from prinfold.files import storable
 from prinfold.validation.settings import Constraint, nothing, real
 
-_MANY = 20
-"""Rows that should have more than one oriented point."""
+_WARN_FROM_ROWS = 20
+"""Rows from which on a single oriented point gives a warning."""
 
-_WIDER = 2.0
+_WIDER_FACTOR = 2.0
 """The second kernel over the first, where rows were left out: by default that of Delicado and Huerta's program."""
 
 
@@ -162,19 +162,21 @@ class OrientedPointsCurve(CurveManifold):
 
     # ---------------------------------------------------------------------------------------- training
 
-    def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
+    def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> CurveTraining:
         h = float(self.bandwidth) if self.bandwidth is not None else self.width * reference_width(rows, weight)
         self._n_rows = len(rows)
-        widths = (h,) if self.bandwidth is not None else (h, _WIDER * h)
-        walks = [Walk(rows, weight, width, self.step * width) for width in widths]
+        widths = (h,) if self.bandwidth is not None else (h, _WIDER_FACTOR * h)
+        walks = [OrientedWalk(rows, weight, width, self.step * width) for width in widths]
 
-        def curve_of(state: oriented_points.State) -> ArcCurve:
-            found = oriented_points.curve_of(state)
+        def curve_of(state: oriented_points.WalkState) -> ArcCurve:
+            found = oriented_points.best_walk(state)
             points = np.array([each.point for each in found.points])
-            return ArcCurve.through(points if len(points) > 1 else segment(Problem(rows, weight)), found.closed)
+            return ArcCurve.through(
+                points if len(points) > 1 else principal_segment(PolygonalProblem(rows, weight)), found.closed
+            )
 
-        def besides(state: oriented_points.State) -> dict[str, Any]:
-            found = oriented_points.curve_of(state)
+        def extra_attributes(state: oriented_points.WalkState) -> dict[str, Any]:
+            found = oriented_points.best_walk(state)
             return {
                 "points_": np.array([each.point for each in found.points]) + offset,
                 "directions_": np.array([each.direction for each in found.points]),
@@ -183,17 +185,17 @@ class OrientedPointsCurve(CurveManifold):
                 "ends_": [end.value for end in found.ends],
             }
 
-        return Training(partial(oriented_points.train, walks), curve_of, besides)
+        return CurveTraining(partial(oriented_points.train, walks), curve_of, extra_attributes)
 
-    def _cautions(self) -> list[tuple[str, type[Warning]]]:
-        found = super()._cautions()
-        if self.curve_.length > 0 and len(self.points_) < 2 and self._n_rows >= _MANY:
+    def _warnings(self) -> list[tuple[str, type[Warning]]]:
+        found = super()._warnings()
+        if self.curve_.length > 0 and len(self.points_) < 2 and self._n_rows >= _WARN_FROM_ROWS:
             words = f"of {self._n_rows} rows that differ the walk found a single oriented point, since {self.ends_[1]}"
-            advice = "the curve is a piece of the first principal component; set bandwidth, or take PrincipalCurve"
-            found.append((f"{words}: {advice}", DegenerateWarning))
+            advice = "The curve is a piece of the first principal component; set bandwidth, or use PrincipalCurve"
+            found.append((f"{words}. {advice}", DegenerateWarning))
         return found
 
-    def _without_length(self) -> dict[str, Any]:
+    def _attributes_without_length(self) -> dict[str, Any]:
         D = self.n_features_in_
         nothing_there: dict[str, Any] = {"points_": np.empty((0, D)), "directions_": np.empty((0, D))}
         return nothing_there | {"variances_": np.empty(0), "bandwidth_": 0.0, "ends_": ["", ""]}

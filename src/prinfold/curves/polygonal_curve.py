@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
-from prinfold.curves import polygonal_line as polygonal_curve
+from prinfold.curves import polygonal_line
 from prinfold.curves.arc_curve import ArcCurve
-from prinfold.curves.base import CurveManifold, Training
+from prinfold.curves.base import CurveManifold, CurveTraining
 from prinfold.curves.bounded_length import LimitedLength
-from prinfold.curves.polygonal_line import STARTS, Curvature, Problem, State
-from prinfold.curves.polygonal_starts import along, is_straight, smooth_curve
-from prinfold.curves.starts import NAMES
+from prinfold.curves.polygonal_line import STARTS, CurvaturePenalty, PolygonalLineState, PolygonalProblem
+from prinfold.curves.polygonal_starts import is_straight, smooth_curve, vertices_along
+from prinfold.curves.starts import START_NAMES
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
 from prinfold.files import storable
 from prinfold.loops import StopReason
@@ -130,21 +130,21 @@ class PolygonalCurve(CurveManifold):
         "n_segments": nothing | integer(1),
         "length": nothing | real(0, above=True),
         "closed": flag | one_of(("auto",)),
-        "init": one_of(NAMES) | instance_of(np.ndarray, list, words="an array of vertices"),
+        "init": one_of(START_NAMES) | instance_of(np.ndarray, list, words="an array of vertices"),
     }
 
     def __init__(
         self,
         *,
-        penalty: float = polygonal_curve.PENALTY,
-        stopping: float = polygonal_curve.STOPPING,
+        penalty: float = polygonal_line.PENALTY,
+        stopping: float = polygonal_line.STOPPING,
         n_segments: int | None = None,
         length: float | None = None,
         closed: Any = False,
         init: Any = "auto",
         begin: Any = None,
         max_iter: int = 10_000,
-        tol: float = polygonal_curve.TOL,
+        tol: float = polygonal_line.TOL,
         verbose: int = 0,
     ) -> None:
         self.penalty = penalty
@@ -168,48 +168,48 @@ class PolygonalCurve(CurveManifold):
 
     # ---------------------------------------------------------------------------------------- training
 
-    def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
-        feature, problem = self._feature(), Problem.of(rows, weight, self._is_closed())
-        if self._finds_out() and not is_straight(problem):
+    def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> CurveTraining:
+        restraint, problem = self._restraint(), PolygonalProblem.of(rows, weight, self._is_closed())
+        if self._needs_smooth_curve() and not is_straight(problem):
             curve = smooth_curve(rows, weight, self.init, self.closed, offset)
             problem = replace(problem, closed=curve.closed)
-            start = along(curve, problem, feature)
+            start = vertices_along(curve, problem, restraint)
         else:
             start = self._start(problem, offset)
-        start = feature.begun(problem, start)
+        start = restraint.adapt_start(problem, start)
 
-        def curve_of(state: State) -> ArcCurve:
+        def curve_of(state: PolygonalLineState) -> ArcCurve:
             return ArcCurve.through(state.vertices, problem.closed, smooth=False)
 
         self._n_rows = len(rows)
-        return Training(partial(polygonal_curve.train, problem, feature, start), curve_of)
+        return CurveTraining(partial(polygonal_line.train, problem, restraint, start), curve_of)
 
-    def _cautions(self) -> list[tuple[str, type[Warning]]]:
-        found = super()._cautions()
+    def _warnings(self) -> list[tuple[str, type[Warning]]]:
+        found = super()._warnings()
         if self.curve_.length == 0:
             return found
         k, n = self.n_segments_, self._n_rows
         if self.stop_reason_ is StopReason.CAPPED and k < n // 2:  # with few rows the reason says enough
             words = f"the rule asks for more than the {k} segments at which the line stopped"
-            advice = "a few far rows can bring that about: leave them out, or set n_segments"
-            found.append((f"{words}; {advice}", DegenerateWarning))
+            advice = "A few far rows can bring that about: leave them out, or set n_segments"
+            found.append((f"{words}. {advice}", DegenerateWarning))
         if k > max(n // 2, 1):
             words = f"a line of {k} segments joins the {n} rows that differ rather than pass between them"
-            found.append((f"{words}; ask for fewer (n_segments, init), or give more rows", DegenerateWarning))
+            found.append((f"{words}. Ask for fewer (n_segments, init), or give more rows", DegenerateWarning))
         return found
 
-    def _doubts(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
+    def _doubt_warnings(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
         # A line that may be no longer than somebody said leaves rows out on purpose.
-        return [] if self.length is not None else super()._doubts(rows, weight)
+        return [] if self.length is not None else super()._doubt_warnings(rows, weight)
 
-    def _feature(self) -> polygonal_curve.Feature:
+    def _restraint(self) -> polygonal_line.ChainRestraint:
         if self.length is not None:
-            self._refuse_what_length_replaces()
+            self._check_length_settings()
             return LimitedLength(float(self.length), self.n_segments)
-        return Curvature(self.penalty, self.stopping, self.n_segments)
+        return CurvaturePenalty(self.penalty, self.stopping, self.n_segments)
 
-    def _refuse_what_length_replaces(self) -> None:
-        for name, default in (("penalty", polygonal_curve.PENALTY), ("stopping", polygonal_curve.STOPPING)):
+    def _check_length_settings(self) -> None:
+        for name, default in (("penalty", polygonal_line.PENALTY), ("stopping", polygonal_line.STOPPING)):
             if getattr(self, name) != default:
                 raise InvalidParameterError(
                     f"{name}={getattr(self, name)!r} has no effect with length={self.length!r}, which takes the place "
@@ -219,11 +219,11 @@ class PolygonalCurve(CurveManifold):
     def _is_closed(self) -> bool:
         return self.closed != "auto" and bool(self.closed)
 
-    def _finds_out(self) -> bool:
-        """Whether a smooth curve is to say where the line begins, or whether it is closed."""
+    def _needs_smooth_curve(self) -> bool:
+        """Whether a smooth curve decides where the line begins, or whether it is closed."""
         return self.closed == "auto" or (isinstance(self.init, str) and self.init != "pca")
 
-    def _start(self, problem: Problem, offset: FloatArray) -> FloatArray:
+    def _start(self, problem: PolygonalProblem, offset: FloatArray) -> FloatArray:
         if isinstance(self.init, str):
             return STARTS[problem.closed](problem)
         vertices = np.asarray(self.init, dtype=np.float64)

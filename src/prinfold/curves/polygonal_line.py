@@ -32,7 +32,7 @@ from scipy.spatial import cKDTree
 from prinfold._typing import FloatArray
 from prinfold.curves.polygonal_penalty import bending, bending_value
 from prinfold.curves.smoothers import n_effective
-from prinfold.curves.starts import line, principal_axes
+from prinfold.curves.starts import principal_axes, principal_line
 from prinfold.loops import Done, Outcome, StopReason, run_fixed_point
 from prinfold.loops.stopping_rules import Measures
 from prinfold.numerics.banded_matrices import Band
@@ -46,24 +46,24 @@ TOL = 1e-3
 
 _HALVINGS = 30
 _ARMIJO = 1e-4
-_EXACT = 1e-9
-"""Of the radius of the data: rows that are on average no farther away lie on the chain but for rounding."""
+_EXACT_SHARE = 1e-9
+"""Share of the radius of the data: rows that are on average no farther away lie on the chain but for rounding."""
 
 
-_LEAF = 16
-"""Rows in a leaf of the tree that says which are neighbours."""
+_LEAF_ROWS = 16
+"""Rows in a leaf of the tree that sorts rows by neighbourhood."""
 
-RATES = 10_000
-"""n at most in λ and in the rule, both of which go by n^(1/3).
+MOST_RATE_ROWS = 10_000
+"""Largest n in λ and in the rule, both of which go by n^(1/3).
 
 With more rows segments would become much shorter than the noise, and the penalty on corners so weak that the line folds
 to and fro across it, which shortens distances and asks for ever more of them.
 """
 
-_GROWING = 20_000
-"""Rows at most that a line grows among, before all are looked at; as many have the same n as all."""
+_MOST_GROWING_ROWS = 20_000
+"""Most rows that a line grows among, before it is fitted to all; so many have the same n as all."""
 
-MOST = 20.0
+MOST_SEGMENTS_FACTOR = 20.0
 """Segments over n^(1/3) at which a line stops growing; clean tables need a third of them.
 
 The rule grows with r, the distance of the farthest row: a single wild one would ask for ever more.
@@ -71,7 +71,7 @@ The rule grows with r, the distance of the farthest row: a single wild one would
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class PolygonalProblem:
     """Rows X (n, D) about their mean with weights (n,), and whether the chain through them is to be closed."""
 
     X: FloatArray
@@ -79,17 +79,17 @@ class Problem:
     closed: bool = False
 
     @classmethod
-    def of(cls, X: FloatArray, weight: FloatArray, closed: bool) -> Problem:
-        """Of rows in any order, in one that has neighbours together: that of a tree."""
-        order = cKDTree(X, leafsize=_LEAF).indices
+    def of(cls, X: FloatArray, weight: FloatArray, closed: bool) -> PolygonalProblem:
+        """The problem of rows in any order, sorted so that neighbours are together."""
+        order = cKDTree(X, leafsize=_LEAF_ROWS).indices
         return cls(np.ascontiguousarray(X[order]), weight[order], closed)
 
-    def thinned(self) -> Problem:
+    def thin(self) -> PolygonalProblem:
         """Some of the rows, where there are many: from everywhere, since neighbours are together."""
-        every = -(-len(self.X) // _GROWING)
+        every = -(-len(self.X) // _MOST_GROWING_ROWS)
         if every == 1:
             return self
-        return Problem(np.ascontiguousarray(self.X[::every]), self.weight[::every], self.closed)
+        return PolygonalProblem(np.ascontiguousarray(self.X[::every]), self.weight[::every], self.closed)
 
     @cached_property
     def total(self) -> float:
@@ -98,13 +98,13 @@ class Problem:
 
     @cached_property
     def n(self) -> float:
-        """n: as many rows as the weights stand for, up to :data:`RATES`."""
-        return min(n_effective(self.weight), RATES)
+        """n: as many rows as the weights stand for, up to :data:`MOST_RATE_ROWS`."""
+        return min(n_effective(self.weight), MOST_RATE_ROWS)
 
     @property
     def enough_segments(self) -> int:
-        """Segments of which there are never more by themselves: one for two rows, or 20 n^(1/3) if that is less."""
-        return int(min(max(len(self.X) // 2, 1), np.ceil(MOST * self.n ** (1 / 3))))
+        """Most segments unless a number is asked for: one for two rows, or 20 n^(1/3) if that is less."""
+        return int(min(max(len(self.X) // 2, 1), np.ceil(MOST_SEGMENTS_FACTOR * self.n ** (1 / 3))))
 
     @cached_property
     def radius(self) -> float:
@@ -112,36 +112,33 @@ class Problem:
         return float(np.sqrt(np.square(self.X).sum(axis=1).max(initial=0.0)))
 
     @property
-    def nothing(self) -> float:
-        """A mean squared distance that is none but for rounding."""
-        return (_EXACT * self.radius) ** 2
+    def rounding_error(self) -> float:
+        """Mean squared distance that is zero but for rounding."""
+        return (_EXACT_SHARE * self.radius) ** 2
 
 
-class Feature(Protocol):
-    """What keeps a chain from running through every row."""
+class ChainRestraint(Protocol):
+    """A restraint that keeps a chain from running through every row."""
 
-    def begun(self, problem: Problem, start: FloatArray) -> FloatArray:
-        """(m, D) the vertices to begin with, made to fit."""
+    def adapt_start(self, problem: PolygonalProblem, start: FloatArray) -> FloatArray:
+        """(m, D) vertices to begin with, such as the restraint allows."""
 
-    def coefficient(self, problem: Problem, k: int, error: float) -> float:
+    def coefficient(self, problem: PolygonalProblem, k: int, error: float) -> float:
         """λ of a chain with k segments and mean squared distance ``error``."""
 
-    def is_enough(self, problem: Problem, k: int, error: float) -> bool:
+    def is_enough(self, problem: PolygonalProblem, k: int, error: float) -> bool:
         """Whether it needs no more segments."""
 
-    def is_capped(self, problem: Problem, k: int, error: float) -> bool:
+    def is_capped(self, problem: PolygonalProblem, k: int, error: float) -> bool:
         """Whether it may have no more, though it needs them."""
 
-    def moved(self, problem: Problem, state: State) -> FloatArray:
+    def move_vertices(self, problem: PolygonalProblem, state: PolygonalLineState) -> FloatArray:
         """(m, D) vertices with Φ no higher than at the state: the vertex step."""
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """A chain of ``vertices`` (m, D), the feet of rows on it, λ, Δ_n and G; ``done`` when there is no more to do.
-
-    Rows are ``n_rows``, all of them or some.
-    """
+class PolygonalLineState:
+    """A chain of ``vertices`` (m, D), the feet of ``n_rows`` rows on it, λ, Δ_n and G; ``done`` when training ends."""
 
     vertices: FloatArray
     feet: Feet
@@ -153,37 +150,39 @@ class State:
 
 
 def count_segments(vertices: FloatArray, closed: bool) -> int:
-    """k."""
+    """Number k of segments of a chain."""
     return len(vertices) if closed else len(vertices) - 1
 
 
 # ------------------------------------------------------------------------------------------------------ projection
 
 
-def projected(problem: Problem, vertices: FloatArray, coefficient: float) -> State:
-    """The projection step: feet of all rows on a chain, and what it is worth."""
-    return standing(problem, vertices, nearest_on_polyline(problem.X, vertices, problem.closed), coefficient)
+def project(problem: PolygonalProblem, vertices: FloatArray, coefficient: float) -> PolygonalLineState:
+    """The projection step: feet of all rows on a chain, with Δ_n and G."""
+    return evaluate_chain(problem, vertices, nearest_on_polyline(problem.X, vertices, problem.closed), coefficient)
 
 
-def standing(problem: Problem, vertices: FloatArray, feet: Feet, coefficient: float) -> State:
-    """What a chain is worth with feet that are known."""
+def evaluate_chain(
+    problem: PolygonalProblem, vertices: FloatArray, feet: Feet, coefficient: float
+) -> PolygonalLineState:
+    """Δ_n and G of a chain with known feet."""
     error = float(problem.weight @ feet.squared) / problem.total
     cost = coefficient * bending_value(vertices, problem.radius, problem.closed) if coefficient else 0.0
-    return State(vertices, feet, coefficient, error, error + cost, len(problem.X))
+    return PolygonalLineState(vertices, feet, coefficient, error, error + cost, len(problem.X))
 
 
 # -------------------------------------------------------------------------------------------------- vertex step
 
 
-class Held(NamedTuple):
+class FeetQuadratic(NamedTuple):
     """The first part of Φ as ⟨v, A v⟩ − 2⟨v, B⟩ and a constant, with A (m, m) and B (m, D)."""
 
     A: Band
     B: FloatArray
 
     @classmethod
-    def of(cls, problem: Problem, feet: Feet, m: int) -> Held:
-        """From rows and their feet on a chain of m vertices."""
+    def of(cls, problem: PolygonalProblem, feet: Feet, m: int) -> FeetQuadratic:
+        """A and B from rows and their feet on a chain of m vertices."""
         s, t, w = feet.segment, feet.share, problem.weight / problem.total
         u = 1.0 - t
         A, B = np.zeros((3, m)), np.empty((m, problem.X.shape[1]))
@@ -194,60 +193,60 @@ class Held(NamedTuple):
         return cls(Band(A), B)
 
     def slope(self, v: FloatArray) -> FloatArray:
-        """(m, D) gradient."""
+        """(m, D) gradient of the quadratic function."""
         return np.asarray(2.0 * (self.A.times(v) - self.B))
 
     def change(self, slope: FloatArray, step: FloatArray) -> float:
-        """By how much a step changes it, from the slope before."""
+        """Change of the quadratic function by a step, from the gradient before it."""
         return float(np.vdot(slope, step) + np.vdot(step, self.A.times(step)))
 
 
 @dataclass(frozen=True)
-class Curvature:
-    """The published algorithm: corners are penalised by λ' = ``penalty``, and β = ``stopping`` says when to end."""
+class CurvaturePenalty:
+    """The published restraint (section 5): λ' = ``penalty`` on corners, and growth that ends by β = ``stopping``."""
 
     penalty: float = PENALTY
     stopping: float = STOPPING
     n_segments: int | None = None
-    """Where the end is to be in place of that."""
+    """Number of segments at which growth ends instead."""
 
-    def begun(self, problem: Problem, start: FloatArray) -> FloatArray:
+    def adapt_start(self, problem: PolygonalProblem, start: FloatArray) -> FloatArray:
         """The start as it is."""
         return start
 
-    def coefficient(self, problem: Problem, k: int, error: float) -> float:
+    def coefficient(self, problem: PolygonalProblem, k: int, error: float) -> float:
         """λ = λ' k n^(−1/3) √Δ_n / r."""
         if problem.radius == 0:
             return 0.0
         return float(self.penalty * k * problem.n ** (-1 / 3) * np.sqrt(error) / problem.radius)
 
-    def is_enough(self, problem: Problem, k: int, error: float) -> bool:
+    def is_enough(self, problem: PolygonalProblem, k: int, error: float) -> bool:
         """Whether k > β n^(1/3) r / √Δ_n, or k is the number asked for; rows on the chain need no more either.
 
-        Without such a number there are never more segments than :attr:`Problem.enough_segments`: few rows would be
-        joined, one after the other, since the rule asks for more the nearer the chain comes to them.
+        Without such a number there are never more segments than :attr:`PolygonalProblem.enough_segments`: few rows
+        would be joined, one after the other, since the rule asks for more the nearer the chain comes to them.
         """
-        if error <= problem.nothing:
+        if error <= problem.rounding_error:
             return True
         if self.n_segments is not None:
             return k >= self.n_segments
         return k >= problem.enough_segments or self._is_fulfilled(problem, k, error)
 
-    def is_capped(self, problem: Problem, k: int, error: float) -> bool:
-        """Whether k is the most there may be by themselves, and the rule asks for more."""
-        if self.n_segments is not None or error <= problem.nothing:
+    def is_capped(self, problem: PolygonalProblem, k: int, error: float) -> bool:
+        """Whether k is the most that there may be, and the rule asks for more."""
+        if self.n_segments is not None or error <= problem.rounding_error:
             return False
         return k >= problem.enough_segments and not self._is_fulfilled(problem, k, error)
 
-    def _is_fulfilled(self, problem: Problem, k: int, error: float) -> bool:
+    def _is_fulfilled(self, problem: PolygonalProblem, k: int, error: float) -> bool:
         return bool(k > self.stopping * problem.n ** (1 / 3) * problem.radius / np.sqrt(error))
 
-    def moved(self, problem: Problem, state: State) -> FloatArray:
-        """All vertices at once, by a step of Newton's method that is halved until Φ falls by Armijo's rule.
+    def move_vertices(self, problem: PolygonalProblem, state: PolygonalLineState) -> FloatArray:
+        """Move all vertices at once by a step of Newton's method, halved until Φ falls by Armijo's rule.
 
         In place of the second derivative of P stands a matrix that is never indefinite.
         """
-        held = Held.of(problem, state.feet, len(state.vertices))
+        held = FeetQuadratic.of(problem, state.feet, len(state.vertices))
         v, c, form = state.vertices, state.coefficient, (problem.radius, problem.closed)
         penalty, slope = bending(v, *form), held.slope(v)
         gradient = slope + c * penalty.gradient
@@ -264,22 +263,24 @@ class Curvature:
 # ------------------------------------------------------------------------------------------------------- the loop
 
 
-def step(problem: Problem, feature: Feature, state: State, tol: float) -> State:
-    """Vertices moved and rows projected; where that has come to rest, a vertex is added."""
-    vertices = feature.moved(problem, state)
-    found = projected(problem, vertices, state.coefficient)
+def step(
+    problem: PolygonalProblem, restraint: ChainRestraint, state: PolygonalLineState, tol: float
+) -> PolygonalLineState:
+    """Move the vertices and project the rows; where that has come to rest, add a vertex."""
+    vertices = restraint.move_vertices(problem, state)
+    found = project(problem, vertices, state.coefficient)
     if found.objective > state.objective:  # by rounding alone
         found = state
     if state.objective - found.objective > tol * state.objective:
         return found
     k = count_segments(vertices, problem.closed)
-    if feature.is_enough(problem, k, found.error):
+    if restraint.is_enough(problem, k, found.error):
         return replace(found, done=True)
-    return grown(problem, feature, found)
+    return add_vertex(problem, restraint, found)
 
 
-def grown(problem: Problem, feature: Feature, state: State) -> State:
-    """With a vertex more: in the middle of the segment on which most rows have their feet, the longest of those."""
+def add_vertex(problem: PolygonalProblem, restraint: ChainRestraint, state: PolygonalLineState) -> PolygonalLineState:
+    """Add a vertex in the middle of the segment on which most rows have their feet, the longest of those."""
     inner = (state.feet.share > 0) & (state.feet.share < 1)
     edge = segments_of(state.vertices, problem.closed)[1]
     rows = np.bincount(state.feet.segment[inner], problem.weight[inner], len(edge))
@@ -289,28 +290,28 @@ def grown(problem: Problem, feature: Feature, state: State) -> State:
         return replace(state, done=True)
     middle = state.vertices[widest] + 0.5 * edge[widest]
     vertices = np.insert(state.vertices, widest + 1, middle, axis=0)
-    coefficient = feature.coefficient(problem, len(edge) + 1, state.error)
-    return standing(problem, vertices, parted(state.feet, widest), coefficient)
+    coefficient = restraint.coefficient(problem, len(edge) + 1, state.error)
+    return evaluate_chain(problem, vertices, split_feet(state.feet, widest), coefficient)
 
 
-def parted(feet: Feet, cut: int) -> Feet:
-    """The same feet after a vertex was put in the middle of the segment ``cut``, which moves none of them."""
+def split_feet(feet: Feet, cut: int) -> Feet:
+    """Feet after a vertex was put in the middle of the segment ``cut``, which moves none of them."""
     later = (feet.segment == cut) & (feet.share > 0.5)
     share = np.where(feet.segment == cut, 2.0 * feet.share - later, feet.share)
     return Feet(feet.segment + (later | (feet.segment > cut)), share, feet.squared)
 
 
-def met(problem: Problem, feature: Feature, vertices: FloatArray) -> State:
-    """A chain among rows that are new to it, with the λ that they call for."""
+def chain_among(problem: PolygonalProblem, restraint: ChainRestraint, vertices: FloatArray) -> PolygonalLineState:
+    """The state of a chain among rows that are new to it, with the λ of its mean squared distance to them."""
     feet = nearest_on_polyline(problem.X, vertices, problem.closed)
-    first = standing(problem, vertices, feet, 0.0)
+    first = evaluate_chain(problem, vertices, feet, 0.0)
     k = count_segments(vertices, problem.closed)
-    return standing(problem, vertices, feet, feature.coefficient(problem, k, first.error))
+    return evaluate_chain(problem, vertices, feet, restraint.coefficient(problem, k, first.error))
 
 
 @dataclass(frozen=True)
-class _Grown(Done):
-    """End when all is done, and say whether there are as many segments as were called for."""
+class _GrowthRule(Done):
+    """Stop when training is done; the reason tells whether the rule asks for more segments."""
 
     is_capped: Callable[[int, float], bool] = lambda k, error: False
 
@@ -322,22 +323,28 @@ class _Grown(Done):
 
 
 def train(
-    problem: Problem, feature: Feature, start: FloatArray, *, max_iter: int, tol: float, listeners: Any = ()
-) -> Outcome[State]:
+    problem: PolygonalProblem,
+    restraint: ChainRestraint,
+    start: FloatArray,
+    *,
+    max_iter: int,
+    tol: float,
+    listeners: Any = (),
+) -> Outcome[PolygonalLineState]:
     """Grow a chain from the vertices ``start`` (m, D): among some of the rows, where there are many, then among all.
 
     Every vertex takes a few rounds among the rows that it grows among, and all vertices together a few among all.
     """
     least = tol if tol > 0 else TOL
     variance = float(problem.weight @ np.square(problem.X).sum(axis=1)) / problem.total or 1.0
-    some = problem.thinned()
+    some = problem.thin()
 
-    def further(state: State) -> State:
+    def advance(state: PolygonalLineState) -> PolygonalLineState:
         rows = problem if state.n_rows == len(problem.X) else some
-        found = step(rows, feature, state, least)
-        return met(problem, feature, found.vertices) if found.done and rows is not problem else found
+        found = step(rows, restraint, state, least)
+        return chain_among(problem, restraint, found.vertices) if found.done and rows is not problem else found
 
-    def measure(state: State) -> dict[str, float]:
+    def measure(state: PolygonalLineState) -> dict[str, float]:
         return {
             "objective": -state.objective / variance,
             "error": state.error,
@@ -348,25 +355,25 @@ def train(
         }
 
     return run_fixed_point(
-        lambda: met(some, feature, start),
-        further,
+        lambda: chain_among(some, restraint, start),
+        advance,
         measure,
         max_iter=max_iter,
         tol=tol,
         listeners=listeners,
-        rule=_Grown(is_capped=partial(feature.is_capped, problem)),
+        rule=_GrowthRule(is_capped=partial(restraint.is_capped, problem)),
     )
 
 
 # ---------------------------------------------------------------------------------------------------------- starts
 
 
-def segment(problem: Problem) -> FloatArray:
+def principal_segment(problem: PolygonalProblem) -> FloatArray:
     """(2, D) the shortest piece of the first principal component that holds the feet of all rows, as published."""
-    return line(problem.X, problem.weight)
+    return principal_line(problem.X, problem.weight)
 
 
-def ring(problem: Problem) -> FloatArray:
+def principal_ring(problem: PolygonalProblem) -> FloatArray:
     """(4, D) corners in the first two principal directions, each as far away as rows are on average along it.
 
     For closed chains, which the paper does not have.
@@ -376,5 +383,5 @@ def ring(problem: Problem) -> FloatArray:
     return np.stack([first, second, -first, -second])
 
 
-STARTS = {False: segment, True: ring}
-"""Of open and of closed chains."""
+STARTS = {False: principal_segment, True: principal_ring}
+"""Starts of open and of closed chains."""

@@ -1,4 +1,4 @@
-"""What a chain of points pays for its corners and its ends (Kégl, Krzyżak, Linder & Zeger 2000, section 5).
+"""The penalty on corners and ends of a chain of points (Kégl, Krzyżak, Linder & Zeger 2000, section 5).
 
 At an inner vertex, with γ the angle between the two segments that meet there and r the radius of the data,
 
@@ -28,7 +28,7 @@ class Bending(NamedTuple):
 
 
 def bending(chain: FloatArray, radius: float, closed: bool = False) -> Bending:
-    """P of a chain (m, D); one that is ``closed`` has corners everywhere and no ends."""
+    """P of a chain (m, D) with its derivatives; a ``closed`` chain has corners everywhere and no ends."""
     m, edge = len(chain), segments_of(chain, closed)[1]
     size = np.linalg.norm(edge, axis=1)
     inverse = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
@@ -48,7 +48,7 @@ def bending(chain: FloatArray, radius: float, closed: bool = False) -> Bending:
 
 
 def bending_value(chain: FloatArray, radius: float, closed: bool = False) -> float:
-    """P alone."""
+    """P of a chain (m, D)."""
     edge = segments_of(chain, closed)[1]
     size = np.linalg.norm(edge, axis=1, keepdims=True)
     unit = np.divide(edge, size, out=np.zeros_like(edge), where=size > 0)
@@ -59,13 +59,13 @@ def bending_value(chain: FloatArray, radius: float, closed: bool = False) -> flo
 
 
 def _corners(k: int, closed: bool) -> tuple[IntArray, IntArray]:
-    """Segments before and after each corner."""
+    """Indices of the segments before and after each corner."""
     after = np.arange(0 if closed else 1, k)
     return after - 1, after
 
 
 def _matrix(inverse: FloatArray, scale: float, closed: bool, m: int) -> Band:
-    """Σ c cᵀ / m of what takes vertices to r (u_i − u_{i−1}), and of ends.
+    """Σ c cᵀ / m with c the coefficients of vertices in r (u_i − u_{i−1}), and in the end segments.
 
     c has three entries, for the vertices i − 1, i and i + 1, by lengths of segments as they are, 1 / ``inverse`` (k,).
     """

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.curves import hastie_stuetzle as curves
+from prinfold.curves import hastie_stuetzle
 from prinfold.curves.arc_curve import ArcCurve
-from prinfold.curves.base import CurveManifold, Training
-from prinfold.curves.smoothers import SMOOTHERS, KernelSmoother, LocalLinear, SmoothingSpline, smoother_of
-from prinfold.curves.starts import NAMES, candidates_of
+from prinfold.curves.base import CurveManifold, CurveTraining
+from prinfold.curves.smoothers import SMOOTHERS, KernelSmoother, LocalLinear, SmoothingSpline, make_smoother
+from prinfold.curves.starts import START_NAMES, start_candidates
 from prinfold.files import storable
 from prinfold.geometry.column_span import Span
 from prinfold.loops import Last, run_fixed_point
@@ -108,7 +108,7 @@ class PrincipalCurve(CurveManifold):
         **CurveManifold._constraints,
         "smoother": one_of(tuple(SMOOTHERS))
         | instance_of(SmoothingSpline, LocalLinear, KernelSmoother, words="a smoother such as SmoothingSpline(df=8)"),
-        "init": one_of(NAMES) | instance_of(np.ndarray, list, words="an array of vertices"),
+        "init": one_of(START_NAMES) | instance_of(np.ndarray, list, words="an array of vertices"),
         "closed": flag | one_of(("auto",)),
         "bias_correction": flag,
     }
@@ -137,35 +137,35 @@ class PrincipalCurve(CurveManifold):
         self.tol = tol
         self.verbose = verbose
 
-    def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
+    def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> CurveTraining:
         # What is given need not lie in the span of the rows.
         span = Span.of(rows) if isinstance(self.init, str) else Span(None)
-        data, smoother = curves.Rows.of(span.inside(rows), weight), smoother_of(self.smoother)
-        some = data.thinned()
-        candidates = candidates_of(self.init, self.closed, some.X, some.weight, offset)
+        data, smoother = hastie_stuetzle.SmoothingRows.of(span.inside(rows), weight), make_smoother(self.smoother)
+        some = data.thin()
+        candidates = start_candidates(self.init, self.closed, some.X, some.weight, offset)
 
-        def begin() -> curves.Curve:
-            return curves.begin(data, *curves.best_start(some, smoother, candidates))
+        def begin() -> hastie_stuetzle.CurveState:
+            return hastie_stuetzle.begin(data, *hastie_stuetzle.best_start(some, smoother, candidates))
 
         loop = partial(
             run_fixed_point,
             begin,
-            partial(curves.step, data, smoother),
-            partial(curves.measures, data),
+            partial(hastie_stuetzle.step, data, smoother),
+            partial(hastie_stuetzle.measures, data),
             rule=Last(),
         )
 
-        def curve_of(state: curves.Curve) -> ArcCurve:
-            final = curves.corrected(data, smoother, state) if self.bias_correction else state
+        def curve_of(state: hastie_stuetzle.CurveState) -> ArcCurve:
+            final = hastie_stuetzle.correct_bias(data, smoother, state) if self.bias_correction else state
             return ArcCurve.through(span.restored(final.vertices), final.closed)
 
-        return Training(loop, curve_of, _besides)
+        return CurveTraining(loop, curve_of, _extra_attributes)
 
-    def _without_length(self) -> dict[str, Any]:
+    def _attributes_without_length(self) -> dict[str, Any]:
         return {"start_": "none", "df_": 0.0, "smoothing_": 0.0}
 
 
-def _besides(state: curves.Curve) -> dict[str, Any]:
+def _extra_attributes(state: hastie_stuetzle.CurveState) -> dict[str, Any]:
     smooth = state.smooth
     return {
         "start_": state.name,

@@ -9,20 +9,20 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
-from prinfold.curves import hastie_stuetzle as curves
+from prinfold.curves import hastie_stuetzle
 from prinfold.curves.arc_curve import ArcCurve
-from prinfold.curves.base import CurveManifold, Training
+from prinfold.curves.base import CurveManifold, CurveTraining
 from prinfold.curves.probabilistic_model import (
     CurveModel,
-    Nodes,
-    Sample,
-    State,
+    CurveNodes,
+    ProbabilisticState,
+    WeightedRows,
     curve_of,
-    found_penalty,
-    placed_on,
+    even_knots,
+    find_penalty,
 )
 from prinfold.curves.smoothers import SmoothingSpline, n_effective
-from prinfold.curves.starts import NAMES, candidates_of
+from prinfold.curves.starts import START_NAMES, start_candidates
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
 from prinfold.files import storable
 from prinfold.geometry.column_span import Span
@@ -40,15 +40,15 @@ from prinfold.validation.settings import (
     real,
 )
 
-_FEWEST, _MOST = 20, 200
-"""Nodes that a curve has at least and at most, where rows are enough and their number is left open."""
+_FEWEST_NODES, _MOST_NODES = 20, 200
+"""Fewest and most nodes of a curve, where rows are enough and ``nodes`` is None."""
 
 
 class _Progress(NamedTuple):
-    """What training passes on: the model, whose penalty may have been found, and where it is."""
+    """The model, whose penalty may have been found, and the state of its training."""
 
     model: CurveModel
-    state: State
+    state: ProbabilisticState
 
 
 @storable
@@ -158,7 +158,7 @@ class ProbabilisticCurve(CurveManifold):
         "penalty": nothing | real(0, above=True),
         "clamping": real(0, above=True),
         "closed": flag | one_of(("auto",)),
-        "init": one_of(NAMES) | instance_of(np.ndarray, list, words="an array of vertices"),
+        "init": one_of(START_NAMES) | instance_of(np.ndarray, list, words="an array of vertices"),
         "noise_floor": real(0, above=True),
     }
     nodes_: FloatArray
@@ -206,7 +206,7 @@ class ProbabilisticCurve(CurveManifold):
         -------
         ndarray of shape (n,)
         """
-        return self._judged(X)[1]
+        return self._posterior(X)[1]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of rows.
@@ -235,7 +235,7 @@ class ProbabilisticCurve(CurveManifold):
         -------
         ndarray of shape (n, K), or CSR matrix
         """
-        shares = self._judged(X)[0]
+        shares = self._posterior(X)[0]
         if threshold is None:
             return shares
         if not real(0).test(threshold):
@@ -305,15 +305,15 @@ class ProbabilisticCurve(CurveManifold):
 
     # --------------------------------------------------------------------------------------------- training
 
-    def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
+    def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> CurveTraining:
         n_columns = rows.shape[1]
         refuse_fourth_powers(rows)
-        self._refuse_clamping(n_columns)
+        self._check_clamping(n_columns)
         # What is given need not lie in the span of the rows.
         span = Span.of(rows) if isinstance(self.init, str) else Span(None)
         inside = span.inside(rows)
         # Weights are of as many rows as they stand for, but no fewer for being small.
-        sample = Sample(inside, weight * (n_effective(weight) / weight.sum()))
+        sample = WeightedRows(inside, weight * (n_effective(weight) / weight.sum()))
         floor = self.noise_floor * sample.square / (sample.total * n_columns)
 
         def begin() -> _Progress:
@@ -322,8 +322,8 @@ class ProbabilisticCurve(CurveManifold):
             first = self.penalty or max(curve.length, np.finfo(float).tiny)
             model = CurveModel(first, self.clamping, floor, n_columns)
             if self.penalty is None and curve.length > 0:
-                model, curve = found_penalty(model, sample, curve, n_nodes)
-            return _Progress(model, model.begin(sample, *placed_on(curve, n_nodes)))
+                model, curve = find_penalty(model, sample, curve, n_nodes)
+            return _Progress(model, model.begin(sample, *even_knots(curve, n_nodes)))
 
         def loop(**settings: Any) -> Any:
             return run_fixed_point(
@@ -333,32 +333,34 @@ class ProbabilisticCurve(CurveManifold):
                 **settings,
             )
 
-        return Training(loop, lambda now: curve_of(now.state, span), lambda now: _besides(now, span))
+        return CurveTraining(loop, lambda now: curve_of(now.state, span), lambda now: _extra_attributes(now, span))
 
     def _start(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> ArcCurve:
         """Hastie and Stuetzle's curve after a few steps from the best of the starts."""
-        data = curves.Rows.of(rows, weight)
-        some = data.thinned()
-        return curves.settled(data, SmoothingSpline(), candidates_of(self.init, self.closed, *some[:2], offset))
+        data = hastie_stuetzle.SmoothingRows.of(rows, weight)
+        some = data.thin()
+        return hastie_stuetzle.preliminary_curve(
+            data, SmoothingSpline(), start_candidates(self.init, self.closed, *some[:2], offset)
+        )
 
-    def _n_nodes(self, sample: Sample, curve: ArcCurve, n_columns: int) -> int:
+    def _n_nodes(self, sample: WeightedRows, curve: ArcCurve, n_columns: int) -> int:
         most = max(len(sample.rows), 3 if curve.closed else 2)
         if self.nodes is not None:
             return max(min(self.nodes, most), 3 if curve.closed else 2)
         squared = curve.nearest(sample.rows).squared_distance
         across = max(n_columns - 1, 1)
         deviation = np.sqrt(float(np.average(squared, weights=sample.weight)) / across)
-        wanted = curve.length / deviation if deviation > 0 else _MOST
-        return int(min(np.clip(np.ceil(wanted), _FEWEST, _MOST), most))
+        wanted = curve.length / deviation if deviation > 0 else _MOST_NODES
+        return int(min(np.clip(np.ceil(wanted), _FEWEST_NODES, _MOST_NODES), most))
 
-    def _refuse_clamping(self, n_columns: int) -> None:
+    def _check_clamping(self, n_columns: int) -> None:
         if n_columns > 1 and not self.clamping < n_columns:
             raise InvalidParameterError(
                 f"clamping must be below the number of columns, {n_columns}, since more variance along the curve than "
                 f"there is in all leaves none across; got {self.clamping}"
             )
 
-    def _without_length(self) -> dict[str, Any]:
+    def _attributes_without_length(self) -> dict[str, Any]:
         n_columns = self.n_features_in_
         tangent = np.zeros((1, n_columns))
         tangent[0, 0] = 1.0
@@ -373,17 +375,17 @@ class ProbabilisticCurve(CurveManifold):
 
     # --------------------------------------------------------------------------------------------- plumbing
 
-    def _judged(self, X: Any) -> tuple[FloatArray, FloatArray]:
+    def _posterior(self, X: Any) -> tuple[FloatArray, FloatArray]:
         table = self._table(X)
         rows = np.asarray(table, dtype=np.float64) - self.offset_
-        shares, logs = self._model().shares_of(rows, self._nodes())
+        shares, logs = self._model().responsibilities(rows, self._nodes())
         return shares.astype(table.dtype, copy=False), logs
 
     def _model(self) -> CurveModel:
         return CurveModel(self.penalty_, self.clamping_, 0.0)
 
-    def _nodes(self) -> Nodes:
-        return Nodes(self.nodes_, self.node_tangents_, self.shares_, self.noise_variance_)
+    def _nodes(self) -> CurveNodes:
+        return CurveNodes(self.nodes_, self.node_tangents_, self.shares_, self.noise_variance_)
 
     def _restore(self) -> None:
         super()._restore()
@@ -397,7 +399,7 @@ class ProbabilisticCurve(CurveManifold):
             )
 
 
-def _besides(now: _Progress, span: Span) -> dict[str, Any]:
+def _extra_attributes(now: _Progress, span: Span) -> dict[str, Any]:
     nodes = now.state.nodes
     return {
         "nodes_": span.restored(nodes.centres),

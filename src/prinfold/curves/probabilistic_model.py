@@ -31,8 +31,8 @@ from prinfold.numerics.distances import squared_distances
 from prinfold.numerics.linalg import solve_symmetric
 from prinfold.numerics.natural_splines import Knots, bending, spline_at
 
-_BLOCK = 2048
-_PER_CELL = 4
+_BLOCK_ROWS = 2048
+_POINTS_PER_CELL = 4
 """Points of the curve for each cell between knots, where it is measured and drawn."""
 
 _LEAST_GAP = 0.25
@@ -40,12 +40,12 @@ _LEAST_GAP = 0.25
 singular, and rows that are so near each other have nothing more to tell of the curve."""
 
 _FEWEST_BENDS = 1e-3
-"""Bends that rows determine are counted as no fewer, or a straight curve could not bend again."""
+"""Least number of bends that rows determine: with none, a straight curve could not bend again."""
 
-_ROUNDS, _STEPS, _LEAP, _SETTLED = 20, 10, 30.0, 0.02
-"""How the penalty is found: rounds of so many steps, how far it may leap in one, and how little change is none."""
+_MOST_ROUNDS, _STEPS_PER_ROUND, _MOST_LEAP, _SETTLED_CHANGE = 20, 10, 30.0, 0.02
+"""Search for the penalty: most rounds, steps in each, largest factor in one round, and change of ln μ that ends it."""
 
-_COLLAPSED = 0.2
+_COLLAPSED_SHARE = 0.2
 """Share of its first length below which a curve has collapsed."""
 
 _STIFFEST = 1e4
@@ -54,15 +54,15 @@ _STIFFEST = 1e4
 _TINY = np.finfo(float).tiny
 
 
-class Sums(NamedTuple):
-    """What rows tell the nodes: masses (K,), moments (K, D), and their log-likelihood."""
+class CurveNodeSums(NamedTuple):
+    """Sums of the E-step: masses (K,) and moments (K, D) of the nodes, and the log-likelihood of the rows."""
 
     mass: FloatArray
     moment: FloatArray
     log_likelihood: float
 
 
-class Nodes(NamedTuple):
+class CurveNodes(NamedTuple):
     """The mixture: centres and unit tangents (K, D), shares (K,), and the noise variance 1/β."""
 
     centres: FloatArray
@@ -71,25 +71,25 @@ class Nodes(NamedTuple):
     variance: float
 
 
-class State(NamedTuple):
-    """A curve in training: its spline, by knots and values (K, D), shares (K,), 1/β, and what rows say of it."""
+class ProbabilisticState(NamedTuple):
+    """A curve in training: its spline, by knots and values (K, D), shares (K,), 1/β, and the sums of its E-step."""
 
     knots: Knots
     values: FloatArray
     shares: FloatArray
     variance: float
-    sums: Sums | None = None
+    sums: CurveNodeSums | None = None
 
     @property
-    def nodes(self) -> Nodes:
-        """The mixture that it is."""
+    def nodes(self) -> CurveNodes:
+        """The mixture of Gaussians at the knots."""
         _, slope = spline_at(self.knots, self.values, self.knots.places)
         length = np.linalg.norm(slope, axis=1, keepdims=True)
-        return Nodes(self.values, slope / np.where(length > 0, length, 1.0), self.shares, self.variance)
+        return CurveNodes(self.values, slope / np.where(length > 0, length, 1.0), self.shares, self.variance)
 
 
 @dataclass(frozen=True)
-class Sample:
+class WeightedRows:
     """Rows (n, D) that all differ, about their mean, with weights (n,)."""
 
     rows: FloatArray
@@ -107,15 +107,15 @@ class Sample:
 
     def blocks(self) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Rows and weights, some thousands at a time."""
-        for i in range(0, len(self.rows), _BLOCK):
-            yield self.rows[i : i + _BLOCK], self.weight[i : i + _BLOCK]
+        for i in range(0, len(self.rows), _BLOCK_ROWS):
+            yield self.rows[i : i + _BLOCK_ROWS], self.weight[i : i + _BLOCK_ROWS]
 
 
 @dataclass(frozen=True)
 class CurveModel:
-    """What stays the same in training: penalty μ, clamping α and the least variance.
+    """Settings of training: penalty μ, clamping α and the least variance.
 
-    ``columns`` is D where rows are given in fewer that span them; the others are nil, and count as noise does.
+    ``columns`` is D where rows are given in fewer that span them; the others are zero, and count as noise does.
     """
 
     penalty: float
@@ -132,43 +132,43 @@ class CurveModel:
         """D, for what is ``given`` as (…, D) or less."""
         return self.columns or given.shape[1]
 
-    def begin(self, sample: Sample, knots: Knots, values: FloatArray) -> State:
-        """Equal shares, and the variance of the rows about their nearest node."""
+    def begin(self, sample: WeightedRows, knots: Knots, values: FloatArray) -> ProbabilisticState:
+        """The first state: equal shares, and the variance of the rows about their nearest node."""
         shares, total = np.full(len(values), 1.0 / len(values)), 0.0
         for rows, weight in sample.blocks():
             total += float(weight @ squared_distances(rows, values).min(axis=1))
         variance = max(total / (sample.total * self.n_columns(values)), self.floor)
-        return self.judged(sample, State(knots, values, shares, variance))
+        return self.e_step(sample, ProbabilisticState(knots, values, shares, variance))
 
-    def judged(self, sample: Sample, state: State) -> State:
-        """The state with what rows say of it: the E-step."""
+    def e_step(self, sample: WeightedRows, state: ProbabilisticState) -> ProbabilisticState:
+        """The state with the sums of its E-step."""
         mass, moment, log_likelihood = np.zeros(len(state.values)), np.zeros_like(state.values), 0.0
         nodes = state.nodes
         for rows, weight in sample.blocks():
-            share, logs = self.shares_of(rows, nodes)
+            share, logs = self.responsibilities(rows, nodes)
             share *= weight[:, None]
             mass += share.sum(axis=0)
             moment += share.T @ rows
             log_likelihood += float(weight @ logs)
-        return state._replace(sums=Sums(mass, moment, log_likelihood))
+        return state._replace(sums=CurveNodeSums(mass, moment, log_likelihood))
 
-    def step(self, sample: Sample, state: State) -> State:
+    def step(self, sample: WeightedRows, state: ProbabilisticState) -> ProbabilisticState:
         """One step of generalised EM, with the E-step of the new state."""
         assert state.sums is not None
-        knots = slid(state.knots, state.values, state.sums)
-        values = self._solved(state, knots)
+        knots = slide_knots(state.knots, state.values, state.sums)
+        values = self._solve_values(state, knots)
         moved = state._replace(knots=knots, values=values, shares=state.sums.mass / state.sums.mass.sum())
         spread = self._spread_about(sample, state, moved) / (sample.total * self.n_columns(values))
-        return self.judged(sample, moved._replace(variance=max(spread, self.floor)))
+        return self.e_step(sample, moved._replace(variance=max(spread, self.floor)))
 
-    def measure(self, sample: Sample, state: State) -> dict[str, float]:
+    def measure(self, sample: WeightedRows, state: ProbabilisticState) -> dict[str, float]:
         """ℓ and the log-likelihood, per row, and the variance of the noise."""
         assert state.sums is not None
-        cost = 0.5 * self.penalty * bent(state)
+        cost = 0.5 * self.penalty * roughness(state)
         per_row = state.sums.log_likelihood / sample.total
         return {"objective": per_row - cost / sample.total, "log_likelihood": per_row, "noise": state.variance}
 
-    def shares_of(self, rows: FloatArray, nodes: Nodes) -> tuple[FloatArray, FloatArray]:
+    def responsibilities(self, rows: FloatArray, nodes: CurveNodes) -> tuple[FloatArray, FloatArray]:
         """(n, K) responsibilities of the nodes for rows, and (n,) ln p(t)."""
         D = self.n_columns(rows)
         along, across = self.spreads(rows)
@@ -180,8 +180,8 @@ class CurveModel:
         logs /= whole
         return logs, (top + np.log(whole))[:, 0]
 
-    def _distances(self, rows: FloatArray, nodes: Nodes) -> FloatArray:
-        """(n, K) dᵀ (βΣ_k)⁻¹ d, what lies along the curve and across it each in its own unit."""
+    def _distances(self, rows: FloatArray, nodes: CurveNodes) -> FloatArray:
+        """(n, K) dᵀ (βΣ_k)⁻¹ d, squared distances along the curve and across it, each in its own unit."""
         along, across = self.spreads(rows)
         distance = squared_distances(rows, nodes.centres) / across
         if along != across:
@@ -189,14 +189,14 @@ class CurveModel:
             distance += np.square(off) * (1.0 / along - 1.0 / across)
         return distance
 
-    def _solved(self, state: State, knots: Knots) -> FloatArray:
+    def _solve_values(self, state: ProbabilisticState, knots: Knots) -> FloatArray:
         """(K, D) values of (G + σ²μP) Y = RT, solved for the change so that nodes without rows stay determined."""
         assert state.sums is not None
         values, _ = spline_at(state.knots, state.values, knots.places)
         system = np.diag(state.sums.mass) + state.variance * self.penalty * bending(knots)
         return np.asarray(values + solve_symmetric(system, state.sums.moment - system @ values))
 
-    def _spread_about(self, sample: Sample, old: State, new: State) -> float:
+    def _spread_about(self, sample: WeightedRows, old: ProbabilisticState, new: ProbabilisticState) -> float:
         """Σ r dᵀ(βΣ)⁻¹d with the responsibilities of the ``old`` state and the nodes of the ``new`` one."""
         along, across = self.spreads(new.values)
         if along == across:
@@ -205,18 +205,18 @@ class CurveModel:
             return max(sample.square - 2.0 * float((new.values * old.sums.moment).sum()) + own, 0.0) / across
         total, before, after = 0.0, old.nodes, new.nodes
         for rows, weight in sample.blocks():
-            share, _ = self.shares_of(rows, before)
+            share, _ = self.responsibilities(rows, before)
             total += float(weight @ (share * self._distances(rows, after)).sum(axis=1))
         return total
 
 
-def bent(state: State) -> float:
+def roughness(state: ProbabilisticState) -> float:
     """∫ ‖f″(x)‖² dx."""
     return float(np.sum(state.values * (bending(state.knots) @ state.values)))
 
 
-def slid(knots: Knots, values: FloatArray, sums: Sums) -> Knots:
-    """Places moved along the curve towards the means of the rows that their nodes answer for."""
+def slide_knots(knots: Knots, values: FloatArray, sums: CurveNodeSums) -> Knots:
+    """Move places along the curve towards the means of the rows that their nodes answer for."""
     held = sums.mass > _TINY
     mean = np.where(held[:, None], sums.moment / np.where(held, sums.mass, 1.0)[:, None], values)
     _, slope = spline_at(knots, values, knots.places)
@@ -234,10 +234,10 @@ def slid(knots: Knots, values: FloatArray, sums: Sums) -> Knots:
     return knots._replace(places=knots.places + np.where(nearer, step, 0.0))
 
 
-def likeliest_penalty(model: CurveModel, state: State) -> float:
-    """μ that the curve calls for, with the responsibilities held: γD/∫‖f″‖², γ being the bends that rows determine.
+def likeliest_penalty(model: CurveModel, state: ProbabilisticState) -> float:
+    """The likeliest μ with the responsibilities held: γD/∫‖f″‖², γ being the number of bends that rows determine.
 
-    MacKay's fixed point, for a prior of precision μ on what the spline bends.
+    This is MacKay's fixed point, for a prior of precision μ on the second derivative of the spline.
     """
     assert state.sums is not None
     K, D = len(state.values), model.n_columns(state.values)
@@ -246,41 +246,41 @@ def likeliest_penalty(model: CurveModel, state: State) -> float:
     free = 1 if state.knots.closed else 2  # a point or a line, which bend nothing
     determined = max(K - free - float(np.trace(held)), _FEWEST_BENDS)
     with np.errstate(over="ignore"):  # what does not bend at all calls for more than any number, which is then clipped
-        return float(determined * D / np.maximum(bent(state), _TINY))
+        return float(determined * D / np.maximum(roughness(state), _TINY))
 
 
-def found_penalty(model: CurveModel, sample: Sample, curve: ArcCurve, n_nodes: int) -> tuple[CurveModel, ArcCurve]:
+def find_penalty(model: CurveModel, sample: WeightedRows, curve: ArcCurve, n_nodes: int) -> tuple[CurveModel, ArcCurve]:
     """The model with the likeliest penalty, and the curve that it comes to; in each round places are by arc length.
 
     Rows about no curve in particular call for one that is ever stiffer: an open one is straight then, and a closed one
     a point. The search ends before numbers do.
     """
     first = curve.length
-    for _ in range(_ROUNDS):
-        state = model.begin(sample, *placed_on(curve, n_nodes))
-        for _ in range(_STEPS):
+    for _ in range(_MOST_ROUNDS):
+        state = model.begin(sample, *even_knots(curve, n_nodes))
+        for _ in range(_STEPS_PER_ROUND):
             state = model.step(sample, state)
         after, likeliest = curve_of(state), likeliest_penalty(model, state)
-        if after.length < _COLLAPSED * first:
+        if after.length < _COLLAPSED_SHARE * first:
             break
         curve, before = after, model.penalty
-        penalty = float(np.clip(likeliest, before / _LEAP, min(before * _LEAP, _STIFFEST * first)))
+        penalty = float(np.clip(likeliest, before / _MOST_LEAP, min(before * _MOST_LEAP, _STIFFEST * first)))
         model = replace(model, penalty=penalty)
-        if abs(np.log(penalty / before)) < _SETTLED:
+        if abs(np.log(penalty / before)) < _SETTLED_CHANGE:
             break
     return model, curve
 
 
-def placed_on(curve: ArcCurve, n_nodes: int) -> tuple[Knots, FloatArray]:
-    """Even knots on a curve, by arc length."""
+def even_knots(curve: ArcCurve, n_nodes: int) -> tuple[Knots, FloatArray]:
+    """Knots at even arc lengths of a curve, and (K, D) its values there."""
     x = np.linspace(0.0, curve.length, n_nodes, endpoint=not curve.closed)
     return Knots(x, curve.length if curve.closed else 0.0), curve.point(x[:, None])
 
 
-def curve_of(state: State, span: Span | None = None) -> ArcCurve:
+def curve_of(state: ProbabilisticState, span: Span | None = None) -> ArcCurve:
     """The spline as a curve by arc length, in all columns where rows are given in the ``span`` of themselves."""
     ends = state.knots.places[0] + state.knots.period if state.knots.closed else state.knots.places[-1]
-    n = _PER_CELL * len(state.values)
+    n = _POINTS_PER_CELL * len(state.values)
     x = np.linspace(state.knots.places[0], ends, n, endpoint=not state.knots.closed)
     points = spline_at(state.knots, state.values, x)[0]
     return ArcCurve.through(points if span is None else span.restored(points), state.knots.closed)

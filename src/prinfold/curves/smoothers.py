@@ -12,7 +12,7 @@ Places are found by projection on the very curve that is judged: of the q + 1 nu
 across the curve, one is spent on its place, so that degrees of freedom count γ = (q + 1) / q times, or 3/2 where that
 is more. And a curve that bends often enough to fill the band of noise about it is near to any row, new ones included:
 with many rows no cross-validation is against it. Therefore no curve may bend on a scale finer than the noise is wide;
-``Sample.finest`` is that scale, and each smoother has the degrees of freedom that a spline has there.
+``CurveSample.finest`` is that scale, and each smoother has the degrees of freedom that a spline has there.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from prinfold.numerics.penalized_splines import FEWEST, SplineSpace
 from prinfold.validation.settings import real
 
 _MOST_CELLS = 150
-"""Cells of a curve: enough for forty bends."""
+"""Most cells of a curve: enough for forty bends."""
 
 _ROWS_PER_CELL = 4
 _POINTS_PER_CELL = 2
-_BINS = 512
-"""Places told apart by local smoothers; fewer rows are all told apart."""
+_MOST_BINS = 512
+"""Most places that local smoothers tell apart; fewer rows are not binned."""
 
 
 def n_effective(weight: FloatArray) -> float:
-    """As many rows as weights (n,) stand for: their sum, but no fewer for being small."""
+    """Number of rows that weights (n,) stand for: their sum, or (Σ w)² / Σ w² where that is more."""
     total = float(weight.sum())
     return max(total, total**2 / float(np.square(weight).sum()))
 
 
-class Sample(NamedTuple):
+class CurveSample(NamedTuple):
     """Rows (n, D) at places (n,) in [0, 1] with weights (n,), on a curve that is ``closed`` or not.
 
     ``finest`` is the scale below which a curve chosen by cross-validation must not bend, as a share of its length, and
@@ -60,11 +60,11 @@ class Sample(NamedTuple):
 
     @property
     def n_effective(self) -> float:
-        """As many rows as the weights stand for."""
+        """Number of rows that the weights stand for."""
         return n_effective(self.weight)
 
 
-class Smooth(NamedTuple):
+class SmoothedCurve(NamedTuple):
     """A smoothed curve: ``vertices`` (m, D) at even places, ``df`` and V; ``setting`` gives the same smoother again."""
 
     vertices: FloatArray
@@ -74,9 +74,9 @@ class Smooth(NamedTuple):
 
 
 class Smoother(Protocol):
-    """What is asked of a smoother."""
+    """A smoother of rows along a curve."""
 
-    def smooth(self, sample: Sample, step: int, setting: float | None = None) -> Smooth:
+    def smooth(self, sample: CurveSample, step: int, setting: float | None = None) -> SmoothedCurve:
         """Smooth rows; ``step`` counts the iterations, ``setting`` repeats an earlier one of the same places."""
 
 
@@ -85,12 +85,12 @@ def even_places(n_cells: int, closed: bool) -> FloatArray:
     return np.arange(n_cells if closed else n_cells + 1) / n_cells
 
 
-def n_cells_for(sample: Sample) -> int:
-    """Cells that so many rows can fill."""
+def count_cells(sample: CurveSample) -> int:
+    """Number of cells that the rows can fill."""
     return int(np.clip(len(sample.rows) // _ROWS_PER_CELL, FEWEST, _MOST_CELLS))
 
 
-def validation_score(sample: Sample, mean_square: FloatArray | float, df: FloatArray | float) -> FloatArray:
+def validation_score(sample: CurveSample, mean_square: FloatArray | float, df: FloatArray | float) -> FloatArray:
     """V, infinite where no degrees of freedom are left."""
     left = 1.0 - sample.caution * np.asarray(df, dtype=float) / sample.n_effective
     return np.where(left > 0, np.asarray(mean_square) / np.square(np.where(left > 0, left, 1.0)), np.inf)
@@ -122,9 +122,9 @@ class SmoothingSpline:
         _require(self.penalty is None or real(0, above=True).test(self.penalty), "penalty", self.penalty, "above 0")
         _require(self.df is None or real(2, above=True).test(self.df), "df", self.df, "above 2, as a line has")
 
-    def smooth(self, sample: Sample, step: int, setting: float | None = None) -> Smooth:
+    def smooth(self, sample: CurveSample, step: int, setting: float | None = None) -> SmoothedCurve:
         """Smooth rows; see :class:`Smoother`."""
-        space = SplineSpace(n_cells_for(sample), sample.closed)
+        space = SplineSpace(count_cells(sample), sample.closed)
         moments = space.moments(sample.place, sample.rows, sample.weight)
 
         def judge(log_penalty: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -136,24 +136,24 @@ class SmoothingSpline:
         penalty = float(np.exp(log_penalty))
         u = even_places(_POINTS_PER_CELL * space.n_cells, sample.closed)
         vertices = space.values(u, space.coefficients(moments, penalty))
-        return Smooth(vertices, float(df[0]), float(score[0]), penalty)
+        return SmoothedCurve(vertices, float(df[0]), float(score[0]), penalty)
 
-    def _log_penalty(self, sample: Sample, space: SplineSpace, judge: _Judge, given: float | None) -> float:
+    def _log_penalty(self, sample: CurveSample, space: SplineSpace, judge: _Judge, given: float | None) -> float:
         """ln λ: given, or by the degrees of freedom, or where V is lowest."""
         if given is not None:
             return min(float(np.log(given)), _STIFFEST - 2.0 * float(np.log(space.n_cells)))
         lowest = -4.0 * np.log(np.pi * space.n_functions)  # where every B-spline has its own way
         if self.df is not None:
             wanted = min(self.df, 0.9 * min(space.n_functions, sample.n_effective))
-            return _lowest(lambda p: np.square(judge(p)[1] - wanted), lowest, _STIFF)
+            return _minimize(lambda p: np.square(judge(p)[1] - wanted), lowest, _STIFF_LOG_PENALTY)
         if sample.finest > 0:
-            lowest = min(max(lowest, 4.0 * np.log(sample.finest)), _STIFF - 1.0)
-        return _lowest(lambda p: judge(p)[0], lowest, _STIFF)
+            lowest = min(max(lowest, 4.0 * np.log(sample.finest)), _STIFF_LOG_PENALTY - 1.0)
+        return _minimize(lambda p: judge(p)[0], lowest, _STIFF_LOG_PENALTY)
 
 
 _Judge = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
-_STIFF = float(np.log(10.0))
+_STIFF_LOG_PENALTY = float(np.log(10.0))
 """ln λ at which a curve is straight: the first bend has an eigenvalue of 500, to which one is added."""
 
 _STIFFEST = float(np.log(2.5e6))
@@ -161,8 +161,8 @@ _STIFFEST = float(np.log(2.5e6))
 the same, and beyond, the line would come out less straight until nothing of it is a number."""
 
 
-def _lowest(function: Callable[[FloatArray], FloatArray], low: float, high: float) -> float:
-    """Where a function of ln λ is lowest, or first so from above: on a grid, and about that on two finer ones."""
+def _minimize(function: Callable[[FloatArray], FloatArray], low: float, high: float) -> float:
+    """ln λ at which a function is lowest, the largest of equals: on a grid, and about that on two finer ones."""
     begin, end = high, low
     for count in (17, 9, 9):
         grid = np.linspace(begin, end, count)
@@ -210,12 +210,12 @@ class LocalLinear:
             fine = (name != "shrink" and value is None) or (real(0, above=True).test(value) and value <= 1)
             _require(fine, name, value, "above 0 and at most 1")
 
-    def smooth(self, sample: Sample, step: int, setting: float | None = None) -> Smooth:
+    def smooth(self, sample: CurveSample, step: int, setting: float | None = None) -> SmoothedCurve:
         """Smooth rows; see :class:`Smoother`."""
         given = self.span if setting is None else setting
         floor = 0.0 if setting is not None or self.widest is None else self.widest * self.shrink**step
         spans = np.maximum(_SPANS, _SPAN_OF_SCALE * sample.finest) if given is None else np.array([given])
-        return _best_local(sample, np.unique(np.clip(spans, floor, 1.0)), _lines)
+        return _choose_local(sample, np.unique(np.clip(spans, floor, 1.0)), _line_weights)
 
 
 @storable
@@ -236,11 +236,11 @@ class KernelSmoother:
         fine = self.bandwidth is None or real(0, above=True).test(self.bandwidth)
         _require(fine, "bandwidth", self.bandwidth, "above 0")
 
-    def smooth(self, sample: Sample, step: int, setting: float | None = None) -> Smooth:
+    def smooth(self, sample: CurveSample, step: int, setting: float | None = None) -> SmoothedCurve:
         """Smooth rows; see :class:`Smoother`."""
         given = self.bandwidth if setting is None else setting
         widths = np.maximum(_BANDWIDTHS, _BANDWIDTH_OF_SCALE * sample.finest) if given is None else np.array([given])
-        return _best_local(sample, np.unique(widths), _means)
+        return _choose_local(sample, np.unique(widths), _mean_weights)
 
 
 _BANDWIDTH_OF_SCALE, _SPAN_OF_SCALE = 0.8, 4.9
@@ -251,13 +251,13 @@ _WIDEST = 1e150
 
 _SPANS = np.geomspace(0.02, 0.6, 11)
 _BANDWIDTHS = np.geomspace(0.005, 0.2, 11)
-"""What is chosen from."""
+"""Spans and bandwidths to choose from."""
 
 SMOOTHERS: dict[str, type] = {"spline": SmoothingSpline, "local_linear": LocalLinear, "kernel": KernelSmoother}
 """Smoothers by name, as they come."""
 
 
-class _Binned(NamedTuple):
+class _BinnedRows(NamedTuple):
     """Rows gathered where they are close: places (b,), mean rows (b, D), shares of the weight (b,), spread within."""
 
     place: FloatArray
@@ -267,7 +267,7 @@ class _Binned(NamedTuple):
 
 
 class _Lags(NamedTuple):
-    """How far bins are from each of k even places: ``lag`` (k, b), shares of the weight within each distance."""
+    """Lags of bins from each of k even places: ``lag`` (k, b), its size ``away``, their order, shares of the weight."""
 
     lag: FloatArray
     away: FloatArray
@@ -275,7 +275,7 @@ class _Lags(NamedTuple):
     share: FloatArray
 
     @classmethod
-    def of(cls, binned: _Binned, nodes: FloatArray, closed: bool) -> _Lags:
+    def of(cls, binned: _BinnedRows, nodes: FloatArray, closed: bool) -> _Lags:
         lag = binned.place[None, :] - nodes[:, None]
         if closed:
             lag -= np.round(lag)
@@ -286,42 +286,42 @@ class _Lags(NamedTuple):
 _Weights = Callable[[_Lags, float], FloatArray]
 
 
-def _binned(sample: Sample) -> _Binned:
+def _bin_rows(sample: CurveSample) -> _BinnedRows:
     share = sample.weight / sample.weight.sum()
-    if len(share) <= _BINS:
+    if len(share) <= _MOST_BINS:
         order = np.argsort(sample.place, kind="stable")
-        return _Binned(sample.place[order], sample.rows[order], share[order], 0.0)
-    bins = np.clip((sample.place * _BINS).astype(np.int64), 0, _BINS - 1)
-    total: FloatArray = np.bincount(bins, share, minlength=_BINS).astype(np.float64)
+        return _BinnedRows(sample.place[order], sample.rows[order], share[order], 0.0)
+    bins = np.clip((sample.place * _MOST_BINS).astype(np.int64), 0, _MOST_BINS - 1)
+    total: FloatArray = np.bincount(bins, share, minlength=_MOST_BINS).astype(np.float64)
     kept = np.flatnonzero(total)
-    sums = [np.bincount(bins, share * column, minlength=_BINS)[kept] for column in (sample.place, *sample.rows.T)]
+    sums = [np.bincount(bins, share * column, minlength=_MOST_BINS)[kept] for column in (sample.place, *sample.rows.T)]
     means = np.stack(sums, axis=1) / total[kept, None]
     square = float(share @ np.einsum("nd,nd->n", sample.rows, sample.rows))
     spread = square - float(total[kept] @ np.square(means[:, 1:]).sum(axis=1))
-    return _Binned(means[:, 0], means[:, 1:], total[kept], max(spread, 0.0))
+    return _BinnedRows(means[:, 0], means[:, 1:], total[kept], max(spread, 0.0))
 
 
-def _best_local(sample: Sample, settings: FloatArray, weights_of: _Weights) -> Smooth:
+def _choose_local(sample: CurveSample, settings: FloatArray, weights_of: _Weights) -> SmoothedCurve:
     """The smoother of lowest V among settings; ``weights_of`` gives the weights of rows at even places."""
-    binned = _binned(sample)
-    cells = n_cells_for(sample)
+    binned = _bin_rows(sample)
+    cells = count_cells(sample)
     nodes = even_places(cells, sample.closed)
     lags = _Lags.of(binned, nodes, sample.closed)
     # Fits at rows are straight between those at even places.
     cell = np.clip((binned.place * cells).astype(np.int64), 0, cells - 1)
     t, after, column = binned.place * cells - cell, np.mod(cell + 1, len(nodes)), np.arange(len(cell))
-    found = list[Smooth]()
+    found = list[SmoothedCurve]()
     for setting in settings.tolist():
         L = weights_of(lags, setting)
         vertices = L @ binned.rows
         df = float(((1 - t) * L[cell, column] + t * L[after, column]).sum())
         fitted = (1 - t)[:, None] * vertices[cell] + t[:, None] * vertices[after]
         square = float(binned.share @ np.square(binned.rows - fitted).sum(axis=1)) + binned.spread
-        found.append(Smooth(vertices, df, float(validation_score(sample, square, df)), setting))
+        found.append(SmoothedCurve(vertices, df, float(validation_score(sample, square, df)), setting))
     return min(found, key=lambda each: (each.score, -each.setting))
 
 
-def _means(lags: _Lags, bandwidth: float) -> FloatArray:
+def _mean_weights(lags: _Lags, bandwidth: float) -> FloatArray:
     """(k, b) shares of rows in a mean about each of k places."""
     # a² − m² as (a − m)(a + m): for the nearest row that is nil however narrow the kernel, where a² / h² is infinite.
     nearest = lags.away.min(axis=1, keepdims=True)
@@ -331,7 +331,7 @@ def _means(lags: _Lags, bandwidth: float) -> FloatArray:
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
-def _lines(lags: _Lags, span: float) -> FloatArray:
+def _line_weights(lags: _Lags, span: float) -> FloatArray:
     """(k, b) parts of rows in the value of a line fitted about each of k places, to the nearest ``span`` of them."""
     reached = np.cumsum(lags.share[lags.order], axis=1)
     enough = np.clip((reached < span).sum(axis=1), 1, len(lags.share) - 1)
@@ -357,7 +357,7 @@ def _require(fine: bool, name: str, value: object, words: str) -> None:
         raise InvalidParameterError(f"{name} must be {words}, or None to be chosen, got {value!r}")
 
 
-def smoother_of(given: object) -> Smoother:
+def make_smoother(given: object) -> Smoother:
     """The smoother that a setting names or is."""
     made: Smoother = SMOOTHERS[given]() if isinstance(given, str) else given  # type: ignore[assignment]
     return made

@@ -1,7 +1,7 @@
-"""Where a principal curve begins: a line, an ellipse, or the longest way through a tree of centres.
+"""Starts of a principal curve: a line, an ellipse, or the longest way through a tree of centres.
 
-A curve that is told too little ends in the nearest local optimum, and along the principal component of a spiral that is
-a short cut through its turns. A minimum spanning tree of centres follows the rows wherever they are closer along the
+Training ends in the nearest local optimum, and from the principal component of a spiral that is a short cut through its
+turns. A minimum spanning tree of centres follows the rows wherever they are closer along the
 curve than across it, which depends on how many centres there are: several numbers of them are tried.
 """
 
@@ -23,18 +23,18 @@ CENTRES = (12, 25, 50, 100)
 """Numbers of centres that trees are made of."""
 
 _ROWS_PER_CENTRE = 3
-_MOVES = 3
-"""How often centres move to the mean of the rows nearest to them."""
+_CENTRE_MOVES = 3
+"""Times that centres move to the mean of the rows nearest to them."""
 
-_LONE = 0.1
+_LONE_SHARE = 0.1
 """Share of the mean weight of a centre below which it is left out: a few far rows are not on the way."""
 
-_TURN = 48
+_ELLIPSE_VERTICES = 48
 """Vertices of an ellipse."""
 
 
-class Start(NamedTuple):
-    """Vertices (m, D) of a curve to begin with, about the mean of the rows, and what it is called.
+class CurveStart(NamedTuple):
+    """Vertices (m, D) of a curve to begin with, about the mean of the rows, and its name.
 
     One that was smoothed before has the ``noise`` that was seen across it, in each direction.
     """
@@ -44,7 +44,7 @@ class Start(NamedTuple):
     noise: float | None = None
 
 
-def line(X: FloatArray, weight: FloatArray) -> FloatArray:
+def principal_line(X: FloatArray, weight: FloatArray) -> FloatArray:
     """(2, D) the first principal component, as far as rows reach."""
     axis, _ = principal_axes(X, weight)
     along = X @ axis[0]
@@ -52,25 +52,25 @@ def line(X: FloatArray, weight: FloatArray) -> FloatArray:
 
 
 def ellipse(X: FloatArray, weight: FloatArray) -> FloatArray:
-    """(m, D) about the mean in the first two principal components, √2 standard deviations wide in each."""
+    """(m, D) vertices of an ellipse in the first two principal components, √2 standard deviations wide in each."""
     axes, deviations = principal_axes(X, weight)
-    return _round(np.sqrt(2.0) * deviations[:, None] * axes)
+    return _ring_vertices(np.sqrt(2.0) * deviations[:, None] * axes)
 
 
 def circle(X: FloatArray, weight: FloatArray) -> FloatArray:
-    """(m, D) about the mean in the first two principal components, as far away as rows are on average there."""
+    """(m, D) vertices of a circle in the first two principal components, as wide as rows are away on average there."""
     axes, _ = principal_axes(X, weight)
     radius = float(np.average(np.linalg.norm(X @ axes.T, axis=1), weights=weight))
-    return _round(radius * axes)
+    return _ring_vertices(radius * axes)
 
 
-def trees(X: FloatArray, weight: FloatArray) -> list[Start]:
+def trees(X: FloatArray, weight: FloatArray) -> list[CurveStart]:
     """The longest ways through minimum spanning trees of several numbers of centres."""
     sizes = [k for k in CENTRES if _ROWS_PER_CENTRE * k <= len(X)] or [max(2, len(X) // _ROWS_PER_CENTRE)]
-    seeds, found = far_apart(X, sizes[-1]), list[Start]()
+    seeds, found = farthest_rows(X, sizes[-1]), list[CurveStart]()
     for k in sizes:
         points = centres(X, weight, X[seeds[:k]])
-        found.append(Start(f"tree of {k}", points[longest_path(points)]))
+        found.append(CurveStart(f"tree of {k}", points[longest_path(points)]))
     return found
 
 
@@ -94,18 +94,18 @@ def principal_axes(X: FloatArray, weight: FloatArray, count: int = 2) -> tuple[F
 
 
 def centres(X: FloatArray, weight: FloatArray, seeds: FloatArray) -> FloatArray:
-    """(k, D) means of rows: points to begin with, moved to the middle of the rows that are nearest to them."""
+    """(k, D) centres: ``seeds`` moved to the mean of the rows that are nearest to them, a few times."""
     found = seeds
-    for _ in range(_MOVES):
+    for _ in range(_CENTRE_MOVES):
         nearest = np.asarray(cKDTree(found).query(X)[1])
         total = np.bincount(nearest, weight, minlength=len(found))
-        kept = total > _LONE * total.mean()  # so that at least one is
+        kept = total > _LONE_SHARE * total.mean()  # so that at least one is
         sums = np.stack([np.bincount(nearest, weight * column, minlength=len(found)) for column in X.T], axis=1)
         found = sums[kept] / total[kept, None]
     return np.asarray(found)
 
 
-def far_apart(X: FloatArray, count: int) -> IntArray:
+def farthest_rows(X: FloatArray, count: int) -> IntArray:
     """Rows of which each is the farthest from all before it; the first is the farthest from the mean."""
     chosen = np.empty(count, dtype=np.int64)
     away = np.einsum("nd,nd->n", X, X)
@@ -117,10 +117,10 @@ def far_apart(X: FloatArray, count: int) -> IntArray:
 
 
 def longest_path(points: FloatArray) -> IntArray:
-    """Numbers of the points along the longest way through their minimum spanning tree."""
+    """Indices of the points along the longest way through their minimum spanning tree."""
     if len(points) < 2:
         return np.arange(len(points))
-    # SciPy takes lengths next to nil for no edge at all; a tree is the same for lengths that are all raised alike.
+    # SciPy takes lengths next to zero for no edge at all; a tree is the same for lengths that are all raised alike.
     gaps = pdist(points)
     graph = minimum_spanning_tree(squareform(1.0 + gaps / (gaps.max() or 1.0)))
     one, _ = _farthest(graph, points, 0)
@@ -140,66 +140,66 @@ def _farthest(graph: Any, points: FloatArray, start: int) -> tuple[int, IntArray
     return int(np.argmax(distance)), before
 
 
-def _round(axes: FloatArray) -> FloatArray:
-    angle = 2 * np.pi * np.arange(_TURN) / _TURN
+def _ring_vertices(axes: FloatArray) -> FloatArray:
+    angle = 2 * np.pi * np.arange(_ELLIPSE_VERTICES) / _ELLIPSE_VERTICES
     return np.asarray(np.cos(angle)[:, None] * axes[0] + np.sin(angle)[:, None] * axes[1])
 
 
-Make = Callable[[FloatArray, FloatArray], list[Start]]
+MakeStarts = Callable[[FloatArray, FloatArray], list[CurveStart]]
 
-_OPEN: dict[str, Make] = {
-    "pca": lambda X, weight: [Start("pca", line(X, weight))],
+_OPEN: dict[str, MakeStarts] = {
+    "pca": lambda X, weight: [CurveStart("pca", principal_line(X, weight))],
     "tree": trees,
-    "ridge": lambda X, weight: [Start("ridge", ridge_path(X, weight))],
+    "ridge": lambda X, weight: [CurveStart("ridge", ridge_path(X, weight))],
 }
-_CLOSED: dict[str, Make] = {
-    "pca": lambda X, weight: [Start("pca", ellipse(X, weight))],
-    "circle": lambda X, weight: [Start("circle", circle(X, weight))],
+_CLOSED: dict[str, MakeStarts] = {
+    "pca": lambda X, weight: [CurveStart("pca", ellipse(X, weight))],
+    "circle": lambda X, weight: [CurveStart("circle", circle(X, weight))],
     "tree": trees,
     "ridge": _OPEN["ridge"],
 }
 
-TABLES: dict[bool, dict[str, Make]] = {False: _OPEN, True: _CLOSED}
+START_TABLES: dict[bool, dict[str, MakeStarts]] = {False: _OPEN, True: _CLOSED}
 """Starts of open and of closed curves by name."""
 
-_LONG = {"ridge"}
-"""Starts that take longer than all others together, and so are taken where they are asked for."""
+_SLOW_STARTS = {"ridge"}
+"""Starts that take longer than all others together, and are made only where ``init`` names them."""
 
-NAMES = ("auto", *_CLOSED)
+START_NAMES = ("auto", *_CLOSED)
 
 
-def starts(X: FloatArray, weight: FloatArray, init: Any, closed: bool, offset: FloatArray) -> list[Start]:
-    """What to begin with, from a table or given as vertices about the ``offset`` of the rows."""
-    table = TABLES[closed]
+def make_starts(X: FloatArray, weight: FloatArray, init: Any, closed: bool, offset: FloatArray) -> list[CurveStart]:
+    """Starts that ``init`` names, or the one that it gives as vertices; all about the ``offset`` of the rows."""
+    table = START_TABLES[closed]
     if not isinstance(init, str):
-        return [Start("given", _given(init, X.shape[1]) - offset)]
+        return [CurveStart("given", _given_vertices(init, X.shape[1]) - offset)]
     if init != "auto" and init not in table:
         raise InvalidDataError(f"init={init!r} is for closed curves; set closed=True, or init to one of {list(table)}")
-    made = [start for name, make in table.items() if _is_asked(name, init) for start in make(X, weight)]
+    made = [start for name, make in table.items() if _is_wanted(name, init) for start in make(X, weight)]
     # Rows in a few heaps may have a single centre, which is no way.
-    return [each if len(each.vertices) > 1 else Start(each.name, line(X, weight)) for each in made]
+    return [each if len(each.vertices) > 1 else CurveStart(each.name, principal_line(X, weight)) for each in made]
 
 
-def _is_asked(name: str, init: str) -> bool:
-    return init == name or (init == "auto" and name not in _LONG)
+def _is_wanted(name: str, init: str) -> bool:
+    return init == name or (init == "auto" and name not in _SLOW_STARTS)
 
 
-def candidates_of(
+def start_candidates(
     init: Any, closed: Any, X: FloatArray, weight: FloatArray, offset: FloatArray
-) -> list[tuple[Start, bool]]:
-    """All starts that ``init`` names, and whether each is closed: as told, or both (``"auto"``)."""
+) -> list[tuple[CurveStart, bool]]:
+    """All starts that ``init`` names, and whether each is closed: as given, or both (``"auto"``)."""
     shapes = [False, True] if closed == "auto" else [bool(closed)]
     if closed is True and X.shape[1] == 1:
         raise InvalidDataError(
             "a closed curve needs two columns or more, but the table has n_features = 1; set closed=False"
         )
     if closed == "auto":  # of which some starts are for one shape only, and a line is never closed
-        named = [shape for shape in shapes if not isinstance(init, str) or init in ("auto", *TABLES[shape])]
+        named = [shape for shape in shapes if not isinstance(init, str) or init in ("auto", *START_TABLES[shape])]
         shapes = named if X.shape[1] > 1 else [False]
-    return [(start, shape) for shape in shapes for start in starts(X, weight, init, shape, offset)]
+    return [(start, shape) for shape in shapes for start in make_starts(X, weight, init, shape, offset)]
 
 
-def _given(init: Any, n_columns: int) -> FloatArray:
+def _given_vertices(init: Any, n_columns: int) -> FloatArray:
     vertices = np.asarray(init, dtype=np.float64)
     if vertices.ndim != 2 or vertices.shape[1] != n_columns or len(vertices) < 2 or not np.isfinite(vertices).all():
         raise InvalidDataError(

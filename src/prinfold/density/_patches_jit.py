@@ -1,7 +1,7 @@
 """Polynomials in up to three variables, each on a patch of its own, with their derivatives at many places; compiled.
 
 A patch holds coefficients c_ijk of t₀ⁱ t₁ʲ t₂ᵏ with i + j + k ≤ p, the last power fastest. With fewer variables the
-first powers are nil. This module imports numba: import it only where there is much to do.
+first powers are zero. This module imports numba: import it only where there is much to do.
 """
 
 from __future__ import annotations

@@ -158,13 +158,13 @@ def _functional(m: int, D: int, rings: Rings, asked: FloatArray, n: float, g: fl
 
 
 def auto(rows: FloatArray, weight: FloatArray, dimension: int, rng: np.random.Generator) -> float:
-    """The likeliest bandwidth, made wider as ridges want it; see :func:`wider_for_ridges`."""
-    wider = wider_for_ridges(effective_number(weight), rows.shape[1])
+    """The likeliest bandwidth, made wider as ridges want it; see :func:`ridge_width_factor`."""
+    wider = ridge_width_factor(effective_number(weight), rows.shape[1])
     return wider * likelihood(rows, weight, dimension, rng)
 
 
-def wider_for_ridges(n: float, D: int) -> float:
-    """How many times wider kernels should be for the ridge of a density than for the density, of n rows.
+def ridge_width_factor(n: float, D: int) -> float:
+    """Factor by which kernels should be wider for the ridge of a density than for the density, of n rows.
 
     A ridge lies where derivatives vanish, and these want wider kernels: for a normal density by the ratio of the
     normal scales of Hessian and density,

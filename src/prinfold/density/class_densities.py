@@ -14,10 +14,10 @@ from math import inf
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.base.starting_points import evenly_by_radius
+from prinfold.density.kernel_widths import least_loss_bandwidth
 from prinfold.numerics.distances import squared_distances
 from prinfold.numerics.radial_kernels import Profile
 from prinfold.rows.rows import as_rows, for_each_block
@@ -151,26 +151,14 @@ class LeaveOneOut:
 
 
 def likelihood_bandwidth(groups: Sequence[LeaveOneOut], profile: Profile, least: float = 0.0) -> float:
-    """The bandwidth, no less than ``least``, with the largest Σ w log p over groups, each with a density of its own.
-
-    On a grid by ratio first, then by golden section and parabolas between the neighbours of the best.
-    """
+    """The bandwidth, no less than ``least``, with the largest Σ w log p over groups, each with a density of its own."""
     ranges = [group.range() for group in groups]
     low, high = max(least, min(low for low, _ in ranges)), max(least, *(high for _, high in ranges))
 
-    def loss(log_bandwidth: float) -> float:
-        h = float(np.exp(log_bandwidth))
-        return -sum(group.total_weight * group.log_likelihood(h, profile) for group in groups)
+    def loss(bandwidth: float) -> float:
+        return -sum(group.total_weight * group.log_likelihood(bandwidth, profile) for group in groups)
 
-    grid = np.linspace(np.log(low), np.log(high), _TRIED_BANDWIDTHS)
-    losses = [loss(place) for place in grid]
-    best = int(np.argmin(losses))
-    around = grid[max(best - 1, 0)], grid[min(best + 1, _TRIED_BANDWIDTHS - 1)]
-    if not around[0] < around[1]:
-        return float(np.exp(grid[best]))
-    fine = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-3})
-    # The search never looks at the ends of its interval, and the best may lie there.
-    return float(np.exp(fine.x if fine.fun < losses[best] else grid[best]))
+    return least_loss_bandwidth(loss, low, high, _TRIED_BANDWIDTHS)
 
 
 # ----------------------------------------------------------------------------------------------------- classes

@@ -21,11 +21,11 @@ from functools import cached_property
 from math import ceil, inf, lgamma, log, pi
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.spatial import cKDTree
 
 from prinfold._typing import FloatArray
 from prinfold.base.starting_points import evenly_by_radius
+from prinfold.density.kernel_widths import least_loss_bandwidth
 from prinfold.density.ring_counts import Rings, make_rings
 
 MOST_ASKED_ROWS = 2048
@@ -123,22 +123,9 @@ class LeaveOneOutLikelihood:
         )
 
     def bandwidth(self) -> float:
-        """The likeliest bandwidth: on a grid by ratio first, then by golden section and parabolas about the best."""
+        """The likeliest bandwidth."""
         n_tried = max(2, ceil(log(self.most / self.least) / log(_GRID_RATIO)) + 1)
-        grid = np.linspace(log(self.least), log(self.most), n_tried)
-        gain = [self.log_likelihood(float(h)) for h in np.exp(grid)]
-        best = int(np.argmax(gain))
-        around = grid[max(best - 1, 0)], grid[min(best + 1, n_tried - 1)]
-        if not around[0] < around[1]:
-            return float(np.exp(grid[best]))
-        fine = minimize_scalar(
-            lambda at: -self.log_likelihood(float(np.exp(at))),
-            bounds=around,
-            method="bounded",
-            options={"xatol": 1e-5},
-        )
-        # The search never looks at the ends of its interval, and the best may lie there.
-        return float(np.exp(fine.x if -fine.fun > gain[best] else grid[best]))
+        return least_loss_bandwidth(lambda h: -self.log_likelihood(h), self.least, self.most, n_tried, tol=1e-5)
 
     @cached_property
     def _nearest(self) -> FloatArray:

@@ -90,7 +90,7 @@ class MixtureDensity:
         return np.concatenate([self._parts(block).log_density for block in self._blocks(X)])
 
     def derivatives(self, X: FloatArray) -> Derivatives:
-        """With b the shares and v as above, g = Σ b v and ∇² log p = Σ b (v − g)(v − g)ᵀ − Σ b Σ_j⁻¹."""
+        """log p, g = Σ b v and ∇² log p = Σ b (v − g)(v − g)ᵀ − Σ b Σ_j⁻¹, with shares b and v = Σ_j⁻¹ (μ_j − x)."""
         found = []
         for block in self._blocks(X):
             value, share, pull = self._parts(block)

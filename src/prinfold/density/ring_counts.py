@@ -40,7 +40,7 @@ _BLOCK_ROWS = 16
 
 
 class Rings(NamedTuple):
-    """Weight (m, B) of other rows in rings about m rows, and their mean squared distance (m, B), nil where none are."""
+    """Weight (m, B) of other rows in rings about m rows, and their mean squared distance (m, B), 0 where none are."""
 
     weight: FloatArray
     squared: FloatArray

@@ -14,7 +14,7 @@ from math import log, pi
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.density.bandwidths import effective_number, wider_for_ridges
+from prinfold.density.bandwidths import effective_number, ridge_width_factor
 from prinfold.density.densities import Density, Derivatives
 from prinfold.density.leave_one_out import LeaveOneOutLikelihood
 from prinfold.exceptions import InvalidDataError
@@ -101,7 +101,7 @@ def likelihood(places: FloatArray, weight: FloatArray) -> float:
 
 
 SPHERE_BANDWIDTHS: dict[str, Callable[[FloatArray, FloatArray], float]] = {
-    "auto": lambda places, weight: wider_for_ridges(effective_number(weight), 2) * likelihood(places, weight),
+    "auto": lambda places, weight: ridge_width_factor(effective_number(weight), 2) * likelihood(places, weight),
     "likelihood": likelihood,
 }
 """Rules for the bandwidth on a sphere, by name."""

@@ -175,7 +175,7 @@ def group_places(Y: FloatArray, rows: IntArray, side: float, square: float, midd
 
 
 def _split_large(first: IntArray, n: int, most: int) -> IntArray:
-    """Where groups begin after those that begin at ``first`` are split to hold ``most`` of the n rows each."""
+    """Beginnings of groups after those that begin at ``first`` are split to hold ``most`` of the n rows each."""
     return np.union1d(first, np.arange(0, n, most)) if n else first
 
 

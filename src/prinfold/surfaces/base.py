@@ -1,4 +1,4 @@
-"""What estimators of a surface by projection and regression in turn share."""
+"""Base of estimators of a surface by projection and regression in turn."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from prinfold.surfaces.projected_regression import (
     MOST_COMPONENTS,
     STARTS,
     Alternation,
-    Sample,
-    State,
+    SurfaceRows,
+    SurfaceState,
     starting_places,
 )
 from prinfold.validation.settings import (
@@ -39,7 +39,7 @@ from prinfold.validation.settings import (
     real,
 )
 
-_NODES = {1: 40, 2: 12, 3: 6}
+_NODES_PER_AXIS = {1: 40, 2: 12, 3: 6}
 """Nodes along each axis, by latent dimension."""
 
 
@@ -70,16 +70,16 @@ class RegressedManifold(PrincipalManifold):
     start_: str
 
     @abstractmethod
-    def _smoothness(self) -> Any:
+    def _make_basis(self) -> Any:
         """The basis of the map, which has yet to be bound to the latent space."""
 
     @abstractmethod
     def _alternation(self, surface: BasisMap) -> Alternation:
-        """How rows and surface follow each other."""
+        """The alternation of projection and regression."""
 
     @abstractmethod
-    def _measure(self, surface: BasisMap, sample: Sample, state: State) -> dict[str, float]:
-        """What the history keeps of a state."""
+    def _measure(self, surface: BasisMap, sample: SurfaceRows, state: SurfaceState) -> dict[str, float]:
+        """Entries of the history for a state."""
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -101,15 +101,15 @@ class RegressedManifold(PrincipalManifold):
         self._forget()
         table, unique, offset, rows = centred_rows(self, X, sample_weight)
         init = self.init if isinstance(self.init, str) else weighted_places(self.init, unique, self.n_components)
-        self._train(table, Sample(rows, unique.weight), offset, init)
-        for words, category in self._cautions():
+        self._train(table, SurfaceRows(rows, unique.weight), offset, init)
+        for words, category in self._warnings():
             warn_caller(words, category)
         return self
 
-    def _train(self, table: FloatArray, sample: Sample, offset: FloatArray, init: Any) -> None:
-        nodes = _NODES[self.n_components] if self.nodes is None else self.nodes
+    def _train(self, table: FloatArray, sample: SurfaceRows, offset: FloatArray, init: Any) -> None:
+        nodes = _NODES_PER_AXIS[self.n_components] if self.nodes is None else self.nodes
         latent = make_latent("grid", nodes, self.n_components, len(sample.rows))
-        bound = self._smoothness().bind(latent)
+        bound = self._make_basis().bind(latent)
         surface = BasisMap(latent, bound)
         alternation = self._alternation(surface)
         loop = partial(
@@ -120,10 +120,10 @@ class RegressedManifold(PrincipalManifold):
             rule=self._rule,
         )
         parts = {"latent_": latent, "basis_": bound.recipe, "offset_": offset, "n_features_in_": len(offset)}
-        self._listened_to(table, lambda state: {**parts, "_model": surface, **self._of(state)}, loop)
+        self._listened_to(table, lambda state: {**parts, "_model": surface, **self._state_attributes(state)}, loop)
 
-    def _of(self, state: State) -> dict[str, Any]:
-        """What a fit keeps of a state."""
+    def _state_attributes(self, state: SurfaceState) -> dict[str, Any]:
+        """Fitted attributes of a state."""
         return {"weights_": state.weights, "start_": state.start}
 
     def transform(self, X: Any) -> FloatArray:
@@ -141,8 +141,8 @@ class RegressedManifold(PrincipalManifold):
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _cautions(self) -> list[tuple[str, type[Warning]]]:
-        """What went wrong or may mislead, in words."""
+    def _warnings(self) -> list[tuple[str, type[Warning]]]:
+        """Warnings about the training and the surface: message and category."""
         found = self._how_it_ended()
         if self.n_features_in_ < self.n_components:
             words = f"a surface of {self.n_components} dimensions in {self.n_features_in_} column(s) is not determined"
@@ -167,7 +167,7 @@ class RegressedManifold(PrincipalManifold):
         """Make the map again, and refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
         n, latent = self.n_features_in_, self.latent_
-        if isinstance(latent, Lattice) and isinstance(self.basis_, type(self._smoothness())):
+        if isinstance(latent, Lattice) and isinstance(self.basis_, type(self._make_basis())):
             self._model = BasisMap(latent, self.basis_.bind(latent))
             shape = len(self._model.penalty_mask), n
             if np.shape(self.weights_) == shape and np.shape(self.offset_) == (n,):

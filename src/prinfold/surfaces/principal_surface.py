@@ -8,9 +8,9 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.elastic_net import ElasticNetBasis
 from prinfold.files import storable
 from prinfold.loops import Last
-from prinfold.surfaces import smoothed_surface as surfaces
+from prinfold.surfaces import smoothed_surface
 from prinfold.surfaces.base import RegressedManifold
-from prinfold.surfaces.projected_regression import Alternation, Sample, State
+from prinfold.surfaces.projected_regression import Alternation, SurfaceRows, SurfaceState
 from prinfold.validation.settings import Constraint, nothing, real
 
 
@@ -116,14 +116,14 @@ class PrincipalSurface(RegressedManifold):
         self.tol = tol
         self.verbose = verbose
 
-    def _smoothness(self) -> ElasticNetBasis:
+    def _make_basis(self) -> ElasticNetBasis:
         return ElasticNetBasis()
 
     def _alternation(self, surface: BasisMap) -> Alternation:
-        return surfaces.alternation(surface, self.penalty)
+        return smoothed_surface.alternation(surface, self.penalty)
 
-    def _measure(self, surface: BasisMap, sample: Sample, state: State) -> dict[str, float]:
-        return surfaces.measure(sample, state)
+    def _measure(self, surface: BasisMap, sample: SurfaceRows, state: SurfaceState) -> dict[str, float]:
+        return smoothed_surface.measure(sample, state)
 
-    def _of(self, state: State) -> dict[str, Any]:
-        return {**super()._of(state), "penalty_": state.penalty}
+    def _state_attributes(self, state: SurfaceState) -> dict[str, Any]:
+        return {**super()._state_attributes(state), "penalty_": state.penalty}

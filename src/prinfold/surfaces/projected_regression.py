@@ -32,20 +32,20 @@ STARTS = ("auto", "pca", *EMBEDDERS)
 """Places to begin with, by name."""
 
 MOST_COMPONENTS = 3
-"""Dimensions for which there is a mesh to begin projections from."""
+"""Most dimensions for which there is a mesh to begin projections from."""
 
 _ROWS_AT_ONCE = 4096
-_EMBEDDED_ROWS = 1000
-"""Rows that a spectral embedding sees at most; the others take their places from neighbours."""
+_MOST_EMBEDDED_ROWS = 1000
+"""Most rows of a spectral embedding; the others take their places from neighbours."""
 
 _MESH_PER_AXIS = {1: 200, 2: 30, 3: 10}
 
 _NEWTON = {"max_iter": 30, "tol": 1e-6}
-"""How exactly rows are projected in training: the next regression moves the surface by more."""
+"""Iterations and tolerance of projections in training: the next regression moves the surface by more."""
 
 
-class State(NamedTuple):
-    """A surface on its way: places (n, Q) of the rows, weights (M, D) of the map, its penalty, mean squared error.
+class SurfaceState(NamedTuple):
+    """A surface in training: places (n, Q) of the rows, weights (M, D) of the map, its penalty, mean squared error.
 
     ``start`` is the name of the places that it began with.
     """
@@ -58,7 +58,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sample:
+class SurfaceRows:
     """Rows (n, D) that all differ, about their mean, with weights (n,)."""
 
     rows: FloatArray
@@ -76,7 +76,7 @@ class Sample:
 
     @cached_property
     def size(self) -> float:
-        """As many rows as the weights stand for: their sum, but no fewer for being small."""
+        """Number of rows that the weights stand for; see :func:`~prinfold.curves.smoothers.n_effective`."""
         return n_effective(self.weight)
 
     def mean(self, values: FloatArray) -> float:
@@ -85,8 +85,8 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Sums:
-    """What a regression needs to know: ΦᵀGΦ / Σ w (M, M), ΦᵀGX / Σ w (M, D), and which weights are penalised (M,)."""
+class RegressionSums:
+    """Sums of a regression: ΦᵀGΦ / Σ w (M, M), ΦᵀGX / Σ w (M, D), and which weights are penalised (M,)."""
 
     gram: FloatArray
     moment: FloatArray
@@ -95,8 +95,8 @@ class Sums:
     size: float
 
     @classmethod
-    def of(cls, surface: BasisMap, sample: Sample, Z: FloatArray) -> Sums:
-        """Rows at places Z (n, Q), a few thousand at once."""
+    def of(cls, surface: BasisMap, sample: SurfaceRows, Z: FloatArray) -> RegressionSums:
+        """Sums over rows at places Z (n, Q), a few thousand at once."""
         n_weights = len(surface.penalty_mask)
         gram, moment = np.zeros((n_weights, n_weights)), np.zeros((n_weights, sample.rows.shape[1]))
         for first in range(0, len(Z), _ROWS_AT_ONCE):
@@ -132,41 +132,41 @@ class Sums:
 class Alternation:
     """Projection and regression in turn on one map.
 
-    ``choose`` gives the penalty of a regression from its sums and the penalty before, which for the first is nil, and
+    ``choose`` gives the penalty of a regression from its sums and the penalty before, which for the first is zero, and
     ``judge`` a number that is lower the better a start is, from the sums and the penalty. ``reach`` is how far rows may
-    be projected beyond the edges of the latent space, so that the surface can grow; where it is not nil, places are
+    be projected beyond the edges of the latent space, so that the surface can grow; where it is not zero, places are
     stretched to fill the latent space before every regression.
     """
 
     surface: BasisMap
-    choose: Callable[[Sums, float], float]
-    judge: Callable[[Sums, float], float]
+    choose: Callable[[RegressionSums, float], float]
+    judge: Callable[[RegressionSums, float], float]
     reach: float = 0.0
 
     @cached_property
     def domain(self) -> Box:
-        """Where rows may be projected to."""
+        """Latent places that rows may be projected to."""
         edge = 1.0 + self.reach
         return Box.of(*((-edge, edge),) * self.surface.latent.n_columns)
 
-    def begin(self, sample: Sample, places: dict[str, FloatArray]) -> State:
-        """Of several sets of places (n, Q) the one that tells most about the rows, by a first regression."""
+    def begin(self, sample: SurfaceRows, places: dict[str, FloatArray]) -> SurfaceState:
+        """The first state: of several sets of places (n, Q), the one with the best first regression."""
         tried = []
         for name, Z in places.items():
-            sums = Sums.of(self.surface, sample, Z)
+            sums = RegressionSums.of(self.surface, sample, Z)
             penalty = self.choose(sums, 0.0)
-            tried.append((self.judge(sums, penalty), State(Z, sums.weights(penalty), penalty, np.inf, name)))
-        return self.projected(sample, min(tried, key=itemgetter(0))[1])
+            tried.append((self.judge(sums, penalty), SurfaceState(Z, sums.weights(penalty), penalty, np.inf, name)))
+        return self.project(sample, min(tried, key=itemgetter(0))[1])
 
-    def step(self, sample: Sample, state: State) -> State:
+    def step(self, sample: SurfaceRows, state: SurfaceState) -> SurfaceState:
         """Regression on where rows are, then projection."""
-        Z = filled(state.latent) if self.reach > 0 else state.latent
-        sums = Sums.of(self.surface, sample, Z)
+        Z = fill_latent_space(state.latent) if self.reach > 0 else state.latent
+        sums = RegressionSums.of(self.surface, sample, Z)
         penalty = self.choose(sums, state.penalty)
         weights = sums.weights(penalty)
-        return self.projected(sample, state._replace(latent=Z, weights=weights, penalty=penalty))
+        return self.project(sample, state._replace(latent=Z, weights=weights, penalty=penalty))
 
-    def projected(self, sample: Sample, state: State) -> State:
+    def project(self, sample: SurfaceRows, state: SurfaceState) -> SurfaceState:
         """Rows at the nearest points of the surface.
 
         The search goes downhill from the foot on a mesh or from where a row is, whichever is nearer, so that it never
@@ -197,13 +197,13 @@ def _nearest_start(rows: FloatArray, point: Callable[[FloatArray], FloatArray], 
     return np.take_along_axis(starts, np.argmin(squared, axis=0)[:, None, None], axis=1)
 
 
-def share_left(sample: Sample, value: float) -> float:
-    """A squared length as a share of the variance; nil where rows do not differ."""
+def variance_share(sample: SurfaceRows, value: float) -> float:
+    """A squared length as a share of the variance; zero where rows do not differ."""
     return value / sample.variance if sample.variance > 0 else 0.0
 
 
-def filled(Z: FloatArray) -> FloatArray:
-    """Places stretched to reach from −1 to 1 along each axis; one along which none differ is left in the middle."""
+def fill_latent_space(Z: FloatArray) -> FloatArray:
+    """Stretch places to reach from −1 to 1 along each axis; an axis along which none differ is left in the middle."""
     low, high = Z.min(axis=0), Z.max(axis=0)
     half = np.where(high > low, (high - low) / 2.0, 1.0)
     return np.asarray((Z - (low + high) / 2.0) / half)
@@ -212,33 +212,33 @@ def filled(Z: FloatArray) -> FloatArray:
 # ------------------------------------------------------------------------------------------------------- starts
 
 
-def starting_places(init: Any, sample: Sample, n_components: int) -> dict[str, FloatArray]:
+def starting_places(init: Any, sample: SurfaceRows, n_components: int) -> dict[str, FloatArray]:
     """Sets of places (n, Q) to begin with by their names, or given with a place for each row."""
     if not isinstance(init, str):
-        return {"given": filled(np.asarray(init, dtype=np.float64))}
-    plane = {"pca": _plane(sample, n_components)}
+        return {"given": fill_latent_space(np.asarray(init, dtype=np.float64))}
+    plane = {"pca": _principal_places(sample, n_components)}
     if init == "pca" or (init == "auto" and len(sample.rows) <= n_components + 2):
         return plane
     if init == "auto":
-        return plane | _spectral("isomap", sample, n_components)
-    return _spectral(init, sample, n_components)
+        return plane | _spectral_places("isomap", sample, n_components)
+    return _spectral_places(init, sample, n_components)
 
 
-def _plane(sample: Sample, n_components: int) -> FloatArray:
-    """Coordinates in the principal plane; nil where there are fewer columns than coordinates."""
+def _principal_places(sample: SurfaceRows, n_components: int) -> FloatArray:
+    """(n, Q) coordinates in the principal plane; zero where there are fewer columns than coordinates."""
     Z = np.zeros((len(sample.rows), n_components))
     E = principal_coordinates(sample.rows, sample.weight, n_components)
     Z[:, : E.shape[1]] = E
-    return filled(Z)
+    return fill_latent_space(Z)
 
 
-def _spectral(name: str, sample: Sample, n_components: int) -> dict[str, FloatArray]:
+def _spectral_places(name: str, sample: SurfaceRows, n_components: int) -> dict[str, FloatArray]:
     """Coordinates of a spectral embedding, one set for each neighbourhood size."""
     embedder, rows, weight = EMBEDDERS[name], sample.rows, sample.weight
-    sizes = embedder.sizes(rows[evenly_by_radius(rows, weight, _EMBEDDED_ROWS)])
+    sizes = embedder.sizes(rows[evenly_by_radius(rows, weight, _MOST_EMBEDDED_ROWS)])
     return {
-        f"{name}, {k} neighbours": filled(
-            embed_all(lambda X, k=k: embedder.embed(X, n_components, k), rows, weight, _EMBEDDED_ROWS)  # type: ignore[misc]
+        f"{name}, {k} neighbours": fill_latent_space(
+            embed_all(lambda X, k=k: embedder.embed(X, n_components, k), rows, weight, _MOST_EMBEDDED_ROWS)  # type: ignore[misc]
         )
         for k in sizes
     }

@@ -10,20 +10,26 @@ raise R.
 from __future__ import annotations
 
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.surfaces.projected_regression import Alternation, Sample, State, Sums, share_left
+from prinfold.surfaces.projected_regression import (
+    Alternation,
+    RegressionSums,
+    SurfaceRows,
+    SurfaceState,
+    variance_share,
+)
 
 
 def alternation(surface: BasisMap, regularization: float) -> Alternation:
     """Regression with a constant λ; rows stay within the latent space."""
-    return Alternation(surface, lambda sums, last: regularization, Sums.risk)
+    return Alternation(surface, lambda sums, last: regularization, RegressionSums.risk)
 
 
-def risk(surface: BasisMap, state: State) -> float:
+def risk(surface: BasisMap, state: SurfaceState) -> float:
     """R, the error plus λ‖f‖²."""
     return state.error + state.penalty * surface.roughness(state.weights)
 
 
-def measure(surface: BasisMap, sample: Sample, state: State) -> dict[str, float]:
+def measure(surface: BasisMap, sample: SurfaceRows, state: SurfaceState) -> dict[str, float]:
     """Minus R as a share of the variance, mean squared error and ‖f‖²."""
     norm = surface.roughness(state.weights)
-    return {"objective": -share_left(sample, risk(surface, state)), "error": state.error, "norm": norm}
+    return {"objective": -variance_share(sample, risk(surface, state)), "error": state.error, "norm": norm}

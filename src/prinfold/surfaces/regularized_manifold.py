@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.gaussian_process import GaussianProcess
 from prinfold.files import storable
-from prinfold.surfaces import quantization_error as manifolds
+from prinfold.surfaces import quantization_error
 from prinfold.surfaces.base import RegressedManifold
-from prinfold.surfaces.projected_regression import Alternation, Sample, State
+from prinfold.surfaces.projected_regression import Alternation, SurfaceRows, SurfaceState
 from prinfold.validation.settings import Constraint, real
 
 
@@ -110,11 +110,11 @@ class RegularizedManifold(RegressedManifold):
         self.tol = tol
         self.verbose = verbose
 
-    def _smoothness(self) -> GaussianProcess:
+    def _make_basis(self) -> GaussianProcess:
         return GaussianProcess(self.length_scale, linear=False)
 
     def _alternation(self, surface: BasisMap) -> Alternation:
-        return manifolds.alternation(surface, self.regularization)
+        return quantization_error.alternation(surface, self.regularization)
 
-    def _measure(self, surface: BasisMap, sample: Sample, state: State) -> dict[str, float]:
-        return manifolds.measure(surface, sample, state)
+    def _measure(self, surface: BasisMap, sample: SurfaceRows, state: SurfaceState) -> dict[str, float]:
+        return quantization_error.measure(surface, sample, state)

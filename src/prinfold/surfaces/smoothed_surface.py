@@ -13,44 +13,51 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.latent import Lattice
-from prinfold.surfaces.projected_regression import Alternation, Sample, State, Sums, share_left
+from prinfold.surfaces.projected_regression import (
+    Alternation,
+    RegressionSums,
+    SurfaceRows,
+    SurfaceState,
+    variance_share,
+)
 
 CAUTION = 2.0
-"""How many times degrees of freedom count in cross-validation: places that were found by projection on the very surface
-that is judged hide a part of the noise, and a surface would wrinkle."""
+"""Factor of degrees of freedom in cross-validation: places that were found by projection on the very surface that is
+judged hide a part of the noise, and a surface would wrinkle."""
 
 REACH = 0.1
-"""How far the surface is followed beyond its edges while rows are projected, in half widths of the latent space."""
+"""Half widths of the latent space by which the surface is followed beyond its edges while rows are projected."""
 
 PENALTIES = np.geomspace(1e-6, 1e2, 25)
 """Penalties that are compared."""
 
-FINEST = 1.85
+FINEST_DEVIATIONS = 1.85
 """Scale of the finest bends, in deviations of the noise across the surface. At 1.3, where curves have
 it, surfaces come no nearer to the true one."""
 
-_ROUNDING = 1e-12
+_ROUNDING_SHARE = 1e-12
 """Share of the variance below which an error is none."""
 
 
 def alternation(surface: BasisMap, penalty: float | None) -> Alternation:
     """Smoothing with a penalty that is given, or chosen at every step and then never less than before."""
-    choose = partial(chosen, surface) if penalty is None else lambda sums, last: penalty
+    choose = partial(choose_penalty, surface) if penalty is None else lambda sums, last: penalty
     return Alternation(surface, choose, score, REACH)
 
 
-def chosen(surface: BasisMap, sums: Sums, last: float) -> float:
+def choose_penalty(surface: BasisMap, sums: RegressionSums, last: float) -> float:
     """The penalty of cross-validation, or the last one where that is larger, so that steps cannot go round.
 
-    Rows that were projected ask for :func:`least` too; places to begin with, where ``last`` is nil, hide no noise.
+    For rows that were projected it is no less than :func:`least_penalty`; places to begin with, where ``last`` is zero,
+    hide no noise.
     """
-    best = cross_validated(sums)
+    best = cross_validation_penalty(sums)
     # By what cross-validation leaves: a surface that flattens must not take its own bias for noise and flatten further.
-    return best if last == 0 else max(best, last, least(surface, sums, best))
+    return best if last == 0 else max(best, last, least_penalty(surface, sums, best))
 
 
-def least(surface: BasisMap, sums: Sums, penalty: float) -> float:
-    """λ = (c σ/s)⁴ / K, under which the surface would bend on a scale finer than c deviations σ of the noise.
+def least_penalty(surface: BasisMap, sums: RegressionSums, penalty: float) -> float:
+    """Least λ = (c σ/s)⁴ / K: below it the surface would bend on a scale finer than c deviations σ of the noise.
 
     On K nodes, steps of length s apart, λ‖ΔY‖² is as much as (λ K s⁴) ∫|Y''|² beside the mean squared error, and the
     fourth root of that factor is how far a smoother looks. σ² is the error of each direction across the surface.
@@ -60,7 +67,7 @@ def least(surface: BasisMap, sums: Sums, penalty: float) -> float:
     if across < 1 or step == 0:
         return 0.0
     noise = np.sqrt(sums.error(weights) / across)
-    return float((FINEST * noise / step) ** 4 / surface.latent.n_nodes)
+    return float((FINEST_DEVIATIONS * noise / step) ** 4 / surface.latent.n_nodes)
 
 
 def _step_length(surface: BasisMap, weights: FloatArray) -> float:
@@ -72,7 +79,7 @@ def _step_length(surface: BasisMap, weights: FloatArray) -> float:
     return float(np.prod([np.median(lengths) for lengths in along]) ** (1.0 / len(along))) if along else 0.0
 
 
-def cross_validated(sums: Sums) -> float:
+def cross_validation_penalty(sums: RegressionSums) -> float:
     """λ of the lowest score E / (1 − γ df/n)², E being the mean squared error and γ the caution; of equals the largest.
 
     Where every λ has more degrees of freedom than the rows can pay for, all scores are infinite.
@@ -81,13 +88,13 @@ def cross_validated(sums: Sums) -> float:
     return float(PENALTIES[len(scores) - 1 - int(np.argmin(scores[::-1]))])
 
 
-def score(sums: Sums, penalty: float) -> float:
+def score(sums: RegressionSums, penalty: float) -> float:
     """Generalised cross-validation score of one penalty."""
     left = 1.0 - CAUTION * sums.freedom(penalty) / sums.size
-    error = max(sums.error(sums.weights(penalty)), _ROUNDING * sums.variance)
+    error = max(sums.error(sums.weights(penalty)), _ROUNDING_SHARE * sums.variance)
     return error / left**2 if left > 0 else np.inf
 
 
-def measure(sample: Sample, state: State) -> dict[str, float]:
+def measure(sample: SurfaceRows, state: SurfaceState) -> dict[str, float]:
     """Minus the share of the variance that is left, mean squared error and penalty."""
-    return {"objective": -share_left(sample, state.error), "error": state.error, "penalty": state.penalty}
+    return {"objective": -variance_share(sample, state.error), "error": state.error, "penalty": state.penalty}

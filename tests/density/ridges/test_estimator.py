@@ -137,7 +137,7 @@ def test_a_mixture_is_a_density_too():
     recipe = GaussianMixture(5, random_state=0)
     one, other = DensityRidge(density=recipe).fit(X, sample_weight=weighted), DensityRidge(density=recipe).fit(repeated)
     np.testing.assert_allclose(one.ridge_.points, other.ridge_.points)
-    with pytest.raises(InvalidParameterError, match="not with a density that is given"):
+    with pytest.raises(InvalidParameterError, match=r"but density= is given\. Leave out one"):
         DensityRidge(density=GaussianMixture(2), mask=X).fit(X)
 
 
@@ -204,7 +204,7 @@ def test_on_a_sphere_bands_are_in_degrees():
 
 def test_what_rows_cannot_be_drawn_anew_for():
     model = DensityRidge(bandwidth="neighbors").fit(spiral(100).X)
-    with pytest.raises(InvalidParameterError, match="kernels of one bandwidth only, not for a AdaptiveDensity"):
+    with pytest.raises(InvalidParameterError, match="needs kernels of one bandwidth on the rows, got AdaptiveDensity"):
         model.bands(2)
 
 

@@ -52,7 +52,7 @@ class Sheet(NamedTuple):
     spacing: float
 
     def only(self, nodes: IntArray) -> Sheet:
-        """Some nodes, in the order given, with the pairs among them."""
+        """The sheet of some nodes, in the order given, with the pairs among them."""
         place = np.full(len(self.points), -1)
         place[nodes] = np.arange(len(nodes))
         pairs = place[self.pairs]

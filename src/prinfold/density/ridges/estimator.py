@@ -113,7 +113,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         Where a ridge ends: at the density that this share of the rows does not have. With 0, a little below that of
         any row.
     min_gap : float, default=0.05
-        Least :attr:`ridgeness <prinfold.density.ridges.mean_shift.Flowed.ridgeness>` of a point that is kept.
+        Least :attr:`ridgeness <prinfold.density.ridges.mean_shift.FlowResult.ridgeness>` of a point that is kept.
     min_length : float, default=3.0
         Length in bandwidths up to which a branch that leads nowhere is left out, where the ridge is a curve.
     max_iter : int, default=500
@@ -132,9 +132,9 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         The way to the ridge, with the density and all settings, as :meth:`flow` goes it.
     bandwidth_ : float or ndarray
         Its bandwidth; NaN where a density was given.
-    ridge_ : Flowed
+    ridge_ : FlowResult
         Points of the ridge that rows were carried to, with tangents, curvatures and log densities.
-    places_ : Flowed
+    places_ : FlowResult
         The same in the coordinates that the method works in: on a sphere, places in space on one whose degrees have
         length 1.
     graph_ : RidgeGraph
@@ -306,7 +306,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
 
         Returns
         -------
-        Flowed
+        FlowResult
             ``points`` (n, D), ``tangent`` (n, D, d), ``curvature`` (n, D), ``log_density`` (n,), ``status`` (n,), a
             :class:`~prinfold.density.ridges.mean_shift.Status` each, and ``n_iter`` (n,).
         """

@@ -32,7 +32,7 @@ _DENSITY_CHECKS = 7
 """Places on the straight way between two nodes at which the density is checked."""
 
 _LEAST_DETOUR = 3.0
-"""How many times longer than the straight way a chain must be to be joined to itself."""
+"""Least length of a chain that is joined to itself, in units of the straight way."""
 
 _LEAST_LOOP = 2.0 * pi
 """Bandwidths that a loop must be long: smaller rings than one of radius 1.6 have so small a ridge, or none."""
@@ -217,7 +217,7 @@ def simplify(branches: list[Path], nodes: Net, shortest: float = SHORTEST_BRANCH
 
 
 def degrees(branches: list[Path]) -> dict[int, int]:
-    """How many ends of branches each node is; a ring that touches nothing has two at its beginning."""
+    """Number of branch ends at each node; a ring that touches nothing has two at its beginning."""
     count: dict[int, int] = {}
     for path in branches:
         for end in (path[0], path[-1]):

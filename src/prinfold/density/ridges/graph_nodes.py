@@ -103,7 +103,7 @@ def nearest_ahead(nodes: Net, node: IntArray, direction: FloatArray) -> IntArray
 
 
 class _Fronts(NamedTuple):
-    """Where a net may grow: from ``node`` (k,) in unit ``direction`` (k, D); ``began`` (k,) is log p at the start."""
+    """Fronts of a growing net: ``node`` (k,), unit ``direction`` (k, D), and log p ``began`` (k,) at the start."""
 
     node: IntArray
     direction: FloatArray

@@ -89,14 +89,14 @@ def errors_by_bins(time: FloatArray, value: FloatArray, bandwidth: float) -> Flo
     n_bins = int(below[-1]) + 2
     lag = np.arange(-reach, reach + 1) / _BINS_PER_BANDWIDTH
 
-    def summed(amount: FloatArray, power: int) -> FloatArray:
+    def bin_sums(amount: FloatArray, power: int) -> FloatArray:
         total = np.bincount(below, (1.0 - share) * amount, n_bins) + np.bincount(below + 1, share * amount, n_bins)
         # Convolution turns kernels round, and lags with them.
         kernel = np.exp(-0.5 * lag**2) * (-lag) ** power
         return np.asarray(np.convolve(total, kernel)[reach : reach + n_bins])
 
     one = np.ones_like(value)
-    sums = (summed(one, 0), summed(one, 1), summed(one, 2), summed(value, 0), summed(value, 1))
+    sums = (bin_sums(one, 0), bin_sums(one, 1), bin_sums(one, 2), bin_sums(value, 0), bin_sums(value, 1))
     line, own = (np.interp(below + share, np.arange(n_bins), each) for each in _line(*sums))
     alone = 1.0 - own < _ALONE_SHARE
     errors = np.asarray((line - value) / np.where(alone, 1.0, 1.0 - own))

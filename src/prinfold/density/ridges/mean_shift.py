@@ -67,7 +67,7 @@ _RAN_OFF_BANDWIDTHS = 3.0
 
 
 class Status(enum.IntEnum):
-    """How the way of a row to the ridge ended."""
+    """End of the way of a row to the ridge."""
 
     CONVERGED = 0
     NOT_CONVERGED = 1
@@ -95,7 +95,7 @@ _SENTENCES = {
 
 
 class FlowResult(NamedTuple):
-    """Where rows end on their way to the ridge, in the order in which they were given.
+    """Ends of the ways of rows to the ridge, in the order in which rows were given.
 
     ``points`` (n, D); ``tangent`` (n, D, d) of the ridge there; ``curvature`` (n, q) the second derivatives of log p
     along the ridge and then across it, in units of the squared bandwidth; ``log_density`` (n,); ``status`` (n,), see

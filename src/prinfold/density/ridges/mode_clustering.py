@@ -232,7 +232,7 @@ class ModeClustering(ClusterMixin, BaseEstimator):
 
         Returns
         -------
-        Flowed
+        FlowResult
             ``points`` (n, D), ``curvature`` (n, D), ``log_density`` (n,), ``status`` (n,) and ``n_iter`` (n,).
         """
         return self._climb_rows(self._table(X)).in_data_units(self.space_)

@@ -23,7 +23,7 @@ def kernels_of(density: Density) -> KernelDensity:
     if isinstance(density, RatioDensity):
         return kernels_of(density.top)
     raise InvalidParameterError(
-        f"resampling needs kernels of one bandwidth on the rows, got a {type(density).__name__}. "
+        f"resampling needs kernels of one bandwidth on the rows, got {type(density).__name__}. "
         "Give a bandwidth, or the name of a rule for one"
     )
 

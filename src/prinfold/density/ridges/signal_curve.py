@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from prinfold._typing import FloatArray
 from prinfold.density.bandwidths import likelihood
 from prinfold.density.densities import KernelDensity
+from prinfold.density.kernel_widths import least_loss_bandwidth
 from prinfold.density.ridges.local_lines import prediction_errors
 from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
 
@@ -44,7 +44,7 @@ class SignalPoints(NamedTuple):
         return np.column_stack(self)
 
     @property
-    def different(self) -> tuple[FloatArray, FloatArray]:
+    def unique(self) -> tuple[FloatArray, FloatArray]:
         """(m, 2) rows that are all different, and (m,) how often each comes."""
         rows, count = np.unique(self.rows, axis=0, return_counts=True)
         return rows, count.astype(float)
@@ -52,7 +52,7 @@ class SignalPoints(NamedTuple):
 
 def carry(points: SignalPoints, bandwidth: float) -> FlowResult:
     """Carry each point to the ridge of the density of all, by subspace-constrained mean shift."""
-    return Flow(KernelDensity(*points.different, bandwidth), 1)(points.rows)
+    return Flow(KernelDensity(*points.unique, bandwidth), 1)(points.rows)
 
 
 def height(flowed: FlowResult, time: FloatArray) -> FloatArray:
@@ -86,7 +86,7 @@ def noise_of_differences(time: FloatArray, value: FloatArray) -> float:
 
 def by_likelihood(points: SignalPoints) -> float:
     """The bandwidth with which the points, each left out in turn, are likeliest: that of section 5.3.1."""
-    return likelihood(*points.different, 1, np.random.default_rng(0))
+    return likelihood(*points.unique, 1, np.random.default_rng(0))
 
 
 def by_prediction(points: SignalPoints, least: float | None = None) -> float:
@@ -98,17 +98,10 @@ def by_prediction(points: SignalPoints, least: float | None = None) -> float:
     low = by_likelihood(points) if least is None else least
     high = max(low, _WIDEST_SHARE * float(np.ptp(points.time)))
 
-    def loss(log_bandwidth: float) -> float:
-        return float(np.mean(prediction_errors(*points, float(np.exp(log_bandwidth))) ** 2))
+    def loss(bandwidth: float) -> float:
+        return float(np.mean(prediction_errors(*points, bandwidth) ** 2))
 
-    grid = np.linspace(np.log(low), np.log(high), _TRIED_BANDWIDTHS)
-    losses = [loss(place) for place in grid]
-    best = int(np.argmin(losses))
-    around = grid[max(best - 1, 0)], grid[min(best + 1, _TRIED_BANDWIDTHS - 1)]
-    if not around[0] < around[1]:
-        return low
-    fine = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-3})
-    return float(np.exp(fine.x if fine.fun < losses[best] else grid[best]))
+    return least_loss_bandwidth(loss, low, high, _TRIED_BANDWIDTHS)
 
 
 #: Rules for the bandwidth, by name.

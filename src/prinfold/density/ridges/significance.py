@@ -109,7 +109,7 @@ def ridge_significance(
 
     Parameters
     ----------
-    ridge : Flowed
+    ridge : FlowResult
         Kept points of the ridge of the density on all rows.
     branch : (m,) array or None
         Which branch each point is on, 0, 1, …, and −1 for none; None chains points within a bandwidth.

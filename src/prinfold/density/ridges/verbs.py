@@ -39,7 +39,7 @@ class RidgeVerbs:
 
         Returns
         -------
-        Location
+        GraphLocation
             ``branch`` (n,), ``arc_length`` (n,) from the beginning of that branch, and ``distance`` (n,). In two
             columns, and on a sphere, the distance is positive to the left of the branch and negative to the right.
         """
