@@ -17,7 +17,7 @@ from timing import print_table
 
 from prinfold import datasets
 from prinfold.density.densities import KernelDensity
-from prinfold.density.ridges import chart_embedding as ridge_embedding
+from prinfold.density.ridges import chart_embedding
 from prinfold.density.ridges.chart import RidgeChart
 from prinfold.density.ridges.chart_nodes import make_sheet
 from prinfold.density.ridges.chart_patches import Patches
@@ -81,7 +81,7 @@ def layouts(seeds: range) -> None:
     for name, (make, bandwidth) in SURFACES.items():
         for seed in seeds:
             nodes = make_sheet(*ridge(make(N, seed)[0], bandwidth))
-            pieces = ridge_embedding._lay_all(nodes, np.arange(len(nodes.points)))
+            pieces = chart_embedding._lay_pieces_flat(nodes, np.arange(len(nodes.points)))
             whole, laid = max(pieces, key=lambda each: len(each[0]))
             nodes = nodes.only(whole)
             first, second = nodes.pairs.T

@@ -19,8 +19,8 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from prinfold import DensityRidge, datasets, plot
-from prinfold.density.ridges.graph_branches import chained, joints
-from prinfold.density.ridges.graph_nodes import net
+from prinfold.density.ridges.graph_branches import joints, link_chains
+from prinfold.density.ridges.graph_nodes import make_net
 
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#D55E00", "#009E73", "#CC3311"
 
@@ -38,8 +38,8 @@ def roundabout(n=700, noise=0.035, seed=3):
 
 X = roundabout()
 model = DensityRidge(bandwidth=0.08).fit(X)
-nodes = net(model.flow_, model.places_)
-links = chained(nodes)
+nodes = make_net(model.flow_, model.places_)
+links = link_chains(nodes)
 
 figure, axes = plt.subplots(1, 4, figsize=(16, 4.4), layout="constrained")
 for ax in axes[:3]:
