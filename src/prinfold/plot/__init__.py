@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from prinfold.plot.bands import ridge_bands
     from prinfold.plot.choices import choice
     from prinfold.plot.comparisons import comparison_front
     from prinfold.plot.kernel_manifolds import candidates, images, latent_density
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from prinfold.plot.maps import folds, latent_map, magnification, posterior
     from prinfold.plot.mixtures import hierarchy, mixture
     from prinfold.plot.monitoring import contributions, monitor
-    from prinfold.plot.bands import ridge_bands
     from prinfold.plot.ridges import ridge
     from prinfold.plot.som import u_matrix
     from prinfold.plot.surfaces import learning_curve, model, residuals, selection, surface
