@@ -18,7 +18,7 @@ from prinfold.gtm import e_step as passes
 from prinfold.gtm import model as gtm
 from prinfold.gtm import node_selection as pruning
 from prinfold.gtm.noise.protocol import Posterior
-from prinfold.gtm.responsibilities import levelled_weights
+from prinfold.gtm.softmax import levelled_weights
 from prinfold.gtm.starts import first_parameters as starts
 from prinfold.rows.rows import Rows, blas_on_one_thread, work_through
 

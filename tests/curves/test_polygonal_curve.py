@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from prinfold import PolygonalCurve, datasets, load
-from prinfold.curves import polygonal_line
+from prinfold.curves import polygonal_curve_training
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, StructureWarning
 from prinfold.geometry.simplices import nearest_on_simplices
 from prinfold.loops import StopReason
@@ -199,7 +199,7 @@ def test_weights_may_be_shares():
 
 @pytest.mark.filterwarnings("ignore::prinfold.exceptions.StructureWarning")
 def test_one_far_row_does_not_make_the_line_grow_for_ever(monkeypatch):
-    monkeypatch.setattr(polygonal_line, "MOST_SEGMENTS_FACTOR", 4.0)
+    monkeypatch.setattr(polygonal_curve_training, "MOST_SEGMENTS_FACTOR", 4.0)
     X = np.vstack([datasets.make_half_circle(63, rng=0).X, [[60.0, 60.0]]])
     with pytest.warns(DegenerateWarning, match="the rule asks for more than the 16 segments.*set n_segments"):
         model = PolygonalCurve(max_iter=2000).fit(X)

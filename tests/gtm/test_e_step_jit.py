@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from prinfold.gtm import _e_step_jit as sweeps
 from prinfold.gtm import _node_bounds_jit as ball_bounds
 from prinfold.gtm.noise.isotropic import IsotropicNoise
-from prinfold.gtm.responsibilities import _SPAN, sound_sums
+from prinfold.gtm.softmax import _SPAN, sound_sums
 from prinfold.rows.rows import as_rows
 
 

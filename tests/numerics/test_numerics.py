@@ -13,7 +13,7 @@ from prinfold.basis_maps.basis_matrices import (
     harmonic_features,
     harmonic_features_gradient,
 )
-from prinfold.gtm.responsibilities import (
+from prinfold.gtm.softmax import (
     NATURAL,
     Exponential,
     levelled_weights,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.curves.polygonal_line import FeetQuadratic, PolygonalLineState, PolygonalProblem
+from prinfold.curves.polygonal_curve_training import FeetQuadratic, PolygonalLineState, PolygonalProblem
 from prinfold.numerics.banded_matrices import Band
 from prinfold.numerics.polylines import segments_of
 

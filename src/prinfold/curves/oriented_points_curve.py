@@ -12,7 +12,7 @@ from prinfold.curves import oriented_points
 from prinfold.curves.arc_curve import ArcCurve
 from prinfold.curves.base import CurveManifold, CurveTraining
 from prinfold.curves.oriented_points import OrientedWalk, reference_width
-from prinfold.curves.polygonal_line import PolygonalProblem, principal_segment
+from prinfold.curves.polygonal_curve_training import PolygonalProblem, principal_segment
 from prinfold.exceptions import DegenerateWarning
 from prinfold.files import storable
 from prinfold.validation.settings import Constraint, nothing, real

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
-from prinfold.curves import polygonal_line
+from prinfold.curves import polygonal_curve_training
 from prinfold.curves.arc_curve import ArcCurve
 from prinfold.curves.base import CurveManifold, CurveTraining
 from prinfold.curves.bounded_length import LimitedLength
-from prinfold.curves.polygonal_line import STARTS, CurvaturePenalty, PolygonalLineState, PolygonalProblem
+from prinfold.curves.polygonal_curve_training import STARTS, CurvaturePenalty, PolygonalLineState, PolygonalProblem
 from prinfold.curves.polygonal_starts import is_straight, smooth_curve, vertices_along
 from prinfold.curves.starts import START_NAMES
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
@@ -136,15 +136,15 @@ class PolygonalCurve(CurveManifold):
     def __init__(
         self,
         *,
-        penalty: float = polygonal_line.PENALTY,
-        stopping: float = polygonal_line.STOPPING,
+        penalty: float = polygonal_curve_training.PENALTY,
+        stopping: float = polygonal_curve_training.STOPPING,
         n_segments: int | None = None,
         length: float | None = None,
         closed: Any = False,
         init: Any = "auto",
         begin: Any = None,
         max_iter: int = 10_000,
-        tol: float = polygonal_line.TOL,
+        tol: float = polygonal_curve_training.TOL,
         verbose: int = 0,
     ) -> None:
         self.penalty = penalty
@@ -182,7 +182,7 @@ class PolygonalCurve(CurveManifold):
             return ArcCurve.through(state.vertices, problem.closed, smooth=False)
 
         self._n_rows = len(rows)
-        return CurveTraining(partial(polygonal_line.train, problem, restraint, start), curve_of)
+        return CurveTraining(partial(polygonal_curve_training.train, problem, restraint, start), curve_of)
 
     def _warnings(self) -> list[tuple[str, type[Warning]]]:
         found = super()._warnings()
@@ -202,14 +202,17 @@ class PolygonalCurve(CurveManifold):
         # A line that may be no longer than somebody said leaves rows out on purpose.
         return [] if self.length is not None else super()._doubt_warnings(rows, weight)
 
-    def _restraint(self) -> polygonal_line.ChainRestraint:
+    def _restraint(self) -> polygonal_curve_training.ChainRestraint:
         if self.length is not None:
             self._check_length_settings()
             return LimitedLength(float(self.length), self.n_segments)
         return CurvaturePenalty(self.penalty, self.stopping, self.n_segments)
 
     def _check_length_settings(self) -> None:
-        for name, default in (("penalty", polygonal_line.PENALTY), ("stopping", polygonal_line.STOPPING)):
+        for name, default in (
+            ("penalty", polygonal_curve_training.PENALTY),
+            ("stopping", polygonal_curve_training.STOPPING),
+        ):
             if getattr(self, name) != default:
                 raise InvalidParameterError(
                     f"{name}={getattr(self, name)!r} has no effect with length={self.length!r}, which takes the place "

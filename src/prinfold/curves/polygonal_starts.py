@@ -14,7 +14,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.curves import hastie_stuetzle
 from prinfold.curves.arc_curve import ArcCurve, arc_lengths
-from prinfold.curves.polygonal_line import ChainRestraint, PolygonalProblem, principal_segment
+from prinfold.curves.polygonal_curve_training import ChainRestraint, PolygonalProblem, principal_segment
 from prinfold.curves.smoothers import SmoothingSpline
 from prinfold.curves.starts import start_candidates
 from prinfold.numerics.polylines import nearest_on_polyline

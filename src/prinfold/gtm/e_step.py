@@ -13,7 +13,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.gtm.node_selection import Batch, Part
 from prinfold.gtm.noise.protocol import LevelledNoise, Nodes, Noise, Posterior, SweepingNoise, WeighingNoise
-from prinfold.gtm.responsibilities import levelled_weights, relative_weights
+from prinfold.gtm.softmax import levelled_weights, relative_weights
 from prinfold.rows.rows import Rows, Selection
 
 Take = Callable[[Selection, Any, Posterior, IntArray | None, Any], None]

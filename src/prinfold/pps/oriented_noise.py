@@ -15,7 +15,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.node_bounds import Balls
 from prinfold.gtm.noise.protocol import Posterior, largest_weight
-from prinfold.gtm.responsibilities import NATURAL, Exponential, sound_sums
+from prinfold.gtm.softmax import NATURAL, Exponential, sound_sums
 from prinfold.pps.oriented_bounds import turned_bounds
 from prinfold.pps.oriented_gaps import OrientedCells
 from prinfold.pps.oriented_model import OrientedModel, OrientedParameters

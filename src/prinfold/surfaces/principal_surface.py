@@ -8,7 +8,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.elastic_net import ElasticNetBasis
 from prinfold.files import storable
 from prinfold.loops import Last
-from prinfold.surfaces import smoothed_surface
+from prinfold.surfaces import principal_surface_training
 from prinfold.surfaces.base import RegressedManifold
 from prinfold.surfaces.projected_regression import Alternation, SurfaceRows, SurfaceState
 from prinfold.validation.settings import Constraint, nothing, real
@@ -120,10 +120,10 @@ class PrincipalSurface(RegressedManifold):
         return ElasticNetBasis()
 
     def _alternation(self, surface: BasisMap) -> Alternation:
-        return smoothed_surface.alternation(surface, self.penalty)
+        return principal_surface_training.alternation(surface, self.penalty)
 
     def _measure(self, surface: BasisMap, sample: SurfaceRows, state: SurfaceState) -> dict[str, float]:
-        return smoothed_surface.measure(sample, state)
+        return principal_surface_training.measure(sample, state)
 
     def _state_attributes(self, state: SurfaceState) -> dict[str, Any]:
         return {**super()._state_attributes(state), "penalty_": state.penalty}

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.gaussian_process import GaussianProcess
 from prinfold.files import storable
-from prinfold.surfaces import quantization_error
+from prinfold.surfaces import regularized_manifold_training
 from prinfold.surfaces.base import RegressedManifold
 from prinfold.surfaces.projected_regression import Alternation, SurfaceRows, SurfaceState
 from prinfold.validation.settings import Constraint, real
@@ -114,7 +114,7 @@ class RegularizedManifold(RegressedManifold):
         return GaussianProcess(self.length_scale, linear=False)
 
     def _alternation(self, surface: BasisMap) -> Alternation:
-        return quantization_error.alternation(surface, self.regularization)
+        return regularized_manifold_training.alternation(surface, self.regularization)
 
     def _measure(self, surface: BasisMap, sample: SurfaceRows, state: SurfaceState) -> dict[str, float]:
-        return quantization_error.measure(surface, sample, state)
+        return regularized_manifold_training.measure(surface, sample, state)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from prinfold import GTM, LowRankNoise, StudentNoise, datasets
 from prinfold.gtm.noise.protocol import Posterior
 from prinfold.gtm.noise.recipes import NOISES
-from prinfold.gtm.responsibilities import relative_weights
+from prinfold.gtm.softmax import relative_weights
 
 RIDGE = datasets.make_ridge(64, rng=0).X[:60]
 FAR = np.concatenate([RIDGE, [[1e8, -1e8, 1e8]]])

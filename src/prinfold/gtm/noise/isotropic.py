@@ -17,7 +17,7 @@ from prinfold.gtm.node_bounds import Balls, rise_bounds
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import Parameters, Posterior, Statistics, largest_weight
 from prinfold.gtm.penalties import Penalty
-from prinfold.gtm.responsibilities import FASTEST, Exponential, sound_sums
+from prinfold.gtm.softmax import FASTEST, Exponential, sound_sums
 from prinfold.rows.rows import Rows
 
 _MOST_PAIRED = 24

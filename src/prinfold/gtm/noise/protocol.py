@@ -19,7 +19,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.files import storable
 from prinfold.gtm.node_bounds import Balls
 from prinfold.gtm.penalties import Penalty
-from prinfold.gtm.responsibilities import Exponential
+from prinfold.gtm.softmax import Exponential
 
 
 class Posterior(NamedTuple):

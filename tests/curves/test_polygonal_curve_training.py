@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import approx_fprime, minimize
 
-from prinfold.curves import polygonal_line
+from prinfold.curves import polygonal_curve_training
 from prinfold.curves.bounded_length import LimitedLength, chain_length
-from prinfold.curves.polygonal_line import (
+from prinfold.curves.polygonal_curve_training import (
     CurvaturePenalty,
     FeetQuadratic,
     PolygonalProblem,
@@ -256,7 +256,7 @@ def test_a_line_grows_among_some_rows_and_ends_among_all(monkeypatch):
     feature = CurvaturePenalty(n_segments=6)
     whole = train(data, feature, principal_segment(data), max_iter=2000, tol=1e-5)
     assert set(whole.history["rows"]) == {600.0}
-    monkeypatch.setattr(polygonal_line, "_MOST_GROWING_ROWS", 250)
+    monkeypatch.setattr(polygonal_curve_training, "_MOST_GROWING_ROWS", 250)
     some = train(data, feature, principal_segment(data), max_iter=2000, tol=1e-5)
     assert_array_equal(np.unique(some.history["rows"]), [200.0, 600.0])
     assert np.diff(some.history["rows"]).min() == 0, "never back to fewer"
@@ -266,7 +266,7 @@ def test_a_line_grows_among_some_rows_and_ends_among_all(monkeypatch):
 
 def test_more_rows_than_the_rates_are_for_count_as_so_many(monkeypatch):
     data = problem()
-    monkeypatch.setattr(polygonal_line, "MOST_RATE_ROWS", 50)
+    monkeypatch.setattr(polygonal_curve_training, "MOST_RATE_ROWS", 50)
     few = PolygonalProblem(data.X[:50], np.ones(50))
     assert data.n == few.n == 50
     assert_allclose(

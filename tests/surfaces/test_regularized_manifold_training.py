@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from prinfold import GaussianProcess
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.latent import line
-from prinfold.surfaces import quantization_error
+from prinfold.surfaces import regularized_manifold_training
 from prinfold.surfaces.projected_regression import SurfaceRows, starting_places
 
 
@@ -38,10 +38,12 @@ def test_neither_step_raises_the_risk(surface, penalty):
     t = rng.uniform(0, np.pi, 80)
     rows = np.stack([np.cos(t), np.sin(t)], axis=1) + 0.1 * rng.standard_normal((80, 2))
     sample = SurfaceRows(rows - rows.mean(axis=0), np.ones(80))
-    alternation = quantization_error.alternation(surface, penalty)
+    alternation = regularized_manifold_training.alternation(surface, penalty)
     state = alternation.begin(sample, starting_places("pca", sample, 1))
     for _ in range(6):
         new = alternation.step(sample, state)
-        assert quantization_error.risk(surface, new) <= quantization_error.risk(surface, state) * (1 + 1e-12)
+        assert regularized_manifold_training.risk(surface, new) <= regularized_manifold_training.risk(
+            surface, state
+        ) * (1 + 1e-12)
         assert np.abs(new.latent).max() <= 1.0
         state = new
