@@ -25,7 +25,7 @@ def _weigh(row: FloatArray) -> float:
 
 
 def _weigh_in(row: Any) -> Callable[[Any], Any]:
-    """``_weigh`` for the type of a row; see kernels/responsibilities.py for the spans."""
+    """``_weigh`` for the type of a row; see gtm/softmax.py for the spans."""
 
     def double(row: Any) -> Any:
         total = 0.0
