@@ -355,11 +355,15 @@ class TrainedFamily(CautiousFamily):
 
         self._listened_to(job.rows.table, lambda state: self._found(present[0], state), whole)
 
+    def _can_refine(self, model: gtm.GTMModel, state: Any) -> bool:
+        """Whether training can go on with more nodes: no parameter belongs to a single one of them."""
+        return type(model) is gtm.GTMModel and isinstance(state, gtm.State)
+
     def _with_more_nodes(self, job: Job, outcome: Outcome[Any]) -> Job | None:
         """The job on a finer space, where nodes were not asked for and training has found them to be far apart."""
         rows = job.rows
         asked = self.nodes is not None or isinstance(self.latent, LatentSpace)
-        plain = type(job.model) is gtm.GTMModel and isinstance(outcome.state, gtm.State) and rows.at_hand
+        plain = self._can_refine(job.model, outcome.state) and rows.at_hand
         settled = outcome.reason is StopReason.CONVERGED and outcome.n_iter < self.max_iter
         if asked or not plain or not settled:
             return None

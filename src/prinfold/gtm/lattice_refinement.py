@@ -331,7 +331,8 @@ def _weighed(refined: Refinement, points: Any, loaded: Any, kept: BoolArray, dty
     M, noise = refined.latent.per_cell, refined.noise
     cells = np.flatnonzero(kept.any(axis=0))
     work = np.empty((noise.n_layers, len(kept), len(cells) * M), dtype=dtype)
-    noise.log_density(loaded, points, (cells[:, None] * M + np.arange(M)).ravel(), work)
+    with np.errstate(over="ignore", invalid="ignore"):  # of rows beyond the range of the numbers
+        noise.log_density(loaded, points, (cells[:, None] * M + np.arange(M)).ravel(), work)
     row, column = np.nonzero(kept[:, cells])
     return _pieces(row, cells[column], work[0].reshape(len(kept), len(cells), M)[row, column], len(kept))
 

@@ -276,7 +276,8 @@ class PPS(TrainedFamily):
         if not isinstance(job.model, pps.PPSModel) or job.model.way.published:
             super()._train_from(job, places)
             return
-        fitted = self._twin(clamping=1.0, amplification=None)
+        # Nodes are doubled once, at the end: steps on a fine lattice are short, and there would be hundreds of them.
+        fitted = self._twin(clamping=1.0, amplification=None, nodes=job.model.surface.latent)
         noise = IsotropicNoise(job.model.noise.floor)
         round_model = fitted._for(job.rows, gtm.GTMModel(job.model.surface, noise, job.model.penalty))
         fitted._train_from(job._replace(model=round_model), places)
@@ -284,7 +285,12 @@ class PPS(TrainedFamily):
         model = replace(job.model, surface=fitted._model.surface, penalty=fitted._model.penalty)
         begun = job._replace(model=model, basis=fitted.basis_)
         start = model.noise.first(fitted.weights_, 1.0 / fitted.noise_variance_)
-        self._train(begun, start, stopped=fitted.stop_reason_ is StopReason.INTERRUPTED)
+        self._train(begun, start, stopped=fitted.stop_reason_ is StopReason.INTERRUPTED, finer=True)
+
+    def _can_refine(self, model: gtm.GTMModel, state: Any) -> bool:
+        if isinstance(state, pps.State):
+            return bool(np.ndim(state.parameters.along) == 0)
+        return super()._can_refine(model, state)
 
     def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
         dimension, (n_columns, floor) = surface.latent.dimension, (spread.n_columns, spread.floor)

@@ -110,11 +110,13 @@ def shortest_tree(X: FloatArray, near: IntArray, far: FloatArray) -> csr_matrix:
     first = np.searchsorted(island[order], np.arange(n_islands))
     square = squared_distances(X[order], X[order])
     gap = np.minimum.reduceat(np.minimum.reduceat(square, first, axis=0), first, axis=1)
+    gap = np.clip(gap, np.finfo(float).tiny, np.finfo(float).max)  # nil and infinity would be no links
     np.fill_diagonal(gap, 0.0)
     pairs = zip(*minimum_spanning_tree(gap).nonzero(), strict=True)
     ends = [_nearest_pair(square, first, int(a), int(b)) for a, b in pairs]
     a, b = order[np.array(ends).T]
-    return csr_matrix(tree + csr_matrix((np.linalg.norm(X[a] - X[b], axis=1), (a, b)), shape=tree.shape))
+    length = np.maximum(np.linalg.norm(X[a] - X[b], axis=1), np.finfo(float).tiny)
+    return csr_matrix(tree + csr_matrix((length, (a, b)), shape=tree.shape))
 
 
 def _nearest_pair(square: FloatArray, first: IntArray, a: int, b: int) -> tuple[int, int]:
