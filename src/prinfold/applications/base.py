@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from prinfold._typing import FloatArray
 from prinfold.applications.landscape_sums import Responsibilities, blocks_of
 from prinfold.applications.landscapes import ClassLandscape, PropertyLandscape
+from prinfold.base.file_requirements import require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
-from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import save
 from prinfold.gtm.estimator import GTM
 from prinfold.validation.settings import Constraint, check_parameters, nothing, real
@@ -120,7 +121,7 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return np.asarray(self.surface_.score_samples(self._table(X)))
 
     def support(self, X: Any) -> FloatArray:
-        """How many training rows stand behind each answer: Σ_k r_k m_k, the mass at the nodes of the row.
+        """Mass of training rows behind each prediction: Σ_k r_k m_k over the nodes of the row.
 
         Parameters
         ----------
@@ -175,9 +176,7 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        for wanted, holds in self._file_requirements().items():
-            if not holds:
-                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        require_parts(self._file_requirements())
 
     def _file_requirements(self) -> dict[str, bool]:
         surface = self.surface_

@@ -303,7 +303,7 @@ class GTMRegressor(RegressorMixin, MapLandscape):
         return values if self.n_outputs_ else values[:, 0]
 
     def support(self, X: Any) -> FloatArray:
-        """How many training rows stand behind each answer: Σ_k r_k m_k, the mass at the nodes of the row.
+        """Mass of training rows behind each prediction: Σ_k r_k m_k over the nodes of the row.
 
         Parameters
         ----------

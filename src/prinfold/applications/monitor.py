@@ -15,8 +15,9 @@ from prinfold.applications import monitor_statistics
 from prinfold.applications.base import accepts, map_constraint, refuse_other_columns
 from prinfold.applications.monitor_measures import SurfaceGauge
 from prinfold.applications.monitor_statistics import SPLITS, Contributions, Limits, Measures, PValues
+from prinfold.base.file_requirements import require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
-from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidParameterError, warn_caller
+from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
 from prinfold.files import save, storable
 from prinfold.validation.settings import Constraint, as_generator, check_parameters, integer, one_of, random_state, real
 from prinfold.validation.tables import check_table, forget
@@ -213,7 +214,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
     # ---------------------------------------------------------------------------------------- watching
 
     def measure(self, X: Any) -> Measures:
-        """How unusual rows are.
+        """Measures of how unusual rows are: log density, and its parts along the surface and off it.
 
         Parameters
         ----------
@@ -268,7 +269,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def p_values(self, X: Any, by: str = "calibration") -> PValues:
-        """How often a usual row is as unusual as each row.
+        """P-values of rows: probability that a usual row is at least as unusual.
 
         Parameters
         ----------
@@ -389,7 +390,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         check_parameters(self, self._constraints)
         surface = self.surface_
         fitted = isinstance(surface, PrincipalManifold) and hasattr(surface, "responsibilities")
-        sound = {
+        requirements = {
             "a fitted map of its columns": fitted
             and hasattr(surface, "latent_")
             and surface.n_features_in_ == self.n_features_in_,
@@ -399,9 +400,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
             and bool((self.noise_scale_ > 0).all()),
             "measures of rows": _is_reference(self.reference_) and _is_reference(self.simulated_),
         }
-        for wanted, holds in sound.items():
-            if not holds:
-                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        require_parts(requirements)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "reference_")

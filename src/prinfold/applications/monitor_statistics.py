@@ -40,7 +40,7 @@ Map = Callable[[FloatArray], FloatArray]
 
 
 class Measures(NamedTuple):
-    """How unusual rows are, (n,) each: ``log_density``, ``along`` the surface and ``off`` it, and cells ``missing``."""
+    """Measures of rows, (n,) each: ``log_density``, ``along`` the surface and ``off`` it, and cells ``missing``."""
 
     log_density: FloatArray
     along: FloatArray
@@ -58,7 +58,7 @@ class Measures(NamedTuple):
 
 
 class PValues(NamedTuple):
-    """How often a usual row is as unusual as each row, (n,) each: by its density, along the surface and off it."""
+    """P-values of rows, (n,) each: by the density, along the surface and off it."""
 
     density: FloatArray
     along: FloatArray

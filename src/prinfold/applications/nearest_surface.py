@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.base import class_posteriors
+from prinfold.base.file_requirements import require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
-from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError, warn_caller
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, warn_caller
 from prinfold.files import save, storable
 from prinfold.gtm.estimator import GTM
 from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of
@@ -263,16 +264,14 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
         n_classes, prior = len(self.classes_), np.asarray(self.class_prior_)
-        sound = {
+        requirements = {
             "classes, each once": n_classes == len(set(self.classes_.tolist())) > 0,
             "a share for each class": prior.shape == (n_classes,) and bool((prior > 0).all()),
             "a surface for each class": isinstance(self.surfaces_, list)
             and len(self.surfaces_) == n_classes
             and all(self._fits(surface) for surface in self.surfaces_),
         }
-        for wanted, holds in sound.items():
-            if not holds:
-                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        require_parts(requirements)
 
     def _fits(self, surface: Any) -> bool:
         fitted = isinstance(surface, PrincipalManifold) and hasattr(surface, "latent_")

@@ -91,20 +91,20 @@ class BasisMap:
         if not (self.latent.axes and hasattr(self.basis, "factors")):
             return None
         factors = cast(ProductBasis, self.basis).factors(self.latent.axes)
-        return ProductGram.of(factors) if ProductGram.worth_it(factors) else None
+        return ProductGram.of(factors) if ProductGram.is_cheaper(factors) else None
 
     def point(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
         """(n, D) y(z)."""
-        return _in_parts(self._evaluated(weights), Z)
+        return _apply_in_parts(self._evaluator(weights), Z)
 
     def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
         """(n, D, Q) ∂y/∂z = ψ W, thesis (4.8)."""
-        return _in_parts(lambda part: self.basis.jacobian(part, weights), Z)
+        return _apply_in_parts(lambda part: self.basis.jacobian(part, weights), Z)
 
-    def _evaluated(self, weights: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    def _evaluator(self, weights: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """y as a function, by the basis itself where that has a shorter way than its features."""
-        if hasattr(self.basis, "evaluated"):
-            found: Callable[[FloatArray], FloatArray] = self.basis.evaluated(weights)
+        if hasattr(self.basis, "evaluator"):
+            found: Callable[[FloatArray], FloatArray] = self.basis.evaluator(weights)
             return found
         return lambda part: self.basis.features(part) @ weights
 
@@ -155,7 +155,7 @@ class BasisMap:
         return np.ascontiguousarray(solve_symmetric(gram, np.asarray(right, dtype=np.float64)))
 
 
-def _in_parts(function: Callable[[FloatArray], FloatArray], Z: FloatArray) -> FloatArray:
+def _apply_in_parts(function: Callable[[FloatArray], FloatArray], Z: FloatArray) -> FloatArray:
     if len(Z) <= _ROWS_AT_ONCE:
         return function(Z)
     return np.concatenate([function(Z[i : i + _ROWS_AT_ONCE]) for i in range(0, len(Z), _ROWS_AT_ONCE)])

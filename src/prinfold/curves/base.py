@@ -115,7 +115,7 @@ class CurveManifold(PrincipalManifold):
             own = {"curve_": curve, "offset_": offset, "n_features_in_": len(offset)}
             return own | training.besides(state)
 
-        self._listened_to(table, attributes, training.loop)
+        self._train_with_callbacks(table, attributes, training.loop)
         doubted = self._collapse(centred, weight) or self._doubts(centred, weight)
         self.doubt_ = "; ".join(words for words, _ in doubted)
         for words, category in [*self._cautions(), *self._remote(begin, centred), *doubted]:
@@ -166,7 +166,7 @@ class CurveManifold(PrincipalManifold):
 
     def _cautions(self) -> list[tuple[str, type[Warning]]]:
         """What went wrong or may mislead, in words."""
-        found = self._how_it_ended()
+        found = self._stopping_warnings()
         if self.curve_.length == 0:
             found.append(("all rows are equal, so that the curve has no length", DegenerateWarning))
         return [*found, *self._misplaced()]

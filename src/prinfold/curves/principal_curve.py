@@ -14,7 +14,7 @@ from prinfold.curves.base import CurveManifold, Training
 from prinfold.curves.smoothers import SMOOTHERS, KernelSmoother, LocalLinear, SmoothingSpline, smoother_of
 from prinfold.curves.starts import NAMES, candidates_of
 from prinfold.files import storable
-from prinfold.geometry.column_span import Span
+from prinfold.geometry.column_span import ColumnSpan
 from prinfold.loops import Last, run_fixed_point
 from prinfold.validation.settings import Constraint, flag, instance_of, one_of
 
@@ -139,7 +139,7 @@ class PrincipalCurve(CurveManifold):
 
     def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> Training:
         # What is given need not lie in the span of the rows.
-        span = Span.of(rows) if isinstance(self.init, str) else Span(None)
+        span = ColumnSpan.of(rows) if isinstance(self.init, str) else ColumnSpan(None)
         data, smoother = curves.Rows.of(span.inside(rows), weight), smoother_of(self.smoother)
         some = data.thinned()
         candidates = candidates_of(self.init, self.closed, some.X, some.weight, offset)

@@ -1,4 +1,4 @@
-"""Where latent coordinates live: a box whose axes may be periodic, or the unit sphere.
+"""Latent domains: a box whose axes may be periodic, and the unit sphere.
 
 A domain answers the questions that moving about in it raises: which valid coordinate is nearest
 (``retract``), how far is it from here to there the short way round (``difference``), in which directions
@@ -67,7 +67,7 @@ class Domain(Protocol):
         """(n,) which coordinates lie on the edge."""
 
     def beyond(self, Z: FloatArray) -> FloatArray:
-        """Where a map is evaluated for coordinates a little outside: retracted, unless it goes on there."""
+        """Coordinates at which to evaluate a map for Z a little outside: retracted, unless the map extends there."""
 
     def restrain(self, Z: FloatArray, gradient: FloatArray, hessian: FloatArray, size: FloatArray) -> Restrained:
         """Take out of a descent at Z what pushes against the edge; ``size`` (n,)² stands in for curvature there."""

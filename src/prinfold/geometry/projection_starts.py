@@ -1,4 +1,4 @@
-"""Where to begin looking for the nearest point of a surface: the foot on its mesh, and other basins that may be deeper.
+"""Starts for the nearest point of a surface: the nearest point of its mesh, and other local minima of the distance.
 
 These are vertices no farther than all their neighbours, nearest first, so that each fold has its say. A vertex whose
 faces cannot reach as near as the foot is no rival.

@@ -1,4 +1,4 @@
-"""How much curves turn and surfaces bend.
+"""Roughness of curves and surfaces: total turning and bending.
 
 Curves: total turning angle, and per unit length. Surfaces: ∫‖II‖² dA, which is ∫(κ₁² + κ₂²) dA in three
 dimensions, and per unit area. The angle sum of the PPS paper (25) is kept apart under its own name.
@@ -39,7 +39,7 @@ _RULES: dict[int, tuple[list[list[float]], list[float]]] = {
 
 
 class Roughness(NamedTuple):
-    """How much a curve turns or a surface bends.
+    """Total turning of a curve or bending of a surface, and its mean.
 
     Parameters
     ----------

@@ -282,7 +282,7 @@ class TrainedFamily(CautiousFamily):
             model.measure,
             rule=Highest() if model.monotone else Last(),
         )
-        self._listened_to(rows.table, lambda state: self._found(job, state), ending_true(loop, model, rows))
+        self._train_with_callbacks(rows.table, lambda state: self._found(job, state), ending_true(loop, model, rows))
 
     def _trainer(self) -> Trainer:
         """How the model is trained."""

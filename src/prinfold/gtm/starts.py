@@ -16,8 +16,8 @@ from prinfold._typing import FloatArray
 from prinfold.base.starting_points import (
     EMBEDDERS,
     Axes,
+    EmbeddedRows,
     Embedder,
-    Placed,
     distinct_rows,
     principal_axes,
     principal_nodes,
@@ -125,7 +125,7 @@ def given_start(Z: FloatArray, model: GTMModel, rows: Rows, rng: np.random.Gener
     """Rows placed by the caller; of very many, evenly spaced ones tell as much about a few weights."""
     some = slice(0, None, max(1, rows.n_rows // _PLACED_ROWS))
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
-    return _best_of([placed_start(model, Placed(Z[some], rows.block(some), weight[some]))])
+    return _best_of([placed_start(model, EmbeddedRows(Z[some], rows.block(some), weight[some]))])
 
 
 def cycle_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
@@ -197,7 +197,7 @@ class Fit(NamedTuple):
     error: float
 
 
-def placed_start(model: GTMModel, placed: Placed) -> Fit:
+def placed_start(model: GTMModel, placed: EmbeddedRows) -> Fit:
     """Ridge regression of the rows on the basis functions at their places; noise from what is left over.
 
     A prior on the weights asks for the noise before it is known. What is left over by one regression serves the next,

@@ -66,7 +66,7 @@ class Atlas(LatentSpace):
 
     @property
     def spacing(self) -> float:
-        """Of the chart where it is shortest."""
+        """Shortest distance between neighbouring nodes over all charts."""
         return min(chart.spacing for chart in self.charts)
 
     @cached_property

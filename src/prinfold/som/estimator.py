@@ -9,10 +9,10 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.base.callbacks import with_callbacks
+from prinfold.base.file_requirements import is_finite_array, require_parts
 from prinfold.base.starting_points import column_variances, observed_mean, weighted_mean
 from prinfold.basis_maps.default_sizes import GRIDS, LATENTS, make_map_latent
 from prinfold.exceptions import (
-    CorruptModelFileError,
     DegenerateWarning,
     InvalidDataError,
     InvalidParameterError,
@@ -286,7 +286,7 @@ class SOM(SOMVerbs):
             partial(model.measure, problem),
             rule=Scheduled(epochs, trainer.settles, self.tol),
         )
-        self._listened_to(table, partial(self._attributes, problem), loop)
+        self._train_with_callbacks(table, partial(self._attributes, problem), loop)
 
     def _problem(self, table: FloatArray, weight: FloatArray | None) -> model.SOMProblem:
         gaps = has_gaps(table)
@@ -344,7 +344,7 @@ class SOM(SOMVerbs):
 
     def _fit_warnings(self, table: FloatArray) -> list[tuple[str, type[Warning]]]:
         """Warnings to give after a fit, each with its category."""
-        found = self._how_it_ended()
+        found = self._stopping_warnings()
         if self.n_features_in_ < self.latent_.dimension:
             words = f"a map of {self.latent_.dimension} dimensions in {self.n_features_in_} column(s) is not determined"
             found.append((f"{words}; set n_components={self.n_features_in_}", DegenerateWarning))
@@ -368,23 +368,16 @@ class SOM(SOMVerbs):
         check_parameters(self, self._constraints)
         K, D = self.latent_.n_nodes, self.n_features_in_
         mass, names = self.cell_mass_, getattr(self, "feature_names_in_", None)
-        sound = {
-            f"vectors and means of shape ({K}, {D})": _is_real(self.codebook_, (K, D))
-            and _is_real(self.cell_means_, (K, D)),
-            f"an offset of shape ({D},)": _is_real(self.offset_, (D,)),
-            "a mass of at least zero for each node": _is_real(self.node_mass_, (K,))
-            and (_is_real(mass, (K, 1)) or _is_real(mass, (K, D)))
+        requirements = {
+            f"vectors and means of shape ({K}, {D})": is_finite_array(self.codebook_, (K, D))
+            and is_finite_array(self.cell_means_, (K, D)),
+            f"an offset of shape ({D},)": is_finite_array(self.offset_, (D,)),
+            "a mass of at least zero for each node": is_finite_array(self.node_mass_, (K,))
+            and (is_finite_array(mass, (K, 1)) or is_finite_array(mass, (K, D)))
             and bool((mass >= 0).all() and (mass > 0).any(axis=0).all()),
             "a width above zero": type(self.width_) is float and 0 < self.width_ < np.inf,
             "a name for each column": names is None or len(names) == D,
             "a reason for stopping": isinstance(self.stop_reason_, StopReason),
         }
-        for wanted, holds in sound.items():
-            if not holds:
-                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        require_parts(requirements)
         self._model = self._make_map(dict(vars(self)))
-
-
-def _is_real(array: Any, shape: tuple[int, ...]) -> bool:
-    sound = isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.shape == shape
-    return bool(sound and np.isfinite(array).all())
