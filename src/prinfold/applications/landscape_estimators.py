@@ -1,4 +1,4 @@
-"""Classification and regression by landscapes: what the rows at each node of a map are like."""
+"""Classification and regression by landscapes: means over the training rows at each node of a map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums over rows that landscapes are made of: posterior-weighted, at each node, in blocks."""
+"""Posterior-weighted sums over rows at each node, in blocks, from which landscapes are made."""
 
 from __future__ import annotations
 

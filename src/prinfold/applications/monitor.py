@@ -1,4 +1,4 @@
-"""Outliers and alarms: rows that lie off a surface, or where on it no rows should be."""
+"""Monitoring with a surface: alarms for rows that lie off it, or at places on it where rows are rare."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         return self._p_values(self.measure(X), by)
 
     def contributions(self, X: Any) -> Contributions:
-        """Columns' parts in what is unusual of each row.
+        """Contributions of the columns to the off and along parts of each row.
 
         Parameters
         ----------

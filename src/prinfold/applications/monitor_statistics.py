@@ -117,9 +117,9 @@ def choose_smoothing(mass: FloatArray, some: FloatArray, step: csr_matrix) -> in
 
 
 def node_shares(mass: FloatArray, total: float, step: csr_matrix, pairs: int) -> FloatArray:
-    """(K,) shares of ``total`` rows with the mass (K,) at the nodes, after so many pairs of steps of diffusion.
+    """(K,) shares of ``total`` rows at the nodes, from their mass (K,), after ``pairs`` pairs of diffusion steps.
 
-    One row is added, spread over all nodes: no place is impossible.
+    One row is added, spread over all nodes, so that every node has a share.
     """
     for _ in range(2 * pairs):
         mass = step @ mass

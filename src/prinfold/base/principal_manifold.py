@@ -1,4 +1,4 @@
-"""The verbs every principal manifold shares, written once on top of its map and Jacobian."""
+"""Base of every principal manifold: methods that need only its map and Jacobian."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         return str(super()._repr_html_inner()) + self._summary()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """The same, for notebooks that ask for all forms at once."""
+        """HTML and plain text, for notebooks that ask for all forms at once."""
         bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:  # left out where the diagram is switched off
             bundle["text/html"] += self._summary()

@@ -207,7 +207,7 @@ def _fix_signs(directions: FloatArray) -> FloatArray:
 
 
 def leading_signs(directions: FloatArray) -> FloatArray:
-    """(r,) sign of the leading entry of each row, 1 where all are nil.
+    """(r,) sign of the leading entry of each row, 1 where all are zero.
 
     Leading is the first within 1 % of the largest, so that a tie such as (½, −½) has one answer
     whatever the rounding.
@@ -252,7 +252,7 @@ def spectral_placements(
 
 
 def distinct_rows(rows: Rows, rng: np.random.Generator, most: int = _SPECTRAL_ROWS) -> tuple[FloatArray, FloatArray]:
-    """At most so many different centred rows (m, D), sorted, and their weights (m,)."""
+    """At most ``most`` distinct centred rows (m, D), sorted, and their weights (m,)."""
     seen = _sample_rows(rows, rng)
     unique, index = np.unique(rows.block(seen), axis=0, return_inverse=True)
     weight = np.bincount(index.ravel(), weights=rows.block_weight(seen), minlength=len(unique)).astype(float)

@@ -161,7 +161,7 @@ class BoundGaussianBasis:
         return np.concatenate([parts[0], E, parts[1]] if self.linear else parts, axis=1)
 
     def factors(self, axes: tuple[LatentSpace, ...]) -> list[Factors]:
-        """The same at the nodes of a product of ``axes``: a bump is a product of bumps along each."""
+        """One-axis functions at the nodes of a product of ``axes``: a bump is a product of bumps along each."""
         found, n_bumps, n_embedded = [], *self.centres.shape
         column = 0
         for axis in axes:

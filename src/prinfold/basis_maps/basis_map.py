@@ -87,7 +87,7 @@ class BasisMap:
 
     @cached_property
     def _product_gram(self) -> ProductGram | None:
-        """A shorter way to the same on lattices."""
+        """ΦᵀGΦ axis by axis, on lattices where that is cheaper; else None."""
         if not (self.latent.axes and hasattr(self.basis, "factors")):
             return None
         factors = cast(ProductBasis, self.basis).factors(self.latent.axes)
@@ -123,7 +123,7 @@ class BasisMap:
     def solve_columns(
         self, mass: FloatArray, moment: FloatArray, strength: FloatArray, weights: FloatArray
     ) -> FloatArray:
-        """The same where each column has masses (K, D) and a penalty (D,) of its own.
+        """Weights of (3.15) column by column, each with masses (K, D) and a penalty (D,) of its own.
 
         One factorisation for all columns whose masses and penalties are equal.
         """
@@ -145,11 +145,11 @@ class BasisMap:
         return float(self.penalty_mask @ np.einsum("md,md->m", weights, weights))
 
     def column_roughness(self, weights: FloatArray) -> FloatArray:
-        """(D,) the same for each column."""
+        """(D,) Σ_m w_md² over the penalised weights of each column."""
         return np.asarray(self.penalty_mask @ np.square(weights))
 
     def _normal_equations(self, gram: FloatArray, right: FloatArray, strength: float) -> FloatArray:
-        """Solves ``gram`` + λM, which is written over."""
+        """Solution of (``gram`` + λM) W = ``right``; ``gram`` is written over."""
         gram.flat[:: len(gram) + 1] += strength * self.penalty_mask
         # C order, so that a model read back from a file computes the same bits.
         return np.ascontiguousarray(solve_symmetric(gram, np.asarray(right, dtype=np.float64)))

@@ -29,7 +29,7 @@ _MOST_GRID_AXES = 6
 
 
 def make_latent(latent: Any, nodes: Any, n_components: int, n_rows: float) -> LatentSpace:
-    """The latent space that the parameters ``latent``, ``nodes`` and ``n_components`` ask for."""
+    """Latent space from the parameters ``latent``, ``nodes`` and ``n_components``."""
     if isinstance(nodes, LatentSpace | np.ndarray):
         if latent is not None:
             raise InvalidParameterError(
@@ -87,7 +87,7 @@ def _map_nodes(name: str, n_components: int, n_rows: float) -> tuple[int, ...]:
 
 
 def make_basis(basis: Any, width: float, penalise_bias: bool, latent: LatentSpace) -> Basis:
-    """The basis that the parameters ``basis`` and ``width`` ask for."""
+    """Basis from the parameters ``basis`` and ``width``."""
     if hasattr(basis, "bind"):
         return basis  # type: ignore[no-any-return]
     if isinstance(latent, Sphere):

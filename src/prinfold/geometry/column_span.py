@@ -1,4 +1,4 @@
-"""The columns that a surface moves in, where there are many more columns than functions or rows to make it of.
+"""The linear span of a surface in wide tables, where it is smaller than the space of all columns.
 
 A surface y(z) = φ(z) W with weights W (M, D) lies in the span of their rows. With an orthonormal frame F (D, r) of it
 

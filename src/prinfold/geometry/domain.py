@@ -70,7 +70,7 @@ class Domain(Protocol):
         """Coordinates at which to evaluate a map for Z a little outside: retracted, unless the map extends there."""
 
     def restrain(self, Z: FloatArray, gradient: FloatArray, hessian: FloatArray, size: FloatArray) -> Restrained:
-        """Take out of a descent at Z what pushes against the edge; ``size`` (n,)² stands in for curvature there."""
+        """A quadratic model at Z without the part that leads out of the domain; its curvature there is ``size``²."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Box:
 
     @classmethod
     def of(cls, *intervals: tuple[float, float], periodic: tuple[bool, ...] | None = None) -> Box:
-        """``Box.of((0, 1), (-1, 1))`` reads better than three tuples."""
+        """A box from its intervals, as in ``Box.of((0, 1), (-1, 1))``."""
         low, high = zip(*intervals, strict=True)
         return cls(tuple(map(float, low)), tuple(map(float, high)), periodic or (False,) * len(intervals))
 

@@ -81,7 +81,7 @@ class Intervals:
         return np.asarray(~self.closed[b] & ((z <= self.low[b] + slack) | (z >= self.high[b] - slack)))
 
     def beyond(self, Z: FloatArray) -> FloatArray:
-        """Round a ring; elsewhere as they are, since a curve goes on straight beyond its ends."""
+        """Coordinates wrapped round a ring; elsewhere unchanged, since a curve goes on straight beyond its ends."""
         return np.where(self.closed[self.piece(Z)][:, None], self.retract(Z), Z)
 
     def restrain(self, Z: FloatArray, gradient: FloatArray, hessian: FloatArray, size: FloatArray) -> Restrained:

@@ -1,4 +1,4 @@
-"""From Jacobians to sizes: how a map stretches, how long a curve is, how large a mesh."""
+"""Sizes from Jacobians and meshes: stretch of a map, length of a curve, volume of a mesh."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def rank_intrusion(X: FloatArray, Z: FloatArray, k: int, data_distance: Distance
 def merge_equal_rows(
     Z: FloatArray, residual: FloatArray, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """One row for each distinct pair of place and residual: a copy of a row must not vouch for it."""
+    """One row for each distinct pair of place and residual, so that a copy of a row is no neighbour of it."""
     rows, name = np.unique(np.hstack([Z, residual])[weight > 0], axis=0, return_inverse=True)
     total = np.asarray(np.bincount(name.reshape(-1), weights=weight[weight > 0]), dtype=float)
     return rows[:, : Z.shape[1]], rows[:, Z.shape[1] :], total

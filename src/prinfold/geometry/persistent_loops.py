@@ -107,7 +107,7 @@ class _GrowingComplex:
         self.joined[i, j] = self.joined[j, i] = True
 
     def finish(self, length: float) -> list[Loop]:
-        """All loops that there were, when no edge is left."""
+        """All loops found, once every edge has entered."""
         return [*self.ended, *(Loop(b, length, self.values[a]) for a, b in zip(self.alive, self.births, strict=True))]
 
     def _begin(self, i: int, j: int, length: float) -> None:
@@ -132,7 +132,7 @@ class _GrowingComplex:
             clash = self._end(clash, length)
 
     def _end(self, clash: IntArray, length: float) -> IntArray:
-        """Let the youngest cocycle that contradicts a triangle die; returns what contradictions (L − 1, T) are left."""
+        """End the youngest cocycle that contradicts a triangle; returns the contradictions (L − 1, T) that are left."""
         column = clash[:, np.flatnonzero(clash.any(axis=0))[0]]
         youngest = int(np.flatnonzero(column)[-1])
         share = column * pow(int(column[youngest]), -1, _PRIME) % _PRIME
@@ -183,7 +183,7 @@ def _edges_within(distance: FloatArray, scale: float) -> tuple[IntArray, IntArra
 
 
 def _differences(edges: IntArray, n: int) -> csr_matrix:
-    """(E, n) what a function of the points rises by along each edge."""
+    """(E, n) the operator from values at the points to their differences along each edge."""
     row = np.arange(len(edges)).repeat(2)
     return csr_matrix((np.tile([-1.0, 1.0], len(edges)), (row, edges.ravel())), shape=(len(edges), n))
 

@@ -73,7 +73,7 @@ class Groups:
         return row[order], member[order], squared[order]
 
     def _has_few(self, X: FloatArray, distance: FloatArray) -> BoolArray:
-        """(n,) rows for which a tree is the shorter way."""
+        """(n,) which rows have so few points near that a tree finds them faster."""
         if X.shape[1] > _TREE_DIMENSIONS or len(self.points) < _TREE_POINTS or len(X) == 0:
             return np.zeros(len(X), dtype=bool)
         count = self.tree.query_ball_point(X, self._radius(distance), return_length=True)
@@ -127,7 +127,7 @@ class Groups:
 
 
 def _slices(n: int, width: int) -> list[slice]:
-    """Parts of rows with so many numbers each."""
+    """Slices of rows with a bounded number of numbers each."""
     size = max(1, _BLOCK_NUMBERS // max(1, width))
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 

@@ -73,7 +73,7 @@ class Region:
 
     @property
     def periodic(self) -> tuple[bool, ...]:
-        """No axis is."""
+        """(Q,) False: no axis is periodic."""
         return (False,) * self.n_columns
 
     def height(self, Z: FloatArray) -> FloatArray:
@@ -115,7 +115,7 @@ class Region:
         return Z
 
     def restrain(self, Z: FloatArray, gradient: FloatArray, hessian: FloatArray, size: FloatArray) -> Restrained:
-        """Steps along the contour where a descent would cross it.
+        """A quadratic model at Z whose steps go along the contour where a descent would cross it.
 
         That is one step of sequential quadratic programming: minimise g·s + ½ sᵀHs subject to c + ∇c·s ≥ 0. Where
         Newton's own step would break the constraint, s = −c∇c/‖∇c‖² + t with t along the contour, and H is that of
@@ -147,7 +147,7 @@ class Region:
         return cKDTree(self.anchors)
 
     def _pull_inside(self, Z: FloatArray) -> FloatArray:
-        """Newton's method for c = a hair above 0 up the slope; rows that it leads astray are bisected instead."""
+        """Coordinates moved up the slope to the contour by Newton's method, or by bisection where that fails."""
         nearest = self._tree.query(Z)
         most, anchor = np.asarray(nearest[0]), self.anchors[np.asarray(nearest[1])]
         z, active = Z.copy(), np.arange(len(Z))

@@ -103,7 +103,7 @@ class Atlas(LatentSpace):
         return out
 
     def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """On the chart whose ones weigh most, the mean of what lies there."""
+        """Coordinates on the chart with the largest weight: the unembedded mean of the part that lies there."""
         widths = self._widths
         starts = np.cumsum([0, *widths[:-1]])
         heaviest, Z, resultant = (

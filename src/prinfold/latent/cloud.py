@@ -121,7 +121,7 @@ class Cloud(FlatSpace):
         return self.tiled((resolution,) * self.n_columns)
 
     def tiled(self, shape: tuple[int, ...]) -> Tiles:
-        """The same from a lattice with so many nodes along each axis."""
+        """The region cut into simplices, from a lattice with the given number of nodes along each axis."""
         if shape not in self._tilings:
             low, high = self._box
             lattice = grid(*shape)

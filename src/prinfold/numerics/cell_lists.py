@@ -32,7 +32,7 @@ class CellPairs(NamedTuple):
 
 
 class PairBuffers:
-    """Buffers for the pairs of a part: new ones for each would cost more in pages than what is done with them."""
+    """Buffers for the pairs of a part, used again for the next: paging in new ones would cost more than the sums."""
 
     def __init__(self, n_pairs: int) -> None:
         n_pairs += 1  # the search writes one more than it keeps
@@ -206,7 +206,7 @@ def share_within(X: FloatArray, reach: float) -> float:
 
 
 def cut_by_count(counts: IntArray, about: int) -> tuple[list[slice], int]:
-    """Parts of rows that have about so many pairs, and the most that any of them has."""
+    """Rows cut into parts of about equal numbers of pairs, and the most pairs of any part."""
     if (total := int(counts.sum())) <= about:
         return [slice(0, len(counts))], total
     before = np.append(0, np.cumsum(counts))

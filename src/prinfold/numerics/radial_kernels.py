@@ -62,7 +62,7 @@ class Profile(Protocol):
     def between(
         self, X: FloatArray, points: FloatArray, rows: slice, u: FloatArray, room: FloatArray
     ) -> tuple[FloatArray, FloatArray, float]:
-        """The same of some rows of X (n, Q) with all, and ``points`` (Q, n) are those of X; by compiled code."""
+        """Compiled :meth:`split` for the squared distances of some rows of X (n, Q) with all; ``points`` is Xᵀ."""
 
 
 @dataclass(frozen=True)

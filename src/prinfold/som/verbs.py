@@ -66,7 +66,7 @@ class SOMVerbs(PrincipalManifold):
         return model.winners(self._rows(self._fill_empty_rows(self._table(X))), self.codebook_ - self.offset_)[:, 0]
 
     def impute(self, X: Any) -> FloatArray:
-        """Rows with what is missing filled in, from the point of the surface nearest to what was measured of them.
+        """Rows with missing cells filled in from the point of the surface that is nearest over the columns they have.
 
         Parameters
         ----------
