@@ -20,13 +20,13 @@ import numpy as np
 from timing import clocked, take_turns
 
 from prinfold import datasets
-from prinfold.kernel_manifolds import kmm_training as kmm
-from prinfold.kernel_manifolds.descent import Walk
+from prinfold.kernel_manifolds import kmm_training
+from prinfold.kernel_manifolds.latent_descent import LatentDescent
 from prinfold.kernel_manifolds.surface import KernelMap
 from prinfold.loops import DESCENTS, Discrepancy, Highest
 from prinfold.numerics.radial_kernels import Gaussian
 
-SETTING = kmm.Setting(Gaussian(), 5.0, "mean")
+SETTING = kmm_training.KMMSetting(Gaussian(), 5.0, "mean")
 STEPS = 60
 PATIENCE = 10
 
@@ -41,13 +41,15 @@ SIMULATORS: dict[str, tuple[Callable[[int], Any], int]] = {
 }
 
 
-def started(X: np.ndarray, Q: int, held_share: float = 0.0, sizes: tuple[int, ...] = kmm.SIZES) -> kmm.Start:
+def started(
+    X: np.ndarray, Q: int, held_share: float = 0.0, sizes: tuple[int, ...] = kmm_training.NEIGHBOURHOOD_SIZES
+) -> kmm_training.KMMStart:
     """Where training begins, with a share of the rows held out."""
     Y, weight = X - X.mean(axis=0), np.ones(len(X))
-    held = kmm.hold_out(Y, weight, held_share) if held_share else np.empty(0, dtype=np.intp)
+    held = kmm_training.hold_out(Y, weight, held_share) if held_share else np.empty(0, dtype=np.intp)
     seen = np.setdiff1d(np.arange(len(Y)), held)
-    rows = kmm.Held(Y[held], weight[held])
-    return kmm.choose_start(Y[seen], weight[seen], Q, SETTING, rows, starts=("isomap",), sizes=sizes)
+    rows = kmm_training.ValidationRows(Y[held], weight[held])
+    return kmm_training.choose_start(Y[seen], weight[seen], Q, SETTING, rows, starts=("isomap",), sizes=sizes)
 
 
 # ------------------------------------------------------------------------------------------------------------ cost
@@ -58,7 +60,7 @@ def cost(full: bool) -> None:
     print(f"{'n':>6} {'UKR':>9} {'KMM':>9} {'KMM/UKR':>8} {'(7)-(10)':>9} {'over KMM':>8} {'share of A':>10}")
     for n in (100, 200, 400, 1000, 2000, *((4000,) if full else ())):
         start = started(datasets.make_swiss_roll(n, 0.5, rng=0).X, 2, sizes=(10,))
-        walk = Walk(start.maps.problem, DESCENTS["lbfgs"], parameters=start.maps.averaged)
+        walk = LatentDescent(start.maps.problem, DESCENTS["lbfgs"], parameters=start.maps.averaged)
         X = start.maps.averaged.latent(start.Z)
         runs: dict[str, Callable[[], Any]] = {
             "ukr": lambda p=start.maps.problem, X=X: clocked(lambda: p.regression.gradient(X), 5),
@@ -73,7 +75,7 @@ def cost(full: bool) -> None:
         print(f"{n:6d} {ukr:9.5f} {ours:9.5f} {ours / ukr:8.2f} {paper} {share:10.3f}")
 
 
-def gradient_of_the_paper(start: kmm.Start) -> np.ndarray:
+def gradient_of_the_paper(start: kmm_training.KMMStart) -> np.ndarray:
     """(7) to (10) with their misprints put right, one sum after the other."""
     Y, Z, A = start.maps.problem.Y, start.Z, start.maps.averaged.shares.toarray()
     X = A @ Z
@@ -96,8 +98,12 @@ def truncation(full: bool) -> None:
     exact, where = start.maps.coordinates, start.maps
     gradients, shares = {}, {}
     for cut in (np.inf, 3.0, 4.0, 5.0, 6.0):
-        made = kmm.Maps.of(kmm.CoordinateMap(exact.rows, exact.weight, exact.bandwidth, cut), SETTING, where.held)
-        gradients[cut] = Walk(made.problem, DESCENTS["lbfgs"], parameters=made.averaged)._evaluate(start.Z).gradient
+        made = kmm_training.KernelMaps.of(
+            kmm_training.CoordinateMap(exact.rows, exact.weight, exact.bandwidth, cut), SETTING, where.held
+        )
+        gradients[cut] = (
+            LatentDescent(made.problem, DESCENTS["lbfgs"], parameters=made.averaged)._evaluate(start.Z).gradient
+        )
         shares[cut] = made.averaged.shares.nnz / 1000**2
     whole = gradients.pop(np.inf)
     for cut, each in gradients.items():
@@ -122,9 +128,11 @@ def path(make: Callable[[int], Any], Q: int, seed: int, share: float) -> tuple[n
         found.append(np.square(surface.point(shares @ Z) + offset - test.clean).sum(axis=1).mean())
         return False
 
-    rule = kmm.noise_rule(maps, maps.averaged.latent(start.Z))
+    rule = kmm_training.map_noise_rule(maps, maps.averaged.latent(start.Z))
     descent = DESCENTS["lbfgs"]
-    outcome = kmm.train(maps, start.Z, descent=descent, rule=Highest(), max_iter=STEPS, tol=0.0, listeners=[listen])
+    outcome = kmm_training.train_maps(
+        maps, start.Z, descent=descent, rule=Highest(), max_iter=STEPS, tol=0.0, listeners=[listen]
+    )
     return np.array(found), outcome.history, rule
 
 

@@ -34,7 +34,7 @@ from scipy.spatial import cKDTree
 from prinfold import datasets
 from prinfold._typing import FloatArray
 from prinfold.datasets import Dataset
-from prinfold.kernel_manifolds import descent as kernel_descent
+from prinfold.kernel_manifolds import latent_descent
 from prinfold.kernel_manifolds.objective import KernelRegression, make_target
 from prinfold.kernel_manifolds.starts import choose_start
 from prinfold.kernel_manifolds.surface import KernelMap
@@ -149,10 +149,10 @@ def distances(surface: KernelMap, offset: FloatArray, truth: Truth) -> tuple[flo
 
 
 def way_down(
-    given: kernel_descent.Problem, X: FloatArray, solver: str, term: Any = None
+    given: latent_descent.RegressionProblem, X: FloatArray, solver: str, term: Any = None
 ) -> Iterator[tuple[FloatArray, float]]:
     """Latent points and their error at each step."""
-    walk = kernel_descent.Walk(given, DESCENTS[solver], term)
+    walk = latent_descent.LatentDescent(given, DESCENTS[solver], term)
     place = walk.begin(X)
     for _ in range(STEPS):
         yield place.state.x, walk.measure(place)["typical"]
@@ -190,10 +190,10 @@ def run(trial: Trial, seed: int, kernel: str, solver: str) -> Path:
     truth = Truth(trial, seed)
     offset = truth.X.mean(axis=0)
     Y, weight, profile = truth.X - offset, np.ones(trial.n), PROFILES[kernel]
-    given = kernel_descent.Problem(Y, KernelRegression(make_target(Y), weight, profile))
+    given = latent_descent.RegressionProblem(Y, KernelRegression(make_target(Y), weight, profile))
     with blas_on_one_thread():
         X = choose_start(Y, weight, trial.Q, given.error, profile, starts=STARTS[trial.Q > 1]).latent
-        rule = kernel_descent.noise_rule(given, X)
+        rule = latent_descent.noise_rule(given, X)
         assert isinstance(rule, Discrepancy)
         steps = list(way_down(given, X, solver))
         error = np.array([each for _, each in steps])
@@ -251,11 +251,11 @@ def draw(trials: list[Trial], found: dict[Trial, list[Path]], file: str) -> None
     for ax, trial in zip(axes.flat, chosen, strict=False):
         path = found[trial][0]
         ax.plot(
-            path.error / path.level * kernel_descent.NOISE_SLACK, path.D / path.D.min(), ".-", lw=1, ms=3, color="0.4"
+            path.error / path.level * latent_descent.NOISE_SLACK, path.D / path.D.min(), ".-", lw=1, ms=3, color="0.4"
         )
-        ax.axvline(kernel_descent.NOISE_SLACK, color="tab:blue", lw=1)
+        ax.axvline(latent_descent.NOISE_SLACK, color="tab:blue", lw=1)
         ax.plot(
-            path.error[-1] / path.level * kernel_descent.NOISE_SLACK, path.D[-1] / path.D.min(), "s", color="tab:red"
+            path.error[-1] / path.level * latent_descent.NOISE_SLACK, path.D[-1] / path.D.min(), "s", color="tab:red"
         )
         ax.set(xscale="log", yscale="log", xlabel="error / noise level", ylabel="D / least D")
         ax.set_title(f"{trial.shape}, n={trial.n}, noise {trial.noise:g}", fontsize=10)

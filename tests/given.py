@@ -28,7 +28,7 @@ class Given(KernelManifold):
         table = check_table(self, X, reset=True)
         weight = np.ones(len(table)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         rows, offset = np.asarray(table, dtype=float), np.asarray(table.mean(axis=0), dtype=float)
-        for name, value in self._surface(
+        for name, value in self._surface_attributes(
             np.asarray(self.latent, dtype=float), rows - offset, weight, np.arange(len(rows)), offset
         ).items():
             setattr(self, name, value)

@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from prinfold import UKR, datasets, plot
 from prinfold.exceptions import DegenerateWarning
+from prinfold.kernel_manifolds.latent_descent import RegressionProblem, train_latent_points
 from prinfold.kernel_manifolds.objective import DataTarget, GramTarget, KernelRegression
 from prinfold.kernel_manifolds.starts import choose_start
-from prinfold.kernel_manifolds.ukr_training import Problem, train
 from prinfold.loops import DESCENTS, Highest
 from prinfold.numerics.radial_kernels import GAUSSIAN_CUT, PROFILES, Gaussian, Profile
 from prinfold.rows.rows import blas_on_one_thread
@@ -102,7 +102,7 @@ def table_2(figures: Figures) -> list[Finding]:
         for form, target in (("data", DataTarget(Y)), ("gram", GramTarget(Y @ Y.T))):
             regression = KernelRegression(target, np.ones(len(Y)), profile)
             regression.gradient(start)  # compiles what is compiled
-            costs[form, name] = cost(Problem(Y, regression), start)
+            costs[form, name] = cost(RegressionProblem(Y, regression), start)
     found = [comparison(form, costs) for form in ("data", "gram")]
     cut, dense = costs["data", "gaussian cut at 6"], costs["data", "gaussian"]
     return [
@@ -124,10 +124,12 @@ def best_start(Y: np.ndarray, profile: Profile) -> np.ndarray:
     return found.latent
 
 
-def cost(problem: Problem, start: np.ndarray) -> Cost:
+def cost(problem: RegressionProblem, start: np.ndarray) -> Cost:
     with blas_on_one_thread():
         clock = time.process_time()
-        outcome = train(problem, start, descent=DESCENTS["rprop"], rule=Highest(), max_iter=N_STEPS, tol=0)
+        outcome = train_latent_points(
+            problem, start, descent=DESCENTS["rprop"], rule=Highest(), max_iter=N_STEPS, tol=0
+        )
         seconds = time.process_time() - clock
     X = outcome.state.state.x
     reach = min(problem.regression.profile.reach, GAUSSIAN_CUT)

@@ -309,7 +309,7 @@ def test_maps_that_read_frames_are_given_frames(pipes, mixed, library, monkeypat
     R = clone(surface).fit(frame).responsibilities(frame)
     assert_allclose(model.predict_proba(frame), model.landscape_.probabilities(R))
     assert model.n_features_in_ == 7
-    monkeypatch.setattr(landscape_sums, "_BLOCK", 49 * 7)
+    monkeypatch.setattr(landscape_sums, "_BLOCK_RESPONSIBILITIES", 49 * 7)
     assert_allclose(model.predict_proba(frame), model.landscape_.probabilities(R))
     half = GTMRegressor(surface).fit(frame, X[:, 8], sample_weight=np.arange(len(y)) % 2)
     assert_allclose(half.predict(frame), GTMRegressor(surface).fit(frame[1::2], X[1::2, 8]).predict(frame))

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from prinfold.applications import landscape_sums, landscapes
-from prinfold.applications.landscape_sums import kish
+from prinfold.applications.landscape_sums import kish_count
 from prinfold.applications.landscapes import ClassLandscape, class_landscape, property_landscape
 
 N, K = 40, 7
@@ -149,7 +149,7 @@ def test_weights_are_repeated_rows(share, codes, y):
 
 def test_blocks_make_no_difference(share, codes, y, monkeypatch):
     whole, numbers = of_classes(share, codes), of_numbers(share, y)
-    monkeypatch.setattr(landscape_sums, "_BLOCK", 3 * K)
+    monkeypatch.setattr(landscape_sums, "_BLOCK_RESPONSIBILITIES", 3 * K)
     assert len(landscape_sums.blocks_of(N, K)) == 14
     assert_allclose(of_classes(share, codes).belief, whole.belief)
     assert_allclose(of_numbers(share, y).spread, numbers.spread)
@@ -226,9 +226,9 @@ def test_a_constant_target_has_no_spread(share):
 
 def test_effective_rows_count_equal_shares():
     """m rows of share 1/2 each are m rows; one row is one, however little of it lies there."""
-    assert_allclose(kish(np.array([5 * 0.5]), np.array([5 * 0.25])), [5.0])
-    assert_allclose(kish(np.array([1e-150]), np.array([1e-300])), [1.0])
-    assert_array_equal(kish(np.zeros(1), np.zeros(1)), [0.0])
+    assert_allclose(kish_count(np.array([5 * 0.5]), np.array([5 * 0.25])), [5.0])
+    assert_allclose(kish_count(np.array([1e-150]), np.array([1e-300])), [1.0])
+    assert_array_equal(kish_count(np.zeros(1), np.zeros(1)), [0.0])
 
 
 def test_one_row_makes_no_certainty():

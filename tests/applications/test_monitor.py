@@ -272,7 +272,9 @@ def test_parts_of_a_file_that_do_not_fit_are_refused(monitor, tmp_path, name, ch
 
 
 def test_too_few_rows_for_the_rate_are_told(rows):
-    with pytest.warns(DegenerateWarning, match=r"60 rows held out cannot tell what happens once in 100 rows"):
+    with pytest.warns(
+        DegenerateWarning, match=r"60 rows held out are too few for alarm_rate=0\.01: .* at least 99 rows"
+    ):
         model = SurfaceMonitor(MAP, n_simulated=400).fit(rows[:60])
     assert np.isfinite(model.limits_).all()
     assert model.limits_.off >= max(model.reference_[:, 2].max(), model.model_limits_.off)
@@ -392,5 +394,5 @@ def test_nodes_of_unequal_weight_are_reckoned_with():
 
 def test_columns_of_other_kinds_are_refused():
     frame = pd.DataFrame({"size": np.arange(40.0), "count": np.arange(40) % 7})
-    with pytest.raises(InvalidParameterError, match="columns of numbers, and the map it was given"):
+    with pytest.raises(InvalidParameterError, match="columns of numbers only, and the map it was given"):
         SurfaceMonitor(MixedGTM()).fit(frame)

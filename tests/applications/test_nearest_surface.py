@@ -298,7 +298,7 @@ def test_held_out_rows_give_distances_a_noise():
         ({"estimator": GTM}, "estimator must be None or an estimator with fit, transform and project"),
         ({"estimator": PCA()}, r"estimator must be .*, such as GTM\(\), got PCA\(\)"),
         ({"by": "likelihod"}, "did you mean 'likelihood'"),
-        ({"estimator": Flat(), "by": "likelihood"}, "Flat has none .no score_samples.; use by='distance'"),
+        ({"estimator": Flat(), "by": "likelihood"}, "Flat has no score_samples. Use by='distance'"),
     ],
 )
 def test_wrong_parameters_are_named(settings, words):
@@ -308,7 +308,7 @@ def test_wrong_parameters_are_named(settings, words):
 
 def test_wrong_data_are_named():
     X, y = clouds()
-    with pytest.raises(InvalidDataError, match=re.escape("'rare' (1)") + ".*leave them out, join them"):
+    with pytest.raises(InvalidDataError, match=re.escape("'rare' (1)") + ".*Leave them out, join them"):
         NearestSurfaceClassifier(LINE).fit(X, np.where(np.arange(len(X)) == 4, "rare", "other"))
     with pytest.raises(InvalidDataError, match=re.escape("1 (1.5), 2 (1)")):
         NearestSurfaceClassifier(LINE).fit(X[:4], [0, 0, 1, 2], [1, 1, 1.5, 1])

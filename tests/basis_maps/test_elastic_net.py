@@ -210,7 +210,7 @@ def test_the_surface_runs_through_the_nodes_and_its_jacobian_is_its_derivative(n
     Z, weights, h = anywhere(latent, rng), rng.normal(size=(latent.n_nodes, 2)), 1e-6
     slope, gradient = net.jacobian(Z, weights), net.gradient(Z)
     np.testing.assert_allclose(np.einsum("nmq,md->ndq", gradient, weights), slope, atol=1e-9)
-    point = net.evaluated(weights)
+    point = net.evaluator(weights)
     for axis, step in enumerate(h * np.eye(latent.n_columns)):
         np.testing.assert_allclose(
             (point(Z + step) - point(Z - step)) / (2 * h), slope[:, :, axis], rtol=1e-5, atol=1e-6
@@ -234,7 +234,7 @@ def test_planes_stay_planes_inside_and_beyond(name, rng):
     weights = np.linalg.solve(net.node_features, latent.nodes @ plane)
     assert net.penalised @ np.abs(weights).max(axis=1) < 1e-9  # they cost nothing
     Z = rng.uniform(-1.5, 1.5, (20, latent.n_columns))
-    np.testing.assert_allclose(net.evaluated(weights)(Z), Z @ plane, atol=1e-9)
+    np.testing.assert_allclose(net.evaluator(weights)(Z), Z @ plane, atol=1e-9)
 
 
 def test_hermite_cubics_are_what_they_are_called():

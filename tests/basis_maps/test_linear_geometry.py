@@ -10,7 +10,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose
 
 from prinfold import GTM, PPS, GTMSequence, PrincipalSurface, RegularizedManifold
-from prinfold.geometry.column_span import Span
+from prinfold.geometry.column_span import ColumnSpan
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
@@ -43,7 +43,7 @@ def test_nearest_points_are_those_of_all_columns(name):
     assert geometry.inside is not None
     assert geometry.inside.point(model.latent_.nodes).shape[1] < X.shape[1]
     found = model._nearest(new)
-    plain = replace(geometry, inside=None, span=Span(None)).nearest(new)
+    plain = replace(geometry, inside=None, span=ColumnSpan(None)).nearest(new)
     assert_allclose(found.squared_distance, plain.squared_distance, rtol=1e-9)
     assert_allclose(found.points, plain.points, atol=1e-6)
     assert_allclose(found.latent, plain.latent, atol=1e-6)

@@ -38,4 +38,4 @@ def test_it_is_taken_where_it_is_less_work(shape, functions, worth):
     """A single axis has as many pairs of functions as there are pairs of φ: nothing is gained."""
     which = np.indices((functions,) * len(shape)).reshape(len(shape), -1)
     factors = [Factors(np.ones((n, functions)), chosen) for n, chosen in zip(shape, which, strict=True)]
-    assert ProductGram.worth_it(factors) == worth
+    assert ProductGram.is_cheaper(factors) == worth

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from prinfold import PrincipalCurve, ProbabilisticCurve, datasets
-from prinfold.geometry.column_span import Span
+from prinfold.geometry.column_span import ColumnSpan
 
 shapes = pytest.mark.parametrize("closed", [False, True])
 
@@ -24,13 +24,13 @@ def turn(n_columns):
 
 def test_distances_are_kept_and_points_come_back():
     X = np.random.default_rng(0).normal(size=(6, 20))
-    span = Span.of(X)
+    span = ColumnSpan.of(X)
     inside = span.inside(X)
     assert inside.shape == (6, 6)
     assert_allclose(inside @ inside.T, X @ X.T, atol=1e-12)
     assert_allclose(span.restored(inside), X, atol=1e-12)
     assert_allclose(span.outside(X), 0.0, atol=1e-20)
-    few = Span.of(X[:, :6])
+    few = ColumnSpan.of(X[:, :6])
     assert few.inside(X) is X
     assert few.restored(X) is X
 
@@ -38,7 +38,7 @@ def test_distances_are_kept_and_points_come_back():
 def test_a_span_may_lie_anywhere():
     rng = np.random.default_rng(0)
     weights, origin, X = rng.normal(size=(3, 9)), rng.normal(size=9) + 5.0, rng.normal(size=(7, 9))
-    span, surface = Span.of(weights, origin), rng.normal(size=(7, 3)) @ weights + origin
+    span, surface = ColumnSpan.of(weights, origin), rng.normal(size=(7, 3)) @ weights + origin
     assert_allclose(span.restored(span.inside(surface)), surface, atol=1e-12)
     apart = np.square(X - surface).sum(axis=1)
     assert_allclose(np.square(span.inside(X) - span.inside(surface)).sum(axis=1) + span.outside(X), apart)
@@ -64,7 +64,7 @@ def test_a_density_counts_the_columns_that_rows_do_not_span(closed, clamping, mo
     X = rows(closed) @ turn(80)
     model = ProbabilisticCurve(nodes=12, penalty=0.5, closed=closed, clamping=clamping, max_iter=3, tol=0)
     there = model.fit(X).score_samples(X), model.noise_variance_, model.penalty_, model.project(X)
-    monkeypatch.setattr(Span, "of", lambda rows: Span(None))  # rows as they are
+    monkeypatch.setattr(ColumnSpan, "of", lambda rows: ColumnSpan(None))  # rows as they are
     for one, other in zip((model.fit(X).score_samples(X), model.noise_variance_), there, strict=False):
         assert_allclose(one, other, rtol=1e-6)
     assert_allclose(model.project(X), there[3], atol=1e-6)

@@ -107,7 +107,7 @@ def test_annealing_does_not_go_past_the_noise():
 
 def test_neighbours_that_leave_rows_in_pieces_are_more_than_were_asked_for():
     X = np.random.default_rng(0).normal(size=(60, 3)) * 0.1 + np.repeat([[0.0], [5.0]], 30, axis=0)
-    with pytest.warns(DegenerateWarning, match="n_neighbors=5 leaves the rows in pieces"):
+    with pytest.warns(DegenerateWarning, match="n_neighbors=5 leaves the rows in separate pieces"):
         KMM(n_neighbors=5).fit(X)
 
 
@@ -269,10 +269,10 @@ def test_a_file_whose_parts_do_not_fit_is_refused(tmp_path, name, value, match):
         load(tmp_path / "model.prinfold")
 
 
-@pytest.mark.filterwarnings("ignore:.*fetched back:prinfold.exceptions.DegenerateWarning")
+@pytest.mark.filterwarnings("ignore:.*were moved back:prinfold.exceptions.DegenerateWarning")
 def test_coordinates_that_stay_without_neighbours_are_counted():
     X = datasets.make_half_circle(60, noise=0.05, rng=0).X
-    with pytest.warns(DegenerateWarning, match=r"\d+ of 60 latent points ended without neighbours"):
+    with pytest.warns(DegenerateWarning, match=r"\d+ of 60 latent points have no neighbours within reach"):
         model = KMM(2, kernel="quartic", latent_bandwidth=0.1).fit(X)
     apart = np.linalg.norm(model.latent_.centres[:, None] - model.latent_.centres, axis=2) / model.latent_bandwidth_
     assert ((apart < 1).sum(axis=1) == 1).any()

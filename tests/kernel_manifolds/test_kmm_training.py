@@ -13,16 +13,16 @@ from prinfold import datasets, select_kmm
 from prinfold.exceptions import InvalidDataError
 from prinfold.files import _decode, _encode
 from prinfold.kernel_manifolds import kmm_table as residuals
-from prinfold.kernel_manifolds import kmm_training as kmm
-from prinfold.kernel_manifolds.descent import Averaged, Problem, Walk
+from prinfold.kernel_manifolds import kmm_training
+from prinfold.kernel_manifolds.latent_descent import AveragedPoints, LatentDescent, RegressionProblem
 from prinfold.loops import DESCENTS, Discrepancy, Highest
 from prinfold.numerics.radial_kernels import PROFILES, Gaussian
 
-NONE = kmm.Held(np.empty((0, 5)), np.empty(0))
+NONE = kmm_training.ValidationRows(np.empty((0, 5)), np.empty(0))
 
 
-def setting(**changes) -> kmm.Setting:
-    return kmm.Setting(**{"profile": Gaussian(), "truncation": 5.0, "bandwidth_rule": "mean", **changes})
+def setting(**changes) -> kmm_training.KMMSetting:
+    return kmm_training.KMMSetting(**{"profile": Gaussian(), "truncation": 5.0, "bandwidth_rule": "mean", **changes})
 
 
 def some_rows(n: int = 30, seed: int = 0):
@@ -30,12 +30,14 @@ def some_rows(n: int = 30, seed: int = 0):
     return Y - Y.mean(axis=0), np.random.default_rng(seed).uniform(0.5, 2.0, n)
 
 
-def maps(Y, weight, bandwidth=1.0, truncation=np.inf, **changes) -> kmm.Maps:
-    return kmm.Maps.of(kmm.CoordinateMap(Y, weight, bandwidth, truncation), setting(**changes), NONE)
+def maps(Y, weight, bandwidth=1.0, truncation=np.inf, **changes) -> kmm_training.KernelMaps:
+    return kmm_training.KernelMaps.of(
+        kmm_training.CoordinateMap(Y, weight, bandwidth, truncation), setting(**changes), NONE
+    )
 
 
-def evaluate(made: kmm.Maps, Z):
-    return Walk(made.problem, DESCENTS["lbfgs"], parameters=made.averaged)._evaluate(Z)
+def evaluate(made: kmm_training.KernelMaps, Z):
+    return LatentDescent(made.problem, DESCENTS["lbfgs"], parameters=made.averaged)._evaluate(Z)
 
 
 # ------------------------------------------------------------------------------------------- the coordinate map
@@ -45,13 +47,13 @@ def test_shares_are_the_weights_of_kernel_regression():
     Y, weight = some_rows()
     new = cloud(7, seed=3)
     k = weight * np.exp(-0.5 * np.square(new[:, None] - Y).sum(axis=2) / 0.7**2)
-    shares = kmm.CoordinateMap(Y, weight, 0.7, np.inf).shares(new).toarray()
+    shares = kmm_training.CoordinateMap(Y, weight, 0.7, np.inf).shares(new).toarray()
     assert_allclose(shares, k / k.sum(axis=1, keepdims=True), rtol=1e-9, atol=1e-15)
 
 
 def test_truncation_leaves_out_what_is_beyond_it_and_nothing_else():
     Y, weight = some_rows(60)
-    shares = kmm.CoordinateMap(Y, weight, 0.2, 3.0).shares(Y)
+    shares = kmm_training.CoordinateMap(Y, weight, 0.2, 3.0).shares(Y)
     near = np.linalg.norm(Y[:, None] - Y, axis=2) <= 0.6
     assert_array_equal(shares.toarray() > 0, near)
     assert 0 < near.mean() < 0.5, "nothing to leave out, or nothing left"
@@ -62,16 +64,16 @@ def test_a_row_far_from_everything_takes_the_nearest():
     Y, weight = some_rows()
     far = 1e9 * np.ones((1, 5))
     for truncation in (5.0, np.inf):
-        shares = kmm.CoordinateMap(Y, weight, 1e-3, truncation).shares(far).toarray()
+        shares = kmm_training.CoordinateMap(Y, weight, 1e-3, truncation).shares(far).toarray()
         assert np.isfinite(shares).all()
         assert_allclose(shares.sum(), 1.0)
 
 
 def test_blocks_are_the_whole(monkeypatch: pytest.MonkeyPatch):
     Y, weight = some_rows()
-    coordinates = kmm.CoordinateMap(Y, weight, 0.5, 5.0)
+    coordinates = kmm_training.CoordinateMap(Y, weight, 0.5, 5.0)
     whole = coordinates.shares(Y).toarray()
-    monkeypatch.setattr(kmm, "_PAIRS", 40)
+    monkeypatch.setattr(kmm_training, "_BLOCK_PAIRS", 40)
     assert_allclose(coordinates.shares(Y).toarray(), whole, atol=1e-14)
 
 
@@ -138,7 +140,7 @@ def test_the_cut_of_the_paper_costs_the_gradient_more_than_ours():
     """Three bandwidths leave an error that shows, five do not."""
     data = datasets.make_swiss_roll(300, rng=0)
     Y = data.X - data.X.mean(axis=0)
-    start = kmm.choose_start(Y, np.ones(300), 2, setting(), NONE, starts=("isomap",), sizes=(10,))
+    start = kmm_training.choose_start(Y, np.ones(300), 2, setting(), NONE, starts=("isomap",), sizes=(10,))
     h = start.maps.coordinates.bandwidth
     exact = evaluate(maps(Y, np.ones(300), h), start.Z).gradient
     off = {
@@ -184,28 +186,28 @@ def test_both_readings_of_the_average_distance():
     X = np.array([[0.0], [1.0], [3.0], [7.0]])
     weight = np.array([1.0, 1.0, 2.0, 1.0])
     mean = [(1 + 3) / 2, (1 + 2) / 2, (2 + 3) / 2, (4 + 6) / 2]
-    assert_allclose(kmm.neighbour_distance(X, weight, 2, "mean"), np.average(mean, weights=weight))
-    assert_allclose(kmm.neighbour_distance(X, weight, 2, "kth"), np.average([3, 2, 3, 6], weights=weight))
-    assert_allclose(kmm.neighbour_distance(X, weight, 99, "kth"), np.average([7, 6, 4, 7], weights=weight))
-    assert kmm.neighbour_distance(X[:1], weight[:1], 2, "mean") == 1.0
-    assert kmm.neighbour_distance(np.zeros((3, 1)), np.ones(3), 2, "mean") == 1.0
+    assert_allclose(kmm_training.neighbour_distance(X, weight, 2, "mean"), np.average(mean, weights=weight))
+    assert_allclose(kmm_training.neighbour_distance(X, weight, 2, "kth"), np.average([3, 2, 3, 6], weights=weight))
+    assert_allclose(kmm_training.neighbour_distance(X, weight, 99, "kth"), np.average([7, 6, 4, 7], weights=weight))
+    assert kmm_training.neighbour_distance(X[:1], weight[:1], 2, "mean") == 1.0
+    assert kmm_training.neighbour_distance(np.zeros((3, 1)), np.ones(3), 2, "mean") == 1.0
 
 
 def test_bandwidths_follow_the_neighbours_or_are_given():
     Y, weight = some_rows(60)
-    start = kmm.choose_start(Y, weight, 2, setting(), NONE, starts=("isomap",), sizes=(7,))
-    assert_allclose(start.maps.coordinates.bandwidth, kmm.neighbour_distance(Y, weight, 7, "mean"))
+    start = kmm_training.choose_start(Y, weight, 2, setting(), NONE, starts=("isomap",), sizes=(7,))
+    assert_allclose(start.maps.coordinates.bandwidth, kmm_training.neighbour_distance(Y, weight, 7, "mean"))
     X = start.maps.averaged.latent(start.Z)
-    assert_allclose(kmm.neighbour_distance(X, weight, 7, "mean"), 1.0, rtol=1e-9)
+    assert_allclose(kmm_training.neighbour_distance(X, weight, 7, "mean"), 1.0, rtol=1e-9)
     given = setting(data_bandwidth=0.4, latent_bandwidth=0.3)
-    start = kmm.choose_start(Y, weight, 2, given, NONE, starts=("pca",), sizes=(7,))
+    start = kmm_training.choose_start(Y, weight, 2, given, NONE, starts=("pca",), sizes=(7,))
     assert start.maps.coordinates.bandwidth == 0.4
     assert start.latent_bandwidth == 0.3
 
 
 def test_the_lowest_residual_is_taken():
     Y, weight = some_rows(80)
-    start = kmm.choose_start(Y, weight, 2, setting(), NONE, starts=("pca", "isomap"), sizes=(5, 12))
+    start = kmm_training.choose_start(Y, weight, 2, setting(), NONE, starts=("pca", "isomap"), sizes=(5, 12))
     table = start.residuals
     assert table.names == ("pca", "pca", "isomap", "isomap")
     assert table.residuals[table.chosen] == table.residuals.min()
@@ -216,11 +218,17 @@ def test_the_lowest_residual_is_taken():
 
 def test_rows_held_out_choose_by_their_own_error():
     Y, weight = some_rows(80)
-    held = kmm.hold_out(Y, weight, 0.25)
+    held = kmm_training.hold_out(Y, weight, 0.25)
     assert len(held) == 20
     seen = np.setdiff1d(np.arange(80), held)
-    start = kmm.choose_start(
-        Y[seen], weight[seen], 2, setting(), kmm.Held(Y[held], weight[held]), starts=("isomap",), sizes=(8,)
+    start = kmm_training.choose_start(
+        Y[seen],
+        weight[seen],
+        2,
+        setting(),
+        kmm_training.ValidationRows(Y[held], weight[held]),
+        starts=("isomap",),
+        sizes=(8,),
     )
     f = start.maps.coordinates.shares(Y[held]) @ start.Z
     X = start.maps.averaged.latent(start.Z)
@@ -231,21 +239,24 @@ def test_rows_held_out_choose_by_their_own_error():
 
 def test_the_principal_plane_stands_in_where_there_are_too_few_rows():
     Y = np.array([[0.0, 1.0], [1.0, 0.0], [-1.0, -1.0]])
-    start = kmm.choose_start(Y, np.ones(3), 2, setting(), NONE, starts=("isomap",), sizes=(5,))
+    start = kmm_training.choose_start(Y, np.ones(3), 2, setting(), NONE, starts=("isomap",), sizes=(5,))
     assert start.residuals.names == ("pca",)
     assert "different rows are needed" in start.residuals.failures[0]
 
 
 def test_a_start_that_is_not_finite_is_refused():
     Y, weight = some_rows()
-    with pytest.raises(InvalidDataError, match="no start for the coordinates could be found: given failed"):
-        kmm.choose_start(Y, weight, 2, setting(), NONE, starts=("pca",), sizes=(), given=np.full((30, 2), np.nan))
+    with pytest.raises(InvalidDataError, match="no embedding could start the coordinates: given failed"):
+        kmm_training.choose_start(
+            Y, weight, 2, setting(), NONE, starts=("pca",), sizes=(), given=np.full((30, 2), np.nan)
+        )
 
 
 def test_tables_print_join_and_travel():
     Y, weight = some_rows(40)
     one, two = (
-        kmm.choose_start(Y, weight, Q, setting(), NONE, starts=("isomap",), sizes=(5, 9)).residuals for Q in (1, 2)
+        kmm_training.choose_start(Y, weight, Q, setting(), NONE, starts=("isomap",), sizes=(5, 9)).residuals
+        for Q in (1, 2)
     )
     table = residuals.join([one, two])
     assert list(table.dimensions) == [1, 1, 2, 2]
@@ -265,20 +276,20 @@ def test_tables_print_join_and_travel():
 def test_annealing_ends_at_the_bandwidth_itself_and_lower_than_it_began():
     data = datasets.make_spiral(120, rng=1)
     Y = data.X - data.X.mean(axis=0)
-    start = kmm.choose_start(Y, np.ones(120), 1, setting(), NONE, starts=("pca",), sizes=(10,))
+    start = kmm_training.choose_start(Y, np.ones(120), 1, setting(), NONE, starts=("pca",), sizes=(10,))
     descent = DESCENTS["lbfgs"]
-    Z = kmm.anneal(start.maps, start.Z, 4.0, descent, Highest())
+    Z = kmm_training.anneal(start.maps, start.Z, 4.0, descent, Highest())
     assert start.maps.problem.error(start.maps.averaged.latent(Z)) < start.residuals.residuals[0]
-    assert_allclose(kmm.anneal(start.maps, start.Z, 1.0, descent, Highest()), start.Z)
+    assert_allclose(kmm_training.anneal(start.maps, start.Z, 1.0, descent, Highest()), start.Z)
 
 
 def test_annealing_ends_where_the_rule_finds_enough():
     """Half the variance is enough: the kernel stays wide, and the error is not far below."""
     Y = datasets.make_half_circle(120, rng=1).X
     Y = Y - Y.mean(axis=0)
-    start = kmm.choose_start(Y, np.ones(120), 1, setting(), NONE, starts=("isomap",), sizes=(10,))
+    start = kmm_training.choose_start(Y, np.ones(120), 1, setting(), NONE, starts=("isomap",), sizes=(10,))
     level = 0.5 * start.maps.problem.variance
-    Z = kmm.anneal(start.maps, start.Z, 30.0, DESCENTS["lbfgs"], Discrepancy(level))
+    Z = kmm_training.anneal(start.maps, start.Z, 30.0, DESCENTS["lbfgs"], Discrepancy(level))
     assert 0.2 * level < start.maps.problem.error(start.maps.averaged.latent(Z)) <= level
 
 
@@ -300,18 +311,18 @@ def test_lost_points_of_a_compact_kernel_come_back():
     made = maps(Y, weight, 0.05, profile=PROFILES["quartic"])
     Z = 0.2 * np.random.default_rng(0).standard_normal((30, 2))
     Z[0] += 9.0
-    outcome = kmm.train(made, Z, descent=DESCENTS["lbfgs"], rule=Highest(), max_iter=3, tol=0.0)
+    outcome = kmm_training.train_maps(made, Z, descent=DESCENTS["lbfgs"], rule=Highest(), max_iter=3, tol=0.0)
     assert outcome.history["fetched"][0] == 1
     assert outcome.history["fetched"][-1] == 0
 
 
 def test_averaged_parameters_pull_by_the_transpose():
     Y, weight = some_rows()
-    A = kmm.CoordinateMap(Y, weight, 0.5, 5.0).shares(Y)
+    A = kmm_training.CoordinateMap(Y, weight, 0.5, 5.0).shares(Y)
     P, G = np.random.default_rng(0).standard_normal((2, 30, 2))
-    averaged = Averaged(A)
+    averaged = AveragedPoints(A)
     assert_allclose(np.vdot(averaged.latent(P), G), np.vdot(P, averaged.pull(G)))
-    assert isinstance(maps(Y, weight).problem, Problem)
+    assert isinstance(maps(Y, weight).problem, RegressionProblem)
 
 
 def test_a_table_of_several_dimensions_chooses_none():

@@ -267,8 +267,10 @@ def test_with_few_neighbours_inner_products_are_taken_from_fewer_columns_on(D, s
     rng = np.random.default_rng(3)
     Y, X = rng.normal(size=(700, D)), rng.uniform(-spread, spread, (700, 2))
     given, seen = KernelRegression(DataTarget(Y), np.ones(700), PROFILES["quartic"]), []
-    near = kernel_regression._near
-    monkeypatch.setattr(kernel_regression, "_near", lambda job, at: seen.append(type(job.target)) or near(job, at))
+    near = kernel_regression._near_gradient
+    monkeypatch.setattr(
+        kernel_regression, "_near_gradient", lambda job, at: seen.append(type(job.target)) or near(job, at)
+    )
     evaluation = given.gradient(X)
     assert seen == [GramTarget if products else DataTarget]
     assert_is_the_definition(given, Y, X)
@@ -291,13 +293,13 @@ def test_pairs_are_looked_for_where_few_are_within_reach(spread, looked_for, mon
     def watched(name, way):
         return lambda *given: gone.append(name) or way(*given)
 
-    for name in ("_near", "_dense"):
+    for name in ("_near_gradient", "_dense_gradient"):
         monkeypatch.setattr(kernel_regression, name, watched(name, getattr(kernel_regression, name)))
     X, Y, weight = problem(n=600, spread=spread)
     KernelRegression(DataTarget(Y), weight, PROFILES["quartic"]).value(X)
     KernelRegression(DataTarget(Y), weight, PROFILES["gaussian"]).value(X)
     KernelRegression(DataTarget(Y[:80]), weight[:80], PROFILES["quartic"]).value(X[:80])
-    assert gone == ["_near" if looked_for else "_dense", "_dense", "_dense"]
+    assert gone == ["_near_gradient" if looked_for else "_dense_gradient", "_dense_gradient", "_dense_gradient"]
 
 
 @pytest.mark.usefixtures("way")

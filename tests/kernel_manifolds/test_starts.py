@@ -15,7 +15,8 @@ from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import _decode, _encode
 from prinfold.kernel_manifolds import starts as candidates
 from prinfold.kernel_manifolds.objective import KernelRegression, make_target
-from prinfold.kernel_manifolds.starts import STARTS, Candidates, Floor, choose_start, normalise
+from prinfold.kernel_manifolds.start_scales import NeighbourFloor
+from prinfold.kernel_manifolds.starts import STARTS, Candidates, choose_start, normalise
 from prinfold.numerics.radial_kernels import PROFILES
 
 GAUSSIAN, QUARTIC = PROFILES["gaussian"], PROFILES["quartic"]
@@ -169,7 +170,7 @@ def test_normalised_axes_have_unit_variance_by_weight():
 def test_neither_stage_goes_below_the_number_of_neighbours(profile):
     """An error that wants ever larger scales is held where the median row has that many neighbours."""
     X = sheet(120)
-    floor = Floor(minimum=8.0)
+    floor = NeighbourFloor(minimum=8.0)
     start = choose_start(X, np.ones(120), 2, lambda Z: float(1 / np.ptp(Z)), profile, starts=("pca",), floor=floor)
     number = np.median(LeaveOneOut.of(start.latent, np.ones(120)).neighbours(1.0, profile))
     assert 8.0 <= number < 10.0
@@ -177,7 +178,7 @@ def test_neither_stage_goes_below_the_number_of_neighbours(profile):
 
 def test_the_floor_gives_way_where_rows_are_too_few():
     X = sheet(5)
-    start = start_of(X, 1, starts=("pca",), floor=Floor(minimum=50.0))
+    start = start_of(X, 1, starts=("pca",), floor=NeighbourFloor(minimum=50.0))
     number = np.median(LeaveOneOut.of(start.latent, np.ones(5)).neighbours(1.0, GAUSSIAN))
     assert number >= 2.0
     assert np.isfinite(start.latent).all()
@@ -186,7 +187,9 @@ def test_the_floor_gives_way_where_rows_are_too_few():
 def test_without_a_floor_the_search_drifts_to_one_neighbour():
     """The trap that the floor is for."""
     X = sheet(60)
-    start = choose_start(X, np.ones(60), 2, lambda Z: float(1 / np.ptp(Z)), GAUSSIAN, starts=("pca",), floor=Floor(0.0))
+    start = choose_start(
+        X, np.ones(60), 2, lambda Z: float(1 / np.ptp(Z)), GAUSSIAN, starts=("pca",), floor=NeighbourFloor(0.0)
+    )
     assert np.median(LeaveOneOut.of(start.latent, np.ones(60)).neighbours(1.0, GAUSSIAN)) < 1.5
 
 
@@ -241,7 +244,7 @@ def test_a_failing_embedding_is_recorded_and_not_fatal(monkeypatch):
         f"lle ({k} neighbours) failed: the eigenvalues did not come" for k in (10, 12)
     )
     assert "did not come" in str(start.candidates)
-    with pytest.raises(InvalidDataError, match=r"no start .* did not come"):
+    with pytest.raises(InvalidDataError, match=r"no embedding could start the latent points: .* did not come"):
         start_of(sheet(30), 2, starts=("lle",))
 
 
@@ -277,7 +280,7 @@ def test_wrong_settings_are_named():
 
 
 def test_of_many_rows_some_are_embedded_and_the_others_follow(monkeypatch):
-    monkeypatch.setattr(candidates, "_EMBEDDED", 60)
+    monkeypatch.setattr(candidates, "_MOST_EMBEDDED_ROWS", 60)
     curve = datasets.make_half_circle(200, noise=0.01, rng=0)
     start = start_of(curve.X, starts=("pca", "isomap"), sizes=(6,))
     assert start.candidates.names[start.candidates.chosen] == "isomap"
@@ -288,7 +291,7 @@ def test_of_many_rows_some_are_embedded_and_the_others_follow(monkeypatch):
 
 def test_of_many_rows_some_are_compared_and_the_best_is_scaled_with_all(monkeypatch):
     """The table is that of the rows compared, as if there were no others; the latents are scaled as if all had been."""
-    monkeypatch.setattr(candidates, "_COMPARED", 60)
+    monkeypatch.setattr(candidates, "_MOST_COMPARED_ROWS", 60)
     X = np.repeat(datasets.make_half_circle(150, rng=0).X, 2, axis=0)
     different = np.unique(X, axis=0)
     asked = []
@@ -326,7 +329,9 @@ def test_the_common_scale_has_the_largest_leave_one_out_likelihood(profile):
     near = grid[np.argmin([loss(g) for g in grid])]
     expected = minimize_scalar(loss, bounds=(near - 0.1, near + 0.1), method="bounded").x
     found = []
-    choose_start(Z, np.ones(25), 2, lambda X: found.append(X) or 1.0, profile, starts=(), given=Z, floor=Floor(0.0))
+    choose_start(
+        Z, np.ones(25), 2, lambda X: found.append(X) or 1.0, profile, starts=(), given=Z, floor=NeighbourFloor(0.0)
+    )
     assert np.log(found[0].std(axis=0)) == pytest.approx([expected] * 2, abs=3e-3)
 
 
@@ -367,7 +372,7 @@ def test_what_cannot_close_is_recorded(n_columns, Q):
     X = np.random.default_rng(0).normal(size=(30, n_columns))
     start = choose_start(X, np.ones(30), Q, lambda Z: 1.0, GAUSSIAN, starts=("pca", "loop"))
     assert start.candidates.names == ("pca",)
-    assert "only a curve" in start.candidates.failures[0]
+    assert "a loop needs n_components=1" in start.candidates.failures[0]
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,7 @@ def test_points_of_feature_space_are_refused_unless_approximate_ones_are_asked_f
 def test_kernels_that_cannot_serve_are_refused():
     with pytest.raises(InvalidDataError, match="not conditionally positive definite"):
         curve(feature_kernel=lambda A, B: -(A @ B.T)).fit(bend().X)
-    with pytest.raises(InvalidParameterError, match="landmarks cannot be chosen"):
+    with pytest.raises(InvalidParameterError, match="cannot be chosen from a precomputed kernel"):
         curve(feature_kernel="precomputed", landmarks=20).fit(rbf_kernel(bend().X))
     with pytest.raises(InvalidDataError, match=r"shape \(n, n\), got \(150, 2\)"):
         curve(feature_kernel="precomputed").fit(bend().X)
@@ -289,8 +289,8 @@ def test_landmarks_stand_for_all_rows_and_lose_little():
 
 
 def test_of_many_rows_some_become_landmarks_unless_all_are_asked_for(monkeypatch):
-    monkeypatch.setattr(estimator, "_ALL_ROWS", 150)
-    monkeypatch.setattr(estimator, "_LANDMARKS", 40)
+    monkeypatch.setattr(estimator, "_MOST_ROWS_WITHOUT_LANDMARKS", 150)
+    monkeypatch.setattr(estimator, "_DEFAULT_LANDMARKS", 40)
     few, many = bend(150), bend(151)
     by_choice, asked = curve().fit(many.X), curve(landmarks=40).fit(many.X)
     assert len(by_choice.latent_.centres) <= 40
@@ -368,7 +368,7 @@ def test_a_compact_kernel_that_loses_points_fetches_them_back_and_says_so():
     data = bend(noise=0.02)
     given = 3 * data.latent.copy()
     given[7] = 400.0
-    with pytest.warns(DegenerateWarning, match="fetched back"):
+    with pytest.warns(DegenerateWarning, match="were moved back"):
         model = curve(kernel="quartic", init=given, bandwidth=0.02, max_iter=50).fit(data.X)
     assert sum(model.history_["fetched"]) >= 1
     assert np.isfinite(model.embedding_).all()

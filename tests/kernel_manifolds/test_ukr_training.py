@@ -9,8 +9,7 @@ from scipy.optimize import check_grad
 from scipy.spatial.distance import cdist
 
 from prinfold import datasets
-from prinfold.kernel_manifolds import descent as kernel_descent
-from prinfold.kernel_manifolds import ukr_training as ukr
+from prinfold.kernel_manifolds import latent_descent, ukr_training
 from prinfold.kernel_manifolds.noise_level import noise_level
 from prinfold.kernel_manifolds.objective import KernelRegression, make_target
 from prinfold.kernel_manifolds.starts import choose_start
@@ -23,7 +22,9 @@ LBFGS = DESCENTS["lbfgs"]
 def problem(X, kernel="gaussian", weight=None, leave_one_out=True):
     Y = X - X.mean(axis=0)
     weight = np.ones(len(Y)) if weight is None else weight
-    return kernel_descent.Problem(Y, KernelRegression(make_target(Y), weight, PROFILES[kernel], leave_one_out))
+    return latent_descent.RegressionProblem(
+        Y, KernelRegression(make_target(Y), weight, PROFILES[kernel], leave_one_out)
+    )
 
 
 def half_circle(n=120, noise=0.1, seed=0, **settings):
@@ -56,8 +57,8 @@ def test_the_error_is_the_definition():
 def test_training_ends_at_the_noise_and_keeps_what_it_found_there():
     given = problem(datasets.make_swiss_roll(600, noise=0.5, rng=0).X)
     X = started(given, 2)
-    rule = kernel_descent.noise_rule(given, X)
-    outcome = kernel_descent.train(given, X, descent=LBFGS, rule=rule, max_iter=300, tol=1e-9)
+    rule = latent_descent.noise_rule(given, X)
+    outcome = latent_descent.train_latent_points(given, X, descent=LBFGS, rule=rule, max_iter=300, tol=1e-9)
     assert isinstance(rule, Discrepancy)
     assert outcome.reason is StopReason.NOISE
     *before, last = outcome.history["typical"]
@@ -73,8 +74,10 @@ def test_ending_at_the_noise_stays_nearer_to_the_truth_than_the_minimum_does(noi
         data = half_circle(200, noise, seed)
         given = problem(data.X)
         X = started(given)
-        for name, rule in kernel_descent.STOPS.items():
-            outcome = kernel_descent.train(given, X, descent=LBFGS, rule=rule(given, X), max_iter=100, tol=1e-9)
+        for name, rule in latent_descent.STOPS.items():
+            outcome = latent_descent.train_latent_points(
+                given, X, descent=LBFGS, rule=rule(given, X), max_iter=100, tol=1e-9
+            )
             place = outcome.state.state.x
             k = np.exp(-0.5 * cdist(place, place, "sqeuclidean"))
             curve = k @ given.Y / k.sum(axis=1, keepdims=True) + data.X.mean(axis=0)
@@ -88,10 +91,10 @@ def test_a_few_rows_far_off_do_not_move_the_end():
     wild = np.concatenate([data.X, np.random.default_rng(0).normal(0, 3, (3, 2))])
     given, without = problem(wild), problem(data.X)
     X = started(given, sizes=(10,))
-    levels = [kernel_descent.noise_rule(each, X[: len(each.Y)]).level for each in (given, without)]
+    levels = [latent_descent.noise_rule(each, X[: len(each.Y)]).level for each in (given, without)]
     assert_allclose(levels[0], levels[1], rtol=0.25)
-    outcome = kernel_descent.train(
-        given, X, descent=LBFGS, rule=kernel_descent.noise_rule(given, X), max_iter=300, tol=1e-9
+    outcome = latent_descent.train_latent_points(
+        given, X, descent=LBFGS, rule=latent_descent.noise_rule(given, X), max_iter=300, tol=1e-9
     )
     assert outcome.reason is StopReason.NOISE
     assert outcome.n_iter < 30
@@ -103,7 +106,7 @@ def test_disorder_in_the_start_does_not_pass_for_noise():
     given = problem(data.X)
     X = 30 * data.latent + np.random.default_rng(0).normal(0, 6, (300, 1))
     seen = noise_level(X, given.Y, given.weight, given.regression.profile)
-    level = kernel_descent.noise_rule(given, X).level
+    level = latent_descent.noise_rule(given, X).level
     assert seen > 5 * 0.02**2
     assert level < 1.4 * 2.5 * 0.02**2
 
@@ -112,7 +115,7 @@ def test_disorder_in_the_start_does_not_pass_for_noise():
 
 
 def test_the_barrier_is_infinite_from_the_least_mass_down_and_its_slope_the_derivative():
-    wall, one = ukr.Barrier(total=4.0, strength=0.5), np.ones(1)
+    wall, one = ukr_training.Barrier(total=4.0, strength=0.5), np.ones(1)
     value, slope = wall(np.array([2.0, 3.0, 6.0]), np.ones(3))
     assert_allclose(value, [np.inf, np.inf, 0.5])
     assert np.isfinite(slope).all()
@@ -122,7 +125,7 @@ def test_the_barrier_is_infinite_from_the_least_mass_down_and_its_slope_the_deri
 
 
 def test_a_row_that_is_density_enough_by_itself_has_no_barrier():
-    value, slope = ukr.Barrier(total=4.0, strength=0.5)(np.array([0.0, 0.1]), np.array([4.0, 9.0]))
+    value, slope = ukr_training.Barrier(total=4.0, strength=0.5)(np.array([0.0, 0.1]), np.array([4.0, 9.0]))
     assert_allclose(value, 0)
     assert_allclose(slope, 0)
 
@@ -130,9 +133,11 @@ def test_a_row_that_is_density_enough_by_itself_has_no_barrier():
 @pytest.mark.parametrize("solver", ["lbfgs", "rprop", "gradient"])
 def test_no_latent_point_leaves_a_density_that_is_held(solver):
     given = problem(half_circle().X, leave_one_out=False)
-    X = ukr.make_room(given, started(problem(half_circle().X)), 0.1)
-    wall = ukr.barrier(given, 0.1, X)
-    outcome = kernel_descent.train(given, X, descent=DESCENTS[solver], rule=Highest(), max_iter=60, tol=1e-9, term=wall)
+    X = ukr_training.contract_to_density(given, started(problem(half_circle().X)), 0.1)
+    wall = ukr_training.make_barrier(given, 0.1, X)
+    outcome = latent_descent.train_latent_points(
+        given, X, descent=DESCENTS[solver], rule=Highest(), max_iter=60, tol=1e-9, term=wall
+    )
     density = (outcome.state.state.evaluation.mass + 1) / 120
     assert density.min() >= 0.1
     assert density.min() < 0.2, "the constraint was never felt"
@@ -142,17 +147,19 @@ def test_no_latent_point_leaves_a_density_that_is_held(solver):
 def test_a_density_is_held_whatever_the_weights():
     weight = np.random.default_rng(0).uniform(0.01, 3, 120)
     given = problem(half_circle().X, weight=weight, leave_one_out=False)
-    X = ukr.make_room(given, started(problem(half_circle().X)), 0.05)
-    wall = ukr.barrier(given, 0.05, X)
-    outcome = kernel_descent.train(given, X, descent=LBFGS, rule=Highest(), max_iter=60, tol=1e-9, term=wall)
+    X = ukr_training.contract_to_density(given, started(problem(half_circle().X)), 0.05)
+    wall = ukr_training.make_barrier(given, 0.05, X)
+    outcome = latent_descent.train_latent_points(
+        given, X, descent=LBFGS, rule=Highest(), max_iter=60, tol=1e-9, term=wall
+    )
     assert ((outcome.state.state.evaluation.mass + weight) / weight.sum()).min() >= 0.05
 
 
 def test_room_is_made_by_drawing_together_and_only_where_it_is_needed():
     given = problem(half_circle().X)
     X = started(given)
-    assert ukr.make_room(given, X, 1 / 120) is X
-    closer = ukr.make_room(given, X, 0.5)
+    assert ukr_training.contract_to_density(given, X, 1 / 120) is X
+    closer = ukr_training.contract_to_density(given, X, 0.5)
     assert given.regression.value(closer).mass.min() >= 0.5 * 120 - 1
     scale = np.ptp(closer) / np.ptp(X)
     assert 0 < scale < 1
@@ -161,22 +168,22 @@ def test_room_is_made_by_drawing_together_and_only_where_it_is_needed():
 
 def test_homotopy_keeps_every_threshold_and_the_error_falls_with_them():
     given = problem(half_circle(150).X)
-    X, path = ukr.homotopy(given, started(given), LBFGS, Highest(), max_iter=30)
-    assert_allclose(path.thresholds, ukr.THRESHOLDS)
+    X, path = ukr_training.homotopy(given, started(given), LBFGS, Highest(), max_iter=30)
+    assert_allclose(path.thresholds, ukr_training.HOMOTOPY_THRESHOLDS)
     # A threshold below the weight of a row itself holds nothing.
     held = path.thresholds > 2 / 150
     assert (path.densities[held] >= path.thresholds[held]).all()
     assert (np.diff(path.errors) < 1e-12).all()
     assert path.errors[-1] < 0.2 * path.errors[0]
     assert_allclose(given.error(X), path.errors[-1], rtol=1e-9)
-    assert str(path).count("\n") == len(ukr.THRESHOLDS)
+    assert str(path).count("\n") == len(ukr_training.HOMOTOPY_THRESHOLDS)
 
 
 def test_homotopy_ends_where_the_rule_finds_enough():
     given = problem(half_circle(150).X)
     level = 0.3 * given.variance
-    X, path = ukr.homotopy(given, started(given), LBFGS, Discrepancy(level), max_iter=30)
-    assert 1 <= len(path.thresholds) < len(ukr.THRESHOLDS)
+    X, path = ukr_training.homotopy(given, started(given), LBFGS, Discrepancy(level), max_iter=30)
+    assert 1 <= len(path.thresholds) < len(ukr_training.HOMOTOPY_THRESHOLDS)
     assert path.errors[-1] <= level
     assert_allclose(given.error(X), path.errors[-1], rtol=1e-9)
 
@@ -187,7 +194,7 @@ def test_homotopy_ends_where_the_rule_finds_enough():
 def test_lost_points_come_back_within_reach_on_their_own_side():
     X = np.array([[0.0, 0.0], [0.3, 0.0], [5.0, 5.0], [-9.0, 0.1]])
     lost = np.array([False, False, True, True])
-    back = kernel_descent.fetch_back(X, lost, reach=1.0)
+    back = latent_descent.fetch_back(X, lost, reach=1.0)
     assert_allclose(back[:2], X[:2])
     assert_allclose(np.linalg.norm(back[2:] - X[[1, 0]], axis=1), 0.5)
     assert (np.sign(back[2] - X[1]) == 1).all()
@@ -196,7 +203,7 @@ def test_lost_points_come_back_within_reach_on_their_own_side():
 
 def test_if_all_are_lost_all_are_drawn_together():
     X = np.array([[0.0], [10.0], [20.0], [30.0]])
-    back = kernel_descent.fetch_back(X, np.ones(4, dtype=bool), reach=1.0)
+    back = latent_descent.fetch_back(X, np.ones(4, dtype=bool), reach=1.0)
     assert_allclose(np.diff(back, axis=0), 0.5)
 
 
@@ -205,7 +212,7 @@ def test_a_point_without_neighbours_is_fetched_back_counted_and_then_predicted()
     given = problem(data.X, "quartic")
     X = started(given).copy()
     X[5] += 100.0
-    walk = kernel_descent.Walk(given, LBFGS)
+    walk = latent_descent.LatentDescent(given, LBFGS)
     place = walk.begin(X)
     assert place.fetched == 1
     assert walk.measure(place)["fetched"] == 1
@@ -220,7 +227,7 @@ def test_a_point_without_neighbours_is_fetched_back_counted_and_then_predicted()
 def test_averages_are_weighted_means_and_keep_all_weight():
     rng = np.random.default_rng(1)
     name, weight, A = rng.integers(0, 6, 40) * 2, rng.uniform(1, 2, 40), rng.normal(size=(40, 3))
-    mean, total = ukr.averages(name, weight, A)
+    mean, total = ukr_training.average_by_name(name, weight, A)
     present = np.unique(name)
     for i, each in enumerate(present):
         assert_allclose(mean[i], np.average(A[name == each], axis=0, weights=weight[name == each]))

@@ -12,7 +12,7 @@ from scipy.optimize import rosen, rosen_der
 
 from prinfold.exceptions import InvalidDataError
 from prinfold.loops import DESCENTS, StopReason, run_fixed_point
-from prinfold.loops.descent import LBFGS, Change, GradientDescent, Rprop, State, _two_loops
+from prinfold.loops.descent import LBFGS, Change, DescentState, GradientDescent, Rprop, _two_loops
 
 MONOTONE = {"lbfgs", "gradient"}
 NAMES = sorted(DESCENTS)
@@ -166,7 +166,7 @@ def test_the_value_falls_with_every_step_until_it_stays(name, evaluate):
 
 def test_a_step_that_overshoots_to_nearly_the_same_height_is_halved():
     """Across a parabola from 1 to −(1 − 2e-6): lower, but by far less than its slope promised."""
-    state = State(np.ones((1, 1)), quadratic(1.0, 0.0)(np.ones((1, 1))), 2 - 2e-6)
+    state = DescentState(np.ones((1, 1)), quadratic(1.0, 0.0)(np.ones((1, 1))), 2 - 2e-6)
     assert_allclose(GradientDescent().step(state, quadratic(1.0, 0.0)).x, 1e-6, rtol=1e-6)
 
 
@@ -208,7 +208,7 @@ def test_a_direction_that_fails_is_replaced_by_steepest_descent():
     evaluate = quadratic(1.0, 0.0)
     lies = (Change(np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]])),)
     state = LBFGS().begin(np.array([[2.0, 0.0]]), evaluate)
-    after = LBFGS().step(State(state.x, state.evaluation, lies), evaluate)
+    after = LBFGS().step(DescentState(state.x, state.evaluation, lies), evaluate)
     assert after.evaluation.value < state.evaluation.value
     assert len(after.memory) == 1
     assert np.vdot(after.memory[0].x, after.memory[0].gradient) > 0
@@ -280,7 +280,7 @@ def test_a_wall_is_approached_and_never_crossed(name):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_start_that_is_no_number_is_refused(name, bad):
-    with pytest.raises(InvalidDataError, match="cannot begin where the value is"):
+    with pytest.raises(InvalidDataError, match="cannot start where the value is"):
         DESCENTS[name].begin(START, lambda x: Evaluation(bad, np.zeros_like(x)))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from prinfold.numerics.banded_matrices import Band
+from prinfold.numerics.banded_matrices import BandedMatrix
 
 
 def band(m, closed, seed=0):
@@ -21,7 +21,7 @@ def band(m, closed, seed=0):
             for one in range(3 - apart):
                 entries[apart, at[one]] += c[one] * c[one + apart]
     entries[0] += 1.0
-    return Band(entries), dense + np.eye(m)
+    return BandedMatrix(entries), dense + np.eye(m)
 
 
 @pytest.mark.parametrize("closed", [False, True])
@@ -31,14 +31,14 @@ def test_products_and_solutions_are_those_of_the_matrix_written_out(m, closed):
     right = np.random.default_rng(1).standard_normal((m, 2))
     assert_allclose(made.dense(), dense, atol=1e-12)
     assert_allclose(made.times(right), dense @ right, atol=1e-12)
-    assert_allclose(made.solved(right), np.linalg.solve(dense, right), rtol=1e-7, atol=1e-9)
+    assert_allclose(made.solve(right), np.linalg.solve(dense, right), rtol=1e-7, atol=1e-9)
     other = band(m, closed, seed=2)
     assert_allclose(made.plus(0.3, other[0]).dense(), dense + 0.3 * other[1], atol=1e-12)
 
 
 def test_two_vertices_and_those_that_nothing_holds():
-    two = Band(np.array([[2.0, 2.0], [1.0, 0.0], [0.0, 0.0]]))
-    assert_allclose(two.solved(np.array([[3.0], [3.0]])), 1.0)
-    assert_allclose(Band(np.zeros((3, 4))).solved(np.zeros((4, 1))), 0.0)
-    loose = Band(np.array([[1.0, 0.0, 1.0], np.zeros(3), np.zeros(3)]))
-    assert_allclose(loose.solved(np.array([[1.0], [0.0], [2.0]])), [[1], [0], [2]])
+    two = BandedMatrix(np.array([[2.0, 2.0], [1.0, 0.0], [0.0, 0.0]]))
+    assert_allclose(two.solve(np.array([[3.0], [3.0]])), 1.0)
+    assert_allclose(BandedMatrix(np.zeros((3, 4))).solve(np.zeros((4, 1))), 0.0)
+    loose = BandedMatrix(np.array([[1.0, 0.0, 1.0], np.zeros(3), np.zeros(3)]))
+    assert_allclose(loose.solve(np.array([[1.0], [0.0], [2.0]])), [[1], [0], [2]])

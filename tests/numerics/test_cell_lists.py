@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from prinfold.numerics import cell_lists as cells
-from prinfold.numerics.cell_lists import Room, cut_by_count, share_within, sort_into_cells
+from prinfold.numerics.cell_lists import PairBuffers, cut_by_count, share_within, sort_into_cells
 
 
 def found_pairs(X, reach, about=50):
     sorted_points = sort_into_cells(X, reach)
     parts, most = cut_by_count(sorted_points.counts, about)
-    found, room = [], Room(most)
+    found, room = [], PairBuffers(most)
     for part in parts:
         (rows, cuts, near), s = sorted_points.pairs(part, room)
         found += list(zip(np.repeat(rows, np.diff(cuts)).tolist(), near.tolist(), s.tolist(), strict=True))
@@ -54,7 +54,7 @@ def test_points_far_away_do_not_run_out_of_cells(away, Q):
 
 
 def test_gaps_are_closed_to_one_empty_cell():
-    assert cells._without_gaps(np.array([0.0, 1.0, 5.0, 1e15, 5.0])).tolist() == [0, 1, 3, 5, 3]
+    assert cells._close_gaps(np.array([0.0, 1.0, 5.0, 1e15, 5.0])).tolist() == [0, 1, 3, 5, 3]
 
 
 def test_parts_hold_about_as_many_pairs_as_asked_and_every_row_once():

@@ -16,7 +16,7 @@ from prinfold.density.kernel_sums import ACCURACY, make_sums
 from prinfold.density.ring_counts import make_rings
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.numerics import cell_lists as cells
-from prinfold.numerics.cell_lists import Room, make_grid, sort_into_cells
+from prinfold.numerics.cell_lists import PairBuffers, make_grid, sort_into_cells
 from prinfold.numerics.checked import require_finite
 from prinfold.numerics.kernel_mixtures import Mixture
 from prinfold.numerics.penalized_splines import SplineSpace
@@ -102,11 +102,11 @@ def test_cells_are_made_of_numbers(make):
 @pytest.mark.parametrize("most", [2**62, 2**16, 2**9])
 def test_cells_too_many_to_number_are_cut_along_fewer_axes(monkeypatch, most):
     """Four axes of points that are all far apart: the keys of their cells must not run over."""
-    monkeypatch.setattr(cells, "_KEYS", most)
+    monkeypatch.setattr(cells, "_MOST_KEYS", most)
     X = 20.0 * table(50, 4)
     X[:25] = X[25:] + 0.2
     made = sort_into_cells(X, 1.0)
-    pairs, _ = made.pairs(slice(0, len(X)), Room(int(made.counts.sum())))
+    pairs, _ = made.pairs(slice(0, len(X)), PairBuffers(int(made.counts.sum())))
     found = {(int(i), int(j)) for r, i in enumerate(pairs.rows) for j in pairs.near[pairs.cuts[r] : pairs.cuts[r + 1]]}
     near = np.square(X[:, None] - X).sum(axis=2) < 1.0
     assert found == {(i, j) for i, j in zip(*np.nonzero(near), strict=True) if i != j}

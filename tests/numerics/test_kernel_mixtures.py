@@ -125,7 +125,7 @@ def test_blocks_and_threads_change_nothing(profile, monkeypatch):
     mix, Y = mixture(profile, 2), np.random.default_rng(6).normal(size=(40, 3))
     Z = np.random.default_rng(7).uniform(-3, 3, (100, 2))
     whole = (*mix.log_density_hessian(Z), mix.mean(Z, Y), mix.mean_jacobian(Z, Y))
-    monkeypatch.setattr("prinfold.numerics.kernel_mixtures._PAIRS", 1)
+    monkeypatch.setattr("prinfold.numerics.kernel_mixtures._BLOCK_PAIRS", 1)
     monkeypatch.setattr("prinfold.numerics.kernel_mixtures_truncated._PART_PAIRS", 64)
     monkeypatch.setattr("prinfold.numerics.kernel_mixtures._ROWS_ON_THREADS", 2)
     cut = (*mix.log_density_hessian(Z), mix.mean(Z, Y), mix.mean_jacobian(Z, Y))

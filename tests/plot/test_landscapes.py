@@ -133,7 +133,7 @@ def test_frames_are_read_in_parts(grid: Any, monkeypatch: pytest.MonkeyPatch) ->
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = GTM(nodes=7, basis=4, max_iter=8, tol=0).fit(frame)
     whole = landscape_of(model, frame, y, None, None).landscape
-    monkeypatch.setattr(landscape_sums, "_BLOCK", 49 * 7)
+    monkeypatch.setattr(landscape_sums, "_BLOCK_RESPONSIBILITIES", 49 * 7)
     for table in (frame, pl.from_pandas(frame)):
         assert_allclose(landscape_of(model, table, y, None, None).landscape.mass, whole.mass)
 

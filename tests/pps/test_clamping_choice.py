@@ -489,13 +489,13 @@ def test_two_penalties_are_refused():
 
 @pytest.mark.usefixtures("small")
 def test_an_interruption_ends_the_search(monkeypatch):
-    heard = PPS._listened_to
+    heard = PPS._train_with_callbacks
 
     def interrupted(self, *args):
         heard(self, *args)
         self.stop_reason_ = StopReason.INTERRUPTED
 
-    monkeypatch.setattr(PPS, "_listened_to", interrupted)
+    monkeypatch.setattr(PPS, "_train_with_callbacks", interrupted)
     model = PPS(**SETTINGS)
     with pytest.raises(KeyboardInterrupt):
         model.fit(curve())

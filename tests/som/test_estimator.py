@@ -168,8 +168,11 @@ def test_a_circle_closes():
         ({"grid": "hexagonal", "latent": "torus", "nodes": 5}, "even number of nodes there"),
         ({"neighbourhood": "gaussien"}, "neighbourhood must be .* did you mean 'gaussian'?"),
         ({"width": 0.0}, "width must be None, a finite number above 0 or a Schedule, got 0.0"),
-        ({"rate": 0.1}, "rate=0.1 is how far an online step goes.*set trainer='online', or leave rate at None"),
-        ({"trainer": "online", "rate": Schedule(0.5, 1.5)}, "rate must be at most 1.*last=1.5.*overshoots"),
+        ({"rate": 0.1}, "rate=0.1 is the step size of online training.*set trainer='online', or leave rate at None"),
+        (
+            {"trainer": "online", "rate": Schedule(0.5, 1.5)},
+            "rate must be at most 1.*last=1.5.*A rate of 1 moves a node all the way",
+        ),
         ({"trainer": "both"}, "trainer must be 'batch' or 'online', got 'both'"),
     ],
 )
@@ -203,7 +206,7 @@ def test_rows_of_which_nothing_is_known_do_not_count(ridge):
     X = with_gaps(ridge)
     lost = np.concatenate([X, np.full((3, 3), np.nan)])
     settings = {"nodes": 6, "max_iter": 4, "tol": 0}
-    with pytest.warns(DegenerateWarning, match=r"3 row\(s\) have no value.* row 400; they teach nothing"):
+    with pytest.warns(DegenerateWarning, match=r"3 row\(s\) have no value.* row 400\. They are left out of training"):
         model = SOM(**settings).fit(lost)
     assert_allclose(model.codebook_, SOM(**settings).fit(X).codebook_)
     with (
@@ -221,7 +224,7 @@ def test_a_row_of_nothing_has_the_place_of_the_mean_and_a_warning(ridge, fitted)
     X[0, 1] = np.nan
     mean = ridge.mean(axis=0, keepdims=True)
     for verb in ("transform", "winners", "reconstruct", "impute"):
-        with pytest.warns(DegenerateWarning, match=r"1 row\(s\) have no value.* row 4; .*the mean of the") as said:
+        with pytest.warns(DegenerateWarning, match=r"1 row\(s\) have no value.* row 4\. .*the mean of the") as said:
             found = getattr(fitted, verb)(X)
         assert len(said) == 1
         wanted = fitted.project(mean) if verb == "impute" else getattr(fitted, verb)(mean)
@@ -276,7 +279,7 @@ def test_degenerate_tables_have_an_answer():
     with pytest.warns(DegenerateWarning, match="a map of 2 dimensions in 1 column"):
         model = SOM(nodes=3).fit(np.arange(6.0)[:, None])
     assert np.isfinite(model.transform([[2.5]])).all()
-    with pytest.warns(DegenerateWarning, match="a map of one node is no map"):
+    with pytest.warns(DegenerateWarning, match="the map has a single node"):
         alone = SOM(nodes=1).fit([[0.0, 0.0], [2.0, 4.0]])
     assert alone.topographic_error([[0.0, 1.0]]) == 0.0
     assert_allclose(alone.project([[0.0, 1.0]]), [[1.0, 2.0]])

@@ -14,10 +14,10 @@ from prinfold import SOM
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import Hexagons, Sphere, grid, hexagons, line, torus
 from prinfold.rows.rows import as_rows
-from prinfold.som import model as som
-from prinfold.som._online_jit import KINDS, sweep, sweep_reference
+from prinfold.som import model
+from prinfold.som._online_jit import COMPILED_KINDS, sweep, sweep_reference
 from prinfold.som.neighborhoods import NEIGHBOURHOODS
-from prinfold.som.node_surface import NodeMap, Won, places_of, update
+from prinfold.som.node_surface import NodeMap, NodeWins, places_of, update
 from prinfold.som.schedules import Schedule
 
 SPACES = {
@@ -48,7 +48,7 @@ def rows_of(X, weight=None, block_rows=None):
 
 
 def problem_of(X, latent, name, weight=None, rate=0.3):
-    return som.Problem(
+    return model.SOMProblem(
         rows_of(X, weight), latent, NEIGHBOURHOODS[name], Schedule(WIDTH, WIDTH), Schedule(rate, rate), 1.0
     )
 
@@ -101,7 +101,7 @@ def online_by_hand(X, order, codebook, places, name, widths, rates):
 def test_a_batch_epoch_is_the_formula(latent, name, gaps):
     X, weight = sheet(40, gaps), np.random.default_rng(2).uniform(0.5, 2, 40)
     problem, codebook = problem_of(X, latent, name, weight), start(latent)
-    state = som.Batch().epoch(problem, np.random.default_rng(0))(som.begin(problem, codebook))
+    state = model.BatchTraining().epoch(problem, np.random.default_rng(0))(model.initial_state(problem, codebook))
     expected = batch_by_hand(X, weight, codebook, places_of(latent), name)
     assert_allclose(state.codebook, expected, atol=1e-12)
     gap = [np.nansum((x - state.codebook[winner_of(x, state.codebook)]) ** 2) for x in X]
@@ -117,15 +117,15 @@ def test_an_online_epoch_is_the_formula(latent, name, gaps):
     width, rate = (Schedule(first, last, epochs=3, shape="linear") for first, last in ((2.0, 0.8), (0.4, 0.2)))
     weight = np.random.default_rng(2).integers(1, 5, 25).astype(float)
     problem = replace(problem_of(X, latent, name, weight), width=width, rate=rate)
-    state = som.OneByOne().epoch(problem, np.random.default_rng(5))(som.begin(problem, codebook))
-    distinct, weight = som.sorted_rows(problem.rows)
-    order, way = som.draw(weight, np.random.default_rng(5)), np.arange(25) / 25 / 2
+    state = model.OnlineTraining().epoch(problem, np.random.default_rng(5))(model.initial_state(problem, codebook))
+    distinct, weight = model.sorted_rows(problem.rows)
+    order, way = model.draw_order(weight, np.random.default_rng(5)), np.arange(25) / 25 / 2
     assert not np.array_equal(np.sort(order), np.arange(25))
     widths, rates = 2.0 - 1.2 * way, 0.4 - 0.2 * way
     expected = online_by_hand(distinct, order, codebook, places_of(latent), name, widths, rates)
     assert_allclose(state.codebook, expected, atol=1e-12)
-    made, won = som.wins_of(problem, state)
-    assert_array_equal(won.mass, som.assign(problem.rows, expected)[0].mass)
+    made, won = model.final_wins(problem, state)
+    assert_array_equal(won.mass, model.assign(problem.rows, expected)[0].mass)
     assert made is won
 
 
@@ -135,13 +135,13 @@ def test_compiled_steps_are_the_plain_ones(name):
     order = np.random.default_rng(3).permutation(60)
     width, rate, places = np.linspace(3, 0.4, 60), np.linspace(0.5, 0.1, 60), np.ascontiguousarray(places_of(latent).T)
     fast, slow = start(latent).T.copy(), start(latent).T.copy()
-    error = sweep(X, order, places, fast, width, rate, KINDS[name])
+    error = sweep(X, order, places, fast, width, rate, COMPILED_KINDS[name])
     assert_allclose(error, sweep_reference(X, order, places, slow, width, rate, NEIGHBOURHOODS[name]))
     assert_allclose(fast, slow, atol=1e-12)
 
 
 @pytest.mark.parametrize("trainer", ["online", "batch"])
-@pytest.mark.parametrize("name", sorted(KINDS))
+@pytest.mark.parametrize("name", sorted(COMPILED_KINDS))
 def test_widths_whose_squares_are_nil_or_infinite_are_those_at_the_ends(name, trainer):
     """So narrow a neighbourhood is the winner alone, and so wide a one is every node."""
     X = np.random.default_rng(0).normal(size=(60, 3))
@@ -168,9 +168,9 @@ def test_a_neighbourhood_that_nobody_compiled_trains_online_too():
 
     latent, X = grid(4, 4), sheet(30)
     problem = replace(problem_of(X, latent, "bubble"), neighbourhood=Cone())
-    begun = som.begin(problem, start(latent))
-    state = som.OneByOne().epoch(problem, np.random.default_rng(0))(begun)
-    assert som.assign(problem.rows, state.codebook)[1] < begun.error
+    begun = model.initial_state(problem, start(latent))
+    state = model.OnlineTraining().epoch(problem, np.random.default_rng(0))(begun)
+    assert model.assign(problem.rows, state.codebook)[1] < begun.error
 
 
 # ------------------------------------------------------------------------------------------------- what follows
@@ -179,7 +179,7 @@ def test_a_neighbourhood_that_nobody_compiled_trains_online_too():
 @every_neighbourhood
 def test_with_no_neighbourhood_a_batch_step_is_one_of_k_means(name):
     latent, X, codebook = grid(5, 4), sheet(), start(grid(5, 4))
-    won, _ = som.assign(rows_of(X), codebook)
+    won, _ = model.assign(rows_of(X), codebook)
     moved = update(places_of(latent), won, NEIGHBOURHOODS[name], 1e-3, codebook)
     winner = np.array([winner_of(x, codebook) for x in X])
     for k in np.unique(winner):
@@ -197,9 +197,9 @@ def test_with_no_neighbourhood_a_batch_step_is_one_of_k_means(name):
 @pytest.mark.parametrize("gaps", [False, True], ids=["complete", "missing"])
 def test_blocks_are_the_whole_and_float32_is_float64(gaps):
     X, weight, codebook = sheet(90, gaps), np.random.default_rng(1).uniform(0, 2, 90), start(grid(5, 4))
-    (mass, sums), error = som.assign(rows_of(X, weight), codebook)
+    (mass, sums), error = model.assign(rows_of(X, weight), codebook)
     for rows in (rows_of(X, weight, 7), rows_of(X.astype(np.float32), weight)):
-        found, other = som.assign(rows, codebook)
+        found, other = model.assign(rows, codebook)
         tolerance = 1e-12 if rows.table.dtype == np.float64 else 1e-5
         assert_allclose(found.mass, mass, atol=tolerance)
         assert_allclose(found.sums, sums, atol=tolerance)
@@ -209,17 +209,17 @@ def test_blocks_are_the_whole_and_float32_is_float64(gaps):
 def test_weights_are_repeats_whatever_the_order():
     X, weight = sheet(40), np.random.default_rng(6).integers(1, 4, 40).astype(float)
     again = np.random.default_rng(7).permutation(np.repeat(np.arange(40), weight.astype(int)))
-    (a, heavy), (b, repeated) = som.sorted_rows(rows_of(X, weight)), som.sorted_rows(rows_of(X[again]))
+    (a, heavy), (b, repeated) = model.sorted_rows(rows_of(X, weight)), model.sorted_rows(rows_of(X[again]))
     assert_array_equal(a, b)
     assert_array_equal(heavy, repeated)
-    order = som.draw(heavy, np.random.default_rng(0))
+    order = model.draw_order(heavy, np.random.default_rng(0))
     assert np.abs(np.bincount(order, minlength=40) - 40 * heavy / heavy.sum()).max() < 1
-    assert_array_equal(np.sort(som.draw(np.full(40, 0.7), np.random.default_rng(1))), np.arange(40))
+    assert_array_equal(np.sort(model.draw_order(np.full(40, 0.7), np.random.default_rng(1))), np.arange(40))
 
 
 def test_a_random_start_draws_rows_by_their_weight():
     X, weight = sheet(40), np.where(np.arange(40) == 7, 1e9, 1.0)
-    found = som.random_start(rows_of(X, weight), grid(5, 4), np.random.default_rng(0))
+    found = model.random_start(rows_of(X, weight), grid(5, 4), np.random.default_rng(0))
     assert_array_equal(found, np.tile(X[7], (20, 1)))
 
 
@@ -231,8 +231,8 @@ def test_a_map_round_a_torus_has_no_seam():
 
     def step(vectors):
         problem = problem_of(X, latent, "gaussian")
-        begun = som.begin(problem, vectors.reshape(-1, 3))
-        return som.Batch().epoch(problem, np.random.default_rng(0))(begun).codebook.reshape(6, 5, 3)
+        begun = model.initial_state(problem, vectors.reshape(-1, 3))
+        return model.BatchTraining().epoch(problem, np.random.default_rng(0))(begun).codebook.reshape(6, 5, 3)
 
     assert_allclose(step(turned), np.roll(step(codebook), (2, 3), axis=(0, 1)), atol=1e-12)
 
@@ -240,9 +240,9 @@ def test_a_map_round_a_torus_has_no_seam():
 def test_winners_and_distances_are_those_of_all_pairs():
     X, codebook = sheet(50, gaps=True), start(grid(5, 4))
     gap = np.sqrt(np.nansum(np.square(X[:, None] - codebook), axis=2))
-    found = som.winners(rows_of(X, block_rows=8), codebook, n_best=3)
+    found = model.winners(rows_of(X, block_rows=8), codebook, n_best=3)
     assert_array_equal(found, np.argsort(gap, axis=1)[:, :3])
-    assert_allclose(som.distances(rows_of(X), codebook, found[:, 0]), gap.min(axis=1), atol=1e-12)
+    assert_allclose(model.distances(rows_of(X), codebook, found[:, 0]), gap.min(axis=1), atol=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------- the surface
@@ -250,7 +250,7 @@ def test_winners_and_distances_are_those_of_all_pairs():
 
 def surface_of(latent, gaps=False):
     X = sheet(60, gaps)
-    return NodeMap(latent, som.assign(rows_of(X), start(latent))[0], 1.3)
+    return NodeMap(latent, model.assign(rows_of(X), start(latent))[0], 1.3)
 
 
 @every_space
@@ -279,7 +279,7 @@ def test_a_column_that_was_seen_far_away_only_is_that_of_the_nearest_who_saw_it(
     mass, sums = np.ones((60, 2)), np.ones((60, 2))
     mass[:50, 1], sums[:50, 1] = 0.0, 0.0
     sums[50:, 1] = np.linspace(5, 6, 10)
-    surface = NodeMap(latent, Won(mass, sums), 0.7)
+    surface = NodeMap(latent, NodeWins(mass, sums), 0.7)
     assert_allclose(surface.point(np.array([[-1.0]])), [[1.0, 5.0]], atol=1e-6)
     Z, step = np.array([[-1.0], [0.2], [0.71]]), 1e-6
     slope = (surface.point(Z + step) - surface.point(Z - step)) / (2 * step)
@@ -288,7 +288,7 @@ def test_a_column_that_was_seen_far_away_only_is_that_of_the_nearest_who_saw_it(
 
 def test_points_far_from_all_that_nodes_have_won_are_finite():
     latent = grid(40, 40)
-    won = Won(np.zeros((1600, 1)), np.zeros((1600, 3)))
+    won = NodeWins(np.zeros((1600, 1)), np.zeros((1600, 3)))
     won.mass[0], won.sums[0] = 2.0, [2.0, 4.0, 6.0]
     surface = NodeMap(latent, won, 0.5)
     assert_allclose(surface.point(latent.nodes), np.tile([1.0, 2.0, 3.0], (1600, 1)))
@@ -366,7 +366,7 @@ def test_hexagons_that_do_not_fit_are_refused(make, words):
 
 def test_the_u_matrix_is_the_lengths_of_edges():
     latent, codebook = grid(3, 2), start(grid(3, 2))
-    found = som.u_matrix(latent, codebook)
+    found = model.u_matrix(latent, codebook)
     for k in range(6):
         own = [np.linalg.norm(codebook[i] - codebook[j]) for i, j in latent.edges if k in (i, j)]
         assert_allclose(found.nodes[k], np.mean(own))
@@ -376,5 +376,5 @@ def test_the_u_matrix_is_the_lengths_of_edges():
 def test_valleys_of_the_distance_have_one_start_each():
     """On a line of six nodes: 3 and 2 lie beside each other, 0 is a valley of its own, 1 is beside two of them."""
     near = np.array([[3, 2, 0, 1], [5, 3, 4, 0]])
-    assert_array_equal(som.basins(line(6), near, 1), [[3, 3, 0, 3], [5, 3, 5, 0]])
-    assert_array_equal(som.basins(line(6), near), [[3, 2, 0, 3], [5, 3, 5, 0]])
+    assert_array_equal(model.basin_nodes(line(6), near, 1), [[3, 3, 0, 3], [5, 3, 5, 0]])
+    assert_array_equal(model.basin_nodes(line(6), near), [[3, 2, 0, 3], [5, 3, 5, 0]])

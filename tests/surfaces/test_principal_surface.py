@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from prinfold import PrincipalSurface, RegularizedManifold, datasets, load
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidDataError, InvalidParameterError
 from prinfold.explorer.decoders import decoder_of
-from prinfold.geometry.column_span import Span
+from prinfold.geometry.column_span import ColumnSpan
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 BOTH = pytest.mark.parametrize("kind", [PrincipalSurface, RegularizedManifold])
@@ -85,7 +85,7 @@ def test_wide_tables_are_projected_within_the_span_of_the_surface(kind):
     rng = np.random.default_rng(4)
     X = np.c_[rng.uniform(-1, 1, (40, 2)), 0.1 * rng.standard_normal((40, 38))] + 3.0
     model = kind(nodes=4, max_iter=2, tol=0, init="pca").fit(X)
-    whole = replace(model._geometry(), inside=None, span=Span(None)).nearest(X)  # in all forty columns
+    whole = replace(model._geometry(), inside=None, span=ColumnSpan(None)).nearest(X)  # in all forty columns
     assert_allclose(model.transform(X), whole.latent, atol=1e-6)
     assert_allclose(model.project(X), whole.points, atol=1e-6)
     assert model.projection_error(X) == pytest.approx(whole.squared_distance.mean())

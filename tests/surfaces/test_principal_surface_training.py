@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from prinfold import ElasticNetBasis
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.geometry.column_span import Span
+from prinfold.geometry.column_span import ColumnSpan
 from prinfold.latent import grid, line
 from prinfold.surfaces import principal_surface_training, projected_regression, regularized_manifold_training
 from prinfold.surfaces.projected_regression import (
@@ -180,7 +180,7 @@ def test_columns_that_the_surface_does_not_move_in_only_add_to_the_error(net, sa
     found = principal_surface_training.alternation(net, 0.1).project(SurfaceRows(off, wide.weight), states[1])
     squared = np.square(off - net.point(found.latent, weights)).sum(axis=1)
     assert found.error == pytest.approx(np.average(squared, weights=wide.weight))
-    within, images = Span.of(weights), net.point(places, weights)
+    within, images = ColumnSpan.of(weights), net.point(places, weights)
     inside = np.square(within.inside(off) - within.inside(images)).sum(axis=1)
     assert_allclose(inside + within.outside(off), np.square(off - images).sum(axis=1))
     assert_allclose(within.restored(within.inside(images)), images, atol=1e-12)

@@ -1,4 +1,4 @@
-"""What estimators on top of a map share: the map fitted, and the nodes asked about rows."""
+"""Base of the estimators on top of a map: the map is fitted, and its responsibilities are read in blocks."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from prinfold._typing import FloatArray
 from prinfold.applications.landscape_sums import Responsibilities, blocks_of
 from prinfold.applications.landscapes import ClassLandscape, PropertyLandscape
+from prinfold.base.file_requirements import require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
-from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import save
 from prinfold.gtm.estimator import GTM
 from prinfold.validation.settings import Constraint, check_parameters, nothing, real
 from prinfold.validation.tables import check_frame, check_table, check_weight, forget, rows_of
 
-_VERBS = ("fit", "transform", "responsibilities", "score_samples")
-"""What a map has to offer."""
+_MAP_METHODS = ("fit", "transform", "responsibilities", "score_samples")
+"""Methods that a map must have."""
 
 
-def map_with(*verbs: str) -> Constraint:
-    """An estimator that is a map, with more verbs; or None."""
-    every = (*_VERBS, *verbs)
+def map_constraint(*verbs: str) -> Constraint:
+    """Constraint on a parameter: a map with further methods, or None."""
+    every = (*_MAP_METHODS, *verbs)
     return nothing | Constraint(
         lambda v: not isinstance(v, type) and all(hasattr(v, verb) for verb in every),
         f"an estimator with {', '.join(every[:-1])} and {every[-1]}, such as GTM() or PPS()",
@@ -39,18 +40,18 @@ def fitted_map(recipe: Any, table: FloatArray, weight: FloatArray | None) -> Any
     """A clone of the recipe fitted to the rows; one that is frozen is taken as it is."""
     recipe = GTM() if recipe is None else recipe
     if isinstance(recipe, FrozenEstimator):
-        return _without_names(recipe.estimator)
+        return _drop_column_names(recipe.estimator)
     if weight is None:
         return clone(recipe).fit(table)
     if not has_fit_parameter(recipe, "sample_weight"):
-        raise InvalidParameterError(f"{type(recipe).__name__} takes no sample_weight; leave it out")
+        raise InvalidParameterError(f"{type(recipe).__name__} takes no sample_weight. Leave it out")
     return clone(recipe).fit(table, sample_weight=weight)
 
 
-def _without_names(surface: Any) -> Any:
-    """A fitted map that takes tables without names of columns: those are checked before it is asked."""
+def _drop_column_names(surface: Any) -> Any:
+    """A copy of a fitted map without column names, which its owner has checked already."""
     check_is_fitted(surface)
-    if not hasattr(surface, "feature_names_in_") or takes("frames", surface):
+    if not hasattr(surface, "feature_names_in_") or accepts("frames", surface):
         return surface
     bare = copy(surface)
     del bare.feature_names_in_
@@ -68,23 +69,23 @@ def refuse_other_columns(recipe: Any, owner: Any) -> None:
         )
 
 
-def takes(what: str, recipe: Any) -> bool:
-    """Whether a recipe takes ``"sparse"`` tables or ``"missing"`` cells, or reads ``"frames"`` of any kind itself."""
+def accepts(what: str, recipe: Any) -> bool:
+    """Whether an estimator accepts ``"sparse"`` tables, ``"missing"`` cells, or ``"frames"`` of any column kinds."""
     inner = recipe.estimator if isinstance(recipe, FrozenEstimator) else GTM() if recipe is None else recipe
     return bool(getattr(inner, f"_accept_{what}", False))
 
 
-def asked(surface: Any, table: Any) -> Responsibilities:
-    """What gives the responsibilities of a slice of the rows."""
+def row_responsibilities(surface: Any, table: Any) -> Responsibilities:
+    """The function from a slice of the rows to their responsibilities (b, K)."""
     return lambda part: np.asarray(surface.responsibilities(rows_of(table, part)), dtype=np.float64)
 
 
 class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """What classifier and regressor share: a map, and what is known at its nodes."""
+    """Base of classifier and regressor: a map, and a landscape of classes or targets at its nodes."""
 
     _stored: ClassVar[tuple[str, ...]] = ("surface_", "landscape_")
     _constraints: ClassVar[dict[str, Constraint]] = {
-        "estimator": map_with(),
+        "estimator": map_constraint(),
         "pseudo_count": real(0),
         "min_mass": real(0),
     }
@@ -120,7 +121,7 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return np.asarray(self.surface_.score_samples(self._table(X)))
 
     def support(self, X: Any) -> FloatArray:
-        """How many training rows stand behind each answer: Σ_k r_k m_k, the mass at the nodes of the row.
+        """Mass of training rows behind each prediction: Σ_k r_k m_k over the nodes of the row.
 
         Parameters
         ----------
@@ -130,7 +131,7 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         -------
         ndarray of shape (n,) or (n, m)
         """
-        return self._mixed(X, lambda share: np.asarray(share @ self.landscape_.mass))
+        return self._mix_by_responsibility(X, lambda share: np.asarray(share @ self.landscape_.mass))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that :func:`prinfold.load` reads.
@@ -144,39 +145,40 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _begin(self, X: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray | None]:
-        """Rows and weights, checked."""
+    def _check_fit_input(self, X: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray | None]:
+        """Check parameters and forget an earlier fit; returns the checked rows and weights."""
         check_parameters(self, self._constraints)
         forget(self)
-        table = self._checked(X, self.estimator, reset=True, min_rows=2)
+        table = self._check_rows(X, self.estimator, reset=True, min_rows=2)
         refuse_other_columns(self.estimator, self)
         return table, check_weight(sample_weight, table)
 
     def _table(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        return self._checked(X, self.surface_, reset=False)
+        return self._check_rows(X, self.surface_, reset=False)
 
-    def _checked(self, X: Any, surface: Any, **options: Any) -> FloatArray:
-        """Rows as the map takes them."""
-        if takes("frames", surface):
+    def _check_rows(self, X: Any, surface: Any, **options: Any) -> FloatArray:
+        """Checked rows, in a form that the map accepts."""
+        if accepts("frames", surface):
             return cast(FloatArray, check_frame(self, X, reset=options["reset"]))
-        sparse, missing = (takes(what, surface) for what in ("sparse", "missing"))
+        sparse, missing = (accepts(what, surface) for what in ("sparse", "missing"))
         return check_table(self, X, accept_sparse=sparse, accept_missing=missing, **options)
 
-    def _mixed(self, X: Any, mix: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """What ``mix`` makes of the responsibilities of rows, in blocks."""
+    def _mix_by_responsibility(self, X: Any, mix: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """``mix`` applied to the responsibilities of rows, in blocks."""
         table = self._table(X)
-        parts, ask = blocks_of(table.shape[0], self.surface_.latent_.n_nodes), asked(self.surface_, table)
+        parts, ask = (
+            blocks_of(table.shape[0], self.surface_.latent_.n_nodes),
+            row_responsibilities(self.surface_, table),
+        )
         return np.concatenate([mix(ask(part)) for part in parts])
 
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        for wanted, holds in self._sound().items():
-            if not holds:
-                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        require_parts(self._file_requirements())
 
-    def _sound(self) -> dict[str, bool]:
+    def _file_requirements(self) -> dict[str, bool]:
         surface = self.surface_
         fitted = isinstance(surface, PrincipalManifold) and hasattr(surface, "responsibilities")
         return {
@@ -197,6 +199,6 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.sparse = takes("sparse", self.estimator)
-        tags.input_tags.allow_nan = takes("missing", self.estimator)
+        tags.input_tags.sparse = accepts("sparse", self.estimator)
+        tags.input_tags.allow_nan = accepts("missing", self.estimator)
         return tags

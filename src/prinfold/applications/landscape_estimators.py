@@ -1,4 +1,4 @@
-"""Classification and regression by landscapes: what the rows at each node of a map are like."""
+"""Classification and regression by landscapes: means over the training rows at each node of a map."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
 from prinfold.applications import landscapes
-from prinfold.applications.base import MapLandscape, asked, fitted_map
+from prinfold.applications.base import MapLandscape, fitted_map, row_responsibilities
 from prinfold.applications.landscapes import ClassLandscape, PropertyLandscape
 from prinfold.base.class_posteriors import class_shares
 from prinfold.exceptions import InvalidParameterError
@@ -115,7 +115,7 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
         -------
         GTMClassifier
         """
-        table, weight = self._begin(X, sample_weight)
+        table, weight = self._check_fit_input(X, sample_weight)
         labels = check_labels(self, y, table)
         kept = weighty_rows(weight, min_rows=2)
         if weight is not None and kept is not None:
@@ -124,7 +124,7 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
         prior = self._prior(class_shares(codes, weight, len(classes)))
         surface = fitted_map(self.estimator, table, weight)
         self.landscape_ = landscapes.class_landscape(
-            asked(surface, table),
+            row_responsibilities(surface, table),
             surface.latent_.n_nodes,
             codes,
             classes,
@@ -173,12 +173,12 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
         ndarray of shape (n, C)
         """
         check_is_fitted(self)
-        return self._mixed(X, self.landscape_.probabilities)
+        return self._mix_by_responsibility(X, self.landscape_.probabilities)
 
-    def _sound(self) -> dict[str, bool]:
+    def _file_requirements(self) -> dict[str, bool]:
         prior = np.asarray(self.class_prior_)
         return {
-            **super()._sound(),
+            **super()._file_requirements(),
             "classes, each once": len(self.classes_) == len(set(self.classes_.tolist())) > 0,
             "a probability for each class": prior.shape == (len(self.classes_),) and bool((prior >= 0).all()),
             "a landscape of its classes": isinstance(self.landscape_, ClassLandscape)
@@ -258,7 +258,7 @@ class GTMRegressor(RegressorMixin, MapLandscape):
         -------
         GTMRegressor
         """
-        table, weight = self._begin(X, sample_weight)
+        table, weight = self._check_fit_input(X, sample_weight)
         targets = check_targets(self, y, table)
         kept = weighty_rows(weight, min_rows=2)
         if weight is not None and kept is not None:
@@ -266,7 +266,7 @@ class GTMRegressor(RegressorMixin, MapLandscape):
             targets = check_targets(self, targets[kept], table)
         surface = fitted_map(self.estimator, table, weight)
         self.landscape_ = landscapes.property_landscape(
-            asked(surface, table),
+            row_responsibilities(surface, table),
             surface.latent_.n_nodes,
             targets.reshape(len(targets), -1),
             weight,
@@ -293,15 +293,17 @@ class GTMRegressor(RegressorMixin, MapLandscape):
         check_is_fitted(self)
         found = self.landscape_
         if not return_std:
-            return self._as_given(self._mixed(X, found.predictions))
-        both = self._mixed(X, lambda share: np.stack([found.predictions(share), found.deviations(share)], axis=1))
+            return self._as_given(self._mix_by_responsibility(X, found.predictions))
+        both = self._mix_by_responsibility(
+            X, lambda share: np.stack([found.predictions(share), found.deviations(share)], axis=1)
+        )
         return self._as_given(both[:, 0]), self._as_given(both[:, 1])
 
     def _as_given(self, values: FloatArray) -> FloatArray:
         return values if self.n_outputs_ else values[:, 0]
 
     def support(self, X: Any) -> FloatArray:
-        """How many training rows stand behind each answer: Σ_k r_k m_k, the mass at the nodes of the row.
+        """Mass of training rows behind each prediction: Σ_k r_k m_k over the nodes of the row.
 
         Parameters
         ----------
@@ -314,9 +316,9 @@ class GTMRegressor(RegressorMixin, MapLandscape):
         check_is_fitted(self)
         return self._as_given(super().support(X))
 
-    def _sound(self) -> dict[str, bool]:
+    def _file_requirements(self) -> dict[str, bool]:
         return {
-            **super()._sound(),
+            **super()._file_requirements(),
             "a landscape of its targets": isinstance(self.landscape_, PropertyLandscape)
             and len(self.landscape_.scale) == max(self.n_outputs_, 1),
         }

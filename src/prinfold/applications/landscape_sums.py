@@ -1,4 +1,4 @@
-"""Sums over rows that landscapes are made of: posterior-weighted, at each node, in blocks."""
+"""Posterior-weighted sums over rows at each node, in blocks, from which landscapes are made."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 
-_BLOCK = 2**21
+_BLOCK_RESPONSIBILITIES = 2**21
 """Responsibilities held at once."""
 
-NO_MASS = 1e-200
-"""Below this a node knows nothing: quotients of such numbers are rounding."""
+LEAST_MASS = 1e-200
+"""A node with less mass is empty: quotients of such numbers are rounding."""
 
-_ROUNDING = 1e-12
-"""Share of a mass below which what is left of it is rounding."""
+_ROUNDING_SHARE = 1e-12
+"""Share of a mass below which a difference of masses is rounding."""
 
 Responsibilities = Callable[[slice], FloatArray]
 """(b, K) posterior weights of the nodes for the rows of a slice."""
@@ -33,7 +33,7 @@ class NodeSums(NamedTuple):
 
 def blocks_of(n_rows: int, n_nodes: int) -> list[slice]:
     """Rows cut so that their responsibilities fit in memory."""
-    size = max(_BLOCK // max(n_nodes, 1), 1)
+    size = max(_BLOCK_RESPONSIBILITIES // max(n_nodes, 1), 1)
     return [slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
 
 
@@ -52,10 +52,10 @@ def node_sums(ask: Responsibilities, n_nodes: int, targets: FloatArray, weight: 
     return sums
 
 
-def left_out_squares(
+def leave_one_out_squares(
     ask: Responsibilities, sums: NodeSums, targets: FloatArray, weight: FloatArray | None, pseudo_count: float
 ) -> FloatArray:
-    """(K, m) Σ w r e², e the error of each row's prediction by nodes that do not know the row, in blocks.
+    """(K, m) Σ w r e², e the error of each row's prediction with the row left out of the node sums, in blocks.
 
     Of a row with a weight above 1 one copy is left out, so that weights are repeated rows here too.
     """
@@ -67,10 +67,10 @@ def left_out_squares(
         for j, u in enumerate(targets[part].T):
             known = np.isfinite(u)
             rest = sums.mass[:, j] - one[known]
-            rest = np.where(rest > _ROUNDING * sums.mass[:, j], rest, 0.0)
+            rest = np.where(rest > _ROUNDING_SHARE * sums.mass[:, j], rest, 0.0)
             moment = np.where(rest > 0, sums.moment[:, j] - one[known] * u[known, None], 0.0)
-            has_say = (share[known] * (rest + pseudo_count > NO_MASS)).sum(axis=1)
-            mean = (share[known] * moment / np.maximum(rest + pseudo_count, NO_MASS)).sum(axis=1)
+            has_say = (share[known] * (rest + pseudo_count > LEAST_MASS)).sum(axis=1)
+            mean = (share[known] * moment / np.maximum(rest + pseudo_count, LEAST_MASS)).sum(axis=1)
             error = u[known] - np.where(has_say > 0, mean / np.where(has_say > 0, has_say, 1.0), 0.0)
             out[:, j] += share[known].T @ (copies[known] * error**2)
     return out
@@ -91,17 +91,17 @@ def class_sums(
     return mass, squares
 
 
-def kish(mass: FloatArray, squares: FloatArray) -> FloatArray:
+def kish_count(mass: FloatArray, squares: FloatArray) -> FloatArray:
     """Effective number of rows (Σ w r)² / Σ w r²; 0 where there is no mass."""
-    known = mass > NO_MASS
+    known = mass > LEAST_MASS
     # Dividing twice: the square of a small mass would underflow.
     return np.where(known, mass * (mass / np.where(known, np.maximum(squares, np.finfo(float).tiny), 1.0)), 0.0)
 
 
-def mixed(share: FloatArray, value: FloatArray, known: BoolArray, otherwise: FloatArray) -> FloatArray:
-    """(b, m) Σ_k r_k v_k over the nodes that know something, whose shares are made to add up to 1.
+def mix_nodes(share: FloatArray, value: FloatArray, known: BoolArray, otherwise: FloatArray) -> FloatArray:
+    """(b, m) Σ_k r_k v_k over the known nodes, with responsibilities normalised to 1 over these.
 
-    ``value`` (K, m) and ``known`` (K,); a row whose nodes all know nothing gets ``otherwise`` (m,).
+    ``value`` (K, m) and ``known`` (K,); a row without known nodes gets ``otherwise`` (m,).
     """
     share = np.asarray(share, dtype=np.float64) * known
     total = share.sum(axis=1, keepdims=True)
@@ -109,10 +109,10 @@ def mixed(share: FloatArray, value: FloatArray, known: BoolArray, otherwise: Flo
     return np.where(lost, otherwise, share @ np.where(known[:, None], value, 0.0) / np.where(lost, 1.0, total))
 
 
-def spread_between(share: FloatArray, value: FloatArray, known: BoolArray) -> FloatArray:
-    """(b, m) variance of what the nodes of a row say: Σ_k r_k v_k² − (Σ_k r_k v_k)² over those that know something.
+def variance_between_nodes(share: FloatArray, value: FloatArray, known: BoolArray) -> FloatArray:
+    """(b, m) variance of the nodes' values for each row: Σ_k r_k v_k² − (Σ_k r_k v_k)² over the known nodes.
 
-    ``value`` (K, m) and ``known`` (K, m); nil where none does.
+    ``value`` (K, m) and ``known`` (K, m); 0 for a row without known nodes.
     """
     share = np.asarray(share, dtype=np.float64)
     total = share @ known
@@ -121,13 +121,13 @@ def spread_between(share: FloatArray, value: FloatArray, known: BoolArray) -> Fl
     return np.asarray(np.maximum(share @ of**2 / total - (share @ of / total) ** 2, 0.0))
 
 
-def between_sums(
+def sum_variance_between(
     ask: Responsibilities, value: FloatArray, known: BoolArray, targets: FloatArray, weight: FloatArray | None
 ) -> FloatArray:
-    """(K, m) Σ w r b over the rows whose target is known, b being what :func:`spread_between` says of each."""
+    """(K, m) Σ w r b over the rows whose target is known, b by :func:`variance_between_nodes`."""
     out = np.zeros_like(value)
     for part in blocks_of(len(targets), len(out)):
         share = np.asarray(ask(part), dtype=np.float64)
         w = np.isfinite(targets[part]) * (1.0 if weight is None else weight[part, None])
-        out += share.T @ (w * spread_between(share, value, known))
+        out += share.T @ (w * variance_between_nodes(share, value, known))
     return out

@@ -1,8 +1,8 @@
-"""Landscapes: what is known of classes or numbers at each node of a map, and what rows take from there.
+"""Landscapes: estimates of classes or numbers at each node of a map, and predictions for rows from them.
 
 With the responsibilities r_nk of a fitted map and row weights w_n, a node has the mass m_k = Σ_n w_n r_nk of the rows.
-It counts as n_k = m_k² / Σ_n w_n r_nk² of them (Kish): as many rows of equal share would say as much about a mean.
-A row takes from each node what is known there, by its own responsibilities.
+Its effective number of rows is n_k = m_k² / Σ_n w_n r_nk² (Kish): as many rows of equal share would say as much about
+a mean. The prediction for a row is the mean of the nodes' estimates, weighted by the row's own responsibilities.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.applications.landscape_sums import (
-    NO_MASS,
+    LEAST_MASS,
     Responsibilities,
-    between_sums,
     class_sums,
-    kish,
-    left_out_squares,
-    mixed,
+    kish_count,
+    leave_one_out_squares,
+    mix_nodes,
     node_sums,
-    spread_between,
+    sum_variance_between,
+    variance_between_nodes,
 )
 from prinfold.files import storable
 
@@ -33,7 +33,7 @@ from prinfold.files import storable
 @storable
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassLandscape:
-    """What each node knows of the classes.
+    """Probabilities of the classes at each node, with their uncertainty.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ class ClassLandscape:
             )
 
     @cached_property
-    def _factor(self) -> FloatArray:
-        """(C,) what a row of each class counts for: P(c) over its share of the rows."""
+    def _class_factor(self) -> FloatArray:
+        """(C,) f_c, the weight of a row of each class: P(c) over the share of the class among the rows."""
         total = self.class_mass.sum(axis=0)
         return np.asarray(self.prior * total.sum() / np.where(total > 0, total, 1.0))
 
@@ -79,7 +79,7 @@ class ClassLandscape:
     @cached_property
     def count(self) -> FloatArray:
         """(K,) effective number of rows at each node."""
-        return kish(self.class_mass @ self._factor, self.class_squares @ self._factor**2)
+        return kish_count(self.class_mass @ self._class_factor, self.class_squares @ self._class_factor**2)
 
     @property
     def empty(self) -> BoolArray:
@@ -92,9 +92,9 @@ class ClassLandscape:
 
         Where there is no mass and no pseudo-count, it is P(c).
         """
-        weighed = self.class_mass * self._factor + self.pseudo_count * self.prior
+        weighed = self.class_mass * self._class_factor + self.pseudo_count * self.prior
         total = weighed.sum(axis=1, keepdims=True)
-        known = total > NO_MASS
+        known = total > LEAST_MASS
         return np.where(known, weighed / np.where(known, total, 1.0), self.prior)
 
     @property
@@ -114,12 +114,12 @@ class ClassLandscape:
 
     def probabilities(self, share: FloatArray) -> FloatArray:
         """(b, C) Σ_k r_k P(c | k) of rows by their responsibilities (b, K)."""
-        known = (self.class_mass @ self._factor > NO_MASS) | (self.pseudo_count > 0)
-        found = mixed(share, self.belief, known, self.prior)
+        known = (self.class_mass @ self._class_factor > LEAST_MASS) | (self.pseudo_count > 0)
+        found = mix_nodes(share, self.belief, known, self.prior)
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def __repr__(self) -> str:
-        return f"ClassLandscape({len(self.classes)} classes, {_told(self)})"
+        return f"ClassLandscape({len(self.classes)} classes, {_describe_nodes(self)})"
 
 
 # --------------------------------------------------------------------------------------------- properties
@@ -128,7 +128,7 @@ class ClassLandscape:
 @storable
 @dataclass(frozen=True, eq=False, repr=False)
 class PropertyLandscape:
-    """What each node knows of numbers: their mean and spread among the rows that lie there.
+    """Mean and spread of numerical targets among the rows at each node.
 
     Sums are of u = (y − centre)/scale, the targets in units of their own spread.
 
@@ -141,7 +141,7 @@ class PropertyLandscape:
     left_out : array of shape (K, m)
         Σ r_nk e², with e the error of a row's prediction by the other rows.
     apart : array of shape (K, m)
-        Σ r_nk b, with b the variance of what the nodes of a row say.
+        Σ r_nk b, with b the variance of the means of the nodes of a row.
     centre, scale : arrays of shape (m,)
         Mean and standard deviation of each target.
     pseudo_count : float
@@ -178,7 +178,7 @@ class PropertyLandscape:
     @cached_property
     def count(self) -> FloatArray:
         """(K, m) effective number of rows at each node."""
-        return kish(self.node_mass, self.node_squares)
+        return kish_count(self.node_mass, self.node_squares)
 
     @property
     def empty(self) -> BoolArray:
@@ -187,7 +187,7 @@ class PropertyLandscape:
 
     @cached_property
     def _known(self) -> BoolArray:
-        return (self.node_mass > NO_MASS) | (self.pseudo_count > 0)
+        return (self.node_mass > LEAST_MASS) | (self.pseudo_count > 0)
 
     @cached_property
     def _u_mean(self) -> FloatArray:
@@ -195,8 +195,8 @@ class PropertyLandscape:
         return self.moment / np.where(self._known, self.node_mass + self.pseudo_count, 1.0)
 
     @cached_property
-    def _own(self) -> FloatArray:
-        """(K, m) share of a node's knowledge that comes from its own rows, over n_k: o/n."""
+    def _own_share(self) -> FloatArray:
+        """(K, m) o/n: share o of a node's mean that comes from its own rows and not the prior, over n_k."""
         total = np.where(self._known, self.node_mass + self.pseudo_count, 1.0)
         return self.node_mass / total / np.maximum(self.count, 1.0)
 
@@ -206,19 +206,19 @@ class PropertyLandscape:
 
         Where each node has one row only, it is that of all rows.
         """
-        mass = np.where(self.node_mass > NO_MASS, self.node_mass, np.inf)
+        mass = np.where(self.node_mass > LEAST_MASS, self.node_mass, np.inf)
         within = np.maximum(self.second / mass - (self.moment / mass) ** 2, 0.0)
         free = (self.node_mass * (1.0 - 1.0 / np.maximum(self.count, 1.0))).sum(axis=0)
-        enough = free > 1e-6 * np.maximum(self.node_mass.sum(axis=0), NO_MASS)
+        enough = free > 1e-6 * np.maximum(self.node_mass.sum(axis=0), LEAST_MASS)
         pooled = (self.node_mass * within).sum(axis=0) / np.where(enough, free, 1.0)
         return np.where(enough, pooled, 1.0)
 
     @cached_property
     def _u_variance(self) -> FloatArray:
-        """(K, m) v + w o/n, v the plain variance and w that within nodes: it stands in for what n rows cannot say."""
+        """(K, m) v + w o/n, v the plain variance and w the pooled one within nodes, for the uncertainty of n rows."""
         total = np.where(self._known, self.node_mass + self.pseudo_count, 1.0)
         plain = np.maximum((self.second + self.pseudo_count) / total - self._u_mean**2, 0.0)
-        return np.where(self._known, plain + self._u_within * self._own, 1.0)
+        return np.where(self._known, plain + self._u_within * self._own_share, 1.0)
 
     @property
     def belief(self) -> FloatArray:
@@ -234,8 +234,8 @@ class PropertyLandscape:
     def spread(self) -> FloatArray:
         """(K, m) standard deviation between the rows at a node, √(v + w/n_k); NaN at empty nodes.
 
-        v is the variance of the rows about their mean, and w the variance within nodes, pooled over all of them: with a
-        single row a node knows no spread but that of its peers.
+        v is the variance of the rows about their mean, and w the variance within nodes, pooled over all of them: a
+        node with a single row takes its spread from the other nodes.
         """
         return np.where(self.empty, np.nan, self.scale * np.sqrt(self._u_variance))
 
@@ -246,38 +246,40 @@ class PropertyLandscape:
 
     def predictions(self, share: FloatArray) -> FloatArray:
         """(b, m) Σ_k r_k mean_k of rows by their responsibilities (b, K)."""
-        return self.centre + self.scale * self._mixed(share, self._u_mean, np.zeros(len(self.scale)))
+        return self.centre + self.scale * self._mix_nodes(share, self._u_mean, np.zeros(len(self.scale)))
 
     def deviations(self, share: FloatArray) -> FloatArray:
         """(b, m) standard deviation of a row's target about its prediction, √(Σ_k r_k ω_k + b − Σ_k r_k b̄_k).
 
         ω_k = (Σ_n r_nk e_n² + o_k ē² + s σ²) / (m_k + o_k + s), with e the errors that training rows have when they are
         left out, ē² their mean square, σ² the variance of the target and o = m/(m + s): one more row of the usual error
-        at each node that has rows, and what is known of all rows at those that have none. b is the variance of what the
-        row's own nodes say, and b̄_k what it usually is at a node: a row with gaps may belong to many nodes, of which
-        the errors of complete rows know nothing. Only what b exceeds the usual by is added.
+        at each node that has rows, and the variance of all rows at those that have none. b is the variance of the means
+        at the row's own nodes, and b̄_k its average at a node: a row with gaps may belong to many nodes, which the
+        errors of complete rows do not show. Only the excess of b over its average is added.
         """
         own = self.node_mass / np.where(self._known, self.node_mass + self.pseudo_count, 1.0)
         total = self.node_mass.sum(axis=0)
         usual = self.left_out.sum(axis=0) / np.where(total > 0, total, 1.0)
         size = np.where(self._known, self.node_mass + own + self.pseudo_count, 1.0)
         squared = (self.left_out + own * usual + self.pseudo_count) / size
-        usually = self.apart / np.where(self.node_mass > NO_MASS, self.node_mass, np.inf)
-        excess = spread_between(share, self._u_mean, self._known) - self._mixed(share, usually, np.zeros_like(total))
-        own_error = self._mixed(share, squared, np.ones(len(self.scale)))
+        usually = self.apart / np.where(self.node_mass > LEAST_MASS, self.node_mass, np.inf)
+        excess = variance_between_nodes(share, self._u_mean, self._known) - self._mix_nodes(
+            share, usually, np.zeros_like(total)
+        )
+        own_error = self._mix_nodes(share, squared, np.ones(len(self.scale)))
         return self.scale * np.sqrt(own_error + np.maximum(excess, 0.0))
 
-    def _mixed(self, share: FloatArray, value: FloatArray, otherwise: FloatArray) -> FloatArray:
+    def _mix_nodes(self, share: FloatArray, value: FloatArray, otherwise: FloatArray) -> FloatArray:
         if self._known.all():
-            return mixed(share, value, np.ones(len(value), dtype=bool), otherwise)
-        columns = [mixed(share, value[:, [j]], self._known[:, j], otherwise[[j]]) for j in range(value.shape[1])]
+            return mix_nodes(share, value, np.ones(len(value), dtype=bool), otherwise)
+        columns = [mix_nodes(share, value[:, [j]], self._known[:, j], otherwise[[j]]) for j in range(value.shape[1])]
         return np.concatenate(columns, axis=1)
 
     def __repr__(self) -> str:
-        return f"PropertyLandscape({len(self.scale)} target{'s' * (len(self.scale) != 1)}, {_told(self)})"
+        return f"PropertyLandscape({len(self.scale)} target{'s' * (len(self.scale) != 1)}, {_describe_nodes(self)})"
 
 
-def _told(landscape: ClassLandscape | PropertyLandscape) -> str:
+def _describe_nodes(landscape: ClassLandscape | PropertyLandscape) -> str:
     empty = np.atleast_1d(landscape.empty if landscape.empty.ndim == 1 else landscape.empty.all(axis=1))
     return f"{len(empty)} nodes, {int(empty.sum())} of them empty"
 
@@ -316,13 +318,13 @@ def property_landscape(
     centre, scale = _moments(targets, weight)
     u = (targets - centre) / np.where(scale > 0, scale, 1.0)
     sums = node_sums(ask, n_nodes, u, weight)
-    errors = left_out_squares(ask, sums, u, weight, pseudo_count)
+    errors = leave_one_out_squares(ask, sums, u, weight, pseudo_count)
     found = PropertyLandscape(*sums, errors, np.zeros_like(errors), centre, scale, float(pseudo_count), float(min_mass))
-    return replace(found, apart=between_sums(ask, found._u_mean, found._known, u, weight))
+    return replace(found, apart=sum_variance_between(ask, found._u_mean, found._known, u, weight))
 
 
 def _moments(targets: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """(m,) mean and standard deviation of each target, of what is known of it."""
+    """(m,) mean and standard deviation of each target, over its known values."""
     known = np.isfinite(targets)
     w = known if weight is None else known * weight[:, None]
     # Weights that add up to 1: their own sum, or that of large targets, could overflow.

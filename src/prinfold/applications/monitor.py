@@ -1,4 +1,4 @@
-"""Outliers and alarms: rows that lie off a surface, or where on it no rows should be."""
+"""Monitoring with a surface: alarms for rows that lie off it, or at places on it where rows are rare."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
-from prinfold.applications import monitor_statistics as monitoring
-from prinfold.applications.base import map_with, refuse_other_columns, takes
+from prinfold.applications import monitor_statistics
+from prinfold.applications.base import accepts, map_constraint, refuse_other_columns
 from prinfold.applications.monitor_measures import SurfaceGauge
 from prinfold.applications.monitor_statistics import SPLITS, Contributions, Limits, Measures, PValues
+from prinfold.base.file_requirements import require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
-from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, InvalidParameterError, warn_caller
+from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
 from prinfold.files import save, storable
 from prinfold.validation.settings import Constraint, as_generator, check_parameters, integer, one_of, random_state, real
 from prinfold.validation.tables import check_table, forget
 
-_share = Constraint(lambda v: real(0, above=True).test(v) and v < 1, "a number between 0 and 1")
+_SHARE = Constraint(lambda v: real(0, above=True).test(v) and v < 1, "a number between 0 and 1")
 
-WAYS = ("calibration", "model")
+P_VALUE_REFERENCES = ("calibration", "model")
 """Where p-values come from."""
 
-_ROUNDING = 1e-12
-"""Squares of gaps in units of the noise below which a row lies on the surface, but for rounding."""
+_ROUNDING_SQUARE = 1e-12
+"""Sum of squared gaps, in units of the noise, below which a row lies on the surface but for rounding."""
 
 
 @storable
@@ -104,14 +105,14 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
 
     _stored: ClassVar[tuple[str, ...]] = ("surface_", "node_shares_", "noise_scale_", "reference_", "simulated_")
     _constraints: ClassVar[dict[str, Constraint]] = {
-        "estimator": map_with("inverse_transform", "jacobian", "sample", "noise_covariance"),
-        "alarm_rate": _share,
+        "estimator": map_constraint("inverse_transform", "jacobian", "sample", "noise_covariance"),
+        "alarm_rate": _SHARE,
         "calibration": one_of(SPLITS),
-        "held_out": _share,
+        "held_out": _SHARE,
         "n_simulated": integer(1),
         "random_state": random_state,
     }
-    _learned: ClassVar[tuple[str, ...]] = ("surface_", "node_shares_", "noise_scale_")
+    _fitted_names: ClassVar[tuple[str, ...]] = ("surface_", "node_shares_", "noise_scale_")
     _n_folds: ClassVar[int] = 5
 
     reference_: FloatArray
@@ -151,35 +152,35 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         """
         check_parameters(self, self._constraints)
         forget(self)
-        if takes("frames", self.estimator):
+        if accepts("frames", self.estimator):
             raise InvalidParameterError(
-                "SurfaceMonitor measures distances from a surface in columns of numbers, and the map it was given has "
-                "columns of other kinds; monitor a GTM of the columns of numbers, or look at the map's score_samples"
+                "SurfaceMonitor needs columns of numbers only, and the map it was given has columns of other kinds. "
+                "Give a GTM of the columns of numbers, or use the map's own score_samples"
             )
-        table = check_table(self, X, reset=True, min_rows=3, accept_missing=takes("missing", self.estimator))
+        table = check_table(self, X, reset=True, min_rows=3, accept_missing=accepts("missing", self.estimator))
         refuse_other_columns(self.estimator, self)
         rng = as_generator(self.random_state)
-        reference = self._held_out(table, monitoring.shuffled(table, rng))
+        reference = self._measure_held_out(table, monitor_statistics.shuffle_by_content(table, rng))
         seed = int(rng.integers(2**31 - 1))
-        self.simulated_ = self._measured(self.surface_.sample(self.n_simulated, random_state=seed)).badness
+        self.simulated_ = self._measure_rows(self.surface_.sample(self.n_simulated, random_state=seed)).badness
         self.reference_ = reference.badness
-        self._warn_of_few()
+        self._warn_about_few_rows()
         return self
 
-    def _held_out(self, table: FloatArray, order: Any) -> Measures:
-        """What rows held out measure. The map that stays is fitted to the others, or to all if they take turns."""
+    def _measure_held_out(self, table: FloatArray, order: Any) -> Measures:
+        """Measures of rows held out. The map kept is fitted to the other rows, or to all rows in cross-validation."""
         pairs = SPLITS[self.calibration](order, float(self.held_out), self._n_folds)
         if len(pairs) == 1:
-            self._learn(table[pairs[0][0]])
-            return self._measured(table[pairs[0][1]])
-        # One smoothing for all: where it went to and fro, the folds would not measure what the map that stays does.
-        smoothing = self._learn(table)
-        final, parts = {name: getattr(self, name) for name in self._learned}, []
+            self._fit_map(table[pairs[0][0]])
+            return self._measure_rows(table[pairs[0][1]])
+        # One smoothing for all folds: with several, the folds would not measure as the final map does.
+        smoothing = self._fit_map(table)
+        final, parts = {name: getattr(self, name) for name in self._fitted_names}, []
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what is to be said has been said of all rows
+            warnings.simplefilter("ignore")  # the fit to all rows has given the warnings
             for fitted, held in pairs:
-                self._learn(table[fitted], smoothing)
-                parts.append(self._measured(table[held]))
+                self._fit_map(table[fitted], smoothing)
+                parts.append(self._measure_rows(table[held]))
         for name, value in final.items():
             setattr(self, name, value)
         return Measures(*map(np.concatenate, zip(*parts, strict=True)))
@@ -197,24 +198,23 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         SurfaceMonitor
         """
         self.reference_ = self.measure(X).badness
-        self._warn_of_few()
+        self._warn_about_few_rows()
         return self
 
-    def _warn_of_few(self) -> None:
+    def _warn_about_few_rows(self) -> None:
         n = len(self.reference_)
-        if not np.isfinite(monitoring.alarm_limit(self.reference_[:, 0], self.alarm_rate)):
+        if not np.isfinite(monitor_statistics.alarm_limit(self.reference_[:, 0], self.alarm_rate)):
             warn_caller(
-                f"{n} rows held out cannot tell what happens once in {1 / self.alarm_rate:.0f} rows (alarm_rate="
-                f"{self.alarm_rate:g}): the smallest p-value is 1/{n + 1}. Limits are the largest values seen, or the "
-                f"model's own where those are larger; give at least {int(np.ceil(1 / self.alarm_rate)) - 1} rows, or "
-                "raise alarm_rate",
+                f"{n} rows held out are too few for alarm_rate={self.alarm_rate:g}: their smallest p-value is "
+                f"1/{n + 1}, and limits are the largest values seen or the model's own. Give at least "
+                f"{int(np.ceil(1 / self.alarm_rate)) - 1} rows to calibrate with, or raise alarm_rate",
                 DegenerateWarning,
             )
 
     # ---------------------------------------------------------------------------------------- watching
 
     def measure(self, X: Any) -> Measures:
-        """How unusual rows are.
+        """Measures of how unusual rows are: log density, and its parts along the surface and off it.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
             −ln K Σ_k r_k q_k with the shares q of the rows at the nodes; ``off`` (n,), the squared distance from the
             surface in units of the noise; ``missing`` (n,) cells, which count as usual ones where rows are compared.
         """
-        return self._measured(self._table(X))
+        return self._measure_rows(self._table(X))
 
     def score_samples(self, X: Any) -> FloatArray:
         """Log density of each row, ln Σ_k q_k p(t | k), with the shares q of the rows at the nodes.
@@ -269,7 +269,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def p_values(self, X: Any, by: str = "calibration") -> PValues:
-        """How often a usual row is as unusual as each row.
+        """P-values of rows: probability that a usual row is at least as unusual.
 
         Parameters
         ----------
@@ -283,12 +283,12 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         PValues
             ``density``, ``along`` and ``off``, (n,) each.
         """
-        if by not in WAYS:
+        if by not in P_VALUE_REFERENCES:
             raise InvalidParameterError(f"by must be 'calibration' or 'model', got {by!r}")
         return self._p_values(self.measure(X), by)
 
     def contributions(self, X: Any) -> Contributions:
-        """Columns' parts in what is unusual of each row.
+        """Contributions of the columns to the off and along parts of each row.
 
         Parameters
         ----------
@@ -300,10 +300,10 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
             ``off`` (n, D), which adds up to what ``measure`` says, with the ``residual`` from the surface in units of
             the data; ``along`` (n, D), with the ``shift`` from the nearest place where rows are usual.
         """
-        return self._contributed(self._table(X))
+        return self._column_contributions(self._table(X))
 
     def report(self, X: Any, n_columns: int = 3) -> list[str]:
-        """What is to be said of each row, in words.
+        """One line of text for each row: alarm or usual, p-values, and the columns that contribute most.
 
         Parameters
         ----------
@@ -316,7 +316,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         list of str
         """
         table = self._table(X)
-        found, parts = self._measured(table), self._contributed(table)
+        found, parts = self._measure_rows(table), self._column_contributions(table)
         p, limits = self._p_values(found, "calibration"), self.limits_
         alarm = found.log_density < limits.log_density
         counted = [f"column {j + 1}" for j in range(table.shape[1])]
@@ -325,7 +325,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         for n in range(len(table)):
             said = [f"row {n}: {'ALARM' if alarm[n] else 'usual'} by its density (p = {p.density[n]:.2g})"]
             if alarm[n] or min(p.off[n], p.along[n]) <= self.alarm_rate:
-                off, along = (_named(each[n], names, n_columns) for each in (parts.off, parts.along))
+                off, along = (_describe_columns(each[n], names, n_columns) for each in (parts.off, parts.along))
                 said.append(f"off the surface {found.off[n]:.3g}, limit {limits.off:.3g} (p = {p.off[n]:.2g}): {off}")
                 words = f"a place where rows are usual (p = {p.along[n]:.2g})"
                 if parts.along[n].any():
@@ -341,17 +341,17 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
 
     @property
     def limits_(self) -> Limits:
-        """What p-values of at most ``alarm_rate`` lie beyond."""
+        """Limits beyond which p-values are at most ``alarm_rate``."""
         check_is_fitted(self)
-        limits = [monitoring.alarm_limit(column, self.alarm_rate) for column in self.reference_.T]
+        limits = [monitor_statistics.alarm_limit(column, self.alarm_rate) for column in self.reference_.T]
         if not np.isfinite(limits).all():
             largest = np.maximum(self.reference_.max(axis=0), self._model_limits())
-            limits = [monitoring.above(each) for each in largest.tolist()]
+            limits = [monitor_statistics.round_up(each) for each in largest.tolist()]
         return Limits(-limits[0], limits[1], limits[2])
 
     @property
     def model_limits_(self) -> Limits:
-        """What the model's own rows are beyond with probability ``alarm_rate``."""
+        """Limits that rows drawn from the model exceed with probability ``alarm_rate``."""
         check_is_fitted(self)
         density, along, off = self._model_limits()
         return Limits(-density, along, off)
@@ -370,23 +370,27 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
 
     def _p_values(self, found: Measures, by: str) -> PValues:
         if by == "calibration":
-            return PValues(*monitoring.calibrated(found.badness, self.reference_).T)
-        return PValues(*monitoring.simulated_p(found.badness, self.simulated_, self._simulated_weight()).T)
+            return PValues(*monitor_statistics.calibration_p_values(found.badness, self.reference_).T)
+        return PValues(
+            *monitor_statistics.simulation_p_values(found.badness, self.simulated_, self._simulated_weight()).T
+        )
 
     def _simulated_weight(self) -> FloatArray:
-        """Rows are drawn from nodes as the model has them; so weighted they are drawn from nodes by their shares."""
+        """(n,) importance weights q_k/π_k of simulated rows, drawn by the model's node prior π and not by shares q."""
         return np.exp(-self.simulated_[:, 1])
 
     def _model_limits(self) -> FloatArray:
         weight = self._simulated_weight()
-        return np.array([monitoring.simulated_limit(each, weight, self.alarm_rate) for each in self.simulated_.T])
+        return np.array(
+            [monitor_statistics.simulated_limit(each, weight, self.alarm_rate) for each in self.simulated_.T]
+        )
 
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
         surface = self.surface_
         fitted = isinstance(surface, PrincipalManifold) and hasattr(surface, "responsibilities")
-        sound = {
+        requirements = {
             "a fitted map of its columns": fitted
             and hasattr(surface, "latent_")
             and surface.n_features_in_ == self.n_features_in_,
@@ -396,16 +400,14 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
             and bool((self.noise_scale_ > 0).all()),
             "measures of rows": _is_reference(self.reference_) and _is_reference(self.simulated_),
         }
-        for wanted, holds in sound.items():
-            if not holds:
-                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        require_parts(requirements)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "reference_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = takes("missing", self.estimator)
+        tags.input_tags.allow_nan = accepts("missing", self.estimator)
         return tags
 
 
@@ -413,10 +415,10 @@ def _is_reference(measures: Any) -> bool:
     return isinstance(measures, np.ndarray) and measures.ndim == 2 and measures.shape[1] == 3 and len(measures) > 0
 
 
-def _named(parts: FloatArray, names: list[str], most: int) -> str:
-    """The columns that have the largest parts, with their shares."""
+def _describe_columns(parts: FloatArray, names: list[str], most: int) -> str:
+    """Names of the columns with the largest contributions, and their shares."""
     total = float(parts.sum())
     order: Any = np.argsort(-parts, kind="stable")[:most]
-    share = parts / total if total > _ROUNDING else np.zeros_like(parts)
+    share = parts / total if total > _ROUNDING_SQUARE else np.zeros_like(parts)
     told = [f"{names[j]} ({share[j]:.0%})" for j in order if share[j] >= 0.01]
     return ", ".join(told) if told else "no column in particular"

@@ -1,4 +1,4 @@
-"""What a monitor measures: a map, where rows are on it, and how far a row is from there."""
+"""Measures of a monitor: the map, the shares of rows at its nodes, and the distance of rows from the surface."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
-from prinfold.applications import monitor_statistics as monitoring
-from prinfold.applications.base import fitted_map, takes
+from prinfold.applications import monitor_statistics
+from prinfold.applications.base import accepts, fitted_map
 from prinfold.applications.landscape_sums import blocks_of
-from prinfold.applications.monitor_statistics import Contributions, Measures, Surface
+from prinfold.applications.monitor_statistics import Contributions, Measures, MonitoredSurface
 from prinfold.numerics.distances import squared_distances
 from prinfold.validation.tables import check_table
 
-_FEET_ROWS = 4096
-"""Rows whose feet are sought at once."""
+_BLOCK_ROWS = 4096
+"""Rows whose nearest points are found at once."""
 
 
 class SurfaceGauge(BaseEstimator):
@@ -30,18 +30,18 @@ class SurfaceGauge(BaseEstimator):
     noise_scale_: FloatArray
     n_features_in_: int
 
-    def _learn(self, table: FloatArray, pairs: int | None = None) -> int:
-        """Fit the map, and learn where rows are on it; returns the smoothing, which None chooses."""
+    def _fit_map(self, table: FloatArray, pairs: int | None = None) -> int:
+        """Fit the map and the shares of rows at its nodes; returns the smoothing, chosen where ``pairs`` is None."""
         self.surface_ = fitted_map(self.estimator, table, None)
         latent = self.surface_.latent_
         mass = np.zeros(latent.n_nodes)
         for part in blocks_of(len(table), latent.n_nodes):
             mass += np.asarray(self.surface_.responsibilities(table[part]), dtype=np.float64).sum(axis=0)
-        step = monitoring.walk(latent.edges, latent.n_nodes)
+        step = monitor_statistics.diffusion_step(latent.edges, latent.n_nodes)
         if pairs is None:
-            some = self.surface_.responsibilities(table[monitoring.some_rows(len(table))])
-            pairs = monitoring.chosen_smoothing(mass, np.asarray(some, dtype=np.float64), step)
-        self.node_shares_ = monitoring.node_shares(mass, float(len(table)), step, pairs)
+            some = self.surface_.responsibilities(table[monitor_statistics.smoothing_rows(len(table))])
+            pairs = monitor_statistics.choose_smoothing(mass, np.asarray(some, dtype=np.float64), step)
+        self.node_shares_ = monitor_statistics.node_shares(mass, float(len(table)), step, pairs)
         self.noise_scale_ = self._noise_scale()
         return pairs
 
@@ -56,36 +56,38 @@ class SurfaceGauge(BaseEstimator):
 
     def _table(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        return check_table(self, X, reset=False, accept_missing=takes("missing", self.surface_))
+        return check_table(self, X, reset=False, accept_missing=accepts("missing", self.surface_))
 
-    def _measured(self, table: FloatArray) -> Measures:
+    def _measure_rows(self, table: FloatArray) -> Measures:
         density, along = self._densities(table)
         off, missing, surface = np.empty(len(table)), np.empty(len(table), dtype=np.int64), self._surface()
         for part, block in self._blocks(table):
-            gap = block - monitoring.feet(block, self.noise_scale_, surface)
-            off[part] = monitoring.squared_parts(gap, self.noise_scale_).sum(axis=1)
+            gap = block - monitor_statistics.nearest_points(block, self.noise_scale_, surface)
+            off[part] = monitor_statistics.squared_parts(gap, self.noise_scale_).sum(axis=1)
             missing[part] = np.isnan(block).sum(axis=1)
         return Measures(density, along, off, missing)
 
     def _densities(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Log density of usual rows, and the along part."""
+        """(n,) log density ln Σ_k q_k p(t | k) of rows, and (n,) the along part."""
         density, along = np.empty((2, len(table)))
-        cell, prior = monitoring.usual_cell(self.noise_scale_), self.surface_._node_prior()
+        cell, prior = monitor_statistics.mean_cell_log_density(self.noise_scale_), self.surface_._node_prior()
         for part in blocks_of(len(table), len(self.node_shares_)):
-            along[part] = monitoring.rarity(self.surface_.responsibilities(table[part]), self.node_shares_, prior)
+            along[part] = monitor_statistics.rarity(
+                self.surface_.responsibilities(table[part]), self.node_shares_, prior
+            )
             density[part] = np.isnan(table[part]) @ cell - along[part]
         return density + np.asarray(self.surface_.score_samples(table), dtype=np.float64), along
 
     @staticmethod
     def _blocks(table: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
         """Rows in double precision, block by block."""
-        for i in range(0, len(table), _FEET_ROWS):
-            part = slice(i, min(i + _FEET_ROWS, len(table)))
+        for i in range(0, len(table), _BLOCK_ROWS):
+            part = slice(i, min(i + _BLOCK_ROWS, len(table)))
             yield part, np.asarray(table[part], dtype=np.float64)
 
-    def _surface(self) -> Surface:
+    def _surface(self) -> MonitoredSurface:
         model, latent = self.surface_, self.surface_.latent_
-        return Surface(
+        return MonitoredSurface(
             latent.nodes,
             np.asarray(model.inverse_transform(latent.nodes), dtype=np.float64),
             latent.domain,
@@ -93,16 +95,16 @@ class SurfaceGauge(BaseEstimator):
             lambda Z: np.asarray(model.jacobian(Z, extrapolate=True), dtype=np.float64),
         )
 
-    def _contributed(self, table: FloatArray) -> Contributions:
-        """Columns' parts in what is unusual of checked rows."""
+    def _column_contributions(self, table: FloatArray) -> Contributions:
+        """Contributions of the columns to the off and along parts of checked rows."""
         residual, shift = np.empty(table.shape), np.zeros(table.shape)
-        usual, surface = monitoring.usual_nodes(self.node_shares_), self._surface()
+        usual, surface = monitor_statistics.usual_nodes(self.node_shares_), self._surface()
         images = surface.images[usual]
         for part, block in self._blocks(table):
-            y = monitoring.feet(block, self.noise_scale_, surface)
+            y = monitor_statistics.nearest_points(block, self.noise_scale_, surface)
             residual[part] = np.nan_to_num(block - y)
             rare = ~usual[np.asarray(self.surface_.responsibilities(block)).argmax(axis=1)]
             near = squared_distances(y[rare] / self.noise_scale_, images / self.noise_scale_).argmin(axis=1)
             shift[part][rare] = y[rare] - images[near]
-        off, along = (monitoring.squared_parts(each, self.noise_scale_) for each in (residual, shift))
+        off, along = (monitor_statistics.squared_parts(each, self.noise_scale_) for each in (residual, shift))
         return Contributions(off, along, residual, shift)

@@ -1,4 +1,4 @@
-"""Monitoring on a map: how unusual a row is along the surface and off it, and how often chance does as much.
+"""Statistics of monitoring on a map: the density of a row, its parts along the surface and off it, and p-values.
 
 A fitted map has a density p(t) = 1/K Σ_k p(t | k) that visits every node alike. Rows do not, so that nodes get the
 shares q_k of the rows that lie there, and the density of a usual row is
@@ -22,17 +22,17 @@ from prinfold.geometry.domain import Domain
 from prinfold.geometry.projection import project_to_surface
 from prinfold.numerics.distances import squared_distances
 
-PAIRS = (0, 1, 2, 4, 8, 16, 32)
+SMOOTHING_PAIRS = (0, 1, 2, 4, 8, 16, 32)
 """Pairs of steps of diffusion that are compared."""
 
-_TIE = 1e-9
-"""Relative difference that is none: a row measured alone and in a batch differs by rounding."""
+_TIE_RELATIVE = 1e-9
+"""Relative difference below which measures are equal: a row measured alone and in a batch differs by rounding."""
 
-_MOST_ROWS = 2000
+_MOST_SMOOTHING_ROWS = 2000
 """Rows by which the smoothing is chosen."""
 
 _N_STARTS = 4
-"""Near nodes from which the foot of a row is sought; on pipe flow three found it for all but 0.03 % of the rows."""
+"""Near nodes to start from for the nearest point; on pipe flow three found it for all but 0.03 % of the rows."""
 
 _FOOT_TOL = 1e-9
 
@@ -40,7 +40,7 @@ Map = Callable[[FloatArray], FloatArray]
 
 
 class Measures(NamedTuple):
-    """How unusual rows are, (n,) each: ``log_density``, ``along`` the surface and ``off`` it, and cells ``missing``."""
+    """Measures of rows, (n,) each: ``log_density``, ``along`` the surface and ``off`` it, and cells ``missing``."""
 
     log_density: FloatArray
     along: FloatArray
@@ -58,7 +58,7 @@ class Measures(NamedTuple):
 
 
 class PValues(NamedTuple):
-    """How often a usual row is as unusual as each row, (n,) each: by its density, along the surface and off it."""
+    """P-values of rows, (n,) each: by the density, along the surface and off it."""
 
     density: FloatArray
     along: FloatArray
@@ -66,7 +66,7 @@ class PValues(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What alarms go off beyond: ``log_density`` below, ``along`` and ``off`` above."""
+    """Limits of alarms: rows with ``log_density`` below, or ``along`` or ``off`` above, are unusual."""
 
     log_density: float
     along: float
@@ -74,7 +74,7 @@ class Limits(NamedTuple):
 
 
 class Contributions(NamedTuple):
-    """Columns' parts in what is unusual, (n, D) each.
+    """Contributions of the columns to the off and along parts, (n, D) each.
 
     ``off`` are (t − y)²/s², which add up to the off part exactly, and ``residual`` is t − y itself. ``along`` are
     (y − u)²/s² with u the nearest place where rows are usual, and ``shift`` is y − u; both are 0 where y is usual.
@@ -89,7 +89,7 @@ class Contributions(NamedTuple):
 # ------------------------------------------------------------------------------------------ shares of the nodes
 
 
-def walk(edges: IntArray, n_nodes: int) -> csr_matrix:
+def diffusion_step(edges: IntArray, n_nodes: int) -> csr_matrix:
     """(K, K) one step of diffusion between neighbouring nodes: symmetric, its rows add up to 1."""
     i, j = edges.T
     degree = np.bincount(edges.ravel(), minlength=n_nodes)
@@ -100,41 +100,41 @@ def walk(edges: IntArray, n_nodes: int) -> csr_matrix:
     return coo_matrix((value, where), shape=(n_nodes, n_nodes)).tocsr()
 
 
-def chosen_smoothing(mass: FloatArray, some: FloatArray, step: csr_matrix) -> int:
-    """Pairs of steps of diffusion that make each row most likely by the others.
+def choose_smoothing(mass: FloatArray, some: FloatArray, step: csr_matrix) -> int:
+    """Pairs of diffusion steps with the highest leave-one-out likelihood of the rows.
 
     ``mass`` (K,) is Σ_n r_nk over all rows, and ``some`` (b, K) the responsibilities of those by which it is chosen.
     """
     scores, done, spread, own = [], 0, mass, some
-    for pairs in PAIRS:
+    for pairs in SMOOTHING_PAIRS:
         for _ in range(pairs - done):
             spread, own = step @ (step @ spread), own @ step
         done = pairs
         # Without row n, S(m − r_n): its own part is r_n S r_n = ‖√S r_n‖², as S is symmetric.
         likely = np.maximum(some @ spread - np.einsum("nk,nk->n", own, own), 0.0)
         scores.append(float(np.log(likely + 1.0 / len(mass)).mean()))
-    return PAIRS[int(np.argmax(scores))]
+    return SMOOTHING_PAIRS[int(np.argmax(scores))]
 
 
 def node_shares(mass: FloatArray, total: float, step: csr_matrix, pairs: int) -> FloatArray:
-    """(K,) shares of ``total`` rows with the mass (K,) at the nodes, after so many pairs of steps of diffusion.
+    """(K,) shares of ``total`` rows at the nodes, from their mass (K,), after ``pairs`` pairs of diffusion steps.
 
-    One row is added, spread over all nodes: no place is impossible.
+    One row is added, spread over all nodes, so that every node has a share.
     """
     for _ in range(2 * pairs):
         mass = step @ mass
     return np.asarray((mass + 1.0 / len(mass)) / (total + 1.0))
 
 
-def some_rows(n_rows: int) -> IntArray:
-    """Rows, evenly spread, by which the smoothing is chosen."""
-    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).round().astype(int))
+def smoothing_rows(n_rows: int) -> IntArray:
+    """Indices of the rows, evenly spread, by which the smoothing is chosen."""
+    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, _MOST_SMOOTHING_ROWS)).round().astype(int))
 
 
 def rarity(share: FloatArray, shares: FloatArray, prior: FloatArray) -> FloatArray:
     """(n,) −ln Σ_k r_k q_k/π_k: 0 where rows are as dense as the map expects, above it where they are rarer.
 
-    π (K,) ``prior`` is what the model takes the nodes' shares q for, so that ln p(t) less this is ln Σ_k q_k p(t | k).
+    π (K,) is the ``prior`` of the nodes in the model, so that ln p(t) less this is ln Σ_k q_k p(t | k).
     """
     return np.asarray(-np.log(np.asarray(share, dtype=np.float64) @ (shares / prior)))
 
@@ -151,7 +151,7 @@ def usual_nodes(shares: FloatArray, held: float = 0.95) -> BoolArray:
 # -------------------------------------------------------------------------------------------------- the surface
 
 
-class Surface(NamedTuple):
+class MonitoredSurface(NamedTuple):
     """A surface with its nodes: latent (K, Q) and in data space (K, D), the domain, the map and its Jacobian."""
 
     nodes: FloatArray
@@ -160,7 +160,7 @@ class Surface(NamedTuple):
     point: Map
     jacobian: Map
 
-    def scaled(self, scale: FloatArray) -> Surface:
+    def scaled(self, scale: FloatArray) -> MonitoredSurface:
         """The surface in units of ``scale`` (D,)."""
         return self._replace(
             images=self.images / scale,
@@ -169,10 +169,10 @@ class Surface(NamedTuple):
         )
 
 
-def feet(table: FloatArray, scale: FloatArray, surface: Surface) -> FloatArray:
-    """(n, D) the nearest point of the surface to each row, in units of ``scale`` (D,), by what is known of the row.
+def nearest_points(table: FloatArray, scale: FloatArray, surface: MonitoredSurface) -> FloatArray:
+    """(n, D) the nearest point of the surface to each row, with columns in units of ``scale`` (D,).
 
-    A row of which nothing is known stands where it starts, at some node.
+    Only the columns that a row has count; a row without any value gets the point of some node.
     """
     scaled, known = surface.scaled(scale), ~np.isnan(table)
     seen = None if known.all() else known
@@ -193,38 +193,38 @@ def _node_squares(X: FloatArray, images: FloatArray, seen: BoolArray | None) -> 
     return np.asarray((X**2).sum(axis=1, keepdims=True) - 2.0 * X @ Y.T + counts @ (Y**2).T)
 
 
-def usual_cell(scale: FloatArray) -> FloatArray:
-    """(D,) mean log density of the noise of each column, −½ ln 2πs² − ½: what a missing cell counts for."""
+def mean_cell_log_density(scale: FloatArray) -> FloatArray:
+    """(D,) mean log density of the noise of each column, −½ ln 2πs² − ½, which stands in for a missing cell."""
     return np.asarray(-0.5 * np.log(2 * np.pi * scale**2) - 0.5)
 
 
 def squared_parts(gap: FloatArray, scale: FloatArray) -> FloatArray:
-    """(n, D) squares of gaps in units of ``scale``; what is missing has no part, and their sums do not overflow."""
+    """(n, D) squared gaps in units of ``scale``, 0 for missing cells, capped so that their sums do not overflow."""
     with np.errstate(over="ignore"):
         squares = np.nan_to_num(gap / scale) ** 2
     return np.asarray(np.minimum(squares, np.finfo(float).max / gap.shape[1]))
 
 
-# --------------------------------------------------------------------------------------------- what chance does
+# ---------------------------------------------------------------------------------------------------- p-values
 
 
-def calibrated(badness: FloatArray, reference: FloatArray) -> FloatArray:
+def calibration_p_values(badness: FloatArray, reference: FloatArray) -> FloatArray:
     """(n, m) (1 + rows of the reference that are as bad) / (1 + rows of the reference), column by column.
 
     If a row and those of the reference are exchangeable, this is at most α with a probability of at most α, for any α.
     """
     out = np.empty(badness.shape)
     for j, column in enumerate(reference.T):
-        out[:, j] = (1 + _as_bad(badness[:, j], column)) / (len(column) + 1)
+        out[:, j] = (1 + _count_as_bad(badness[:, j], column)) / (len(column) + 1)
     return out
 
 
-def _as_bad(badness: FloatArray, reference: FloatArray) -> IntArray:
-    least = badness - _TIE * (1.0 + np.abs(badness))
+def _count_as_bad(badness: FloatArray, reference: FloatArray) -> IntArray:
+    least = badness - _TIE_RELATIVE * (1.0 + np.abs(badness))
     return np.asarray(len(reference) - np.searchsorted(np.sort(reference), least, side="left"))
 
 
-def simulated_p(badness: FloatArray, simulated: FloatArray, weight: FloatArray) -> FloatArray:
+def simulation_p_values(badness: FloatArray, simulated: FloatArray, weight: FloatArray) -> FloatArray:
     """(n, m) weight of simulated rows that are as bad, of the weight of all; each row counts as one of them too."""
     out, total = np.empty(badness.shape), float(weight.sum())
     for j, column in enumerate(simulated.T):
@@ -235,15 +235,15 @@ def simulated_p(badness: FloatArray, simulated: FloatArray, weight: FloatArray) 
     return np.minimum(out, 1.0)
 
 
-def above(limit: float) -> float:
-    """A little more, so that a row that sets a limit is not beyond it by rounding."""
-    return limit + _TIE * (1.0 + abs(limit))
+def round_up(limit: float) -> float:
+    """The limit raised by rounding, so that the row that sets it is not beyond it."""
+    return limit + _TIE_RELATIVE * (1.0 + abs(limit))
 
 
 def alarm_limit(reference: FloatArray, rate: float) -> float:
     """The badness beyond which a p-value is at most ``rate``; infinite where the reference is too small for that."""
     k = int(np.floor(rate * (len(reference) + 1) * (1 + 1e-12)))
-    return above(float(np.sort(reference)[-k])) if k else np.inf
+    return round_up(float(np.sort(reference)[-k])) if k else np.inf
 
 
 def simulated_limit(simulated: FloatArray, weight: FloatArray, rate: float) -> float:
@@ -259,31 +259,35 @@ Split = tuple[IntArray, IntArray]
 """Rows to fit, and rows held out."""
 
 
-def _split(order: IntArray, share: float, n_folds: int) -> list[Split]:
-    cut = _cut(len(order), share)
+def _random_split(order: IntArray, share: float, n_folds: int) -> list[Split]:
+    cut = _n_fitted(len(order), share)
     return [(np.sort(order[:cut]), np.sort(order[cut:]))]
 
 
-def _cross(order: IntArray, share: float, n_folds: int) -> list[Split]:
+def _cross_folds(order: IntArray, share: float, n_folds: int) -> list[Split]:
     folds = np.array_split(order, min(n_folds, len(order)))
     return [(np.sort(np.concatenate(folds[:i] + folds[i + 1 :])), np.sort(fold)) for i, fold in enumerate(folds)]
 
 
-def _last(order: IntArray, share: float, n_folds: int) -> list[Split]:
+def _last_rows(order: IntArray, share: float, n_folds: int) -> list[Split]:
     rows = np.arange(len(order))
-    cut = _cut(len(order), share)
+    cut = _n_fitted(len(order), share)
     return [(rows[:cut], rows[cut:])]
 
 
-def _cut(n_rows: int, share: float) -> int:
-    """Rows to fit of so many, at least two; at least one is held out."""
+def _n_fitted(n_rows: int, share: float) -> int:
+    """Number of rows to fit, at least two; at least one is held out."""
     return int(np.clip(round((1.0 - share) * n_rows), 2, n_rows - 1))
 
 
-SPLITS: dict[str, Callable[[IntArray, float, int], list[Split]]] = {"cross": _cross, "split": _split, "last": _last}
-"""Name → what makes pairs of rows from all of them in a random order, a share to hold out, and a number of folds."""
+SPLITS: dict[str, Callable[[IntArray, float, int], list[Split]]] = {
+    "cross": _cross_folds,
+    "split": _random_split,
+    "last": _last_rows,
+}
+"""Ways to hold rows out, by name; arguments are all rows in random order, the share held out and the folds."""
 
 
-def shuffled(table: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Rows in random order, which depends on what they hold but not on how they come."""
+def shuffle_by_content(table: FloatArray, rng: np.random.Generator) -> IntArray:
+    """(n,) indices of the rows in a random order that does not depend on the order in which rows are given."""
     return np.asarray(np.lexsort(table.T[::-1])[rng.permutation(len(table))])

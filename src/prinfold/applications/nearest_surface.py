@@ -12,33 +12,34 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.base import class_posteriors as nearest
+from prinfold.base import class_posteriors
+from prinfold.base.file_requirements import require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
-from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError, warn_caller
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, warn_caller
 from prinfold.files import save, storable
 from prinfold.gtm.estimator import GTM
 from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of
 from prinfold.validation.tables import check_labels, check_table, check_weight, forget, weighty_rows
 
-_LEAST_ROWS = 2
+_LEAST_CLASS_ROWS = 2
 """Rows of a class from which a surface can be fitted: one row has no extent."""
 
-_VERBS = ("fit", "transform", "project")
-"""What a surface has to offer; a density is asked for only where it is used."""
+_SURFACE_METHODS = ("fit", "transform", "project")
+"""Methods that a surface must have; ``score_samples`` is needed only with ``by="likelihood"``."""
 
 
-class Location(NamedTuple):
-    """Where rows lie: ``labels`` (n,) of the surface that won each row, and ``latent`` (n, Q) coordinates on it."""
+class SurfaceLocation(NamedTuple):
+    """Places of rows: ``labels`` (n,) of the class chosen for each row, and ``latent`` (n, Q) on its surface."""
 
     labels: Any
     latent: FloatArray
 
 
-def _by_likelihood(classifier: Any) -> bool:
+def _require_likelihood(classifier: Any) -> bool:
     if classifier.by != "likelihood":
         raise AttributeError(
-            f"by={classifier.by!r} gives no probabilities, since distances say nothing of noise; use by='likelihood', "
-            "or learn the noise from held-out rows with sklearn.calibration.CalibratedClassifierCV"
+            f"by={classifier.by!r} gives no probabilities, because distances hold no noise level. Use by='likelihood', "
+            "or calibrate the distances with sklearn.calibration.CalibratedClassifierCV"
         )
     return True
 
@@ -91,8 +92,8 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
     _constraints: ClassVar[dict[str, Constraint]] = {
         "estimator": nothing
         | Constraint(
-            lambda v: not isinstance(v, type) and all(hasattr(v, verb) for verb in _VERBS),
-            f"an estimator with {', '.join(_VERBS[:-1])} and {_VERBS[-1]}, such as GTM()",
+            lambda v: not isinstance(v, type) and all(hasattr(v, verb) for verb in _SURFACE_METHODS),
+            f"an estimator with {', '.join(_SURFACE_METHODS[:-1])} and {_SURFACE_METHODS[-1]}, such as GTM()",
         ),
         "by": one_of(("distance", "likelihood")),
     }
@@ -135,22 +136,22 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
         _refuse_small_classes(classes, codes, weight)
         rows = [np.flatnonzero(codes == k) for k in range(len(classes))]
         self.surfaces_ = [
-            _surface(recipe, table[part], None if weight is None else weight[part], name)
+            _fit_class_surface(recipe, table[part], None if weight is None else weight[part], name)
             for part, name in zip(rows, classes.tolist(), strict=True)
         ]
-        self.classes_, self.class_prior_ = classes, nearest.class_shares(codes, weight, len(classes))
+        self.classes_, self.class_prior_ = classes, class_posteriors.class_shares(codes, weight, len(classes))
         return self
 
     def _recipe(self, *, weighted: bool) -> Any:
-        """The estimator to be cloned, or an error about what it cannot do."""
+        """The estimator to be cloned; raises where it lacks a density or weights that are needed."""
         recipe = GTM() if self.estimator is None else self.estimator
         name = type(recipe).__name__
         if self.by == "likelihood" and not hasattr(recipe, "score_samples"):
             raise InvalidParameterError(
-                f"by='likelihood' needs the density of a row, but {name} has none (no score_samples); use by='distance'"
+                f"by='likelihood' needs the density of a row, but {name} has no score_samples. Use by='distance'"
             )
         if weighted and not has_fit_parameter(recipe, "sample_weight"):
-            raise InvalidParameterError(f"{name} takes no sample_weight; leave it out")
+            raise InvalidParameterError(f"{name} takes no sample_weight. Leave it out")
         return recipe
 
     # ------------------------------------------------------------------------------------- classifying
@@ -170,7 +171,7 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[scores.argmax(axis=1)]
 
     def decision_function(self, X: Any) -> FloatArray:
-        """How much speaks for each class: −‖x − project(x)‖², or ln p(x | c) + ln P(c).
+        """Score of each class: −‖x − project(x)‖², or ln p(x | c) + ln P(c).
 
         Parameters
         ----------
@@ -181,9 +182,9 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n, C), or (n,) for two classes
             Of two classes, by how much the second is ahead of the first.
         """
-        return nearest.decision(self._scores(self._table(X)))
+        return class_posteriors.decision(self._scores(self._table(X)))
 
-    @available_if(_by_likelihood)
+    @available_if(_require_likelihood)
     def predict_proba(self, X: Any) -> FloatArray:
         """Posterior probability P(c | x) ∝ p(x | c) P(c) of each class, with ``by="likelihood"`` only.
 
@@ -197,7 +198,7 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n, C)
         """
-        return nearest.posterior(self._scores(self._table(X)))
+        return class_posteriors.posterior(self._scores(self._table(X)))
 
     def distances(self, X: Any) -> FloatArray:
         """Euclidean distance from each row to the surface of each class, whatever ``by`` says.
@@ -212,7 +213,7 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
         """
         return np.sqrt(self._squared_distances(self._table(X)))
 
-    def locate(self, X: Any) -> Location:
+    def locate(self, X: Any) -> SurfaceLocation:
         """Class of each row, and its latent coordinates on the surface of that class (its ``transform``).
 
         Parameters
@@ -221,7 +222,7 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        Location
+        SurfaceLocation
             ``labels`` (n,) and ``latent`` (n, Q).
         """
         table = self._table(X)
@@ -229,7 +230,7 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
         parts = [(np.flatnonzero(codes == k), surface) for k, surface in enumerate(self.surfaces_)]
         order = np.concatenate([rows for rows, _ in parts])
         latent = np.concatenate([np.asarray(surface.transform(table[rows])) for rows, surface in parts if len(rows)])
-        return Location(self.classes_[codes], latent[np.argsort(order)])
+        return SurfaceLocation(self.classes_[codes], latent[np.argsort(order)])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that :func:`prinfold.load` reads.
@@ -248,29 +249,29 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
         return check_table(self, X, reset=False)
 
     def _scores(self, table: FloatArray) -> FloatArray:
-        """(n, C) what decides, the larger the better."""
+        """(n, C) score of each class, the larger the better."""
         if self.by == "distance":
             return -self._squared_distances(table)
         log_density = np.stack([surface.score_samples(table) for surface in self.surfaces_], axis=1)
         return np.asarray(log_density.astype(np.float64) + np.log(self.class_prior_))
 
     def _squared_distances(self, table: FloatArray) -> FloatArray:
-        return np.stack([nearest.squared_gaps(table, surface.project(table)) for surface in self.surfaces_], axis=1)
+        return np.stack(
+            [class_posteriors.squared_gaps(table, surface.project(table)) for surface in self.surfaces_], axis=1
+        )
 
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
         n_classes, prior = len(self.classes_), np.asarray(self.class_prior_)
-        sound = {
+        requirements = {
             "classes, each once": n_classes == len(set(self.classes_.tolist())) > 0,
             "a share for each class": prior.shape == (n_classes,) and bool((prior > 0).all()),
             "a surface for each class": isinstance(self.surfaces_, list)
             and len(self.surfaces_) == n_classes
             and all(self._fits(surface) for surface in self.surfaces_),
         }
-        for wanted, holds in sound.items():
-            if not holds:
-                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        require_parts(requirements)
 
     def _fits(self, surface: Any) -> bool:
         fitted = isinstance(surface, PrincipalManifold) and hasattr(surface, "latent_")
@@ -283,16 +284,16 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
 def _refuse_small_classes(classes: Any, codes: IntArray, weight: FloatArray | None) -> None:
     # A weight of 2 is a row given twice; but weights may be scaled to any sum, and small ones take no rows away.
     counts = np.maximum(np.bincount(codes), np.bincount(codes, weight))
-    small = [f"{name!r} ({n:g})" for name, n in zip(classes.tolist(), counts, strict=True) if n < _LEAST_ROWS]
+    small = [f"{name!r} ({n:g})" for name, n in zip(classes.tolist(), counts, strict=True) if n < _LEAST_CLASS_ROWS]
     if small:
         raise InvalidDataError(
-            f"a surface needs at least {_LEAST_ROWS} rows, but these classes have n_samples = {counts.min():g} only: "
-            f"{', '.join(small)}; leave them out, join them with others, or give more rows"
+            f"a surface needs at least {_LEAST_CLASS_ROWS} rows, but these classes have fewer (n_samples = "
+            f"{counts.min():g}): {', '.join(small)}. Leave them out, join them with others, or give more rows"
         )
 
 
-def _surface(recipe: Any, rows: FloatArray, weight: FloatArray | None, label: Any) -> Any:
-    """A clone of the recipe fitted to the rows of a class; what it has to say is said of that class."""
+def _fit_class_surface(recipe: Any, rows: FloatArray, weight: FloatArray | None, label: Any) -> Any:
+    """A clone of the recipe fitted to the rows of a class; its warnings name the class."""
     if weight is not None and len(rows) == 1:  # a single row with the weight of several, written out as two of them
         rows, weight = np.repeat(rows, 2, axis=0), np.repeat(0.5 * weight, 2)
     settings = {} if weight is None else {"sample_weight": weight}

@@ -1,4 +1,4 @@
-"""What decides between several surfaces: distances, shares and posteriors of classes."""
+"""Scores of classes with one surface each: distances, class shares and posteriors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from prinfold._typing import FloatArray, IntArray
 
 
 def squared_gaps(X: FloatArray, feet: FloatArray) -> FloatArray:
-    """(n,) ‖x − y‖² of rows and their feet, in float64."""
+    """(n,) ‖x − y‖² of rows and their nearest points, in float64."""
     gap = np.asarray(X, dtype=np.float64) - np.asarray(feet, dtype=np.float64)
     return np.asarray(np.einsum("nd,nd->n", gap, gap))
 
@@ -26,5 +26,5 @@ def posterior(log_joint: FloatArray) -> FloatArray:
 
 
 def decision(scores: FloatArray) -> FloatArray:
-    """Scores as scikit-learn wants them: of two classes, by how much the second is ahead."""
+    """Scores in scikit-learn's form: (n, C), or for two classes (n,), the second less the first."""
     return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores

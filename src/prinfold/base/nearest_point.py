@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from prinfold._typing import FloatArray, Mesh
-from prinfold.geometry.column_span import Span
+from prinfold.geometry.column_span import ColumnSpan
 from prinfold.geometry.domain import Box
 from prinfold.geometry.projection import Bend, Projection, project_to_surface
 from prinfold.geometry.projection_starts import Footholds
@@ -25,7 +25,7 @@ _VERTICES_PER_DETAIL = 8.0
 """Mesh vertices over the latent length in which the map changes, so that no fold falls between them."""
 
 _N_STARTS = 6
-_PROJECT_ROWS = 1024
+_BLOCK_ROWS = 1024
 
 Map = Callable[[FloatArray], FloatArray]
 NodeStarts = Callable[[FloatArray, FloatArray, LatentSpace], FloatArray]
@@ -39,7 +39,7 @@ def near_nodes(rows: FloatArray, nodes: FloatArray, latent: LatentSpace) -> Floa
 
 @dataclass(frozen=True)
 class SurfaceGeometry:
-    """A surface, with what is known of it beyond its map and Jacobian.
+    """A surface by its map and Jacobian, with its mesh and nearest points.
 
     ``detail`` is the latent length over which the map changes, ``bend`` its curvature. Where the surface moves in fewer
     columns than there are, ``inside`` is the same surface in the coordinates of ``span``. ``node_starts`` says where to
@@ -51,7 +51,7 @@ class SurfaceGeometry:
     jacobian: Map
     detail: float = np.inf
     bend: Bend | None = None
-    span: Span = field(default_factory=lambda: Span(None))
+    span: ColumnSpan = field(default_factory=lambda: ColumnSpan(None))
     inside: SurfaceGeometry | None = None
     node_starts: NodeStarts = near_nodes
     kept: dict[str, Any] | None = None
@@ -77,7 +77,7 @@ class SurfaceGeometry:
             for whole, some in zip(found, block, strict=True):
                 whole[part] = some
 
-        for_each_block(one_block, [slice(i, i + _PROJECT_ROWS) for i in range(0, n, _PROJECT_ROWS)])
+        for_each_block(one_block, [slice(i, i + _BLOCK_ROWS) for i in range(0, n, _BLOCK_ROWS)])
         return found
 
     def footholds(self) -> Footholds | None:
@@ -126,5 +126,5 @@ class SurfaceGeometry:
         return found
 
     def _descend(self, rows: FloatArray, starts: FloatArray) -> Projection:
-        """The best that Newton's method finds from starts (n, S, Q)."""
+        """Nearest points by Newton's method, the best over starts (n, S, Q)."""
         return project_to_surface(rows, self.point, self.jacobian, self.latent.domain, starts, bend=self.bend)

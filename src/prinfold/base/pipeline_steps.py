@@ -1,4 +1,4 @@
-"""The steps before a surface in a pipeline, and how they are undone, so that it lies among the user's own rows."""
+"""Inverse of the steps before a surface in a pipeline, so that it can be shown in the user's own columns."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
 
-_STRAIGHT = 1e-8
-"""How far, relative to their size, steps before a model may be from straight."""
+_LINEARITY_TOL = 1e-8
+"""Relative error up to which the inverse of the steps counts as linear."""
 
 
 def undo(steps: Iterable[tuple[str, Any]], Y: FloatArray, advice: str) -> FloatArray:
-    """Rows as they were before the steps, of which the last is undone first; ``advice`` is for one that cannot be."""
+    """Rows as they were before the steps; ``advice`` ends the error about a step without an inverse."""
     for name, step in reversed(list(steps)):
         if step in {None, "passthrough"} or type(step).__name__ == "SimpleImputer":  # which changes no units
             continue
         if not hasattr(step, "inverse_transform"):
             raise InvalidParameterError(
-                f"the step {name} cannot be undone, so the surface has no place among the rows; {advice}"
+                f"the step {name} cannot be undone: it has no inverse_transform, and the surface lies in its columns; "
+                f"{advice}"
             )
         Y = step.inverse_transform(Y)
     return np.asarray(Y, dtype=float)
 
 
-def straight(back: Callable[[FloatArray], FloatArray], D: int) -> tuple[FloatArray, FloatArray] | None:
-    """A way back from D columns as y·matrix (D, D') + shift (D',); None where it bends them."""
+def linear_form(back: Callable[[FloatArray], FloatArray], D: int) -> tuple[FloatArray, FloatArray] | None:
+    """The inverse ``back`` of D columns as y·matrix (D, D') + shift (D',); None where it is not linear."""
     shift = back(np.zeros((1, D)))[0]
     matrix = back(np.eye(D)) - shift
     trial = np.random.default_rng(0).normal(size=(8, D))
     undone = back(trial)
-    same = np.allclose(undone, trial @ matrix + shift, rtol=_STRAIGHT, atol=_STRAIGHT * np.abs(undone).max())
+    same = np.allclose(undone, trial @ matrix + shift, rtol=_LINEARITY_TOL, atol=_LINEARITY_TOL * np.abs(undone).max())
     return (matrix, shift) if same else None

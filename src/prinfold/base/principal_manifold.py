@@ -1,4 +1,4 @@
-"""The verbs every principal manifold shares, written once on top of its map and Jacobian."""
+"""Base of every principal manifold: methods that need only its map and Jacobian."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         -------
         ndarray of shape (n, D)
         """
-        return self._shown(self._valid_latent(Z, extrapolate))
+        return self._data_points(self._valid_latent(Z, extrapolate))
 
     def project(self, X: Any) -> FloatArray:
         """Nearest point of the continuous surface to each row.
@@ -94,7 +94,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         """
         table = self._complete_table(X)
         found = self._nearest(table)
-        return self._shown(found.latent, found.points).astype(table.dtype, copy=False)
+        return self._data_points(found.latent, found.points).astype(table.dtype, copy=False)
 
     def reconstruct(self, X: Any) -> FloatArray:
         """``inverse_transform(transform(X))``: the model's own round trip.
@@ -109,7 +109,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         """
         table = self._table(X)
         Z = np.asarray(self._latent_of(table), dtype=np.float64)
-        return self._shown(self.latent_.domain.retract(Z)).astype(table.dtype, copy=False)
+        return self._data_points(self.latent_.domain.retract(Z)).astype(table.dtype, copy=False)
 
     def projection_error(self, X: Any) -> float:
         """Mean squared distance from rows to the surface; comparable between methods.
@@ -153,7 +153,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         -------
         ndarray of shape (n, D, Q)
         """
-        return self._shown_jacobian(self._valid_latent(Z, extrapolate))
+        return self._data_jacobian(self._valid_latent(Z, extrapolate))
 
     def magnification(self, Z: Any, *, extrapolate: bool = False) -> Stretch:
         """How the map stretches latent space: the volume factor √det(JᵀJ), and along which axes.
@@ -190,7 +190,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         if resolution is not None and not integer(2).test(resolution):
             raise InvalidParameterError(f"resolution must be {integer(2).words}, got {resolution!r}")
         found = self._mesh(resolution)
-        return found._replace(vertices=self._shown(found.latent, found.vertices))
+        return found._replace(vertices=self._data_points(found.latent, found.vertices))
 
     # ------------------------------------------------------------------------------------ outer layers
 
@@ -233,11 +233,11 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         return explore(self, X, path, **options)
 
     def _repr_html_inner(self) -> str:
-        """What a notebook shows: scikit-learn's diagram and, once fitted, a summary with a small map."""
+        """HTML for a notebook: scikit-learn's diagram and, once fitted, a summary with a small map."""
         return str(super()._repr_html_inner()) + self._summary()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """The same, for notebooks that ask for all forms at once."""
+        """HTML and plain text, for notebooks that ask for all forms at once."""
         bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:  # left out where the diagram is switched off
             bundle["text/html"] += self._summary()
@@ -263,7 +263,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         save(self, path)
 
     def cite(self) -> Citations:
-        """What to cite for this model; see :func:`prinfold.cite`.
+        """Citations for this model; see :func:`prinfold.cite`.
 
         Returns
         -------
@@ -275,7 +275,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     # --------------------------------------------------------------------------------------- plumbing
 
     def _geometry(self) -> SurfaceGeometry:
-        """The surface for meshes and nearest points; a method that knows more of it says so."""
+        """The surface for meshes and nearest points; subclasses add detail, curvature and starts."""
         return SurfaceGeometry(self.latent_, self._point, self._jacobian)
 
     def _mesh(self, resolution: int | None = None) -> Mesh:
@@ -286,20 +286,21 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         """Nearest points of the surface to rows."""
         return self._geometry().nearest(table)
 
-    def _shown(self, Z: FloatArray, points: FloatArray | None = None) -> FloatArray:
-        """Points in data space at latent coordinates; ``points`` are what ``_point`` gave there, if it was asked."""
+    def _data_points(self, Z: FloatArray, points: FloatArray | None = None) -> FloatArray:
+        """Points in data space at latent coordinates; ``points`` are those of ``_point``, if known already."""
         return self._point(Z) if points is None else points
 
-    def _shown_jacobian(self, Z: FloatArray) -> FloatArray:
-        """Derivative of :meth:`_shown`."""
+    def _data_jacobian(self, Z: FloatArray) -> FloatArray:
+        """Derivative of :meth:`_data_points`."""
         return self._jacobian(Z)
 
-    def _listened_to(
+    def _train_with_callbacks(
         self, table: FloatArray, attributes: Callable[[Any], dict[str, Any]], loop: Callable[..., Outcome[Any]]
     ) -> Outcome[Any]:
-        """Train with progress and callbacks, and keep what came out; ``attributes`` makes a model of a state.
+        """Run the training loop with progress and callbacks, and set the fitted attributes of its outcome.
 
-        All that a fit leaves behind is set at once: what fails before leaves nothing half done.
+        ``attributes`` makes fitted attributes from a state. They are set together at the end, so that a fit that fails
+        leaves none behind.
         """
         progress = progress_for(int(self.verbose), type(self).__name__)
         callbacks = forward_to_callbacks(self, table, self.max_iter, attributes)
@@ -318,8 +319,8 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         for name, value in attributes.items():
             setattr(self, name, value)
 
-    def _how_it_ended(self) -> list[tuple[str, type[Warning]]]:
-        """What is to be said of the end of training, if anything."""
+    def _stopping_warnings(self) -> list[tuple[str, type[Warning]]]:
+        """Warnings about the end of training: interrupted, or stopped at ``max_iter``."""
         if self.stop_reason_ is StopReason.INTERRUPTED:
             return [(f"{self.stop_reason_} ({self.n_iter_} iterations done)", InterruptedWarning)]
         if self.stop_reason_ is StopReason.MAX_ITER and self.tol > 0:
@@ -328,7 +329,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         return []
 
     def _forget(self) -> None:
-        """Drop what an earlier fit left, so that one that fails now leaves no mixture of the two."""
+        """Delete the attributes of an earlier fit, so that a fit that fails leaves no mixture of the two."""
         for name in [name for name in vars(self) if name.endswith("_") or name == "_model"]:
             delattr(self, name)
 
@@ -340,7 +341,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         return check_table(self, X, reset=False, accept_sparse=self._accept_sparse, accept_missing=self._accept_missing)
 
     def _complete_table(self, X: Any) -> FloatArray:
-        """Rows for verbs that need every cell, whatever the others take."""
+        """Checked rows for methods that need every cell."""
         check_is_fitted(self)
         return check_table(self, X, reset=False, accept_sparse=self._accept_sparse)
 

@@ -1,4 +1,4 @@
-"""Where training begins: the principal plane, spectral embeddings."""
+"""Starting points of training: means and variances, the principal plane, spectral embeddings."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from prinfold.rows.rows import Rows, Selection, as_rows, blas_on_one_thread, den
 _SPECTRAL_ROWS = 2000
 """Rows that a spectral embedding sees at most: its cost grows with their square or cube."""
 
-_LARGE = 512
-"""Columns from which a few principal axes are found one by one."""
+_LANCZOS_SIZE = 512
+"""Rows of a matrix above which a few leading eigenvectors are found by Lanczos' method."""
 
 _ROWS_TO_SORT = 20_000
 """Rows among which those for a spectral embedding are looked for."""
 
-_NEIGHBORHOODS = (5, 8, 12, 17)
+_NEIGHBORHOOD_SIZES = (5, 8, 12, 17)
 """Neighbourhood sizes tried: too small and the data fall apart, too large and folds are short-cut; which
 is which depends on the sample."""
 
@@ -54,7 +54,7 @@ def weighted_mean(table: FloatArray, weight: FloatArray | None) -> FloatArray:
 
 
 def observed_mean(table: FloatArray, weight: FloatArray | None) -> FloatArray:
-    """(D,) mean of what is there of each column, in float64; every column of the table has some value."""
+    """(D,) mean of the values that each column has, in float64; every column must have some."""
     first = np.argmax(~np.isnan(table), axis=0)
     anchor = table[first, np.arange(table.shape[1])].astype(np.float64)
     rows = as_rows(table, anchor, weight)
@@ -70,7 +70,7 @@ def observed_mean(table: FloatArray, weight: FloatArray | None) -> FloatArray:
 
 
 def column_variances(rows: Rows) -> FloatArray:
-    """(D,) variance of each column about the rows' offset, over what is there of it."""
+    """(D,) variance of each column about the rows' offset, over the values that it has."""
     if rows.variances is not None:
         return rows.variances if rows.scale is None else rows.variances / np.square(rows.scale)
     squares = sum_blocks(lambda part: _column_squares(rows, part), rows.slices)
@@ -85,7 +85,7 @@ def heaviest_row(rows: Rows) -> tuple[int, float]:
     squares = np.empty(rows.n_rows)
 
     def square(part: slice) -> None:
-        block, weight = _in_double(rows, part), rows.block_weight(part)
+        block, weight = _double_block(rows, part), rows.block_weight(part)
         seen = np.nan_to_num(block) if rows.gaps else block
         squares[part] = np.einsum("nd,nd->n", seen, seen) * (1.0 if weight is None else weight)
 
@@ -94,7 +94,7 @@ def heaviest_row(rows: Rows) -> tuple[int, float]:
     return row, float(squares[row] / total) if total > 0 else 0.0
 
 
-def _in_double(rows: Rows, part: slice) -> FloatArray:
+def _double_block(rows: Rows, part: slice) -> FloatArray:
     return rows.block(part).astype(np.float64, copy=False)
 
 
@@ -105,23 +105,23 @@ def smallest_noise(rows: Rows, relative: float) -> float:
     stored without error as far as anyone can tell.
     """
     spread, kind = column_variances(rows), np.finfo(rows.table.dtype)
-    return float(max(relative * spread.mean(), _rounding(rows, spread).mean(), kind.tiny * 1e8))
+    return float(max(relative * spread.mean(), _rounding_variance(rows, spread).mean(), kind.tiny * 1e8))
 
 
 def smallest_noises(rows: Rows, relative: float) -> FloatArray:
-    """(D,) the same for each column; one that does not vary is measured by the others."""
+    """(D,) the least noise variance of each column; a constant column takes that of all columns together."""
     spread, overall = column_variances(rows), smallest_noise(rows, relative)
-    own = np.maximum(relative * spread, _rounding(rows, spread))
+    own = np.maximum(relative * spread, _rounding_variance(rows, spread))
     return np.where(spread > 0, np.maximum(own, float(np.finfo(rows.table.dtype).tiny) * 1e8), overall)
 
 
-def _rounding(rows: Rows, spread: FloatArray) -> FloatArray:
+def _rounding_variance(rows: Rows, spread: FloatArray) -> FloatArray:
     eps = np.finfo(rows.table.dtype).eps
     return np.where(spread > 0, np.square(eps * rows.offset) / 12.0, 0.0)
 
 
 def _column_squares(rows: Rows, part: slice) -> FloatArray:
-    weight, block = rows.block_weight(part), _in_double(rows, part)
+    weight, block = rows.block_weight(part), _double_block(rows, part)
     if rows.gaps:
         block = np.nan_to_num(block, copy=False)
     return np.asarray(np.einsum("nd,nd->d", block, block) if weight is None else weight @ np.square(block))
@@ -136,56 +136,56 @@ def principal_axes(rows: Rows, rank: int) -> Axes:
     """The first ``rank`` principal directions of centred rows, with signs fixed (fewer where D is less)."""
     rank = min(rank, rows.n_columns)
     if rows.n_columns > max(rows.n_rows, 1024):
-        return _axes_of_few(rows, rank)
+        return _axes_of_wide_table(rows, rank)
     covariance = sum_blocks(lambda part: _scatter(rows, part), rows.slices) / rows.total_weight
-    variances, vectors = _leading(covariance, rank)
+    variances, vectors = _leading_eigenpairs(covariance, rank)
     column_variance = float(np.trace(covariance)) / rows.n_columns
     return Axes(_fix_signs(vectors.T), np.maximum(variances, 0.0), column_variance)
 
 
-def _axes_of_few(rows: Rows, rank: int) -> Axes:
-    """The same for more columns than rows, whose scatter would be larger than the data.
+def _axes_of_wide_table(rows: Rows, rank: int) -> Axes:
+    """Principal axes of a table with more columns than rows, whose scatter would be larger than the data.
 
     Axes are found one by one, by passes over the rows, so that a sparse table is never filled in whole.
     """
     root = np.sqrt((np.ones(rows.n_rows) if rows.weight is None else rows.weight) / rows.total_weight)
 
     def between(vectors: FloatArray) -> FloatArray:
-        """Inner products of all rows with what the rows make of vectors (n, m)."""
+        """X Xᵀ v of weighted rows X, for vectors (n, m)."""
         scaled = root[:, None] * vectors.reshape(rows.n_rows, -1)
-        return root[:, None] * _along(rows, _summed(rows, scaled))
+        return root[:, None] * _project_rows(rows, _weighted_sums(rows, scaled))
 
     products = LinearOperator((rows.n_rows,) * 2, matvec=between, matmat=between, dtype=np.float64)
-    variances, vectors = _leading(products, min(rank, rows.n_rows))
-    directions = _summed(rows, root[:, None] * vectors).T
+    variances, vectors = _leading_eigenpairs(products, min(rank, rows.n_rows))
+    directions = _weighted_sums(rows, root[:, None] * vectors).T
     # Rows that span fewer directions than are asked for leave the rest to chance: any that are orthogonal will do.
     found = np.linalg.qr(np.vstack([directions, np.eye(rank, rows.n_columns)]).T)[0].T[:rank]
     spread = np.append(np.maximum(variances, 0.0), np.zeros(rank - len(variances)))
     return Axes(_fix_signs(found), spread, float(column_variances(rows).mean()))
 
 
-def _along(rows: Rows, directions: FloatArray) -> FloatArray:
+def _project_rows(rows: Rows, directions: FloatArray) -> FloatArray:
     """(n, m) rows along directions (D, m)."""
     if scipy.sparse.issparse(rows.table) and rows.scale is None:
         return np.asarray(rows.table @ directions - rows.offset @ directions)
     return np.concatenate([rows.block(part) @ directions for part in rows.slices])
 
 
-def _summed(rows: Rows, share: FloatArray) -> FloatArray:
+def _weighted_sums(rows: Rows, share: FloatArray) -> FloatArray:
     """(D, m) sums of rows with shares (n, m)."""
     if scipy.sparse.issparse(rows.table) and rows.scale is None:
         return np.asarray(rows.table.T @ share - np.outer(rows.offset, share.sum(axis=0)))
     return sum_blocks(lambda part: np.asarray(rows.block(part).T @ share[part]), rows.slices)
 
 
-def _leading(A: Any, rank: int) -> tuple[FloatArray, FloatArray]:
+def _leading_eigenpairs(A: Any, rank: int) -> tuple[FloatArray, FloatArray]:
     """(r,) largest eigenvalues of a symmetric matrix, or operator, and (n, r) their vectors, largest first.
 
     Of a large one by Lanczos' method, which takes a few dozen products where the whole decomposition takes thousands.
     """
     n = A.shape[0]
     with blas_on_one_thread():  # on a machine that others use more threads take many times as long
-        if n > _LARGE and rank < n // 8:
+        if n > _LANCZOS_SIZE and rank < n // 8:
             try:
                 values, vectors = eigsh(A, rank, v0=np.random.default_rng(0).standard_normal(n))
                 return values[::-1], vectors[:, ::-1]
@@ -197,7 +197,7 @@ def _leading(A: Any, rank: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _scatter(rows: Rows, part: slice) -> FloatArray:
-    block, weight = _in_double(rows, part), rows.block_weight(part)
+    block, weight = _double_block(rows, part), rows.block_weight(part)
     return np.asarray(block.T @ (block if weight is None else block * weight[:, None]))
 
 
@@ -207,7 +207,7 @@ def _fix_signs(directions: FloatArray) -> FloatArray:
 
 
 def leading_signs(directions: FloatArray) -> FloatArray:
-    """(r,) sign of the leading entry of each row, 1 where all are nil.
+    """(r,) sign of the leading entry of each row, 1 where all are zero.
 
     Leading is the first within 1 % of the largest, so that a tie such as (½, −½) has one answer
     whatever the rounding.
@@ -227,15 +227,17 @@ def principal_nodes(latent: LatentSpace, axes: Axes) -> FloatArray:
     return np.asarray((E[:, :rank] * np.sqrt(axes.variances[:rank])) @ axes.directions[:rank])
 
 
-class Placed(NamedTuple):
-    """Rows with a latent coordinate each: Z (m, Q), the centred rows (m, D), their weights (m,)."""
+class EmbeddedRows(NamedTuple):
+    """Embedded rows: latent coordinates Z (m, Q), the centred rows (m, D), their weights (m,)."""
 
     latent: FloatArray
     rows: FloatArray
     weight: FloatArray
 
 
-def spectral_placements(embedder: Embedder, rows: Rows, latent: LatentSpace, rng: np.random.Generator) -> list[Placed]:
+def spectral_placements(
+    embedder: Embedder, rows: Rows, latent: LatentSpace, rng: np.random.Generator
+) -> list[EmbeddedRows]:
     """Latent coordinates of at most 2000 rows by a spectral embedding, one set for each neighbourhood size.
 
     Rows are taken from the sorted unique rows, so that neither their order nor repeats matter.
@@ -246,12 +248,12 @@ def spectral_placements(embedder: Embedder, rows: Rows, latent: LatentSpace, rng
         raise InvalidDataError(
             f"init={embedder.name!r} needs at least {n_embedded + 2} different rows, got {len(unique)}; use init='pca'"
         )
-    return [Placed(spread_over(latent, E), unique, weight) for E in embedder.embeddings(unique, n_embedded)]
+    return [EmbeddedRows(fit_to_domain(latent, E), unique, weight) for E in embedder.embeddings(unique, n_embedded)]
 
 
 def distinct_rows(rows: Rows, rng: np.random.Generator, most: int = _SPECTRAL_ROWS) -> tuple[FloatArray, FloatArray]:
-    """At most so many different centred rows (m, D), sorted, and their weights (m,)."""
-    seen = _some_rows(rows, rng)
+    """At most ``most`` distinct centred rows (m, D), sorted, and their weights (m,)."""
+    seen = _sample_rows(rows, rng)
     unique, index = np.unique(rows.block(seen), axis=0, return_inverse=True)
     weight = np.bincount(index.ravel(), weights=rows.block_weight(seen), minlength=len(unique)).astype(float)
     unique, weight = unique[weight > 0], weight[weight > 0]
@@ -261,8 +263,8 @@ def distinct_rows(rows: Rows, rng: np.random.Generator, most: int = _SPECTRAL_RO
     return unique, weight
 
 
-def _some_rows(rows: Rows, rng: np.random.Generator) -> Selection:
-    """All rows of a small table; of a large one a few thousand, chosen by what is in them and not by where they are."""
+def _sample_rows(rows: Rows, rng: np.random.Generator) -> Selection:
+    """All rows of a small table; of a large one 20 000, chosen by their content and not by their order."""
     if rows.n_rows <= _ROWS_TO_SORT:
         return slice(None)
     direction = rng.standard_normal(rows.n_columns)
@@ -285,7 +287,7 @@ def evenly_by_radius(X: FloatArray, weight: FloatArray, n: int) -> IntArray:
     return np.sort(ranked[np.linspace(0, len(X) - 1, n).round().astype(int)])
 
 
-def spread_over(latent: LatentSpace, E: FloatArray) -> FloatArray:
+def fit_to_domain(latent: LatentSpace, E: FloatArray) -> FloatArray:
     """Latent coordinates from an embedding in any units.
 
     Open axes are stretched to the domain's box; pairs that stand for an angle are centred and scaled to
@@ -313,7 +315,7 @@ class Embedder:
     name: str
     build: Callable[[int, int], Any]
 
-    def sizes(self, X: FloatArray, wanted: Sequence[int] = _NEIGHBORHOODS) -> list[int]:
+    def sizes(self, X: FloatArray, wanted: Sequence[int] = _NEIGHBORHOOD_SIZES) -> list[int]:
         """Neighbourhood sizes to try, rising, none so small that the data fall apart."""
         return sorted({_connecting_neighbors(X, min(k, len(X) - 1)) for k in wanted})
 
@@ -355,7 +357,7 @@ class KernelPCA:
     name: str = "kernel_pca"
 
     def sizes(self, X: FloatArray, wanted: Sequence[int] = ()) -> list[int]:
-        """It knows no neighbourhoods, for which 0 stands."""
+        """A single 0: this embedding has no neighbourhoods."""
         return [0]
 
     def embed(self, X: FloatArray, n_components: int, n_neighbors: int = 0) -> FloatArray:
@@ -410,7 +412,7 @@ def extend(X: FloatArray, Z: FloatArray, new: FloatArray, n_neighbors: int = 12)
 
 
 def _connecting_neighbors(X: FloatArray, n_neighbors: int) -> int:
-    """The number of neighbours, doubled until their graph hangs together: no embedding can order islands."""
+    """Number of neighbours, doubled until their graph is connected: no embedding can order separate pieces."""
     from sklearn.neighbors import kneighbors_graph  # deferred with the embeddings
 
     while n_neighbors < len(X) - 1:

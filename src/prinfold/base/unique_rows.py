@@ -31,7 +31,7 @@ class Unique(NamedTuple):
 
 
 def unique_rows(table: FloatArray, weight: FloatArray | None) -> Unique:
-    """Collapse repeats: one row with the weight of all of them is what leaving one out has to leave out."""
+    """Distinct rows with the weights of all their copies, so that leaving one out leaves out its copies."""
     weight = np.ones(len(table)) if weight is None else np.asarray(weight, dtype=np.float64)
     kept = np.flatnonzero(weight > 0)
     rows, name = np.unique(table[kept], axis=0, return_inverse=True)
@@ -51,19 +51,19 @@ class Centred(NamedTuple):
 
 
 def centred_rows(estimator: Any, X: Any, sample_weight: Any) -> Centred:
-    """What curves and surfaces that project their rows begin with."""
+    """Checked rows without repeats and about their mean, for methods that project their rows."""
     table = check_table(estimator, X, reset=True, min_rows=2)
     unique = unique_rows(table.astype(np.float64, copy=False), check_weight(sample_weight, table))
     offset = np.average(unique.rows, axis=0, weights=unique.weight)
     return Centred(table, unique, offset, unique.rows - offset)
 
 
-def every_row(table: FloatArray, weight: FloatArray | None) -> Unique:
-    """Rows as they are, for tables whose columns belong to the rows: a kernel matrix."""
+def keep_every_row(table: FloatArray, weight: FloatArray | None) -> Unique:
+    """Rows with repeats kept, for a kernel matrix, whose columns belong to its rows."""
     weight = np.ones(len(table)) if weight is None else np.asarray(weight, dtype=np.float64)
     if not (weight > 0).all():
         n = int((weight <= 0).sum())
-        raise InvalidDataError(f"{n} row(s) of a precomputed kernel have no weight; leave out their rows and columns")
+        raise InvalidDataError(f"{n} row(s) of a precomputed kernel have no weight. Leave out their rows and columns")
     return Unique(table, weight, np.arange(len(table)), weight)
 
 

@@ -27,7 +27,7 @@ from prinfold.numerics.distances import nearest_squared_distance
 from prinfold.validation.settings import Constraint, axis_counts, flag, integer, real
 
 _MOST_CENTRES = 2**14
-"""A map solves for as many weights at once, a matrix of 2 GB: more is a slip of the pen, or a file that means harm."""
+"""A map solves for as many weights at once, a matrix of 2 GB: more is a typing error, or a file that means harm."""
 
 
 class BoundBasis(Protocol):
@@ -55,7 +55,7 @@ class ProductBasis(BoundBasis, Protocol):
     """Basis functions that are products of functions of one axis each."""
 
     def factors(self, axes: tuple[LatentSpace, ...]) -> list[Factors]:
-        """Those functions at the nodes of every axis."""
+        """The one-axis functions at the nodes of every axis."""
 
 
 class Basis(Protocol):
@@ -102,7 +102,10 @@ class GaussianBasis:
         plain = tuple(map(int, self.shape)) if isinstance(self.shape, tuple | list) else int(self.shape)
         object.__setattr__(self, "shape", plain)
         if not (1e-6 <= self.width <= 1e6 and self.scale <= 1e6):  # squares of anything else mean nothing
-            raise InvalidParameterError(f"a basis of width={self.width:g}, scale={self.scale:g} spans no latent space")
+            raise InvalidParameterError(
+                f"width must lie between 1e-6 and 1e6 and scale be at most 1e6, got width={self.width:g} and "
+                f"scale={self.scale:g}; a width near 1 suits most surfaces"
+            )
         _refuse_too_many(self, prod(plain) if isinstance(plain, tuple) else plain)
 
     def bind(self, latent: LatentSpace) -> BoundGaussianBasis:
@@ -158,7 +161,7 @@ class BoundGaussianBasis:
         return np.concatenate([parts[0], E, parts[1]] if self.linear else parts, axis=1)
 
     def factors(self, axes: tuple[LatentSpace, ...]) -> list[Factors]:
-        """The same at the nodes of a product of ``axes``: a bump is a product of bumps along each."""
+        """One-axis functions at the nodes of a product of ``axes``: a bump is a product of bumps along each."""
         found, n_bumps, n_embedded = [], *self.centres.shape
         column = 0
         for axis in axes:
@@ -216,7 +219,7 @@ class HarmonicBasis:
     def bind(self, latent: LatentSpace) -> BoundHarmonicBasis:
         """Check that the latent space is a circle."""
         if not (isinstance(latent, Lattice) and latent.periodic == (True,)):
-            raise InvalidParameterError("a harmonic basis lives on a circle; set latent='circle'")
+            raise InvalidParameterError("a harmonic basis needs a circle; set latent='circle'")
         return BoundHarmonicBasis(self.n_harmonics, self.penalise_bias)
 
 
@@ -255,4 +258,6 @@ def _check(basis: object, **constraints: Constraint) -> None:
 
 def _refuse_too_many(basis: object, count: int) -> None:
     if count > _MOST_CENTRES:
-        raise InvalidParameterError(f"{basis} has {count} basis functions, more than the {_MOST_CENTRES} allowed")
+        raise InvalidParameterError(
+            f"{basis} has {count} basis functions, more than the {_MOST_CENTRES} allowed; ask for fewer"
+        )

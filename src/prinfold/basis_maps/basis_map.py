@@ -92,24 +92,24 @@ class BasisMap:
 
     @cached_property
     def _product_gram(self) -> ProductGram | None:
-        """A shorter way to the same on lattices."""
+        """ΦᵀGΦ axis by axis, on lattices where that is cheaper; else None."""
         if not (self.latent.axes and hasattr(self.basis, "factors")):
             return None
         factors = cast(ProductBasis, self.basis).factors(self.latent.axes)
-        return ProductGram.of(factors) if ProductGram.worth_it(factors) else None
+        return ProductGram.of(factors) if ProductGram.is_cheaper(factors) else None
 
     def point(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
         """(n, D) y(z)."""
-        return _in_parts(self._evaluated(weights), Z)
+        return _apply_in_parts(self._evaluator(weights), Z)
 
     def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
         """(n, D, Q) ∂y/∂z = ψ W, thesis (4.8)."""
-        return _in_parts(lambda part: self.basis.jacobian(part, weights), Z)
+        return _apply_in_parts(lambda part: self.basis.jacobian(part, weights), Z)
 
-    def _evaluated(self, weights: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    def _evaluator(self, weights: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """y as a function, by the basis itself where that has a shorter way than its features."""
-        if hasattr(self.basis, "evaluated"):
-            found: Callable[[FloatArray], FloatArray] = self.basis.evaluated(weights)
+        if hasattr(self.basis, "evaluator"):
+            found: Callable[[FloatArray], FloatArray] = self.basis.evaluator(weights)
             return found
         return lambda part: self.basis.features(part) @ weights
 
@@ -128,7 +128,7 @@ class BasisMap:
     def solve_columns(
         self, mass: FloatArray, moment: FloatArray, strength: FloatArray, weights: FloatArray
     ) -> FloatArray:
-        """The same where each column has masses (K, D) and a penalty (D,) of its own.
+        """Weights of (3.15) column by column, each with masses (K, D) and a penalty (D,) of its own.
 
         One factorisation for all columns whose masses and penalties are equal.
         """
@@ -150,17 +150,17 @@ class BasisMap:
         return float(self.penalty_mask @ np.einsum("md,md->m", weights, weights))
 
     def column_roughness(self, weights: FloatArray) -> FloatArray:
-        """(D,) the same for each column."""
+        """(D,) Σ_m w_md² over the penalised weights of each column."""
         return np.asarray(self.penalty_mask @ np.square(weights))
 
     def _normal_equations(self, gram: FloatArray, right: FloatArray, strength: float) -> FloatArray:
-        """Solves ``gram`` + λM, which is written over."""
+        """Solution of (``gram`` + λM) W = ``right``; ``gram`` is written over."""
         gram.flat[:: len(gram) + 1] += strength * self.penalty_mask
         # C order, so that a model read back from a file computes the same bits.
         return np.ascontiguousarray(solve_symmetric(gram, np.asarray(right, dtype=np.float64)))
 
 
-def _in_parts(function: Callable[[FloatArray], FloatArray], Z: FloatArray) -> FloatArray:
+def _apply_in_parts(function: Callable[[FloatArray], FloatArray], Z: FloatArray) -> FloatArray:
     if len(Z) <= _ROWS_AT_ONCE:
         return function(Z)
     return np.concatenate([function(Z[i : i + _ROWS_AT_ONCE]) for i in range(0, len(Z), _ROWS_AT_ONCE)])

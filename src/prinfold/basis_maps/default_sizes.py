@@ -1,4 +1,4 @@
-"""How many nodes and basis functions, and on which latent space, when the user leaves it open."""
+"""Defaults for the latent space and the numbers of nodes and basis functions."""
 
 from __future__ import annotations
 
@@ -29,19 +29,21 @@ _MOST_GRID_AXES = 6
 
 
 def make_latent(latent: Any, nodes: Any, n_components: int, n_rows: float) -> LatentSpace:
-    """The latent space that the parameters ``latent``, ``nodes`` and ``n_components`` ask for."""
+    """Latent space from the parameters ``latent``, ``nodes`` and ``n_components``."""
     if isinstance(nodes, LatentSpace | np.ndarray):
         if latent is not None:
-            raise InvalidParameterError("nodes given one by one are a latent space of their own; leave latent at None")
+            raise InvalidParameterError(
+                "nodes given by their coordinates are a latent space of their own; leave latent at None"
+            )
         return nodes if isinstance(nodes, LatentSpace) else Points(nodes)
     if isinstance(latent, LatentSpace):
         if nodes is not None:
-            raise InvalidParameterError("the latent space given has its nodes already; leave nodes at None")
+            raise InvalidParameterError("latent is a latent space that has its nodes already; leave nodes at None")
         return latent
     name = latent or "grid"
     fixed, build = LATENTS[name]
     if fixed not in (None, n_components) and n_components != _DEFAULT_COMPONENTS:
-        words = f"n_components={n_components} has no meaning for latent={name!r}, whose dimension is {fixed}"
+        words = f"n_components={n_components} is ignored for latent={name!r}, whose dimension is {fixed}"
         warn_caller(words, DegenerateWarning)
     n_components = fixed or n_components
     if name == "sphere":
@@ -85,7 +87,7 @@ def _map_nodes(name: str, n_components: int, n_rows: float) -> tuple[int, ...]:
 
 
 def make_basis(basis: Any, width: float, penalise_bias: bool, latent: LatentSpace) -> Basis:
-    """The basis that the parameters ``basis`` and ``width`` ask for."""
+    """Basis from the parameters ``basis`` and ``width``."""
     if hasattr(basis, "bind"):
         return basis  # type: ignore[no-any-return]
     if isinstance(latent, Sphere):

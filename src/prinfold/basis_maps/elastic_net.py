@@ -27,7 +27,7 @@ from scipy import sparse
 from scipy.linalg import solve_triangular
 
 from prinfold._typing import BoolArray, FloatArray
-from prinfold.basis_maps.lattice_interpolation import Steps, cell_weights, differences, slopes, steps_along
+from prinfold.basis_maps.lattice_interpolation import LatticeSteps, cell_weights, differences, slopes, steps_along
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.latent import LatentSpace, Lattice
@@ -36,7 +36,7 @@ from prinfold.validation.settings import Constraint, integer, real
 _MOST_NODES = 5000
 """Nodes whose differences are decomposed: 200 MB, and about a minute."""
 
-_UNSEEN = 1e-9
+_LEAST_PIVOT_SHARE = 1e-9
 """Share of the largest difference below which nothing is left of a pivot; where something is, it is of order one."""
 
 _CONSTRAINTS = {
@@ -86,7 +86,7 @@ class ElasticNetBasis:
         for name, constraint in _CONSTRAINTS.items():
             if not constraint.test(getattr(self, name)):
                 raise InvalidParameterError(f"ElasticNetBasis: {constraint.refusal(name, getattr(self, name))}")
-        object.__setattr__(self, "cuts", _checked_cuts(self.cuts))
+        object.__setattr__(self, "cuts", _check_cuts(self.cuts))
 
     def bind(self, latent: LatentSpace) -> BoundElasticNet:
         """Find the differences of the net on a lattice of nodes."""
@@ -145,7 +145,7 @@ class BoundElasticNet:
     def features(self, Z: FloatArray) -> FloatArray:
         return np.asarray(self.cardinals(Z) @ self.node_features)
 
-    def evaluated(self, weights: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    def evaluator(self, weights: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """φ(z) W as a function of z: c(z) (ΦW), from the images and slopes of the corners of the cell about z."""
         fields = self.fields(weights)
         return lambda Z: np.asarray(self._corners(Z) @ fields)
@@ -158,7 +158,7 @@ class BoundElasticNet:
         return np.stack([self._corners(Z, axis) @ fields for axis in range(Z.shape[1])], axis=2)
 
     def cardinals(self, Z: FloatArray, along: int | None = None) -> sparse.csr_matrix:
-        """(n, K) c(z): what the image of each node weighs at z; or its derivative along an axis."""
+        """(n, K) c(z), the weights of the nodes' images at z; or their derivatives along an axis."""
         return sparse.csr_matrix(self._corners(Z, along) @ self._slopes)
 
     def fields(self, weights: FloatArray) -> FloatArray:
@@ -192,18 +192,18 @@ class BoundElasticNet:
     # --------------------------------------------------------------------------------------- how it is made
 
     def _corners(self, Z: FloatArray, along: int | None = None) -> sparse.csr_matrix:
-        """(n, 2^Q K) what images and slopes of nodes weigh at z; or its derivative along an axis."""
+        """(n, 2^Q K) weights of the nodes' images and slopes at z; or their derivatives along an axis."""
         weights = cell_weights((Z - self.first) / self.step, self.latent.shape, self.latent.periodic, along)
         return weights if along is None else sparse.csr_matrix(weights / self.step[along])
 
     @cached_property
-    def _steps(self) -> list[Steps]:
+    def _steps(self) -> list[LatticeSteps]:
         shape, periodic = self.latent.shape, self.latent.periodic
         return [steps_along(shape, periodic, axis) for axis in range(len(shape))]
 
     @cached_property
     def _strength(self) -> list[FloatArray]:
-        """For each axis (m,) what is left of each step: 1, or the ``tear`` where a cut runs across it."""
+        """For each axis (m,) the strength of each step: 1, or the ``tear`` where a cut runs across it."""
         nodes, step = self.latent.nodes, self.step
         found = []
         for axis, steps in enumerate(self._steps):
@@ -236,7 +236,7 @@ class BoundElasticNet:
             if self.recipe.order == 1:
                 yield differences(n_nodes, steps, left)
             else:
-                yield _second(n_nodes, steps, left)
+                yield _second_differences(n_nodes, steps, left)
 
     def _across_axes(self) -> Iterable[sparse.csr_matrix]:
         """Mixed second differences, √2-fold: both of them, as in the square of all second derivatives."""
@@ -245,12 +245,12 @@ class BoundElasticNet:
         n_nodes = self.latent.n_nodes
         for a, b in combinations(range(len(self._steps)), 2):
             step = differences(n_nodes, self._steps[a], np.ones(len(self._steps[a].first)))
-            across = _beside(self._steps[a], self._steps[b])
+            across = _adjacent_steps(self._steps[a], self._steps[b])
             mixed = differences(len(self._steps[a].first), across, np.ones(len(across.first))) @ step
-            yield sparse.diags(np.sqrt(2.0) * self._left_of_cells(a, b, across)) @ mixed
+            yield sparse.diags(np.sqrt(2.0) * self._cell_strength(a, b, across)) @ mixed
 
-    def _left_of_cells(self, a: int, b: int, across: Steps) -> FloatArray:
-        """What is left of the cells that steps along a and b span: the least of their four sides."""
+    def _cell_strength(self, a: int, b: int, across: LatticeSteps) -> FloatArray:
+        """(m,) strength of the cells that steps along a and b span: the least of their four sides."""
         side = np.minimum(self._strength[a][across.first], self._strength[a][across.second])
         left_b = dict(zip(self._steps[b].first.tolist(), self._strength[b].tolist(), strict=True))
         for corner in (self._steps[a].first, self._steps[a].second):
@@ -265,7 +265,7 @@ class BoundElasticNet:
         determine but for planes, L_F stands below L_E:  Φ₊ = (L_E⁻ᵀ; 0),  Φ₀ = (−L_E⁻ᵀ L_Fᵀ; I). Eigenvectors would do
         as well but for those of equal eigenvalues, of which every machine finds others, and files are read on others.
         """
-        factor, free = _factor((self.operator.T @ self.operator).toarray())
+        factor, free = _cholesky((self.operator.T @ self.operator).toarray())
         held, n_nodes, n_held = ~free, len(free), factor.shape[1]
         modes = np.zeros((n_nodes, n_nodes))
         right = np.hstack([np.eye(n_held), -factor[free].T])
@@ -280,12 +280,12 @@ class BoundElasticNet:
         return np.hstack([stiff, frame[:, 1:] * np.sqrt(n_nodes), ones]), stiff.shape[1]
 
 
-def _factor(matrix: FloatArray) -> tuple[FloatArray, BoolArray]:
+def _cholesky(matrix: FloatArray) -> tuple[FloatArray, BoolArray]:
     """L (K, r) of LLᵀ = ``matrix``, one column for each node but those (K,) for which no pivot is left, in their order.
 
     A net is a band, of which each column touches few others.
     """
-    left, least = np.array(matrix), _UNSEEN * matrix.diagonal().max(initial=0.0)
+    left, least = np.array(matrix), _LEAST_PIVOT_SHARE * matrix.diagonal().max(initial=0.0)
     free, columns = np.zeros(len(left), dtype=bool), []
     for k in range(len(left)):
         if left[k, k] <= least:
@@ -299,25 +299,25 @@ def _factor(matrix: FloatArray) -> tuple[FloatArray, BoolArray]:
     return np.array(columns).reshape(-1, len(left)).T, free
 
 
-def _second(n_nodes: int, steps: Steps, left: FloatArray) -> sparse.csr_matrix:
+def _second_differences(n_nodes: int, steps: LatticeSteps, left: FloatArray) -> sparse.csr_matrix:
     """(m, K) differences of two steps that follow each other, as strong as the weaker of them."""
     step = differences(n_nodes, steps, np.ones(len(steps.first)))
     position = np.full(n_nodes, -1, dtype=np.intp)
     position[steps.first] = np.arange(len(steps.first))
     following = position[steps.second]
     first = np.flatnonzero(following >= 0)
-    pair = Steps(first, following[first])
+    pair = LatticeSteps(first, following[first])
     along = differences(len(steps.first), pair, np.minimum(left[pair.first], left[pair.second]))
     return sparse.csr_matrix(along @ step)
 
 
-def _beside(along: Steps, across: Steps) -> Steps:
+def _adjacent_steps(along: LatticeSteps, across: LatticeSteps) -> LatticeSteps:
     """Pairs of steps ``along`` that lie side by side, one step ``across`` from each other."""
     beside = dict(zip(across.first.tolist(), across.second.tolist(), strict=True))
     position = {node: i for i, node in enumerate(along.first.tolist())}
     pairs = [(i, position[beside[node]]) for node, i in position.items() if node in beside]
     first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
-    return Steps(first, second)
+    return LatticeSteps(first, second)
 
 
 def _crosses(start: FloatArray, end: FloatArray, cut: FloatArray, periodic: tuple[bool, ...]) -> BoolArray:
@@ -328,25 +328,26 @@ def _crosses(start: FloatArray, end: FloatArray, cut: FloatArray, periodic: tupl
     found = np.zeros(len(start), dtype=bool)
     turns = [(-2.0 * np.pi, 0.0, 2.0 * np.pi) if closed else (0.0,) for closed in periodic]
     for shift in product(*turns):
-        found |= _met(start, end, cut + np.array(shift))
+        found |= _intersects(start, end, cut + np.array(shift))
     return found
 
 
-def _met(start: FloatArray, end: FloatArray, cut: FloatArray) -> BoolArray:
+def _intersects(start: FloatArray, end: FloatArray, cut: FloatArray) -> BoolArray:
+    """(m,) which steps from ``start`` to ``end`` (m, Q) a cut runs across."""
     if start.shape[1] == 1:
         return np.asarray((start[:, 0] < cut[0, 0]) & (end[:, 0] >= cut[0, 0]))
-    side_start, side_end = _turn(cut[0], cut[1], start), _turn(cut[0], cut[1], end)
-    side_low, side_high = _turn(start, end, cut[0]), _turn(start, end, cut[1])
+    side_start, side_end = _cross_product(cut[0], cut[1], start), _cross_product(cut[0], cut[1], end)
+    side_low, side_high = _cross_product(start, end, cut[0]), _cross_product(start, end, cut[1])
     return np.asarray(((side_start < 0) != (side_end < 0)) & (side_low * side_high <= 0))
 
 
-def _turn(a: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
-    """Above nil where c lies to the left of the line from a to b, in the plane."""
+def _cross_product(a: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
+    """(b − a) × (c − a) in the plane: positive where c lies to the left of the line from a to b."""
     u, v = b - a, c - a
     return np.asarray(u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0])
 
 
-def _checked_cuts(cuts: Any) -> tuple[tuple[tuple[float, ...], ...], ...]:
+def _check_cuts(cuts: Any) -> tuple[tuple[tuple[float, ...], ...], ...]:
     """Every cut as a tuple of points, one on a line and two in a plane."""
     try:
         found = [np.array(cut, dtype=float) for cut in cuts]

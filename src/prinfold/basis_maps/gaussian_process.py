@@ -35,7 +35,7 @@ from prinfold.latent import LatentSpace
 from prinfold.numerics.distances import squared_distances
 from prinfold.validation.settings import Constraint, flag, nothing, one_of, real
 
-_UNEXPLAINED = 1e-10
+_MOST_UNEXPLAINED = 1e-10
 """Variance, in units of the prior's, that nodes may keep which are no pivots: their images are off by 1e-5 of it."""
 
 _MOST_NODES = 5000
@@ -44,7 +44,7 @@ _MOST_NODES = 5000
 _FIRST_LENGTH = 0.5
 """Length scale to begin with: a quarter of an axis, or half a radius. Maps unfold better from stiff to supple."""
 
-_LENGTHS = (1e-3, 1e3)
+_LENGTH_RANGE = (1e-3, 1e3)
 
 
 @storable
@@ -96,10 +96,10 @@ class GaussianProcess:
         for name, constraint in table.items():
             if not constraint.test(getattr(self, name)):
                 raise InvalidParameterError(f"GaussianProcess: {constraint.refusal(name, getattr(self, name))}")
-        if self.length_scale is not None and not _LENGTHS[0] <= self.length_scale <= _LENGTHS[1]:
+        if self.length_scale is not None and not _LENGTH_RANGE[0] <= self.length_scale <= _LENGTH_RANGE[1]:
             raise InvalidParameterError(
-                f"a length_scale of {self.length_scale:g} spans no latent space; axes run from −1 to 1, "
-                f"so give one between {_LENGTHS[0]:g} and {_LENGTHS[1]:g}"
+                f"length_scale must lie between {_LENGTH_RANGE[0]:g} and {_LENGTH_RANGE[1]:g}, got "
+                f"{self.length_scale:g}; latent axes run from −1 to 1"
             )
         if self.pivots is not None:
             object.__setattr__(self, "pivots", tuple(int(i) for i in self.pivots))
@@ -115,7 +115,7 @@ class GaussianProcess:
         E = latent.embed(latent.nodes)
         if self.pivots is None:
             gram = COVARIANCES[self.covariance].value(squared_distances(E, E) / length**2)
-            pivots = leading_pivots(gram, _UNEXPLAINED)
+            pivots = leading_pivots(gram, _MOST_UNEXPLAINED)
         else:
             pivots = np.array(self.pivots, dtype=np.intp)
             if not len(pivots) or pivots.min() < 0 or pivots.max() >= latent.n_nodes:
@@ -159,7 +159,7 @@ class BoundProcess:
             return np.asarray(cholesky(self._between(self.pivots), lower=True))
         except np.linalg.LinAlgError as error:  # only pivots that were not found here can be of no use
             raise InvalidParameterError(
-                "GaussianProcess: the pivots given do not tell each other apart; leave pivots at None"
+                "GaussianProcess: the covariance of the pivots given is singular; leave pivots at None"
             ) from error
 
     def features(self, Z: FloatArray) -> FloatArray:
@@ -168,7 +168,7 @@ class BoundProcess:
         ones = np.ones((len(Z), 1))
         return np.concatenate([smooth, E, ones] if self.recipe.linear else [smooth, ones], axis=1)
 
-    def evaluated(self, weights: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    def evaluator(self, weights: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """φ(z) W as a function of z: c(z, pivots) k with k = L⁻ᵀ W, so that nothing is solved for each place."""
         kernel_weights, free = self._kernel_weights(weights), weights[len(self.pivots) :]
 

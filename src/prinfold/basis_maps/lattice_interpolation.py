@@ -17,26 +17,26 @@ from scipy import sparse
 from prinfold._typing import BoolArray, FloatArray, IntArray
 
 
-class Steps(NamedTuple):
+class LatticeSteps(NamedTuple):
     """The steps of a lattice along one axis: nodes ``first`` (m,) and ``second`` (m,) of each."""
 
     first: IntArray
     second: IntArray
 
 
-def steps_along(shape: Sequence[int], periodic: Sequence[bool], axis: int) -> Steps:
-    """From each node to the next along ``axis``, round the end where the axis is closed."""
+def steps_along(shape: Sequence[int], periodic: Sequence[bool], axis: int) -> LatticeSteps:
+    """Steps from each node to the next along ``axis``, round the end where the axis is closed."""
     index = np.arange(int(np.prod(shape))).reshape(shape)
     following = np.roll(index, -1, axis)
     if shape[axis] == 1:
-        return Steps(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
+        return LatticeSteps(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
     if not periodic[axis]:
         inner = tuple(slice(None, -1) if i == axis else slice(None) for i in range(len(shape)))
         index, following = index[inner], following[inner]
-    return Steps(index.ravel(), following.ravel())
+    return LatticeSteps(index.ravel(), following.ravel())
 
 
-def differences(n_nodes: int, steps: Steps, weight: FloatArray) -> sparse.csr_matrix:
+def differences(n_nodes: int, steps: LatticeSteps, weight: FloatArray) -> sparse.csr_matrix:
     """(m, K) the operator wₛ (y_second − y_first) for each step s."""
     row = np.arange(len(steps.first))
     entries = np.concatenate([-weight, weight])
@@ -44,12 +44,12 @@ def differences(n_nodes: int, steps: Steps, weight: FloatArray) -> sparse.csr_ma
     return sparse.csr_matrix((entries, where), shape=(len(row), n_nodes))
 
 
-def slopes(n_nodes: int, steps: Steps, whole: BoolArray) -> sparse.csr_matrix:
+def slopes(n_nodes: int, steps: LatticeSteps, whole: BoolArray) -> sparse.csr_matrix:
     """(K, K) slope at each node, per step: the mean of the differences on both sides of it, or the one that there is.
 
     Steps that are not ``whole`` (m,) lead nowhere: the nodes at their ends look the other way only.
     """
-    kept = Steps(steps.first[whole], steps.second[whole])
+    kept = LatticeSteps(steps.first[whole], steps.second[whole])
     step = differences(n_nodes, kept, np.ones(len(kept.first)))
     row = np.arange(len(kept.first))
     ends = np.concatenate([kept.first, kept.second])
@@ -76,7 +76,7 @@ def hermite(t: FloatArray) -> tuple[FloatArray, FloatArray]:
 def cell_weights(
     place: FloatArray, shape: Sequence[int], periodic: Sequence[bool], along: int | None = None
 ) -> sparse.csr_matrix:
-    """(n, 2^Q K) what values and slopes of nodes weigh at places (n, Q), counted in steps from the first node.
+    """(n, 2^Q K) weights of the nodes' values and slopes at places (n, Q), counted in steps from the first node.
 
     Columns come in blocks of K: the values, then, as binary numbers count axes, the slopes and mixed slopes, each per
     step. With ``along`` the weights are those of the derivative along that axis, per step.
@@ -88,7 +88,7 @@ def cell_weights(
         where = np.floor(place[:, axis]).astype(np.intp)
         corner[:, axis] = where % count if closed else np.clip(where, 0, max(count - 2, 0))
         offset = where if closed else corner[:, axis]
-        value, slope = hermite(place[:, axis] - offset) if count > 1 else _alone(n)
+        value, slope = hermite(place[:, axis] - offset) if count > 1 else _single_node_weights(n)
         parts.append(slope if axis == along else value)
     ends = np.array(list(product((0, 1), repeat=n_axes)))
     nodes = np.ravel_multi_index(tuple((corner[:, None] + ends).T % np.array(shape)[:, None, None]), tuple(shape)).T
@@ -102,8 +102,8 @@ def cell_weights(
     return sparse.csr_matrix((weight.ravel(), column.ravel(), first), shape=(n, len(ends) * n_nodes))
 
 
-def _alone(n: int) -> tuple[FloatArray, FloatArray]:
-    """An axis of one node, along which nothing changes."""
+def _single_node_weights(n: int) -> tuple[FloatArray, FloatArray]:
+    """(n, 2, 2) weights and derivatives along an axis of one node: constant."""
     value = np.zeros((n, 2, 2))
     value[:, 0, 0] = 1.0
     return value, np.zeros((n, 2, 2))

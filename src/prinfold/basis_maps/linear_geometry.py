@@ -9,12 +9,12 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.geometry.column_span import Span
+from prinfold.geometry.column_span import ColumnSpan
 
 
 def linear_geometry(surface: BasisMap, weights: FloatArray, offset: FloatArray) -> SurfaceGeometry:
     """The surface y(z) = φ(z) W about an offset; in wide tables, nearest points are found within the span of W."""
-    whole, span = _geometry(surface, weights, offset), Span.of(weights, offset)
+    whole, span = _geometry(surface, weights, offset), ColumnSpan.of(weights, offset)
     if span.frame is None:
         return whole
     inside = _geometry(surface, weights @ span.frame, np.zeros(span.frame.shape[1]))

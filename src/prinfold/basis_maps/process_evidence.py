@@ -1,4 +1,4 @@
-"""How well a process explains the sums of an E-step: its evidence, by length scale and variance.
+"""Evidence of a Gaussian process for the sums of an E-step, by length scale and variance.
 
 With the responsibilities held, every column of the data is a regression on the nodes with weights G and noise 1/β, and
 the weights of the process can be integrated out. With Φ = [P, H], P the features of the process, whose prior has
@@ -22,13 +22,13 @@ from prinfold._typing import FloatArray
 from prinfold.basis_maps.basis_map import BasisMap
 
 _GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
-_FREE_RANK = 1e-10
-"""Share of the largest below which a direction of the free features is none."""
+_FREE_RANK_SHARE = 1e-10
+"""Share of the largest eigenvalue below which a direction of the free features is rounding."""
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """What the evidence of a length scale is made of: ``size`` (r,) Λ, ``signal`` (r,) ‖b‖², D columns, and β."""
+    """Terms of the evidence at a length scale: ``size`` (r,) Λ, ``signal`` (r,) ‖b‖², D columns, and β."""
 
     size: FloatArray
     signal: FloatArray
@@ -54,7 +54,7 @@ def spectrum(surface: BasisMap, mass: FloatArray, moment: FloatArray, precision:
     P, H = Phi[:, process], Phi[:, ~process]
     # An orthonormal basis of √G H: its Gram matrix is of a few rows, and nodes may all be on a line.
     value, vector = eigh((root * H).T @ (root * H))
-    kept = value > _FREE_RANK * max(float(value[-1]), 0.0)
+    kept = value > _FREE_RANK_SHARE * max(float(value[-1]), 0.0)
     free = H @ (vector[:, kept] / np.sqrt(value[kept]))
     shared = (mass[:, None] * P).T @ free
     gram = (root * P).T @ (root * P) - shared @ shared.T
@@ -64,8 +64,10 @@ def spectrum(surface: BasisMap, mass: FloatArray, moment: FloatArray, precision:
     return Spectrum(np.maximum(size, 0.0), signal, moment.shape[1], precision)
 
 
-def highest(function: Callable[[float], float], low: float, high: float, tol: float) -> tuple[float, float]:
-    """Where a function of one variable is highest between two ends, by golden sections, and how high."""
+def golden_section_maximum(
+    function: Callable[[float], float], low: float, high: float, tol: float
+) -> tuple[float, float]:
+    """Place and value of the maximum of a function between two ends, by golden-section search."""
     inner = [high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)]
     value = [function(x) for x in inner]
     while high - low > tol:

@@ -17,11 +17,11 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 
-_GATHERING = 16
+_GATHERING_OPERATIONS = 16
 """Operations of a matrix product that take as long as finding one entry of the result in its place."""
 
 _MOST_AXES, _MOST_FUNCTIONS = 3, 2048
-"""Beyond, what is between two axes, or where each pair is found, would take more memory than the functions."""
+"""Beyond these, intermediate sums or the table of pairs would take more memory than the functions."""
 
 
 class Factors(NamedTuple):
@@ -44,7 +44,7 @@ class ProductGram:
 
     @classmethod
     def of(cls, factors: Sequence[Factors]) -> ProductGram:
-        """Of the functions along all axes of a lattice, in order."""
+        """The Gram matrix of products of the functions along all axes of a lattice, in order."""
         pairs, places = [], np.zeros((), dtype=np.intp)
         for values, chosen in factors:
             i, j = np.tril_indices(values.shape[1])
@@ -55,7 +55,7 @@ class ProductGram:
         return cls(tuple(pairs), places)
 
     def __call__(self, weight: FloatArray) -> FloatArray:
-        """(M, M) of weights (K,) of the nodes, of which the last axis varies fastest."""
+        """(M, M) ΦᵀGΦ for weights (K,) of the nodes, of which the last axis varies fastest."""
         found = weight
         for pairs in self.pairs:
             # The axis in front is summed over; its pairs go to the end, so that the next one is in front.
@@ -63,7 +63,7 @@ class ProductGram:
         return found.reshape(-1).take(self.places)
 
     @staticmethod
-    def worth_it(factors: Sequence[Factors]) -> bool:
+    def is_cheaper(factors: Sequence[Factors]) -> bool:
         """Whether this takes less time than the product of the whole matrices, of which one half is computed."""
         shape = [len(values) for values, _ in factors]
         n_pairs = [values.shape[1] * (values.shape[1] + 1) // 2 for values, _ in factors]
@@ -71,11 +71,11 @@ class ProductGram:
         if len(shape) > _MOST_AXES or n_functions > _MOST_FUNCTIONS:
             return False
         operations = sum(prod(n_pairs[: a + 1]) * prod(shape[a:]) for a in range(len(shape)))
-        return bool(operations + _GATHERING * n_functions**2 < prod(shape) * n_functions**2 // 2)
+        return bool(operations + _GATHERING_OPERATIONS * n_functions**2 < prod(shape) * n_functions**2 // 2)
 
 
 def product_gram_reference(factors: Sequence[Factors], weight: FloatArray) -> FloatArray:
-    """The same, from the functions at all nodes."""
+    """(M, M) ΦᵀGΦ by the definition, from the functions at all nodes."""
     Phi = np.stack(
         [reduce(np.kron, [values[:, chosen[m]] for values, chosen in factors]) for m in range(len(factors[0].chosen))],
         axis=1,

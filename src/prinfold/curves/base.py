@@ -115,7 +115,7 @@ class CurveManifold(PrincipalManifold):
             own = {"curve_": curve, "offset_": offset, "n_features_in_": len(offset)}
             return own | training.extra_attributes(state)
 
-        self._listened_to(table, attributes, training.loop)
+        self._train_with_callbacks(table, attributes, training.loop)
         doubted = self._collapse_warnings(centred, weight) or self._doubt_warnings(centred, weight)
         self.doubt_ = "; ".join(words for words, _ in doubted)
         for words, category in [*self._warnings(), *self._remote_begin_warnings(begin, centred), *doubted]:
@@ -166,7 +166,7 @@ class CurveManifold(PrincipalManifold):
 
     def _warnings(self) -> list[tuple[str, type[Warning]]]:
         """Warnings about the training and the beginning of the curve: message and category."""
-        found = self._how_it_ended()
+        found = self._stopping_warnings()
         if self.curve_.length == 0:
             found.append(("all rows are equal, so that the curve has no length", DegenerateWarning))
         return [*found, *self._begin_warnings()]

@@ -19,7 +19,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.curves.polygonal_curve_training import FeetQuadratic, PolygonalLineState, PolygonalProblem
-from prinfold.numerics.banded_matrices import Band
+from prinfold.numerics.banded_matrices import BandedMatrix
 from prinfold.numerics.polylines import segments_of
 
 _HALVINGS = 40
@@ -79,7 +79,7 @@ class LimitedLength:
         return np.asarray(v + short * step)
 
     def _solution(self, problem: PolygonalProblem, held: FeetQuadratic, v: FloatArray) -> FloatArray:
-        free = v - held.A.solved(0.5 * held.slope(v))  # vertices without rows stay
+        free = v - held.A.solve(0.5 * held.slope(v))  # vertices without rows stay
         if chain_length(free, problem.closed) <= self.limit:
             return free
         low, high, found = np.log(_LEAST_PULL * problem.radius), np.log(_MOST_PULL * problem.radius), v
@@ -103,6 +103,6 @@ def _shorten(held: FeetQuadratic, v: FloatArray, pull: float, problem: Polygonal
         size = np.linalg.norm(segments_of(v, problem.closed)[1], axis=1)
         weight = np.zeros(m)
         weight[: len(size)] = pull / np.maximum(size, _SHORTEST_SEGMENT * problem.radius)
-        draw = Band(np.stack([weight + np.roll(weight, 1), -weight, np.zeros(m)]))
-        v = v - held.A.plus(0.5, draw).solved(0.5 * (held.slope(v) + draw.times(v)))
+        draw = BandedMatrix(np.stack([weight + np.roll(weight, 1), -weight, np.zeros(m)]))
+        v = v - held.A.plus(0.5, draw).solve(0.5 * (held.slope(v) + draw.times(v)))
     return v

@@ -35,7 +35,7 @@ from prinfold.curves.smoothers import n_effective
 from prinfold.curves.starts import principal_axes, principal_line
 from prinfold.loops import Done, Outcome, StopReason, run_fixed_point
 from prinfold.loops.stopping_rules import Measures
-from prinfold.numerics.banded_matrices import Band
+from prinfold.numerics.banded_matrices import BandedMatrix
 from prinfold.numerics.polylines import Feet, nearest_on_polyline, segments_of
 
 PENALTY, STOPPING = 0.13, 0.3
@@ -177,7 +177,7 @@ def evaluate_chain(
 class FeetQuadratic(NamedTuple):
     """The first part of Φ as ⟨v, A v⟩ − 2⟨v, B⟩ and a constant, with A (m, m) and B (m, D)."""
 
-    A: Band
+    A: BandedMatrix
     B: FloatArray
 
     @classmethod
@@ -190,7 +190,7 @@ class FeetQuadratic(NamedTuple):
         A[1] = np.bincount(s, w * t * u, m)
         for q, column in enumerate(problem.X.T):
             B[:, q] = np.bincount(s, w * u * column, m) + np.roll(np.bincount(s, w * t * column, m), 1)
-        return cls(Band(A), B)
+        return cls(BandedMatrix(A), B)
 
     def slope(self, v: FloatArray) -> FloatArray:
         """(m, D) gradient of the quadratic function."""
@@ -250,7 +250,7 @@ class CurvaturePenalty:
         v, c, form = state.vertices, state.coefficient, (problem.radius, problem.closed)
         penalty, slope = bending(v, *form), held.slope(v)
         gradient = slope + c * penalty.gradient
-        step = -held.A.plus(0.5 * c, penalty.hessian).solved(0.5 * gradient)
+        step = -held.A.plus(0.5 * c, penalty.hessian).solve(0.5 * gradient)
         promised = float(np.vdot(gradient, step))
         for _ in range(_HALVINGS):
             change = held.change(slope, step) + c * (bending_value(v + step, *form) - penalty.value)

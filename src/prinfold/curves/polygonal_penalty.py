@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.numerics.banded_matrices import Band
+from prinfold.numerics.banded_matrices import BandedMatrix
 from prinfold.numerics.polylines import segments_of
 
 
@@ -24,7 +24,7 @@ class Bending(NamedTuple):
 
     value: float
     gradient: FloatArray
-    hessian: Band
+    hessian: BandedMatrix
 
 
 def bending(chain: FloatArray, radius: float, closed: bool = False) -> Bending:
@@ -64,7 +64,7 @@ def _corners(k: int, closed: bool) -> tuple[IntArray, IntArray]:
     return after - 1, after
 
 
-def _matrix(inverse: FloatArray, scale: float, closed: bool, m: int) -> Band:
+def _matrix(inverse: FloatArray, scale: float, closed: bool, m: int) -> BandedMatrix:
     """Σ c cᵀ / m with c the coefficients of vertices in r (u_i − u_{i−1}), and in the end segments.
 
     c has three entries, for the vertices i − 1, i and i + 1, by lengths of segments as they are, 1 / ``inverse`` (k,).
@@ -80,7 +80,7 @@ def _matrix(inverse: FloatArray, scale: float, closed: bool, m: int) -> Band:
         for one in (0, m - 2):
             out[0, one : one + 2] += 2.0
             out[1, one] -= 2.0
-    return Band(out / m)
+    return BandedMatrix(out / m)
 
 
 def _to_vertices(slope: FloatArray, closed: bool) -> FloatArray:

@@ -14,7 +14,7 @@ from prinfold.curves.base import CurveManifold, CurveTraining
 from prinfold.curves.smoothers import SMOOTHERS, KernelSmoother, LocalLinear, SmoothingSpline, make_smoother
 from prinfold.curves.starts import START_NAMES, start_candidates
 from prinfold.files import storable
-from prinfold.geometry.column_span import Span
+from prinfold.geometry.column_span import ColumnSpan
 from prinfold.loops import Last, run_fixed_point
 from prinfold.validation.settings import Constraint, flag, instance_of, one_of
 
@@ -139,7 +139,7 @@ class PrincipalCurve(CurveManifold):
 
     def _training(self, rows: FloatArray, weight: FloatArray, offset: FloatArray) -> CurveTraining:
         # What is given need not lie in the span of the rows.
-        span = Span.of(rows) if isinstance(self.init, str) else Span(None)
+        span = ColumnSpan.of(rows) if isinstance(self.init, str) else ColumnSpan(None)
         data, smoother = hastie_stuetzle.SmoothingRows.of(span.inside(rows), weight), make_smoother(self.smoother)
         some = data.thin()
         candidates = start_candidates(self.init, self.closed, some.X, some.weight, offset)

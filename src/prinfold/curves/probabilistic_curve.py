@@ -25,7 +25,7 @@ from prinfold.curves.smoothers import SmoothingSpline, n_effective
 from prinfold.curves.starts import START_NAMES, start_candidates
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
 from prinfold.files import storable
-from prinfold.geometry.column_span import Span
+from prinfold.geometry.column_span import ColumnSpan
 from prinfold.loops import run_fixed_point
 from prinfold.validation.refusals import refuse_fourth_powers
 from prinfold.validation.settings import (
@@ -310,7 +310,7 @@ class ProbabilisticCurve(CurveManifold):
         refuse_fourth_powers(rows)
         self._check_clamping(n_columns)
         # What is given need not lie in the span of the rows.
-        span = Span.of(rows) if isinstance(self.init, str) else Span(None)
+        span = ColumnSpan.of(rows) if isinstance(self.init, str) else ColumnSpan(None)
         inside = span.inside(rows)
         # Weights are of as many rows as they stand for, but no fewer for being small.
         sample = WeightedRows(inside, weight * (n_effective(weight) / weight.sum()))
@@ -399,7 +399,7 @@ class ProbabilisticCurve(CurveManifold):
             )
 
 
-def _extra_attributes(now: _Progress, span: Span) -> dict[str, Any]:
+def _extra_attributes(now: _Progress, span: ColumnSpan) -> dict[str, Any]:
     nodes = now.state.nodes
     return {
         "nodes_": span.restored(nodes.centres),

@@ -26,7 +26,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.curves.arc_curve import ArcCurve
-from prinfold.geometry.column_span import Span
+from prinfold.geometry.column_span import ColumnSpan
 from prinfold.numerics.distances import squared_distances
 from prinfold.numerics.linalg import solve_symmetric
 from prinfold.numerics.natural_splines import Knots, bending, spline_at
@@ -277,7 +277,7 @@ def even_knots(curve: ArcCurve, n_nodes: int) -> tuple[Knots, FloatArray]:
     return Knots(x, curve.length if curve.closed else 0.0), curve.point(x[:, None])
 
 
-def curve_of(state: ProbabilisticState, span: Span | None = None) -> ArcCurve:
+def curve_of(state: ProbabilisticState, span: ColumnSpan | None = None) -> ArcCurve:
     """The spline as a curve by arc length, in all columns where rows are given in the ``span`` of themselves."""
     ends = state.knots.places[0] + state.knots.period if state.knots.closed else state.knots.places[-1]
     n = _POINTS_PER_CELL * len(state.values)

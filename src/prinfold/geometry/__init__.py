@@ -1,0 +1,1 @@
+"""Geometry of a map and its Jacobian: domains, nearest points, stretch, folds, roughness, arc length, loops."""

@@ -10,7 +10,7 @@ import numpy as np
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.geometry.domain import Domain, Restrained
 
-_WHOLE = 1e-6
+_CHART_ROUNDING = 1e-6
 """How far from a whole number the number of a chart may have been rounded."""
 
 
@@ -34,7 +34,7 @@ class Charts:
 
     @property
     def lower(self) -> FloatArray:
-        """Of every chart together; −inf where one of them has no bound."""
+        """(Q,) lower bounds of all charts together; −inf where one of them has none."""
         return np.append(0.0, self._bounds(lambda domain: domain.lower, -np.inf).min(axis=0))
 
     @property
@@ -48,10 +48,10 @@ class Charts:
     def contains(self, Z: FloatArray) -> BoolArray:
         finite: BoolArray = np.asarray(np.isfinite(Z).all(axis=1))
         known = np.where(finite[:, None], Z, 0.0)
-        inside = finite & (np.abs(known[:, 0] - self.chart(known)) <= _WHOLE)
+        inside = finite & (np.abs(known[:, 0] - self.chart(known)) <= _CHART_ROUNDING)
         for domain, rows, places in self._parts(known):
             beyond = np.abs(known[rows, 1 + domain.n_columns :])
-            inside[rows] &= domain.contains(places) & (beyond <= _WHOLE).all(axis=1)
+            inside[rows] &= domain.contains(places) & (beyond <= _CHART_ROUNDING).all(axis=1)
         return inside
 
     def retract(self, Z: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The columns that a surface moves in, where there are many more columns than functions or rows to make it of.
+"""The linear span of a surface in wide tables, where it is smaller than the space of all columns.
 
 A surface y(z) = φ(z) W with weights W (M, D) lies in the span of their rows. With an orthonormal frame F (D, r) of it
 
@@ -18,15 +18,15 @@ from prinfold._typing import FloatArray
 
 
 @dataclass(frozen=True)
-class Span:
+class ColumnSpan:
     """The span of a surface about its ``origin``, by an orthonormal ``frame`` (D, r); without one it is the space."""
 
     frame: FloatArray | None
     origin: FloatArray | float = 0.0
 
     @classmethod
-    def of(cls, weights: FloatArray, origin: FloatArray | float = 0.0) -> Span:
-        """That of weights, or of rows, (M, D), where it is smaller than the space."""
+    def of(cls, weights: FloatArray, origin: FloatArray | float = 0.0) -> ColumnSpan:
+        """The span of weights, or of rows, (M, D), where it is smaller than the space."""
         n_weights, n_columns = weights.shape
         return cls(np.linalg.qr(weights.T)[0], origin) if n_columns > n_weights else cls(None)
 

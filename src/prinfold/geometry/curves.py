@@ -15,17 +15,17 @@ import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 
-_PIECES = 8
+_PARTS_PER_CELL = 8
 """Parts of a cell, the lengths of which are summed by three-point Gauss rules."""
 
-_EVEN = 1e-4
+_MOST_LENGTH_ERROR = 1e-4
 """Share of the length of a curve by which its coordinate may differ from the length travelled along it."""
 
-_STEADY = 0.02
+_MOST_SPEED_ERROR = 0.02
 """By how much the speed along a curve by arc length may differ from one anywhere, as it does in corners."""
 
-_DOUBLINGS = 4
-"""How often the steps may be halved to get there."""
+_MOST_DOUBLINGS = 4
+"""How often the number of steps may be doubled to keep to these errors."""
 
 
 class EvenCurve(NamedTuple):
@@ -49,7 +49,7 @@ class Cells(NamedTuple):
     width: FloatArray
 
     def only(self, cells: IntArray | BoolArray) -> Cells:
-        """Some of them."""
+        """Some of the cells."""
         return Cells._make(part[cells] for part in self)
 
     def at(self, t: FloatArray) -> FloatArray:
@@ -104,12 +104,12 @@ def by_arc_length(points: FloatArray, spacing: float, closed: bool) -> EvenCurve
     cells = through(points, closed)
     travelled, length = _lengths(cells)
     steps = max(int(np.ceil(length / spacing)), 3 if closed else 1)
-    curve = _evenly(cells, travelled, length, steps, closed)
-    for _ in range(_DOUBLINGS):
+    curve = _even_curve(cells, travelled, length, steps, closed)
+    for _ in range(_MOST_DOUBLINGS):
         if _is_even(curve, closed):
             break
         steps *= 2
-        curve = _evenly(cells, travelled, length, steps, closed)
+        curve = _even_curve(cells, travelled, length, steps, closed)
     return curve
 
 
@@ -117,32 +117,32 @@ def _lengths(cells: Cells) -> tuple[FloatArray, float]:
     """Length travelled at the end of each part of each cell, flat, and in all."""
     m = len(cells.width)
     nodes, weights = np.polynomial.legendre.leggauss(3)
-    piece = np.repeat(np.arange(m), _PIECES)
-    begin = np.tile(np.arange(_PIECES) / _PIECES, m)
-    total = np.zeros(m * _PIECES)
+    piece = np.repeat(np.arange(m), _PARTS_PER_CELL)
+    begin = np.tile(np.arange(_PARTS_PER_CELL) / _PARTS_PER_CELL, m)
+    total = np.zeros(m * _PARTS_PER_CELL)
     inside = cells.only(piece)
     for node, weight in zip(nodes, weights, strict=True):
-        speed = np.linalg.norm(inside.slope(begin + 0.5 * (1.0 + node) / _PIECES), axis=1)
-        total += 0.5 * weight * speed * inside.width / _PIECES
+        speed = np.linalg.norm(inside.slope(begin + 0.5 * (1.0 + node) / _PARTS_PER_CELL), axis=1)
+        total += 0.5 * weight * speed * inside.width / _PARTS_PER_CELL
     travelled = np.cumsum(total)
     return travelled, float(travelled[-1])
 
 
-def _evenly(cells: Cells, travelled: FloatArray, length: float, steps: int, closed: bool) -> EvenCurve:
+def _even_curve(cells: Cells, travelled: FloatArray, length: float, steps: int, closed: bool) -> EvenCurve:
     wanted = np.arange(steps if closed else steps + 1) * (length / steps)
     before = np.concatenate([[0.0], travelled])
     piece = np.minimum(np.searchsorted(travelled, wanted, side="left"), len(travelled) - 1)
-    cell, part = np.divmod(piece, _PIECES)
+    cell, part = np.divmod(piece, _PARTS_PER_CELL)
     size = before[piece + 1] - before[piece]
     share = (wanted - before[piece]) / np.where(size > 0, size, 1.0)
     here = cells.only(cell)
-    t = (part + np.clip(share, 0.0, 1.0)) / _PIECES
+    t = (part + np.clip(share, 0.0, 1.0)) / _PARTS_PER_CELL
     # The speed varies little within a part: two corrections leave nothing to see.
     for _ in range(2):
-        done = _from_part(here, part, t)
+        done = _length_in_part(here, part, t)
         speed = np.linalg.norm(here.slope(t), axis=1) * here.width
         t = t + np.where(speed > 0, (wanted - before[piece] - done) / np.where(speed > 0, speed, 1.0), 0.0)
-        t = np.clip(t, part / _PIECES, (part + 1) / _PIECES)
+        t = np.clip(t, part / _PARTS_PER_CELL, (part + 1) / _PARTS_PER_CELL)
     slope = here.slope(t)
     speed = np.linalg.norm(slope, axis=1, keepdims=True)
     chord = (here.end - here.start) / here.width[:, None]
@@ -150,10 +150,10 @@ def _evenly(cells: Cells, travelled: FloatArray, length: float, steps: int, clos
     return EvenCurve(here.at(t), tangents, length)
 
 
-def _from_part(cells: Cells, part: IntArray, t: FloatArray) -> FloatArray:
+def _length_in_part(cells: Cells, part: IntArray, t: FloatArray) -> FloatArray:
     """Length travelled within a cell from the beginning of a part of it to t."""
     nodes, weights = np.polynomial.legendre.leggauss(3)
-    begin = part / _PIECES
+    begin = part / _PARTS_PER_CELL
     total = np.zeros(len(t))
     for node, weight in zip(nodes, weights, strict=True):
         speed = np.linalg.norm(cells.slope(begin + 0.5 * (1.0 + node) * (t - begin)), axis=1)
@@ -170,4 +170,4 @@ def _is_even(curve: EvenCurve, closed: bool) -> bool:
     nodes, weights = np.polynomial.legendre.leggauss(5)
     ahead = np.stack([np.linalg.norm(cells.slope(np.full(steps, 0.5 * (1.0 + t))), axis=1) for t in nodes]) - 1.0
     whole = float(np.abs(np.cumsum(0.5 * weights @ ahead)).max()) / steps
-    return whole <= _EVEN and float(np.abs(ahead).max()) <= _STEADY
+    return whole <= _MOST_LENGTH_ERROR and float(np.abs(ahead).max()) <= _MOST_SPEED_ERROR

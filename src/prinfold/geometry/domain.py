@@ -1,4 +1,4 @@
-"""Where latent coordinates live: a box whose axes may be periodic, or the unit sphere.
+"""Latent domains: a box whose axes may be periodic, and the unit sphere.
 
 A domain answers the questions that moving about in it raises: which valid coordinate is nearest
 (``retract``), how far is it from here to there the short way round (``difference``), in which directions
@@ -67,10 +67,10 @@ class Domain(Protocol):
         """(n,) which coordinates lie on the edge."""
 
     def beyond(self, Z: FloatArray) -> FloatArray:
-        """Where a map is evaluated for coordinates a little outside: retracted, unless it goes on there."""
+        """Coordinates at which to evaluate a map for Z a little outside: retracted, unless the map extends there."""
 
     def restrain(self, Z: FloatArray, gradient: FloatArray, hessian: FloatArray, size: FloatArray) -> Restrained:
-        """Take out of a descent at Z what pushes against the edge; ``size`` (n,)² stands in for curvature there."""
+        """A quadratic model at Z without the part that leads out of the domain; its curvature there is ``size``²."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Box:
 
     @classmethod
     def of(cls, *intervals: tuple[float, float], periodic: tuple[bool, ...] | None = None) -> Box:
-        """``Box.of((0, 1), (-1, 1))`` reads better than three tuples."""
+        """A box from its intervals, as in ``Box.of((0, 1), (-1, 1))``."""
         low, high = zip(*intervals, strict=True)
         return cls(tuple(map(float, low)), tuple(map(float, high)), periodic or (False,) * len(intervals))
 

@@ -55,7 +55,7 @@ class Intervals:
         if len(self.closed) == 1 and self.closed[0]:  # arc length round a single ring goes on in any turn, as angles do
             return finite
         b = self.piece(z[:, None])
-        return np.asarray(finite & (z >= self.low[b] - self._rounded) & (z <= self.high[b] + self._rounded))
+        return np.asarray(finite & (z >= self.low[b] - self._end_tolerance) & (z <= self.high[b] + self._end_tolerance))
 
     def retract(self, Z: FloatArray) -> FloatArray:
         b, z = self.piece(Z), Z[..., 0]
@@ -81,7 +81,7 @@ class Intervals:
         return np.asarray(~self.closed[b] & ((z <= self.low[b] + slack) | (z >= self.high[b] - slack)))
 
     def beyond(self, Z: FloatArray) -> FloatArray:
-        """Round a ring; elsewhere as they are, since a curve goes on straight beyond its ends."""
+        """Coordinates wrapped round a ring; elsewhere unchanged, since a curve goes on straight beyond its ends."""
         return np.where(self.closed[self.piece(Z)][:, None], self.retract(Z), Z)
 
     def restrain(self, Z: FloatArray, gradient: FloatArray, hessian: FloatArray, size: FloatArray) -> Restrained:
@@ -105,7 +105,7 @@ class Intervals:
         return float(self.high[-1] - self.low[0])
 
     @cached_property
-    def _rounded(self) -> float:
-        """How far past an end is still the end; never as far as the middle of a gap."""
+    def _end_tolerance(self) -> float:
+        """Distance past an end that still counts as the end; never as far as the middle of a gap."""
         gaps = self.low[1:] - self.high[:-1]
         return min(_SLACK * self._extent, 0.25 * float(gaps.min(initial=np.inf)))

@@ -1,4 +1,4 @@
-"""From Jacobians to sizes: how a map stretches, how long a curve is, how large a mesh."""
+"""Sizes from Jacobians and meshes: stretch of a map, length of a curve, volume of a mesh."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from prinfold.exceptions import InvalidDataError
 from prinfold.geometry.domain import Domain
 
 # Central differences of a Jacobian err by h² and by rounding over h; this balances the two.
-_STEP = 1e-5
+_DIFFERENCE_STEP = 1e-5
 
 
 def stretch(J: FloatArray, frame: FloatArray | None = None) -> Stretch:
@@ -42,7 +42,7 @@ def second_derivatives(
     difference, one-sided where a bound is in the way that the map does not go beyond; the second is nil
     in a box and −δ_jk J z on a sphere.
     """
-    frame, h = domain.frame(Z), _STEP * latent_span(domain)
+    frame, h = domain.frame(Z), _DIFFERENCE_STEP * latent_span(domain)
     columns = []
     for j in range(frame.shape[2]):
         ahead, behind = domain.beyond(Z + h * frame[:, :, j]), domain.beyond(Z - h * frame[:, :, j])

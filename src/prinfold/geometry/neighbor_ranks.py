@@ -1,4 +1,4 @@
-"""Who is near whom: neighbourhood ranks, and sums over the neighbours of each row."""
+"""Neighbourhood ranks, and sums over the neighbours of each row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rank_intrusion(X: FloatArray, Z: FloatArray, k: int, data_distance: Distance
     """Trustworthiness of the map X ↦ Z, in row blocks: ranks of every row are never all held at once."""
     n = len(X)
     if len(Z) != n:
-        raise InvalidDataError(f"data and latent coordinates must have equal rows, got {n} and {len(Z)} in turn.")
+        raise InvalidDataError(f"data and latent coordinates must have equal rows, got {n} and {len(Z)}.")
     if not 1 <= k < n / 2:
         raise InvalidParameterError(f"n_neighbors must be at least 1 and less than n / 2 = {n / 2:g}, got {k}.")
     penalty = 0
@@ -36,7 +36,7 @@ def rank_intrusion(X: FloatArray, Z: FloatArray, k: int, data_distance: Distance
 def merge_equal_rows(
     Z: FloatArray, residual: FloatArray, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """One row for each distinct pair of place and residual: a copy of a row must not vouch for it."""
+    """One row for each distinct pair of place and residual, so that a copy of a row is no neighbour of it."""
     rows, name = np.unique(np.hstack([Z, residual])[weight > 0], axis=0, return_inverse=True)
     total = np.asarray(np.bincount(name.reshape(-1), weights=weight[weight > 0]), dtype=float)
     return rows[:, : Z.shape[1]], rows[:, Z.shape[1] :], total

@@ -25,7 +25,7 @@ _PRIME = 47
 _SHORTEST_LIFE = 1.2
 """Ratio of death to birth below which a loop is not worth keeping."""
 
-_NO_STEP = 1e-6
+_LEAST_TURN = 1e-6
 """Turns along an edge below which an angle does not change."""
 
 _MOST_REDUCTIONS = 100
@@ -69,7 +69,7 @@ def persistent_loops(distance: FloatArray) -> list[Loop]:
     that closes triangles extends every cocycle by what the first of them asks for, and where another asks for something
     else the youngest cocycle concerned dies, the others being freed of the contradiction with its help.
     """
-    live = _Live(len(distance))
+    live = _GrowingComplex(len(distance))
     radius = float(distance.max(axis=1).min())  # from there on one point is joined to all, and no loop is left
     first, second = np.triu_indices(len(distance), 1)
     length = distance[first, second]
@@ -80,7 +80,7 @@ def persistent_loops(distance: FloatArray) -> list[Loop]:
     return sorted(lasting, key=lambda loop: -loop.death / loop.birth)
 
 
-class _Live:
+class _GrowingComplex:
     """The complex while edges enter it, with the cocycles alive.
 
     ``values`` has room for some; ``alive`` says where in it each lies that is alive, those born first at the front.
@@ -107,7 +107,7 @@ class _Live:
         self.joined[i, j] = self.joined[j, i] = True
 
     def finish(self, length: float) -> list[Loop]:
-        """All loops that there were, when no edge is left."""
+        """All loops found, once every edge has entered."""
         return [*self.ended, *(Loop(b, length, self.values[a]) for a, b in zip(self.alive, self.births, strict=True))]
 
     def _begin(self, i: int, j: int, length: float) -> None:
@@ -132,7 +132,7 @@ class _Live:
             clash = self._end(clash, length)
 
     def _end(self, clash: IntArray, length: float) -> IntArray:
-        """Let the youngest cocycle that contradicts a triangle die; returns what contradictions (L − 1, T) are left."""
+        """End the youngest cocycle that contradicts a triangle; returns the contradictions (L − 1, T) that are left."""
         column = clash[:, np.flatnonzero(clash.any(axis=0))[0]]
         youngest = int(np.flatnonzero(column)[-1])
         share = column * pow(int(column[youngest]), -1, _PRIME) % _PRIME
@@ -167,7 +167,7 @@ def circular_coordinates(distance: FloatArray, loops: list[Loop]) -> Circular | 
     rise = _differences(edges, len(kept))
     turns = np.stack([lsqr(rise, each, atol=1e-10, btol=1e-10)[0] for each in alpha.T], axis=1)
     steps = alpha - rise @ turns
-    if (np.abs(steps).max(axis=0) < _NO_STEP).any() or np.linalg.matrix_rank(steps) < len(loops):
+    if (np.abs(steps).max(axis=0) < _LEAST_TURN).any() or np.linalg.matrix_rank(steps) < len(loops):
         return None  # a loop of a smaller piece, or the same one twice
     combination = _shortest_combination(steps)
     angles = np.angle(np.exp(2j * np.pi * (turns @ combination.T)))
@@ -183,7 +183,7 @@ def _edges_within(distance: FloatArray, scale: float) -> tuple[IntArray, IntArra
 
 
 def _differences(edges: IntArray, n: int) -> csr_matrix:
-    """(E, n) what a function of the points rises by along each edge."""
+    """(E, n) the operator from values at the points to their differences along each edge."""
     row = np.arange(len(edges)).repeat(2)
     return csr_matrix((np.tile([-1.0, 1.0], len(edges)), (row, edges.ravel())), shape=(len(edges), n))
 

@@ -14,13 +14,13 @@ from scipy.spatial import cKDTree
 from prinfold._typing import BoolArray, FloatArray, IntArray
 
 # Points of a group.
-_SIZE = 32
+_GROUP_SIZE = 32
 # Numbers held at once.
 _BLOCK_NUMBERS = 2**21
 # In few columns a tree finds the points near a row, unless there are too many of them.
 _TREE_DIMENSIONS, _TREE_POINTS, _TREE_FOUND = 8, 4096, 128
 # Distances to the middles, being products, are good to this share of the squares.
-_ROUNDING = 1e-12
+_ROUNDING_SHARE = 1e-12
 
 Pairs = tuple[IntArray, IntArray, FloatArray]
 """Rows, points, and the squares of the distances between them."""
@@ -31,12 +31,12 @@ class Groups:
 
     def __init__(self, points: FloatArray, extent: FloatArray) -> None:
         self.points, self.extent = points, extent
-        self.tree = cKDTree(points, leafsize=_SIZE)
+        self.tree = cKDTree(points, leafsize=_GROUP_SIZE)
         order = np.asarray(self.tree.indices)
-        n_short = -len(order) % _SIZE
-        self.members = np.pad(order, (0, n_short), mode="edge").reshape(-1, _SIZE)
+        n_short = -len(order) % _GROUP_SIZE
+        self.members = np.pad(order, (0, n_short), mode="edge").reshape(-1, _GROUP_SIZE)
         self.fresh = np.ones(self.members.shape, dtype=bool)
-        self.fresh[-1, _SIZE - n_short :] = False  # the last group is filled up with its last member
+        self.fresh[-1, _GROUP_SIZE - n_short :] = False  # the last group is filled up with its last member
         self.middle = points[self.members].mean(axis=1)
         radius = np.sqrt(_square(points[self.members] - self.middle[:, None]).max(axis=1))
         self.reach = radius + extent[self.members].max(axis=1)
@@ -45,7 +45,7 @@ class Groups:
     def bound(self, X: FloatArray) -> FloatArray:
         """(n,) distance of each row to one of the points nearest to it: that of the nearest in the nearest group."""
         out = np.empty(len(X))
-        for part in _slices(len(X), len(self.middle) + _SIZE * X.shape[1]):
+        for part in _slices(len(X), len(self.middle) + _GROUP_SIZE * X.shape[1]):
             nearest = self._apart(X[part]).argmin(axis=1)
             out[part] = np.sqrt(_square(X[part][:, None] - self.points[self.members[nearest]]).min(axis=1))
         return out
@@ -73,7 +73,7 @@ class Groups:
         return row[order], member[order], squared[order]
 
     def _has_few(self, X: FloatArray, distance: FloatArray) -> BoolArray:
-        """(n,) rows for which a tree is the shorter way."""
+        """(n,) which rows have so few points near that a tree finds them faster."""
         if X.shape[1] > _TREE_DIMENSIONS or len(self.points) < _TREE_POINTS or len(X) == 0:
             return np.zeros(len(X), dtype=bool)
         count = self.tree.query_ball_point(X, self._radius(distance), return_length=True)
@@ -92,15 +92,15 @@ class Groups:
         found: list[Pairs] = [(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), np.empty(0))]
         for part in _slices(len(X), len(self.middle)):
             row, group = np.nonzero(self._possible(X[part], distance[part]))
-            for pairs in _slices(len(row), _SIZE * X.shape[1]):
+            for pairs in _slices(len(row), _GROUP_SIZE * X.shape[1]):
                 fresh = self.fresh[group[pairs]].ravel()
-                rows, member = np.repeat(row[pairs] + part.start, _SIZE), self.members[group[pairs]].ravel()
+                rows, member = np.repeat(row[pairs] + part.start, _GROUP_SIZE), self.members[group[pairs]].ravel()
                 found.append(self._near(X, distance, rows[fresh], member[fresh]))
         rows, members, squares = (np.concatenate(part) for part in zip(*found, strict=True))
         return rows, members, squares
 
     def _near(self, X: FloatArray, distance: FloatArray, row: IntArray, member: IntArray) -> Pairs:
-        """Those of some pairs that are near enough, and their squared distances."""
+        """Pairs among those given that are near enough, and their squared distances."""
         squared = self.squared(X, row, member)
         near = squared <= np.square(distance[row] + self.extent[member])
         return row[near], member[near], squared[near]
@@ -122,12 +122,12 @@ class Groups:
     def _possible(self, X: FloatArray, distance: FloatArray) -> BoolArray:
         """(n, G) groups that may hold a point near enough."""
         limit = np.square(distance[:, None] + self.reach)
-        limit += _ROUNDING * (_square(X)[:, None] + self.squares)
+        limit += _ROUNDING_SHARE * (_square(X)[:, None] + self.squares)
         return np.asarray(self._apart(X) <= limit)
 
 
 def _slices(n: int, width: int) -> list[slice]:
-    """Parts of rows with so many numbers each."""
+    """Slices of rows with a bounded number of numbers each."""
     size = max(1, _BLOCK_NUMBERS // max(1, width))
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 

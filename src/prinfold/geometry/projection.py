@@ -78,8 +78,8 @@ def project_to_surface(
     return Projection(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-class _Local(NamedTuple):
-    """What Newton's step needs to know at m places: gradient and Hessian in the frame, and the size of J."""
+class _LocalModel(NamedTuple):
+    """Quadratic model at m places: gradient and eigendecomposed Hessian in the frame, and the size of J."""
 
     frame: FloatArray
     gradient: FloatArray
@@ -89,9 +89,9 @@ class _Local(NamedTuple):
     vectors: FloatArray
     size: FloatArray
 
-    def only(self, rows: IntArray | BoolArray) -> _Local:
-        """The same at some of the places."""
-        return _Local._make(part[rows] for part in self)
+    def only(self, rows: IntArray | BoolArray) -> _LocalModel:
+        """The model at some of the places."""
+        return _LocalModel._make(part[rows] for part in self)
 
 
 class _Solver(NamedTuple):
@@ -106,14 +106,14 @@ class _Solver(NamedTuple):
     eps: float = float(np.finfo(float).eps)
 
     def best(self, X: FloatArray, starts: FloatArray, seen: BoolArray | None) -> Projection:
-        """All starts of a block of rows, then the best end of each row."""
+        """Nearest points of a block of rows: the best end over all starts of each row."""
         n, n_starts, _ = starts.shape
         # Padding repeats starts; solving a repeat again would only cost time.
         repeat = (starts[:, :, None] == starts[:, None, :]).all(axis=3)
         fresh = ~np.tril(repeat, -1).any(axis=2)
         row, column = np.nonzero(fresh)
         own = None if seen is None else seen[row]
-        z, y, done = self.rounded(starts).descend(X[row], self.domain.retract(starts[row, column]), own)
+        z, y, done = self.with_rounding(starts).descend(X[row], self.domain.retract(starts[row, column]), own)
         squared = np.full((n, n_starts), np.inf)
         squared[row, column] = _square(_gap(X[row], y, own))
         place = np.full((n, n_starts), -1)
@@ -122,7 +122,7 @@ class _Solver(NamedTuple):
         pick = place[np.arange(n), np.where(np.isnan(squared), np.inf, squared).argmin(axis=1)]
         return Projection(z[pick], y[pick], _square(_gap(X, y[pick], seen)), done[pick])
 
-    def rounded(self, starts: FloatArray) -> _Solver:
+    def with_rounding(self, starts: FloatArray) -> _Solver:
         """The solver with the rounding error of the map's own numbers: a map in float32 settles earlier."""
         kind = np.asarray(self.point(self.domain.retract(starts[:1, 0]))).dtype
         return self._replace(eps=float(np.finfo(kind).eps)) if kind.kind == "f" else self
@@ -135,21 +135,23 @@ class _Solver(NamedTuple):
         for _ in range(self.max_iter):
             if len(active) == 0:
                 break
-            local, small = self.look(X[active], z[active], y[active], None if seen is None else seen[active])
+            local, small = self.local_model(X[active], z[active], y[active], None if seen is None else seen[active])
             done[active] = small
             active, local = active[~small], local.only(~small)
             moved = self.move(X, z, y, active, local, seen)
             active = active[moved]
         return z, y, done
 
-    def look(self, X: FloatArray, z: FloatArray, y: FloatArray, seen: BoolArray | None) -> tuple[_Local, BoolArray]:
+    def local_model(
+        self, X: FloatArray, z: FloatArray, y: FloatArray, seen: BoolArray | None
+    ) -> tuple[_LocalModel, BoolArray]:
         """Gradient −Jᵀr and Hessian JᵀJ − r·∂J in the frame, and which rows have converged."""
         frame, J, r = self.domain.frame(z), np.asarray(self.jacobian(z), dtype=float), _gap(X, y, seen)
         A = np.matmul(J, frame)
         if seen is not None:
             A = np.where(seen[:, :, None], A, 0.0)
         gradient = -np.einsum("ndj,nd->nj", A, r)
-        hessian = np.einsum("ndj,ndk->njk", A, A) - self.bent(z, J, r)
+        hessian = np.einsum("ndj,ndk->njk", A, A) - self.curvature(z, J, r)
         size = np.sqrt(_square(A.reshape(len(A), -1)))
         gradient, hessian, frozen, drift = self.domain.restrain(z, gradient, hessian, size)
         values, vectors = np.linalg.eigh(hessian)
@@ -159,9 +161,9 @@ class _Solver(NamedTuple):
         # A maximum or saddle is stationary too; from there one steps down the side.
         small = (np.sqrt(_square(gradient)) <= limit) & (values[:, 0] >= -1e-6 * size * (size + residual))
         small &= size**2 * np.sqrt(_square(drift)) <= limit
-        return _Local(frame, gradient, frozen, drift, values, vectors, size), small | (size == 0)
+        return _LocalModel(frame, gradient, frozen, drift, values, vectors, size), small | (size == 0)
 
-    def bent(self, z: FloatArray, J: FloatArray, r: FloatArray) -> FloatArray:
+    def curvature(self, z: FloatArray, J: FloatArray, r: FloatArray) -> FloatArray:
         """(n, q, q) second derivatives of r·y in the frame."""
         if self.bend is not None:
             return self.bend(z, r)
@@ -173,7 +175,7 @@ class _Solver(NamedTuple):
         z: FloatArray,
         y: FloatArray,
         active: IntArray,
-        local: _Local,
+        local: _LocalModel,
         seen: BoolArray | None,
     ) -> BoolArray:
         """Try steps with growing damping until each row has one that does not climb; edits z and y in place."""
@@ -198,7 +200,7 @@ class _Solver(NamedTuple):
         return moved
 
 
-def _step(local: _Local, damping: float, longest: float) -> FloatArray:
+def _step(local: _LocalModel, damping: float, longest: float) -> FloatArray:
     """Step s = −V (|Λ| + μ‖J‖²)⁻¹ Vᵀg, at most ``longest``; |Λ| makes it descend whatever the curvature."""
     floor = 1e-12 * local.size**2
     scale = np.maximum(np.abs(local.values), floor[:, None]) + damping * (local.size**2)[:, None]

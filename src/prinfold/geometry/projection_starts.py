@@ -1,4 +1,4 @@
-"""Where to begin looking for the nearest point of a surface: the foot on its mesh, and other basins that may be deeper.
+"""Starts for the nearest point of a surface: the nearest point of its mesh, and other local minima of the distance.
 
 These are vertices no farther than all their neighbours, nearest first, so that each fold has its say. A vertex whose
 faces cannot reach as near as the foot is no rival.
@@ -16,7 +16,7 @@ from prinfold.geometry.point_groups import Groups
 from prinfold.geometry.simplices import Soup
 
 # How much farther than its edges the surface around a vertex may reach.
-_BULGE = 1.2
+_MOST_BULGE = 1.2
 
 
 def surface_starts(X: FloatArray, mesh: Mesh, domain: Domain, n_starts: int) -> FloatArray:
@@ -77,7 +77,7 @@ class Basins:
         self.centre = points.mean(axis=0)
         self.neighbours = _neighbour_table(len(points), faces)
         # The surface bulges out of its mesh, so that faces reach a little farther than their edges.
-        reach = _BULGE * np.sqrt(_farthest(points, self.neighbours))
+        reach = _MOST_BULGE * np.sqrt(_farthest(points, self.neighbours))
         self.groups = Groups(points - self.centre, reach)
 
     def rivals(self, X: FloatArray, distance: FloatArray, wanted: int) -> tuple[IntArray, IntArray, IntArray]:

@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 from prinfold._typing import BoolArray, FloatArray
 from prinfold.geometry.domain import Restrained
 
-_RIM = 1e-12
+_CONTOUR_SLACK = 1e-12
 """How much higher than the threshold, in log-density, a place on the contour may be; rounding makes a tenth of it."""
 
 _SLACK = 1e-6
@@ -25,7 +25,7 @@ _SLACK = 1e-6
 _FARTHEST = 1e100
 """Coordinates beyond this are held there: their squares would be infinite."""
 
-_CLIMB, _HALVINGS = 60, 60
+_MOST_NEWTON_STEPS, _MOST_HALVINGS = 60, 60
 
 
 class LogDensity(Protocol):
@@ -73,7 +73,7 @@ class Region:
 
     @property
     def periodic(self) -> tuple[bool, ...]:
-        """No axis is."""
+        """(Q,) False: no axis is periodic."""
         return (False,) * self.n_columns
 
     def height(self, Z: FloatArray) -> FloatArray:
@@ -84,7 +84,7 @@ class Region:
         finite = np.asarray(np.isfinite(Z).all(axis=1))
         c, slope = self.density.log_density_gradient(np.where(finite[:, None], Z, 0.0))
         rounded = _SLACK * float((self.upper - self.lower).max())
-        slack = rounded * np.linalg.norm(slope, axis=1) + rounded**2 + _RIM
+        slack = rounded * np.linalg.norm(slope, axis=1) + rounded**2 + _CONTOUR_SLACK
         return np.asarray(finite & (c - self.floor >= -slack))
 
     def retract(self, Z: FloatArray) -> FloatArray:
@@ -95,7 +95,7 @@ class Region:
         Z = np.clip(np.asarray(Z, dtype=np.float64), -_FARTHEST, _FARTHEST)
         outside = np.flatnonzero(self.height(Z) < 0)
         if len(outside):
-            Z[outside] = self._pulled(Z[outside])
+            Z[outside] = self._pull_inside(Z[outside])
         return Z
 
     def difference(self, A: FloatArray, B: FloatArray) -> FloatArray:
@@ -111,11 +111,11 @@ class Region:
         return np.asarray(c - self.floor <= 1e-9 * (1.0 + np.linalg.norm(slope, axis=1)))
 
     def beyond(self, Z: FloatArray) -> FloatArray:
-        """As they are: what has a density everywhere is defined everywhere."""
+        """Coordinates unchanged: a map with a density everywhere is defined everywhere."""
         return Z
 
     def restrain(self, Z: FloatArray, gradient: FloatArray, hessian: FloatArray, size: FloatArray) -> Restrained:
-        """Steps along the contour where a descent would cross it.
+        """A quadratic model at Z whose steps go along the contour where a descent would cross it.
 
         That is one step of sequential quadratic programming: minimise g·s + ½ sᵀHs subject to c + ∇c·s ≥ 0. Where
         Newton's own step would break the constraint, s = −c∇c/‖∇c‖² + t with t along the contour, and H is that of
@@ -128,10 +128,10 @@ class Region:
         push = np.einsum("nq,nq->n", slope, gradient)
         held = np.flatnonzero((push > 0) & (steep > 0))
         step = _descent(gradient[held], hessian[held], size[held])
-        held = held[c[held] + np.einsum("nq,nq->n", slope[held], step) < _RIM]
+        held = held[c[held] + np.einsum("nq,nq->n", slope[held], step) < _CONTOUR_SLACK]
         if len(held):
             bend = self.density.log_density_hessian(Z[held])[2]
-            away = np.where(c[held] > _RIM, c[held] / steep[held], 0.0)
+            away = np.where(c[held] > _CONTOUR_SLACK, c[held] / steep[held], 0.0)
             drift[held] = -away[:, None] * slope[held]
             lagrangian = hessian[held] - (push[held] / steep[held])[:, None, None] * bend
             normal = slope[held] / np.sqrt(steep[held])[:, None]
@@ -146,22 +146,22 @@ class Region:
     def _tree(self) -> cKDTree:
         return cKDTree(self.anchors)
 
-    def _pulled(self, Z: FloatArray) -> FloatArray:
-        """Newton's method for c = a hair above 0 up the slope; rows that it leads astray are bisected instead."""
+    def _pull_inside(self, Z: FloatArray) -> FloatArray:
+        """Coordinates moved up the slope to the contour by Newton's method, or by bisection where that fails."""
         nearest = self._tree.query(Z)
         most, anchor = np.asarray(nearest[0]), self.anchors[np.asarray(nearest[1])]
         z, active = Z.copy(), np.arange(len(Z))
         astray = np.zeros(len(Z), dtype=bool)
-        for _ in range(_CLIMB):
+        for _ in range(_MOST_NEWTON_STEPS):
             c, slope = self.density.log_density_gradient(z[active])
             c = c - self.floor
-            todo = ~((c >= 0) & (c <= _RIM))
+            todo = ~((c >= 0) & (c <= _CONTOUR_SLACK))
             active, c, slope = active[todo], c[todo], slope[todo]
             if len(active) == 0:
                 break
             steep = np.einsum("nq,nq->n", slope, slope)
             lost = (steep == 0) | ~np.isfinite(c)
-            step = (0.5 * _RIM - np.where(lost, 0.0, c)) / np.where(lost, 1.0, steep)
+            step = (0.5 * _CONTOUR_SLACK - np.where(lost, 0.0, c)) / np.where(lost, 1.0, steep)
             z[active] += step[:, None] * slope
             lost |= np.linalg.norm(z[active] - Z[active], axis=1) > most[active]
             astray[active[lost]] = True
@@ -170,8 +170,8 @@ class Region:
         z[astray] = self.crossing(anchor[astray], Z[astray])
         return z
 
-    def crossing(self, inside: FloatArray, outside: FloatArray, halvings: int = _HALVINGS) -> FloatArray:
-        """Where the region ends on each segment from a place inside to one outside, found by halving; never beyond."""
+    def crossing(self, inside: FloatArray, outside: FloatArray, halvings: int = _MOST_HALVINGS) -> FloatArray:
+        """(m, Q) end of the region on each segment from a place inside to one outside, by halving; never beyond."""
         kept, low, high = inside.copy(), np.zeros(len(inside)), np.ones(len(inside))
         for _ in range(halvings if len(inside) else 0):
             middle = 0.5 * (low + high)

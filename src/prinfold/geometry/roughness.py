@@ -1,4 +1,4 @@
-"""How much curves turn and surfaces bend.
+"""Roughness of curves and surfaces: total turning and bending.
 
 Curves: total turning angle, and per unit length. Surfaces: ∫‖II‖² dA, which is ∫(κ₁² + κ₂²) dA in three
 dimensions, and per unit area. The angle sum of the PPS paper (25) is kept apart under its own name.
@@ -39,7 +39,7 @@ _RULES: dict[int, tuple[list[list[float]], list[float]]] = {
 
 
 class Roughness(NamedTuple):
-    """How much a curve turns or a surface bends.
+    """Total turning of a curve or bending of a surface, and its mean.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Roughness(NamedTuple):
     size: float
 
 
-def _rough(total: float, size: float) -> Roughness:
+def _make_roughness(total: float, size: float) -> Roughness:
     return Roughness(total, total / size if size > 0 else 0.0, size)
 
 
@@ -78,11 +78,11 @@ def curve_roughness(vertices: FloatArray, closed: bool = False) -> Roughness:
     size = float(np.linalg.norm(steps, axis=1).sum())
     if closed and len(steps) > 1:
         steps = np.vstack([steps, steps[:1]])
-    return _rough(float(angles_between(steps[:-1], steps[1:]).sum()) if len(steps) > 1 else 0.0, size)
+    return _make_roughness(float(angles_between(steps[:-1], steps[1:]).sum()) if len(steps) > 1 else 0.0, size)
 
 
 def graph_roughness(vertices: FloatArray, segments: IntArray) -> Roughness:
-    """The same for segments (F, 2) in any order: the turn at every place where exactly two of them meet.
+    """Roughness of segments (F, 2) in any order: the turn at every vertex where exactly two of them meet.
 
     Places with equal coordinates are one, so that a curve whose ends coincide is closed.
     """
@@ -98,7 +98,7 @@ def graph_roughness(vertices: FloatArray, segments: IntArray) -> Roughness:
     first = (np.cumsum(count) - count)[count == 2]
     out, back = places[there[order[first]]], places[there[order[first + 1]]]
     middle = places[count == 2]
-    return _rough(float(angles_between(out - middle, middle - back).sum()), mesh_volume(places, ends))
+    return _make_roughness(float(angles_between(out - middle, middle - back).sum()), mesh_volume(places, ends))
 
 
 def map_turning(jacobian: Jacobian, Z: FloatArray, closed: bool = False) -> float:
@@ -179,7 +179,7 @@ def surface_roughness(jacobian: Jacobian, domain: Domain, mesh: Mesh) -> Roughne
         area += float(patch.sum())
         # A patch of no area (a pole of the chart) adds nothing, however wild its curvature looks.
         total += float(np.where(patch > 0, patch * bending(jacobian, domain, Z), 0.0).sum())
-    return _rough(total, area)
+    return _make_roughness(total, area)
 
 
 def quadrature(domain: Domain, corners: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

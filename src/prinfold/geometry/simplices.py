@@ -181,7 +181,7 @@ def _flat_coordinates(x: FloatArray, corners: FloatArray) -> tuple[FloatArray, B
 
 
 def _feet_in_blocks(rows: FloatArray, corners: FloatArray, face: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The winners once more, for their weights and points."""
+    """Feet of rows on their nearest faces, with weights and points, in blocks."""
     weights, points, squared = np.empty((len(rows), corners.shape[1])), np.empty_like(rows), np.empty(len(rows))
     size = max(1, _PAIR_NUMBERS // (corners.shape[1] * max(1, corners.shape[2])))
     for start in range(0, len(rows), size):
@@ -228,11 +228,13 @@ def _search(rows: FloatArray, corners: FloatArray, layer: _Layer, best: FloatArr
         wanted = min(wanted, total)
         size = _PAIR_NUMBERS // (wanted * corners.shape[1] * max(1, corners.shape[2]))
         blocks = np.array_split(active, -(-len(active) // max(1, size)))
-        active = np.concatenate([_round(rows, corners, layer, best, face, b, slice(seen, wanted)) for b in blocks])
+        active = np.concatenate(
+            [_search_round(rows, corners, layer, best, face, b, slice(seen, wanted)) for b in blocks]
+        )
         seen, wanted = wanted, wanted * 4
 
 
-def _round(
+def _search_round(
     rows: FloatArray,
     corners: FloatArray,
     layer: _Layer,
@@ -241,7 +243,7 @@ def _round(
     block: IntArray,
     turn: slice,
 ) -> IntArray:
-    """Try the centres whose turn it is for one block of rows; returns the rows that are not settled."""
+    """Try the next centres for one block of rows; returns the rows whose nearest face is not certain yet."""
     distance, near = (np.asarray(a) for a in layer.tree.query(rows[block], k=np.arange(1, turn.stop + 1)))
     last, distance, near = distance[:, -1], distance[:, turn], near[:, turn]
     i, j = np.nonzero(distance - layer.radii[near] <= np.sqrt(best[block])[:, None])
@@ -255,8 +257,8 @@ def _round(
     return block[last - layer.largest <= np.sqrt(best[block])]
 
 
-class _Flattened(NamedTuple):
-    """Every face laid out in its own q coordinates: what x looks like from there follows from distances alone.
+class _FlattenedFaces(NamedTuple):
+    """Faces in q coordinates of their own, in which distances to the corners give the distance to the face.
 
     With edges E = QR from the first corner, Rᵀ Qᵀ(x − v₀) = Eᵀ(x − v₀) = ½(‖x − v₀‖² + ‖e_j‖² − ‖x − v_j‖²).
     """
@@ -267,14 +269,14 @@ class _Flattened(NamedTuple):
     thin: BoolArray
 
 
-def _flatten(corners: FloatArray, scale: float) -> _Flattened:
+def _flatten(corners: FloatArray, scale: float) -> _FlattenedFaces:
     edges = np.swapaxes(corners[:, 1:] - corners[:, :1], 1, 2)
     R = np.asarray(np.linalg.qr(edges, mode="r"))
     # Rounding in products is of the order ε·scale² and dividing by a thin face's height would blow it up.
     thin = np.abs(np.diagonal(R, axis1=1, axis2=2)).min(axis=1, initial=np.inf) <= 1e-5 * scale
     R[thin] = np.eye(R.shape[2])
     local = np.concatenate([np.zeros((len(R), 1, R.shape[1])), np.swapaxes(R, 1, 2)], axis=1)
-    return _Flattened(local, np.linalg.inv(np.swapaxes(R, 1, 2)), _square(np.swapaxes(edges, 1, 2)), thin)
+    return _FlattenedFaces(local, np.linalg.inv(np.swapaxes(R, 1, 2)), _square(np.swapaxes(edges, 1, 2)), thin)
 
 
 def _search_products(rows: FloatArray, vertices: FloatArray, faces: IntArray, face: IntArray) -> None:
@@ -310,7 +312,7 @@ def _squared_distances(x: FloatArray, c: FloatArray) -> FloatArray:
     return np.maximum(squared, 0.0, out=squared)
 
 
-def _estimates(to_vertices: FloatArray, faces: IntArray, flat: _Flattened, i: IntArray, f: IntArray) -> FloatArray:
+def _estimates(to_vertices: FloatArray, faces: IntArray, flat: _FlattenedFaces, i: IntArray, f: IntArray) -> FloatArray:
     """Squared distances of pairs (row i, face f) from the squared distances to the face's corners."""
     estimate = np.empty(len(i))
     for start in range(0, len(i), _PAIR_NUMBERS // 16):

@@ -1,4 +1,4 @@
-"""Latent coordinates compared up to what a latent space cannot know: turns, reflections, swapped axes.
+"""Latent coordinates compared up to the symmetries of their space: turns, reflections, swapped axes.
 
 A model of a circle has no way to tell where the circle begins or which way it runs, one of a sphere none to tell up
 from down. Coordinates that were found and those that generated the data are therefore compared after the symmetry
@@ -17,7 +17,7 @@ from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.geometry.domain import Box, UnitSphere
 
-_MOST_SHEARED = 2
+_MOST_SHEARED_ANGLES = 2
 """Angles up to which all integer matrices with entries −1, 0 and 1 are tried: there are 40 for two, 6960 for three."""
 
 
@@ -79,10 +79,10 @@ def align(Z: FloatArray, truth: FloatArray, domain: Any) -> Alignment:
         )
     if not (np.isfinite(Z).all() and np.isfinite(truth).all()):
         raise InvalidDataError("coordinates to be aligned must be finite")
-    return _aligned_on_sphere(Z, truth) if isinstance(domain, UnitSphere) else _aligned_in_box(Z, truth, domain)
+    return _align_on_sphere(Z, truth) if isinstance(domain, UnitSphere) else _align_in_box(Z, truth, domain)
 
 
-def _aligned_on_sphere(Z: FloatArray, truth: FloatArray) -> Alignment:
+def _align_on_sphere(Z: FloatArray, truth: FloatArray) -> Alignment:
     U, _, Vt = np.linalg.svd(truth.T @ Z)
     turn = U @ Vt
     moved = Z @ turn.T
@@ -91,7 +91,7 @@ def _aligned_on_sphere(Z: FloatArray, truth: FloatArray) -> Alignment:
     return Alignment(moved, np.asarray(distance), turn, np.zeros(3))
 
 
-def _aligned_in_box(Z: FloatArray, truth: FloatArray, domain: Box) -> Alignment:
+def _align_in_box(Z: FloatArray, truth: FloatArray, domain: Box) -> Alignment:
     closed, n_axes = np.asarray(domain.periodic), domain.n_columns
     turn, shift = np.zeros((n_axes, n_axes)), np.zeros(n_axes)
     angles, open_axes = np.flatnonzero(closed), np.flatnonzero(~closed)
@@ -109,7 +109,7 @@ def _aligned_in_box(Z: FloatArray, truth: FloatArray, domain: Box) -> Alignment:
 
 def _best_angles(Z: FloatArray, truth: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The matrix A and the shift c with which A z + c is nearest to the true angles."""
-    candidates = _unimodular(Z.shape[1]) if Z.shape[1] <= _MOST_SHEARED else _signed_permutations(Z.shape[1])
+    candidates = _unimodular(Z.shape[1]) if Z.shape[1] <= _MOST_SHEARED_ANGLES else _signed_permutations(Z.shape[1])
     best, longest = None, -1.0
     for A in candidates:
         resultant = np.exp(1j * (truth - Z @ A.T)).mean(axis=0)

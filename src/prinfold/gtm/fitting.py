@@ -353,7 +353,7 @@ class TrainedFamily(CautiousFamily):
                 outcome = go_on(outcome, loop(more, outcome.state.parameters), more=_FINER_ITERATIONS, **settings)
             return outcome
 
-        self._listened_to(job.rows.table, lambda state: self._found(present[0], state), whole)
+        self._train_with_callbacks(job.rows.table, lambda state: self._found(present[0], state), whole)
 
     def _can_refine(self, model: gtm.GTMModel, state: Any) -> bool:
         """Whether training can go on with more nodes: no parameter belongs to a single one of them."""

@@ -16,7 +16,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.gaussian_process import BoundProcess, GaussianProcess
-from prinfold.basis_maps.process_evidence import Spectrum, highest, spectrum
+from prinfold.basis_maps.process_evidence import Spectrum, golden_section_maximum, spectrum
 from prinfold.exceptions import InvalidParameterError
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
@@ -308,7 +308,7 @@ class _Search:
         high = min(now + _VARIANCE_STRIDE, unit + np.log(_VARIANCES[1]))
         if not low < high:
             return float(np.exp(now))
-        return float(np.exp(highest(lambda x: found.log_evidence(np.exp(x)), low, high, 0.1 * _SAME)[0]))
+        return float(np.exp(golden_section_maximum(lambda x: found.log_evidence(np.exp(x)), low, high, 0.1 * _SAME)[0]))
 
 
 def _length(model: GTMModel) -> float:

@@ -46,7 +46,7 @@ class CautiousFamily(GTMFamily):
 
     def _warn(self, rows: Rows) -> None:
         """Say in words what went wrong or may mislead."""
-        for words, category in self._how_it_ended():
+        for words, category in self._stopping_warnings():
             self._say(words, category)
         if self._model.noise.floored(self._parameters()):
             self._warn_of_the_floor(filled(rows))

@@ -1,4 +1,4 @@
-"""The verbs that methods with kernel regression on latent points share."""
+"""Base of the kernel methods: surface, latent density and sampling over given latent points."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray, RandomState
+from prinfold.base.file_requirements import is_finite_array, require_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
-from prinfold.exceptions import CorruptModelFileError
 from prinfold.files import storable
 from prinfold.geometry.projection_starts import graph_starts
 from prinfold.kernel_manifolds.domain_thresholds import THRESHOLDS, Contour, make_threshold
@@ -30,15 +30,15 @@ from prinfold.validation.settings import (
 )
 from prinfold.validation.tables import check_latent
 
-_DETAIL = {1: 1.0, 2: 2.0}
+_MESH_DETAIL = {1: 1.0, 2: 2.0}
 """Kernel widths within which the surface hardly folds, by latent dimension; 4 beyond, where meshes soon grow too large.
-What falls between the vertices is found from the nodes."""
+Nearest points that the vertices miss are found from the nodes."""
 
 _TRUNCATED_FROM = 2000
 """Latent points from which on a Gaussian is nil beyond six bandwidths."""
 
 _N_STARTS = 8
-_MOST_ROUNDS = 200
+_MOST_DRAWING_ROUNDS = 200
 """Rounds of drawing after which what still falls outside the latent domain is moved to its edge."""
 
 storable(Contour)
@@ -48,14 +48,14 @@ THRESHOLD = (
     | real(0, above=True)
     | Constraint(lambda v: isinstance(v, Contour), "a Contour, such as Contour(0.9)")
 )
-"""What a ``threshold`` parameter may be."""
+"""Values that the parameter ``threshold`` may take."""
 
 
 class KernelManifold(PrincipalManifold):
     """A surface y(z) = Σ w k(z − c) y / Σ w k(z − c) over latent points, where their density is high enough.
 
-    A method finds the latent points; fitted, it has what :meth:`_surface` makes of them: ``latent_``, ``embedding_``,
-    ``values_`` and ``offset_``. It has parameters ``kernel`` and ``threshold``.
+    A subclass finds the latent points, and :meth:`_surface_attributes` makes the fitted attributes of them:
+    ``latent_``, ``embedding_``, ``values_`` and ``offset_``. It has parameters ``kernel`` and ``threshold``.
     """
 
     _stored: ClassVar[tuple[str, ...]] = (*PrincipalManifold._stored, "embedding_", "values_", "offset_")
@@ -110,7 +110,7 @@ class KernelManifold(PrincipalManifold):
         check_is_fitted(self)
         check_setting("n", n, integer(0))
         Z = _draw(self.latent_, n, as_generator(random_state))
-        points = self._shown(Z)
+        points = self._data_points(Z)
         return (points, Z) if return_latent else points
 
     # --------------------------------------------------------------------------------------- plumbing
@@ -120,10 +120,10 @@ class KernelManifold(PrincipalManifold):
         profile = PROFILES[self.kernel]
         return Gaussian(GAUSSIAN_CUT) if profile == Gaussian() and n_centres > _TRUNCATED_FROM else profile
 
-    def _surface(
+    def _surface_attributes(
         self, centres: FloatArray, values: FloatArray, weight: FloatArray, name: IntArray, offset: FloatArray
     ) -> dict[str, Any]:
-        """What a fit leaves of latent points ``centres`` (m, Q) with ``values`` (m, D) + ``offset`` (D,).
+        """Fitted attributes from latent points ``centres`` (m, Q) with ``values`` (m, D) + ``offset`` (D,).
 
         ``name`` (n,) says which of them belongs to each training row. Rows outside the domain have the coordinate
         on its edge that is nearest, or nearly so.
@@ -152,9 +152,9 @@ class KernelManifold(PrincipalManifold):
             latent,
             self._point,
             self._jacobian,
-            _DETAIL.get(latent.n_columns, 4.0) * latent.profile.width,
+            _MESH_DETAIL.get(latent.n_columns, 4.0) * latent.profile.width,
             bend=self._model.bend,
-            node_starts=_along_edges,
+            node_starts=_node_starts,
             # Every projection begins at the finest mesh, which for single rows would take all the time.
             kept=self._model.remembered,
         )
@@ -164,28 +164,26 @@ class KernelManifold(PrincipalManifold):
         return self._nearest(table).latent.astype(table.dtype, copy=False)
 
     def _restore(self) -> None:
-        """Rebuild what a file leaves out, and refuse parts that do not fit together."""
+        """Rebuild the map, which files do not hold, and refuse parts that do not fit together."""
         check_parameters(self, self._constraints)
-        for wanted, holds in self._sound().items():
-            if not holds:
-                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        require_parts(self._file_requirements())
         latent = self.latent_
         self._model = KernelMap(latent.centres, self.values_, latent.weight, latent.profile)
 
     def _n_value_columns(self) -> int:
         return int(self.n_features_in_)
 
-    def _sound(self) -> dict[str, bool]:
-        """What a model in a file must be like, and whether it is; later ones may rely on earlier ones."""
+    def _file_requirements(self) -> dict[str, bool]:
+        """Requirements on a model read from a file, and whether each holds; later ones may rely on earlier ones."""
         latent: Any = self.latent_
         if type(latent) is not Cloud:
             return {"latent points with a density": False}
         m, D, Q = len(latent.centres), self._n_value_columns(), latent.n_columns
         names, embedding = getattr(self, "feature_names_in_", None), np.asarray(self.embedding_)
-        placed = _is_real(self.embedding_) and embedding.ndim == 2 and embedding.shape[1] == Q
+        placed = is_finite_array(self.embedding_) and embedding.ndim == 2 and embedding.shape[1] == Q
         return {
-            f"values of shape {(m, D)}": _is_real(self.values_) and self.values_.shape == (m, D),
-            f"an offset of shape {(D,)}": _is_real(self.offset_) and self.offset_.shape == (D,),
+            f"values of shape {(m, D)}": is_finite_array(self.values_, (m, D)),
+            f"an offset of shape {(D,)}": is_finite_array(self.offset_, (D,)),
             f"an embedding of {Q} columns inside the latent domain": placed
             and bool(latent.domain.contains(embedding).all()),
             "a name for each column": names is None or len(names) == self.n_features_in_,
@@ -194,7 +192,7 @@ class KernelManifold(PrincipalManifold):
         }
 
 
-def _along_edges(rows: FloatArray, nodes: FloatArray, latent: LatentSpace) -> FloatArray:
+def _node_starts(rows: FloatArray, nodes: FloatArray, latent: LatentSpace) -> FloatArray:
     """(n, S, Q) latent coordinates of nodes that are nearer to a row than their neighbours are."""
     return graph_starts(rows, nodes, latent.nodes, latent.edges, _N_STARTS)
 
@@ -203,17 +201,13 @@ def _draw(latent: Cloud, n: int, rng: np.random.Generator) -> FloatArray:
     """(n, Q) draws from the latent density, kept if they fall inside the domain."""
     share = latent.weight / latent.weight.sum()
     kept, wanted = latent.centres[:0], n
-    for round_ in range(_MOST_ROUNDS):
+    for round_ in range(_MOST_DRAWING_ROUNDS):
         if wanted <= 0:
             break
         drawn = rng.choice(len(share), size=wanted, p=share)
         Z: FloatArray = latent.centres[drawn] + latent.profile.draw(rng, wanted, latent.n_columns)
         # A region of single points has no volume to hit.
-        Z = latent.domain.retract(Z) if round_ == _MOST_ROUNDS - 1 else Z[latent.domain.height(Z) >= 0]
+        Z = latent.domain.retract(Z) if round_ == _MOST_DRAWING_ROUNDS - 1 else Z[latent.domain.height(Z) >= 0]
         kept = np.concatenate([kept, Z])
         wanted = n - len(kept)
     return kept
-
-
-def _is_real(array: Any) -> bool:
-    return isinstance(array, np.ndarray) and array.dtype.kind == "f" and bool(np.isfinite(array).all())

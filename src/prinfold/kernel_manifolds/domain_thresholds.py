@@ -1,4 +1,4 @@
-"""Where the latent domain of a kernel method ends: rules for the density threshold η of UKR's (7) and (9).
+"""Rules for the density threshold η that bounds the latent domain: UKR's (7) and (9).
 
 Densities are relative to a single kernel at its peak and hold each point's own kernel, so that none of the N points
 lies below 1/N.
@@ -14,7 +14,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
 
-_ROUNDING = 1e-9
+_ROUNDING_SHARE = 1e-9
 """Share by which a threshold stays below the density of a point that is to be inside."""
 
 
@@ -26,11 +26,11 @@ class Threshold(Protocol):
 
 
 @dataclass(frozen=True)
-class Least:
+class LeastDensity:
     """η = min_i p(x_i): all latent points are inside (UKR, step 6)."""
 
     def level(self, density: FloatArray, weight: FloatArray) -> float:
-        return float(density.min()) * (1.0 - _ROUNDING)
+        return float(density.min()) * (1.0 - _ROUNDING_SHARE)
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Contour:
     def level(self, density: FloatArray, weight: FloatArray) -> float:
         order = np.argsort(-density, kind="stable")
         kept = np.cumsum(weight[order])
-        last = int(np.searchsorted(kept, self.share * kept[-1] * (1.0 - _ROUNDING)))
-        return float(density[order[last]]) * (1.0 - _ROUNDING)
+        last = int(np.searchsorted(kept, self.share * kept[-1] * (1.0 - _ROUNDING_SHARE)))
+        return float(density[order[last]]) * (1.0 - _ROUNDING_SHARE)
 
 
 @dataclass(frozen=True)
-class Level:
+class GivenLevel:
     """A given η."""
 
     eta: float
@@ -65,7 +65,7 @@ class Level:
         return float(self.eta)
 
 
-THRESHOLDS: dict[str, Threshold] = {"auto": Least()}
+THRESHOLDS: dict[str, Threshold] = {"auto": LeastDensity()}
 """Rules by name."""
 
 
@@ -73,4 +73,4 @@ def make_threshold(given: str | float | Threshold) -> Threshold:
     """The rule that a parameter stands for: a name, a number η, or a rule itself."""
     if isinstance(given, str):
         return THRESHOLDS[given]
-    return Level(float(given)) if isinstance(given, float | int | np.number) else given
+    return GivenLevel(float(given)) if isinstance(given, float | int | np.number) else given

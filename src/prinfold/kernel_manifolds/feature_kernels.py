@@ -1,4 +1,4 @@
-"""Coordinates in which squared distances are what a kernel says they are: section 3 of Meinicke et al. (2005).
+"""Coordinates of rows in the feature space of a kernel: section 3 of Meinicke et al. (2005).
 
 A kernel k on data stands for inner products in some feature space. Centred at the mean feature the training rows span
 at most n − 1 dimensions of it, so that an eigendecomposition of their kernel matrix gives each a row of ordinary
@@ -22,15 +22,15 @@ from prinfold.files import storable
 Kernel = Callable[[FloatArray, FloatArray], FloatArray]
 """Kernel values (n, m) between the rows of two tables."""
 
-_NEGATIVE = 1e-6
+_NEGATIVE_EIGENVALUE_SHARE = 1e-6
 """Eigenvalues below minus this share of the largest are no rounding: the kernel is not positive definite."""
 
-_NIL = 1e-12
+_LEAST_EIGENVALUE_SHARE = 1e-12
 """Eigenvalues below this share of the largest are left out: coordinates of rounding."""
 
 
 class Features(Protocol):
-    """Where rows lie, in coordinates whose distances count."""
+    """Coordinates of rows in which Euclidean distances are those of the model."""
 
     def coordinates(self, table: FloatArray) -> FloatArray:
         """(n, r) coordinates of rows, the mean of the training rows at the origin, float64."""
@@ -115,22 +115,24 @@ def kernel_features(kernel: Kernel | None, rows: FloatArray, weight: FloatArray)
         )
     asymmetry = float(np.abs(values - values.T).max())
     if asymmetry > 1e-8 * float(np.abs(values).max()):
-        raise InvalidDataError(f"the kernel matrix is not symmetric: two entries differ by {asymmetry:.3g}")
+        raise InvalidDataError(
+            f"the kernel matrix is not symmetric: two entries differ by {asymmetry:.3g}. Give a symmetric kernel"
+        )
     share = weight / weight.sum()
     flat = Span(rows, values @ share, share, np.empty((len(values), 0)))
     spectrum, vectors = eigh(flat.centred(0.5 * (values + values.T)))
     largest = float(max(spectrum[-1], 0.0))
-    if spectrum[0] < -_NEGATIVE * max(largest, np.finfo(float).tiny):
+    if spectrum[0] < -_NEGATIVE_EIGENVALUE_SHARE * max(largest, np.finfo(float).tiny):
         raise InvalidDataError(
             f"the kernel is not conditionally positive definite: centred, its matrix has eigenvalues from "
             f"{spectrum[0]:.3g} to {largest:.3g}; use another feature_kernel, or raise its smallest eigenvalues"
         )
-    real = spectrum > _NIL * largest
+    real = spectrum > _LEAST_EIGENVALUE_SHARE * largest
     return KernelFeatures(kernel, replace(flat, basis=vectors[:, real] / np.sqrt(spectrum[real])))
 
 
 def kernel_values(kernel: Kernel, A: FloatArray, B: FloatArray) -> FloatArray:
-    """(n, m) kernel values in float64, refused where they are not what was asked for."""
+    """(n, m) kernel values in float64; raises where shape or values are wrong."""
     values = np.asarray(kernel(A, B), dtype=np.float64)
     if values.shape != (len(A), len(B)) or not np.isfinite(values).all():
         raise InvalidParameterError(

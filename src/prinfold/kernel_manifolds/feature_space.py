@@ -1,4 +1,4 @@
-"""Verbs of a kernel surface that may live in the feature space of a kernel on the data."""
+"""Kernel surfaces that may lie in the feature space of a kernel on the data (Meinicke et al. 2005, section 3)."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ class FeatureSpaceManifold(TrainedKernelManifold):
     def _is_precomputed(self) -> bool:
         return isinstance(self.feature_kernel, str) and self.feature_kernel == _PRECOMPUTED
 
-    def _span_of(self, features: Features) -> dict[str, Any]:
-        """What is kept of the coordinates besides the offset."""
+    def _span_attributes(self, features: Features) -> dict[str, Any]:
+        """Fitted attributes of the coordinates besides the offset."""
         # The table's own columns count, not those of feature space.
         span = features.span if isinstance(features, KernelFeatures) else None
         return {"span_": span, "n_features_in_": self.n_features_in_}
 
-    def _origin(self, features: Features) -> FloatArray:
-        """Where the origin of the coordinates lies among the columns; nil in feature space."""
+    def _coordinate_origin(self, features: Features) -> FloatArray:
+        """(r,) origin of the coordinates in the columns of the table; zeros in feature space."""
         if isinstance(features, PlainFeatures):
             return features.offset
         return np.zeros(features.span.basis.shape[1] if isinstance(features, KernelFeatures) else 0)
@@ -93,23 +93,23 @@ class FeatureSpaceManifold(TrainedKernelManifold):
         """The coordinates of a fitted model."""
         return PlainFeatures(self.offset_) if self.span_ is None else KernelFeatures(self._kernel(), self.span_)
 
-    def _shown(self, Z: FloatArray, points: FloatArray | None = None) -> FloatArray:
-        return super()._shown(Z, points) if self.span_ is None else self._preimage().point(Z)
+    def _data_points(self, Z: FloatArray, points: FloatArray | None = None) -> FloatArray:
+        return super()._data_points(Z, points) if self.span_ is None else self._preimage().point(Z)
 
-    def _shown_jacobian(self, Z: FloatArray) -> FloatArray:
-        return super()._shown_jacobian(Z) if self.span_ is None else self._preimage().jacobian(Z)
+    def _data_jacobian(self, Z: FloatArray) -> FloatArray:
+        return super()._data_jacobian(Z) if self.span_ is None else self._preimage().jacobian(Z)
 
     def _preimage(self) -> KernelMap:
         """An approximation in data space of a surface in feature space: the same weighted means, of the rows."""
         assert self.span_ is not None
         if self._is_precomputed() or not self.preimage:
             remedy = (
-                "precomputed kernel values know nothing of data space"
+                "give feature_kernel by name or as a function, with preimage=True, for approximate points"
                 if self._is_precomputed()
-                else "set preimage=True for approximate ones, weighted means of the training rows"
+                else "set preimage=True for approximate points, the weighted means of the training rows"
             )
             raise NoPreimageError(
-                f"the surface lives in the feature space of feature_kernel={self.feature_kernel!r}, whose points have "
+                f"the surface lies in the feature space of feature_kernel={self.feature_kernel!r}, whose points have "
                 f"no exact counterparts in data space; {remedy}"
             )
         return KernelMap(self._model.centres, self.span_.rows, self._model.weight, self._model.profile)
@@ -117,14 +117,14 @@ class FeatureSpaceManifold(TrainedKernelManifold):
     def _n_value_columns(self) -> int:
         return int(self.n_features_in_ if self.span_ is None else self.span_.basis.shape[1])
 
-    def _sound(self) -> dict[str, bool]:
-        """What a model in a file must be like: coordinates in feature space belong to its latent points."""
+    def _file_requirements(self) -> dict[str, bool]:
+        """Requirements on a model read from a file: coordinates in feature space belong to its latent points."""
         span: Any = self.span_
         m = len(self.latent_.centres) if hasattr(self.latent_, "centres") else -1
         fits = type(span) is Span and {len(span.rows), len(span.column_mean), len(span.share), len(span.basis)} == {m}
         named = self.feature_kernel is None if span is None else self.feature_kernel is not None
         return {"a feature space that fits its kernel and latent points": named and (span is None or fits)} | (
-            super()._sound()
+            super()._file_requirements()
         )
 
     def _nearest(self, table: FloatArray) -> Projection:

@@ -1,4 +1,4 @@
-"""How methods with kernel regression on latent points are trained: checks, rows without repeats, what a fit leaves."""
+"""The ``fit`` that UKR and KMM share: checks, rows without repeats, latent points, warnings."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from prinfold.validation.refusals import refuse_fourth_powers
 from prinfold.validation.settings import Constraint, check_parameters, flag, integer, real
 from prinfold.validation.tables import check_table, check_weight
 
-_NOTHING = 0.99
-"""Share of the variance that is not predicted from which on nothing is."""
+_UNPREDICTED_SHARE = 0.99
+"""Unpredicted share of the variance from which on the surface is no better than the mean."""
 
-_LOST = 1e-9
-_ALONE = 1e-3
+_LOST_NEIGHBOUR_WEIGHT = 1e-9
+_LONELY_NEIGHBOUR_WEIGHT = 1e-3
 """Weight of a latent point's neighbours, in units of its own, below which it has none but for rounding, and below which
 those it has do not count."""
 
 
 class TrainedKernelManifold(KernelManifold):
-    """A kernel surface whose latent points are found by descent; a method says how, in :meth:`_learn`."""
+    """A kernel surface whose latent points are found by descent; a method says how, in :meth:`_find_latent_points`."""
 
     _constraints: ClassVar[dict[str, Constraint]] = {
         **KernelManifold._constraints,
@@ -63,8 +63,8 @@ class TrainedKernelManifold(KernelManifold):
         refuse_fourth_powers(table)
         weight = check_weight(sample_weight, table)
         rows = self._collapse(table, weight)
-        self._place_the_others(table, self._learn(table, rows))
-        for words, category in self._cautions():
+        self._place_left_out_rows(table, self._find_latent_points(table, rows))
+        for words, category in self._fit_warnings():
             warn_caller(words, category)
         return self
 
@@ -72,17 +72,17 @@ class TrainedKernelManifold(KernelManifold):
         return unique_rows(table, weight)
 
     @abstractmethod
-    def _learn(self, table: FloatArray, rows: Unique) -> IntArray:
-        """Find latent points for rows that have been checked, keep the surface, and say which rows have one (≥ 0)."""
+    def _find_latent_points(self, table: FloatArray, rows: Unique) -> IntArray:
+        """Find latent points of checked rows and keep the surface; returns (n,) the point of each row, −1 for none."""
 
-    def _given(self, rows: Unique) -> FloatArray | None:
-        """Latent coordinates that were given for the rows to begin with."""
+    def _initial_coordinates(self, rows: Unique) -> FloatArray | None:
+        """(u, Q) latent coordinates given as ``init``; None where embeddings are named."""
         if isinstance(self.init, str | tuple | list):
             return None
         return weighted_places(self.init, rows, self.n_components)
 
-    def _place_the_others(self, table: FloatArray, name: IntArray) -> None:
-        """Rows that had no part in the fit have a place on the surface like any other."""
+    def _place_left_out_rows(self, table: FloatArray, name: IntArray) -> None:
+        """Add the rows that took no part in the fit to ``embedding_``, by ``transform``."""
         left_out = name < 0
         if left_out.any():
             embedding = np.empty((len(name), self.latent_.n_columns))
@@ -90,39 +90,40 @@ class TrainedKernelManifold(KernelManifold):
             embedding[left_out] = self._latent_of(table[left_out])
             self.embedding_ = embedding
 
-    def _cautions(self) -> list[tuple[str, type[Warning]]]:
-        """What went wrong or may mislead, in words."""
-        found = self._how_it_ended()
+    def _fit_warnings(self) -> list[tuple[str, type[Warning]]]:
+        """Warnings to give after a fit, each with its category."""
+        found = self._stopping_warnings()
         if self.n_features_in_ < self.n_components:
             words = f"a surface of {self.n_components} dimensions in {self.n_features_in_} column(s) is not determined"
             found.append((f"{words}; set n_components={self.n_features_in_}", DegenerateWarning))
         if len(self.latent_.centres) == 1:
-            words = "all rows are equal, so that there is no surface: every place is the same point"
+            words = "all rows are equal, so that the surface is a single point. Give rows that differ"
             found.append((words, DegenerateWarning))
-        found += [(words, DegenerateWarning) for words in self._disorders()]
+        found += [(words, DegenerateWarning) for words in self._latent_warnings()]
         fetched = sum(self.history_.get("fetched", []))
         if fetched:
-            words = f"{fetched:.0f} time(s) a latent point had lost all its neighbours and was fetched back to them"
-            found.append((f"{words}; a wider bandwidth or kernel='gaussian' keeps them together", DegenerateWarning))
+            words = f"latent points lost all their neighbours {fetched:.0f} time(s) and were moved back to them"
+            found.append((f"{words}. A wider bandwidth or kernel='gaussian' keeps them together", DegenerateWarning))
         return found
 
-    def _disorders(self) -> list[str]:
-        """What is wrong with the latent points, if anything."""
+    def _latent_warnings(self) -> list[str]:
+        """Warnings about the fitted latent points."""
         found, centres = list[str](), self.latent_.centres
-        if len(centres) > 1 and self.history_["objective"][-1] < -_NOTHING:
-            found.append("the surface predicts rows no better than their mean; try another init or bandwidth")
+        if len(centres) > 1 and self.history_["objective"][-1] < -_UNPREDICTED_SHARE:
+            found.append("the surface predicts rows no better than their mean does; try another init or bandwidth")
         others = (
             np.exp(self._model.mixture.log_density(centres)) * self.latent_.weight.sum() / self.latent_.weight - 1.0
         )
-        lost = int((others < _LOST).sum()) if self._model.mixture.profile.reach < inf else 0
-        if len(centres) > 1 and np.median(others) < _ALONE:
-            found.append("most latent points have no neighbours, so that the surface is the rows; widen the bandwidth")
+        lost = int((others < _LOST_NEIGHBOUR_WEIGHT).sum()) if self._model.mixture.profile.reach < inf else 0
+        if len(centres) > 1 and np.median(others) < _LONELY_NEIGHBOUR_WEIGHT:
+            words = "most latent points have no neighbours, so that the surface passes through every row"
+            found.append(f"{words}. Widen the bandwidth")
         elif lost:
-            words = f"{lost} of {len(centres)} latent points ended without neighbours within reach of the kernel"
-            found.append(f"{words}, so that nothing predicts their rows; widen the bandwidth or take kernel='gaussian'")
+            words = f"{lost} of {len(centres)} latent points have no neighbours within reach of the kernel"
+            found.append(f"{words}, so that nothing predicts their rows. Widen the bandwidth or set kernel='gaussian'")
         used = self.candidates_.neighbors[self.candidates_.neighbors > 0].tolist()
         asked = [] if self.n_neighbors is None else np.atleast_1d(self.n_neighbors).tolist()
         if asked and used and not set(used) <= set(asked):
-            words = f"n_neighbors={self.n_neighbors!r} leaves the rows in pieces, or asks for more than there are"
-            found.append(f"{words}; {', '.join(map(str, sorted(set(used))))} were taken")
+            words = f"n_neighbors={self.n_neighbors!r} leaves the rows in separate pieces, or exceeds their number"
+            found.append(f"{words}. Used {', '.join(map(str, sorted(set(used))))} instead")
         return found

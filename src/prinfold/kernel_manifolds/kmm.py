@@ -14,10 +14,10 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.base.unique_rows import Unique
 from prinfold.exceptions import DegenerateWarning
 from prinfold.files import storable
-from prinfold.kernel_manifolds import kmm_training as kmm
-from prinfold.kernel_manifolds.descent import Place
+from prinfold.kernel_manifolds import kmm_training
 from prinfold.kernel_manifolds.fitting import TrainedKernelManifold
 from prinfold.kernel_manifolds.kmm_table import Residuals, join
+from prinfold.kernel_manifolds.latent_descent import LatentState
 from prinfold.kernel_manifolds.starts import STARTS
 from prinfold.loops import DESCENTS, Discrepancy
 from prinfold.validation.settings import Constraint, flag, instance_of, integer, nothing, one_of, real, several
@@ -142,12 +142,12 @@ class KMM(TrainedKernelManifold):
         | several(one_of(STARTS), "names of embeddings")
         | instance_of(np.ndarray, words="an array of latent coordinates"),
         "n_neighbors": nothing | integer(1) | several(integer(1), "numbers of neighbours"),
-        "bandwidth_rule": one_of(tuple(kmm.BANDWIDTH_RULES)),
+        "bandwidth_rule": one_of(tuple(kmm_training.BANDWIDTH_RULES)),
         "data_bandwidth": nothing | real(0, above=True),
         "latent_bandwidth": nothing | real(0, above=True),
         "truncation": real(0, above=True),
         "leave_one_out": flag,
-        "stop": one_of(tuple(kmm.STOPS)),
+        "stop": one_of(tuple(kmm_training.STOPS)),
         "validation": Constraint(lambda v: real(0, above=True).test(v) and v < 1, "a number between 0 and 1"),
         "annealing": nothing | real(1),
         "solver": one_of(tuple(DESCENTS)),
@@ -217,12 +217,16 @@ class KMM(TrainedKernelManifold):
         Y = np.asarray(table, dtype=np.float64) - self.offset_
         return self.latent_.domain.retract(np.asarray(self._coordinates().shares(Y) @ self.parameters_))
 
-    def _coordinates(self) -> kmm.CoordinateMap:
-        return kmm.CoordinateMap(self.values_, self.latent_.weight, self.data_bandwidth_, self.truncation)
+    def _coordinates(self) -> kmm_training.CoordinateMap:
+        return kmm_training.CoordinateMap(self.values_, self.latent_.weight, self.data_bandwidth_, self.truncation)
 
-    def _learn(self, table: FloatArray, rows: Unique) -> IntArray:
-        stop, everywhere = kmm.STOPS[self.stop], rows.rows.astype(np.float64)
-        held = kmm.hold_out(everywhere, rows.weight, self.validation) if stop.holds_out else np.empty(0, dtype=np.intp)
+    def _find_latent_points(self, table: FloatArray, rows: Unique) -> IntArray:
+        stop, everywhere = kmm_training.STOPS[self.stop], rows.rows.astype(np.float64)
+        held = (
+            kmm_training.hold_out(everywhere, rows.weight, self.validation)
+            if stop.holds_out
+            else np.empty(0, dtype=np.intp)
+        )
         chosen = np.setdiff1d(np.arange(len(everywhere)), held)
         offset = np.average(everywhere[chosen], axis=0, weights=rows.weight[chosen])
         start = self._start(everywhere - offset, rows, chosen, held)
@@ -230,11 +234,11 @@ class KMM(TrainedKernelManifold):
         maps, Z, descent = start.maps, start.Z, DESCENTS[self.solver]
         rule = stop.rule(maps, maps.averaged.latent(Z))
         if self.annealing is not None:
-            Z = kmm.anneal(maps, Z, self.annealing, descent, rule)
+            Z = kmm_training.anneal(maps, Z, self.annealing, descent, rule)
 
-        def attributes(place: Place) -> dict[str, Any]:
+        def attributes(place: LatentState) -> dict[str, Any]:
             Y, X = maps.problem.Y, maps.averaged.latent(place.state.x)
-            surface = self._surface(X, Y, maps.problem.weight, names[names >= 0], offset)
+            surface = self._surface_attributes(X, Y, maps.problem.weight, names[names >= 0], offset)
             return surface | {
                 "parameters_": place.state.x,
                 "data_bandwidth_": maps.coordinates.bandwidth,
@@ -243,27 +247,31 @@ class KMM(TrainedKernelManifold):
                 "noise_level_": rule.level if isinstance(rule, Discrepancy) else 0.0,
             }
 
-        self._listened_to(table, attributes, partial(kmm.train, maps, Z, descent=descent, rule=rule))
+        self._train_with_callbacks(
+            table, attributes, partial(kmm_training.train_maps, maps, Z, descent=descent, rule=rule)
+        )
         return names
 
-    def _start(self, Y: FloatArray, rows: Unique, chosen: IntArray, held: IntArray) -> kmm.Start:
-        """Embeddings, numbers of neighbours and with them the bandwidths, by their residuals."""
-        given = self._given(rows)
+    def _start(self, Y: FloatArray, rows: Unique, chosen: IntArray, held: IntArray) -> kmm_training.KMMStart:
+        """Embedding and number of neighbours, and with it the bandwidths, chosen by residual."""
+        given = self._initial_coordinates(rows)
         names = () if given is not None else (self.init,) if isinstance(self.init, str) else self.init
-        return kmm.choose_start(
+        return kmm_training.choose_start(
             Y[chosen],
             rows.weight[chosen],
             self.n_components,
             self._setting(len(chosen)),
-            kmm.Held(Y[held], rows.weight[held]),
+            kmm_training.ValidationRows(Y[held], rows.weight[held]),
             starts=names,
-            sizes=kmm.SIZES if self.n_neighbors is None else np.atleast_1d(self.n_neighbors).tolist(),
+            sizes=kmm_training.NEIGHBOURHOOD_SIZES
+            if self.n_neighbors is None
+            else np.atleast_1d(self.n_neighbors).tolist(),
             given=None if given is None else given[chosen],
-            smooth=kmm.STOPS[self.stop].smooth,
+            smooth=kmm_training.STOPS[self.stop].smooth,
         )
 
-    def _setting(self, n_rows: int) -> kmm.Setting:
-        return kmm.Setting(
+    def _setting(self, n_rows: int) -> kmm_training.KMMSetting:
+        return kmm_training.KMMSetting(
             self._profile(n_rows),
             self.truncation,
             self.bandwidth_rule,
@@ -272,10 +280,10 @@ class KMM(TrainedKernelManifold):
             self.leave_one_out,
         )
 
-    def _sound(self) -> dict[str, bool]:
+    def _file_requirements(self) -> dict[str, bool]:
         shape = self.latent_.centres.shape if hasattr(self.latent_, "centres") else ()
         parameters = np.asarray(self.parameters_)
-        return super()._sound() | {
+        return super()._file_requirements() | {
             f"parameters of shape {shape}": parameters.shape == shape and bool(np.isfinite(parameters).all()),
             "finite bandwidths above zero": all(
                 type(h) is float and 0 < h < np.inf for h in (self.data_bandwidth_, self.latent_bandwidth_)

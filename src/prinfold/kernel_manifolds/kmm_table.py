@@ -9,10 +9,10 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.files import storable
-from prinfold.kernel_manifolds.starts import label
+from prinfold.kernel_manifolds.starts import candidate_label
 
-_TIE = 1e-6
-"""Relative difference of residuals that is none: the earlier candidate is taken."""
+_TIE_RELATIVE_RESIDUAL = 1e-6
+"""Relative difference below which residuals are equal, and the earlier candidate is taken."""
 
 
 @storable
@@ -37,9 +37,9 @@ class Residuals:
     variance : float
         Mean squared distance of the rows from their mean: the residual in no dimension.
     failures : tuple of str
-        What became of embeddings that gave no candidate.
+        Why the other embeddings gave no candidate.
     levels : array of shape (C,), default=None
-        Residuals that the noise alone would leave, as each candidate sees it; None where nobody asked.
+        Residuals that the noise alone would leave, estimated from each candidate; None where they were not needed.
     """
 
     names: tuple[str, ...]
@@ -67,7 +67,7 @@ class Residuals:
         if self.levels is not None and (self.residuals <= self.levels).any():
             return int(np.argmax(np.where(self.residuals <= self.levels, self.neighbors, -1)))
         lowest = self.residuals.min()
-        return int(np.argmax(self.residuals <= lowest + _TIE * abs(lowest)))
+        return int(np.argmax(self.residuals <= lowest + _TIE_RELATIVE_RESIDUAL * abs(lowest)))
 
     @property
     def lowest(self) -> dict[int, float]:
@@ -76,7 +76,7 @@ class Residuals:
 
     def __str__(self) -> str:
         lowest, best = self.lowest, self.chosen
-        title = f"{label(self.names[best], int(self.neighbors[best]))}, residual {self.residuals[best]:.6g}"
+        title = f"{candidate_label(self.names[best], int(self.neighbors[best]))}, residual {self.residuals[best]:.6g}"
         title += f" of variance {self.variance:.6g}, chosen among:"
         if len(lowest) > 1:  # residuals fall with every dimension: which is enough is for the reader to see
             fall = ", ".join(f"{residual:.4g} in {d}" for d, residual in lowest.items())
@@ -96,7 +96,7 @@ class Residuals:
 
     def __repr__(self) -> str:
         best = self.chosen
-        words = f"{label(self.names[best], int(self.neighbors[best]))}, residual={self.residuals[best]:.4g}"
+        words = f"{candidate_label(self.names[best], int(self.neighbors[best]))}, residual={self.residuals[best]:.4g}"
         return f"Residuals({words}, {len(self.names)} compared)"
 
 

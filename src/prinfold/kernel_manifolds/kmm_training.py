@@ -26,28 +26,28 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.base.starting_points import evenly_by_radius
 from prinfold.density.class_densities import LeaveOneOut, likelihood_bandwidth
 from prinfold.exceptions import InvalidDataError
-from prinfold.kernel_manifolds import descent as kernel_descent
-from prinfold.kernel_manifolds.descent import Averaged, Problem
+from prinfold.kernel_manifolds import latent_descent
 from prinfold.kernel_manifolds.kmm_table import Residuals
+from prinfold.kernel_manifolds.latent_descent import AveragedPoints, RegressionProblem
 from prinfold.kernel_manifolds.objective import KernelRegression, make_target
-from prinfold.kernel_manifolds.starts import label, oriented, padded, proposals
+from prinfold.kernel_manifolds.starts import candidate_label, orient_axes, pad_axes, proposals
 from prinfold.kernel_manifolds.surface import KernelMap
-from prinfold.loops import Descent, Discrepancy, Highest, Rule, StopReason, Validation
+from prinfold.loops import Descent, Discrepancy, Highest, StoppingRule, StopReason, Validation
 from prinfold.numerics.distances import squared_distances
 from prinfold.numerics.radial_kernels import Profile
 from prinfold.rows.rows import as_rows
 
-SIZES = (4, 6, 10, 15, 25)
+NEIGHBOURHOOD_SIZES = (4, 6, 10, 15, 25)
 """Neighbourhood sizes compared by default. The smallest matters: on noisy rolls Isomap takes short cuts by six
 neighbours where it takes none by four, and the residual tells them apart."""
 
-_PAIRS = 2**20
+_BLOCK_PAIRS = 2**20
 """Pairs of rows whose distances are held at once."""
 
 _STAGE_STEPS = 10
 """Steps at each bandwidth of an annealing: latent points should follow the kernel, not settle under it."""
 
-_STAGE = 2.0**0.5
+_STAGE_RATIO = 2.0**0.5
 """Ratio of one bandwidth of an annealing to the next."""
 
 
@@ -69,7 +69,7 @@ class CoordinateMap:
 
     def shares(self, Y: FloatArray) -> csr_array:
         """(n, m) weights of the training rows at rows Y (n, D), each adding up to 1; A at the training rows."""
-        parts = as_rows(Y, block_rows=max(1, _PAIRS // len(self.rows))).slices
+        parts = as_rows(Y, block_rows=max(1, _BLOCK_PAIRS // len(self.rows))).slices
         return csr_array(vstack([self._block(Y[part]) for part in parts], format="csr"))
 
     def _block(self, Y: FloatArray) -> csr_array:
@@ -106,7 +106,7 @@ def neighbour_distance(X: FloatArray, weight: FloatArray, k: int, rule: str) -> 
 # ------------------------------------------------------------------------------------------------ the problem
 
 
-class Held(NamedTuple):
+class ValidationRows(NamedTuple):
     """Rows that take no part in training, and their weights; there may be none."""
 
     rows: FloatArray
@@ -114,8 +114,8 @@ class Held(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What a problem is made with; bandwidths that are None follow from the number of neighbours."""
+class KMMSetting:
+    """Kernel, truncation and bandwidths; a bandwidth of None follows from the number of neighbours."""
 
     profile: Profile
     truncation: float
@@ -131,31 +131,31 @@ class Setting:
 
 
 @dataclass(frozen=True, eq=False)
-class Maps:
+class KernelMaps:
     """Rows Y (m, D) and both maps between them and their coordinates, but for the parameters Z (m, Q)."""
 
-    problem: Problem
+    problem: RegressionProblem
     coordinates: CoordinateMap
-    held: Held
+    held: ValidationRows
 
     @classmethod
-    def of(cls, coordinates: CoordinateMap, setting: Setting, held: Held) -> Maps:
-        """With the coordinate map given."""
+    def of(cls, coordinates: CoordinateMap, setting: KMMSetting, held: ValidationRows) -> KernelMaps:
+        """Both maps from a coordinate map and the settings."""
         Y, weight = coordinates.rows, coordinates.weight
         regression = KernelRegression(make_target(Y), weight, setting.profile, leave_one_out=setting.leave_one_out)
-        return cls(Problem(Y, regression), coordinates, held)
+        return cls(RegressionProblem(Y, regression), coordinates, held)
 
     @cached_property
-    def averaged(self) -> Averaged:
-        """A."""
-        return Averaged(self.coordinates.shares(self.coordinates.rows))
+    def averaged(self) -> AveragedPoints:
+        """X = A Z with A of (2) at the training rows."""
+        return AveragedPoints(self.coordinates.shares(self.coordinates.rows))
 
     @cached_property
     def _held_shares(self) -> csr_array:
         return self.coordinates.shares(self.held.rows)
 
     def residual(self, Z: FloatArray) -> float:
-        """What candidates are compared by: the error of rows held out, or else of each row left out of g."""
+        """Criterion for candidates: the mean squared error of rows held out, or else of each row left out of g."""
         return self.held_error(Z) if len(self.held.rows) else self.problem.validated_error(self.averaged.latent(Z))
 
     def held_error(self, Z: FloatArray) -> float:
@@ -165,7 +165,7 @@ class Maps:
         return float(np.average(np.einsum("nd,nd->n", gap, gap), weights=self.held.weight))
 
     def measure(self, Z: FloatArray) -> dict[str, float]:
-        """What a history has beside the error."""
+        """Further entries of the history: the error of rows held out, if there are any."""
         return {"validation": self.held_error(Z)} if len(self.held.rows) else {}
 
     @property
@@ -182,23 +182,23 @@ def hold_out(Y: FloatArray, weight: FloatArray, share: float) -> IntArray:
 # ------------------------------------------------------------------------------------------------- where to begin
 
 
-class Start(NamedTuple):
-    """Maps, parameters (m, Q) in latent bandwidths to begin with, and what they were chosen among."""
+class KMMStart(NamedTuple):
+    """Maps, initial parameters Z (m, Q) in latent bandwidths, and the table of candidates they were chosen from."""
 
-    maps: Maps
+    maps: KernelMaps
     Z: FloatArray
     residuals: Residuals
 
     @property
     def latent_bandwidth(self) -> float:
-        """That of the candidate that was chosen."""
+        """Latent bandwidth of the chosen candidate."""
         return float(self.residuals.latent_bandwidths[self.residuals.chosen])
 
 
 class _Candidate(NamedTuple):
     name: str
     k: int
-    maps: Maps
+    maps: KernelMaps
     Z: FloatArray
     latent_bandwidth: float
     residual: float
@@ -206,28 +206,28 @@ class _Candidate(NamedTuple):
     @property
     def level(self) -> float:
         """Residual that the noise alone would leave."""
-        return noise_rule(self.maps, self.maps.averaged.latent(self.Z)).level
+        return map_noise_rule(self.maps, self.maps.averaged.latent(self.Z)).level
 
 
 def choose_start(
     Y: FloatArray,
     weight: FloatArray,
     n_components: int,
-    setting: Setting,
-    held: Held,
+    setting: KMMSetting,
+    held: ValidationRows,
     *,
     starts: Sequence[str],
     sizes: Sequence[int],
     given: FloatArray | None = None,
     smooth: bool = False,
-) -> Start:
-    """Embed rows Y (m, D) in every way asked for, with every number of neighbours, and choose by residuals.
+) -> KMMStart:
+    """Embed rows Y (m, D) by every method in ``starts`` and every number of neighbours, and choose by residuals.
 
-    With ``smooth``, of those that leave no more than noise the one with the most neighbours is taken, and otherwise the
-    lowest residual. An embedding that fails is recorded; if all do, the principal plane stands in.
+    The lowest residual is chosen. With ``smooth``, among candidates whose residual is down to the noise the one with
+    the most neighbours is. An embedding that fails is recorded; if all fail, the principal plane is taken.
     """
     found, failures = list[_Candidate](), list[str]()
-    known: dict[int, Maps] = {}
+    known: dict[int, KernelMaps] = {}
     plans = list(proposals(Y, weight, n_components, starts, sizes, given))
     plans += (
         [] if given is not None or "pca" in starts else list(proposals(Y, weight, n_components, ("pca",), (), None))
@@ -236,12 +236,14 @@ def choose_start(
         if name == "pca" and "pca" not in starts and found:
             break
         try:
-            Z = oriented(padded(_quietly(embed), n_components), Y, weight)
-            found += _scaled(name, Z, (size,) if size else sizes, known, Y, weight, setting, held)
+            Z = orient_axes(pad_axes(_embed_without_warnings(embed), n_components), Y, weight)
+            found += _scale_embedding(name, Z, (size,) if size else sizes, known, Y, weight, setting, held)
         except (ArithmeticError, RuntimeError, ValueError) as problem:
-            failures.append(f"{label(name, size)} failed: {problem}")
+            failures.append(f"{candidate_label(name, size)} failed: {problem}")
     if not found:
-        raise InvalidDataError(f"no start for the coordinates could be found: {'; '.join(failures)}")
+        raise InvalidDataError(
+            f"no embedding could start the coordinates: {'; '.join(failures)}. Try another init or n_neighbors"
+        )
     table = Residuals(
         tuple(each.name for each in found),
         np.full(len(found), n_components),
@@ -254,30 +256,30 @@ def choose_start(
         np.array([each.level for each in found]) if smooth else None,
     )
     best = found[table.chosen]
-    return Start(best.maps, best.Z, table)
+    return KMMStart(best.maps, best.Z, table)
 
 
-def _quietly(embed: Callable[[], FloatArray]) -> FloatArray:
+def _embed_without_warnings(embed: Callable[[], FloatArray]) -> FloatArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # whatever an embedding has to say, its residual decides
         return embed()
 
 
-def _scaled(
+def _scale_embedding(
     name: str,
     Z: FloatArray,
     sizes: Sequence[int],
-    known: dict[int, Maps],
+    known: dict[int, KernelMaps],
     Y: FloatArray,
     weight: FloatArray,
-    setting: Setting,
-    held: Held,
+    setting: KMMSetting,
+    held: ValidationRows,
 ) -> Iterator[_Candidate]:
-    """An embedding in units of the latent bandwidth, for each number of neighbours; ``known`` maps are made once."""
+    """Candidates from one embedding in latent bandwidths, by number of neighbours; ``known`` holds maps made before."""
     Z = Z - np.average(Z, axis=0, weights=weight)
     for k in sizes:
         if k not in known:
-            known[k] = Maps.of(setting.coordinates(Y, weight, k), setting, held)
+            known[k] = KernelMaps.of(setting.coordinates(Y, weight, k), setting, held)
         maps = known[k]
         X = maps.averaged.latent(Z)
         h = setting.latent_bandwidth or neighbour_distance(X, weight, k, setting.bandwidth_rule) / setting.profile.width
@@ -290,59 +292,61 @@ def _scaled(
 # -------------------------------------------------------------------------------------------------- training
 
 
-class Stop(NamedTuple):
-    """Where training ends, and whether that takes rows that are held out."""
+class KMMStop(NamedTuple):
+    """A stopping rule, and whether it needs rows held out."""
 
-    rule: Callable[[Maps, FloatArray], Rule]
+    rule: Callable[[KernelMaps, FloatArray], StoppingRule]
     holds_out: bool = False
     smooth: bool = False
     """Whether the start is the smoothest that leaves no more than noise."""
 
 
-def noise_rule(maps: Maps, X: FloatArray) -> Discrepancy:
-    """End where the residual is down to the noise, as seen from the coordinates X to begin with.
+def map_noise_rule(maps: KernelMaps, X: FloatArray) -> Discrepancy:
+    """Rule that ends where the residual is down to the noise, estimated from the initial coordinates X.
 
-    They are brought to the scale that makes them likeliest for that: the bandwidth of few neighbours may span less of
-    the surface than the noise is wide, and planes through so short a piece follow the noise.
+    X is first scaled by its likelihood bandwidth: the bandwidth of few neighbours may span less of the surface than
+    the noise is wide, and planes through so short a piece follow the noise.
     """
     problem = maps.problem
     if not np.ptp(X, axis=0).any():
-        return kernel_descent.noise_rule(problem, X)
-    rows, profile = LeaveOneOut.of(X, problem.weight, _PAIRS), problem.regression.profile
-    return kernel_descent.noise_rule(problem, X / likelihood_bandwidth([rows], profile, rows.range()[0]))
+        return latent_descent.noise_rule(problem, X)
+    rows, profile = LeaveOneOut.of(X, problem.weight, _BLOCK_PAIRS), problem.regression.profile
+    return latent_descent.noise_rule(problem, X / likelihood_bandwidth([rows], profile, rows.range()[0]))
 
 
-def validation_rule(maps: Maps, X: FloatArray) -> Rule:
-    """Keep the lowest error of rows held out, as section 4.3 has it; of two rows none could be."""
+def map_validation_rule(maps: KernelMaps, X: FloatArray) -> StoppingRule:
+    """Rule that keeps the lowest error of rows held out (section 4.3); a minimum where no row could be held out."""
     return Validation() if len(maps.held.rows) else Highest()
 
 
-def minimum_rule(maps: Maps, X: FloatArray) -> Rule:
-    """Go on to a minimum of the residual."""
+def map_minimum_rule(maps: KernelMaps, X: FloatArray) -> StoppingRule:
+    """Rule that goes on to a minimum of the residual."""
     return Highest()
 
 
 STOPS = {
-    "noise": Stop(noise_rule, smooth=True),
-    "validation": Stop(validation_rule, holds_out=True),
-    "minimum": Stop(minimum_rule),
+    "noise": KMMStop(map_noise_rule, smooth=True),
+    "validation": KMMStop(map_validation_rule, holds_out=True),
+    "minimum": KMMStop(map_minimum_rule),
 }
 
 
-def train(maps: Maps, Z: FloatArray, **options: Any) -> Any:
+def train_maps(maps: KernelMaps, Z: FloatArray, **options: Any) -> Any:
     """Minimise the residual (5) from parameters Z."""
-    return kernel_descent.train(maps.problem, Z, parameters=maps.averaged, measured=maps.measure, **options)
+    return latent_descent.train_latent_points(
+        maps.problem, Z, parameters=maps.averaged, measured=maps.measure, **options
+    )
 
 
-def anneal(maps: Maps, Z: FloatArray, factor: float, descent: Descent, rule: Rule) -> FloatArray:
+def anneal(maps: KernelMaps, Z: FloatArray, factor: float, descent: Descent, rule: StoppingRule) -> FloatArray:
     """Parameters after some steps under each of the bandwidths of g from ``factor`` times its own down (section 7).
 
-    A kernel c times as wide is one of width 1 on latent points drawn together c times. Where the rule finds enough
-    the kernel stays as wide as it is.
+    A kernel c times as wide is one of width 1 on latent points drawn together c times. Annealing ends early where the
+    stopping rule is met, at the bandwidth reached.
     """
-    n_stages = int(np.ceil(np.log(factor) / np.log(_STAGE)))
+    n_stages = int(np.ceil(np.log(factor) / np.log(_STAGE_RATIO)))
     for wide in np.geomspace(factor, 1.0, n_stages + 1)[:-1]:
-        outcome = train(maps, Z / wide, descent=descent, rule=rule, max_iter=_STAGE_STEPS, tol=1e-12)
+        outcome = train_maps(maps, Z / wide, descent=descent, rule=rule, max_iter=_STAGE_STEPS, tol=1e-12)
         if outcome.reason in (StopReason.NOISE, StopReason.VALIDATION):
             return np.asarray(outcome.state.state.x)
         Z = outcome.state.state.x * wide

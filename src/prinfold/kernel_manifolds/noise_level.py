@@ -1,4 +1,4 @@
-"""How much of the data is noise, as seen from latent points that do not follow it yet.
+"""Noise variance across a surface, estimated from initial latent points or from neighbours in data space.
 
 A surface fitted by moving latent points can follow noise as far as one likes, and neither leaving one out nor new rows
 show it: both errors go on falling. What stops it is an estimate of the noise that was made before. Local linear
@@ -26,11 +26,11 @@ _MOST_NEIGHBORS = 256
 _ROWS_WITH_PLANES = 500
 """The same for planes through neighbours in data space, each of which takes an eigendecomposition."""
 
-_LONG = 3.0
+_LEAST_VARIANCE_RATIO = 3.0
 """How many times the variance along a neighbourhood must exceed what chance makes of variance that is the same in all
 directions."""
 
-_FAR_OFF = 20.0
+_MOST_TIMES_MEDIAN = 20.0
 
 _BLOCK_NUMBERS = 2**21
 
@@ -55,7 +55,7 @@ def noise_level(X: FloatArray, Y: FloatArray, weight: FloatArray, profile: Profi
     for i in range(0, len(rows), size):
         part = slice(i, i + size)
         k = _kernel(distance[part], near[part], rows[part], profile, few) * weight[near[part]]
-        squared[part] = _across(X, Y, rows[part], near[part], k)
+        squared[part] = _squares_across(X, Y, rows[part], near[part], k)
     return typical_mean(squared, weight[rows])
 
 
@@ -68,12 +68,12 @@ def typical_mean(squared: FloatArray, weight: FloatArray) -> float:
     order = np.argsort(squared)
     before = np.cumsum(weight[order])
     median = squared[order[np.searchsorted(before, 0.5 * before[-1])]]
-    most = _FAR_OFF * median if median > 0 else inf
+    most = _MOST_TIMES_MEDIAN * median if median > 0 else inf
     return float(weight @ np.minimum(squared, most)) / float(before[-1])
 
 
 def _kernel(distance: FloatArray, near: IntArray, rows: IntArray, profile: Profile, few: int) -> FloatArray:
-    """(b, k) kernel values with the row itself left out; a row in too empty a place takes its nearest few alike."""
+    """(b, k) kernel values with the row itself left out; a row with too few neighbours weighs its nearest alike."""
     k = np.where(near == rows[:, None], 0.0, profile.value(np.minimum(distance, 1e100) ** 2))
     # A neighbour that weighs a millionth of the nearest one is none.
     alone = (k > 1e-6 * k.max(axis=1, keepdims=True)).sum(axis=1) < few
@@ -82,8 +82,8 @@ def _kernel(distance: FloatArray, near: IntArray, rows: IntArray, profile: Profi
     return np.where(alone[:, None], among, k)
 
 
-def _across(X: FloatArray, Y: FloatArray, rows: IntArray, near: IntArray, k: FloatArray) -> FloatArray:
-    """(b,) squared residuals of rows across the planes that their neighbours lie on, corrected for the planes' own."""
+def _squares_across(X: FloatArray, Y: FloatArray, rows: IntArray, near: IntArray, k: FloatArray) -> FloatArray:
+    """(b,) squared residuals of rows across the planes through their neighbours, divided by 1 + Σ_j p_ij²."""
     offset = X[near] - X[rows][:, None]
     A = np.concatenate([np.ones((*near.shape, 1)), offset], axis=2)
     kA = k[:, :, None] * A
@@ -110,28 +110,30 @@ def neighborhood_noise(Y: FloatArray, weight: FloatArray, n_components: int) -> 
     if n_components >= D or not np.ptp(Y, axis=0).any():
         return 0.0
     rows = np.unique(np.linspace(0, n - 1, min(n, _ROWS_WITH_PLANES)).astype(np.intp))
-    tree, n_near, breadth = cKDTree(Y), 6 + 3 * n_components, _breadth(Y, weight)
+    tree, n_near, breadth = cKDTree(Y), 6 + 3 * n_components, _effective_dimensions(Y, weight)
     while n_near < n // 2:
         near = np.asarray(tree.query(Y[rows], k=n_near + 1)[1])
-        planes = [_planes(Y, i, js, weight, n_components) for i, js in zip(rows, near, strict=True)]
+        planes = [_plane_variances(Y, i, js, weight, n_components) for i, js in zip(rows, near, strict=True)]
         along, across, squared = (typical_mean(each, weight[rows]) for each in np.array(planes).T)
         # Of n_near points that are noise in d directions the longest axis has (1 + √(d/n_near))² of the mean variance.
         chance = (1.0 + np.sqrt(breadth / n_near)) ** 2
-        if along / n_components > _LONG * chance * across / min(breadth, D - n_components):
+        if along / n_components > _LEAST_VARIANCE_RATIO * chance * across / min(breadth, D - n_components):
             return squared
         n_near *= 2
     return inf
 
 
-def _breadth(Y: FloatArray, weight: FloatArray) -> float:
-    """(Σλ)² / Σλ² of the principal variances λ: in how many directions rows spread evenly."""
+def _effective_dimensions(Y: FloatArray, weight: FloatArray) -> float:
+    """(Σλ)² / Σλ² of the principal variances λ: the effective number of dimensions of the rows."""
     scaled = np.sqrt(weight / weight.sum())[:, None] * (Y - np.average(Y, axis=0, weights=weight))
     scatter = scaled @ scaled.T if len(Y) < Y.shape[1] else scaled.T @ scaled
     squares = float(np.square(scatter).sum())
     return float(np.trace(scatter) ** 2 / squares) if squares > 0 else 1.0
 
 
-def _planes(Y: FloatArray, row: int, near: IntArray, weight: FloatArray, n_components: int) -> tuple[float, ...]:
+def _plane_variances(
+    Y: FloatArray, row: int, near: IntArray, weight: FloatArray, n_components: int
+) -> tuple[float, ...]:
     """Variances along and across the principal plane of a row's neighbours, and its own squared distance from it."""
     near = near[near != row][: len(near) - 1]  # where a row has twins it need not be among its own neighbours
     share = weight[near] / weight[near].sum()

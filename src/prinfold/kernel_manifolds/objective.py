@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray
-from prinfold.kernel_manifolds.objective_sums import DensePass, Job, MassTerm, NearPass, Outcome
+from prinfold.kernel_manifolds.objective_sums import DensePass, MassTerm, NearPass, RegressionPass, RowSums
 from prinfold.kernel_manifolds.regression_targets import DataTarget, GramTarget, Target
-from prinfold.numerics.cell_lists import Cells, cut_by_count, sort_into_cells
+from prinfold.numerics.cell_lists import CellList, cut_by_count, sort_into_cells
 from prinfold.numerics.radial_kernels import Profile
 from prinfold.rows.rows import as_rows, work_through
 
@@ -83,16 +83,16 @@ class KernelRegression:
         return self._evaluate(X, mass_term, wanted=True)
 
     def _evaluate(self, X: FloatArray, term: MassTerm | None, wanted: bool) -> Evaluation:
-        X, outcome = np.ascontiguousarray(X, dtype=np.float64), Outcome.of(len(X))
+        X, outcome = np.ascontiguousarray(X, dtype=np.float64), RowSums.of(len(X))
         cells, share = self._cells(X)
         target = self.target if cells is None else self._near_target(share * len(X))
         compiled = len(X) >= _COMPILED_FROM
-        job = Job(X, target, self.weight, self.profile, self.leave_one_out, term, wanted, compiled, outcome)
-        gradient = _dense(job, self._loaded, self._rooms) if cells is None else _near(job, cells)
+        job = RegressionPass(X, target, self.weight, self.profile, self.leave_one_out, term, wanted, compiled, outcome)
+        gradient = _dense_gradient(job, self._loaded, self._rooms) if cells is None else _near_gradient(job, cells)
         value = float(self.weight @ (outcome.error + outcome.penalty)) / job.total_weight
         return Evaluation(value, gradient if wanted else None, outcome.error, outcome.mass, outcome.total <= 0)
 
-    def _cells(self, X: FloatArray) -> tuple[Cells | None, float]:
+    def _cells(self, X: FloatArray) -> tuple[CellList | None, float]:
         """Latent points in cells, where looking for pairs within reach pays, and the share of pairs that are."""
         reach = self.profile.reach
         if reach == inf or len(X) < _COMPILED_FROM or not np.isfinite(X).all():  # the rest is not to look sound
@@ -102,19 +102,19 @@ class KernelRegression:
         return (cells if share < _SPARSE_SHARE else None), share
 
     def _near_target(self, neighbours: float) -> Target:
-        """The target in the form that costs less with so many rows within reach of each."""
+        """The target as rows or inner products, whichever costs less with so many rows within reach of each."""
         target, D = self.target, self.target.Y.shape[1] if isinstance(self.target, DataTarget) else 0
         worth = (columns * neighbours for rows, columns in _GRAM_COLUMNS.items() if target.n_rows <= rows)
         return self._products if next(worth, inf) < D else target
 
     @cached_property
     def _loaded(self) -> FloatArray:
-        """What is summed of the target over all pairs."""
+        """The target's table of summands, which kernel values are multiplied with."""
         return self.target.load(self.weight)
 
     @cached_property
     def _rooms(self) -> list[FloatArray]:
-        """Buffers that evaluations leave for the next: new ones would have to be paged in every time."""
+        """Buffers kept between evaluations: new ones would have to be paged in every time."""
         return []
 
     @cached_property
@@ -124,15 +124,15 @@ class KernelRegression:
         return GramTarget(self.target.Y @ self.target.Y.T)
 
 
-def _near(job: Job, cells: Cells) -> FloatArray:
-    """Over pairs within reach."""
+def _near_gradient(job: RegressionPass, cells: CellList) -> FloatArray:
+    """(n, Q) ∂R/∂X over pairs within reach; the row sums of ``job`` are filled in."""
     parts, most = cut_by_count(cells.counts, _PART_PAIRS)
     workers = work_through(lambda: NearPass(job, cells, most), parts)
     return reduce(np.add, (worker.gradient() for worker in workers))
 
 
-def _dense(job: Job, loaded: FloatArray, rooms: list[FloatArray]) -> FloatArray:
-    """Over all pairs."""
+def _dense_gradient(job: RegressionPass, loaded: FloatArray, rooms: list[FloatArray]) -> FloatArray:
+    """(n, Q) ∂R/∂X over all pairs; the row sums of ``job`` are filled in."""
     n = len(job.X)
     # The median is what one row far away does not carry off, as it would the mean.
     job = replace(job, X=job.X - np.median(job.X, axis=0))
@@ -152,16 +152,16 @@ def _dense(job: Job, loaded: FloatArray, rooms: list[FloatArray]) -> FloatArray:
 
 
 def make_target(Y: FloatArray) -> Target:
-    """The form of a table (n, D), centred by the caller, that costs less over all pairs: itself or its inner products.
+    """A centred table (n, D) as rows or as inner products, whichever costs less over all pairs.
 
-    The latter cost n against 2 D columns. They are taken only where they may be held.
+    Inner products cost n against 2 D columns. They are taken only where they fit in memory.
     """
     Y = np.asarray(Y, dtype=np.float64)
     n, D = Y.shape
-    return GramTarget(Y @ Y.T) if n < 2 * D and _may_be_held(Y) else DataTarget(Y)
+    return GramTarget(Y @ Y.T) if n < 2 * D and _gram_fits_memory(Y) else DataTarget(Y)
 
 
-def _may_be_held(Y: FloatArray) -> bool:
+def _gram_fits_memory(Y: FloatArray) -> bool:
     """Whether the inner products of rows take bounded memory, or no more than the rows themselves."""
     n, D = Y.shape
     return bool(n <= max(_GRAM_ROWS, D))

@@ -18,25 +18,25 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.kernel_manifolds.regression_targets import Fit, Target, inverse
-from prinfold.numerics.cell_lists import Cells, Room
+from prinfold.kernel_manifolds.regression_targets import RowPredictions, Target, inverse
+from prinfold.numerics.cell_lists import CellList, PairBuffers
 from prinfold.numerics.radial_kernels import FARTHEST, Profile
 
 MassTerm: TypeAlias = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
 """φ and φ' at each of some masses, given the weights of the rows too; called for blocks, from several threads."""
 
-_COARSE = 1e7
+_CANCELLING_SQUARE = 1e7
 """Squares of latent points above which a difference of squares, good to 1e-16 of those, is not good to 1e-9."""
 
 _FAR_MASS = 1e-230
 """A row with less than this share of all weight about it is far: its kernel values are computed relative to the
 largest of them. What was held at the farthest distance is below 1e-30 of any larger mass."""
 
-_NIL_EXPONENT = -60.0
+_LEAST_EXPONENT = -60.0
 
 
-class Outcome(NamedTuple):
-    """(n,) of each row; what is not there yet is written by the pass."""
+class RowSums(NamedTuple):
+    """Error, mass Σ_{j≠i} w_j k_ij, total S_i and penalty φ(m_i) of each row, (n,) each; a pass fills them in."""
 
     error: FloatArray
     mass: FloatArray
@@ -44,13 +44,13 @@ class Outcome(NamedTuple):
     penalty: FloatArray
 
     @classmethod
-    def of(cls, n: int) -> Outcome:
+    def of(cls, n: int) -> RowSums:
         return cls(np.empty(n), np.empty(n), np.empty(n), np.zeros(n))
 
 
 @dataclass(frozen=True)
-class Job:
-    """One evaluation: all that threads share. ``X`` (n, Q) is in bandwidths."""
+class RegressionPass:
+    """Inputs and row sums of one evaluation, shared by its threads; ``X`` (n, Q) is in bandwidths."""
 
     X: FloatArray
     target: Target
@@ -59,10 +59,10 @@ class Job:
     alone: bool
     term: MassTerm | None
     wanted: bool
-    """Whether the gradient is."""
+    """Whether the gradient is wanted."""
     compiled: bool
     """Whether there is enough to do for loading a compiler."""
-    outcome: Outcome
+    outcome: RowSums
 
     @cached_property
     def total_weight(self) -> float:
@@ -88,14 +88,14 @@ class Job:
 class PlainValues:
     """Kernel values k of some rows with all, and g and c with c·g = dk/ds, of arrays as they are."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: RegressionPass) -> None:
         self.X, self.profile = job.X, job.profile
         self.left, self.right = distance_factors(self.X, *job.profile.line)
-        self.coarse = float(self.right[-1].max()) > _COARSE
+        self.coarse = float(self.right[-1].max()) > _CANCELLING_SQUARE
         self.wide = float(np.square(np.ptp(job.X, axis=0)).sum()) > FARTHEST
 
     def __call__(self, rows: slice, u: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """Written over ``u`` and ``room``."""
+        """(k, g, c) of a block of rows, written over ``u`` and ``room``."""
         offset, slope = self.profile.line
         if self.coarse:
             u[:] = 0.0
@@ -113,9 +113,9 @@ class PlainValues:
 
 
 class CompiledValues:
-    """The same by compiled code, in two thirds of the time."""
+    """Compiled twin of :class:`PlainValues`, in two thirds of the time."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: RegressionPass) -> None:
         self.X, self.points, self.profile = job.X, np.ascontiguousarray(job.X.T), job.profile
 
     def __call__(self, rows: slice, u: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
@@ -126,10 +126,10 @@ class DensePass:
     """One thread's share of a pass over all pairs: takes blocks of rows, with buffers and sums of its own.
 
     Latent points lie near the origin for the most part, so that the thin products at the end do not cancel; ``loaded``
-    is what the target wants summed, and ``buffers`` (2, b, n) have room for blocks.
+    is the target's table of summands, and ``buffers`` (2, b, n) have room for blocks.
     """
 
-    def __init__(self, job: Job, loaded: FloatArray, buffers: FloatArray) -> None:
+    def __init__(self, job: RegressionPass, loaded: FloatArray, buffers: FloatArray) -> None:
         n, Q = job.X.shape
         self.job, self.loaded, self.buffers = job, loaded, buffers
         self.values = (CompiledValues if job.compiled else PlainValues)(job)
@@ -157,7 +157,7 @@ class DensePass:
         self.by_row[rows] = pull @ self.ends
         self.by_column += self.ends[rows].T @ pull
 
-    def _fit(self, k: FloatArray, rows: slice) -> tuple[Fit, FloatArray]:
+    def _fit(self, k: FloatArray, rows: slice) -> tuple[RowPredictions, FloatArray]:
         """The fit, and (b,) the level that k is relative to: 1 but for rows far from all others."""
         job, level = self.job, np.ones(len(k))
         fit = job.target.fit(k, self.loaded, job.weight, rows, job.alone)
@@ -175,10 +175,10 @@ class DensePass:
 
 
 class NearPass:
-    """The same over pairs within reach alone, for a kernel that is nil beyond it; takes parts of points in cells."""
+    """One thread's share of a pass over pairs within reach, for a kernel that is nil beyond; takes parts of cells."""
 
-    def __init__(self, job: Job, cells: Cells, most_pairs: int) -> None:
-        self.job, self.cells, self.room = job, cells, Room(most_pairs)
+    def __init__(self, job: RegressionPass, cells: CellList, most_pairs: int) -> None:
+        self.job, self.cells, self.room = job, cells, PairBuffers(most_pairs)
         self.sum = np.zeros(job.X.shape)
 
     def add(self, part: slice) -> None:
@@ -229,13 +229,13 @@ def relative_gaussian(X: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatA
         s += (x[nearest, None] - x) * (2.0 * x[rows, None] - x - x[nearest, None])
     s[itself] = inf
     s -= np.min(s, axis=1, keepdims=True, where=s < inf, initial=0.0)  # rounding may have named another the nearest
-    k = np.exp(np.maximum(-0.5 * s, _NIL_EXPONENT))
+    k = np.exp(np.maximum(-0.5 * s, _LEAST_EXPONENT))
     k[itself] = 0.0
     return k, level
 
 
-class Reference(NamedTuple):
-    """What :func:`regression_reference` returns."""
+class RegressionReference(NamedTuple):
+    """R, ∂R/∂X (n, Q), and the error and mass of each row (n,), by :func:`regression_reference`."""
 
     value: float
     gradient: FloatArray
@@ -245,8 +245,8 @@ class Reference(NamedTuple):
 
 def regression_reference(
     X: FloatArray, Y: FloatArray, weight: FloatArray, profile: Profile, alone: bool, term: MassTerm | None = None
-) -> Reference:
-    """The same by the definition, row by row; a far row of a Gaussian is predicted as a double allows."""
+) -> RegressionReference:
+    """R and its gradient by the definition, row by row; a far row of a Gaussian is predicted as a double allows."""
     n, W = len(X), weight.sum()
     gradient, error, mass, penalty = np.zeros(X.shape), np.empty(n), np.empty(n), np.zeros(n)
     for i in range(n):
@@ -265,4 +265,4 @@ def regression_reference(
         by_pair = 2 * weight[i] / W * V[:, None] * (X[i] - X)
         gradient[i] += by_pair.sum(axis=0)
         gradient -= by_pair
-    return Reference(float(weight @ (error + penalty) / W), gradient, error, mass)
+    return RegressionReference(float(weight @ (error + penalty) / W), gradient, error, mass)

@@ -1,4 +1,4 @@
-"""What a kernel regression on latent points predicts: rows of numbers, or rows known by their inner products alone.
+"""Targets of a kernel regression on latent points: rows of numbers, or rows known by their inner products alone.
 
 Row i is predicted by ŷ_i = Σ_j w_j k_ij y_j / S_i with S_i = Σ_j w_j k_ij, and r_i = ŷ_i − y_i. All that a gradient
 needs of the target are the products r_i·y_j, so that a matrix of inner products does instead of the rows themselves
@@ -14,11 +14,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.numerics.cell_lists import Pairs
+from prinfold.numerics.cell_lists import CellPairs
 
 
-class Fit(NamedTuple):
-    """How a block of b rows is predicted."""
+class RowPredictions(NamedTuple):
+    """Predictions ŷ_i of a block of b rows, by their residuals r_i = ŷ_i − y_i."""
 
     mass: FloatArray
     """(b,) Σ_{j≠i} w_j k_ij."""
@@ -29,31 +29,39 @@ class Fit(NamedTuple):
     along: FloatArray
     """(b,) r_i·ŷ_i."""
     residual: FloatArray
-    """Whatever the target wants back: (b, D) r_i, or r_i·y_j of all pairs or of those within reach."""
+    """In the target's own form: (b, D) r_i, or r_i·y_j of all pairs or of those within reach."""
 
 
 class Target(Protocol):
-    """What is asked of a target; ``k`` (b, n) are kernel values of some rows, with 0 for the row itself."""
+    """A table to predict; ``k`` (b, n) are kernel values of some rows, with 0 for the row itself."""
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
 
     def load(self, weight: FloatArray) -> FloatArray:
-        """What kernel values are multiplied with, for :meth:`fit` and :meth:`pull`; the same in every evaluation."""
+        """Table of summands that kernel values are multiplied with in :meth:`fit` and :meth:`pull`."""
 
-    def fit(self, k: FloatArray, loaded: FloatArray, weight: FloatArray, rows: slice, alone: bool) -> Fit:
+    def fit(self, k: FloatArray, loaded: FloatArray, weight: FloatArray, rows: slice, alone: bool) -> RowPredictions:
         """Predict some rows from the others ``alone``, or from themselves too."""
 
     def pull(
-        self, fit: Fit, loaded: FloatArray, weight: FloatArray, scale: FloatArray, shift: FloatArray, out: FloatArray
+        self,
+        fit: RowPredictions,
+        loaded: FloatArray,
+        weight: FloatArray,
+        scale: FloatArray,
+        shift: FloatArray,
+        out: FloatArray,
     ) -> None:
-        """(b, n) w_j (scale_i (r_i·y_j − r_i·ŷ_i) + shift_i): what the objective gains with k_ij."""
+        """(b, n) ∂R/∂k_ij = w_j (scale_i (r_i·y_j − r_i·ŷ_i) + shift_i), written to ``out``."""
 
-    def fit_near(self, v: FloatArray, pairs: Pairs, own: FloatArray, products: FloatArray, wanted: bool) -> Fit:
+    def fit_near(
+        self, v: FloatArray, pairs: CellPairs, own: FloatArray, products: FloatArray, wanted: bool
+    ) -> RowPredictions:
         """:meth:`fit` from (P,) kernel values of some pairs times weights w_j, and (b,) the row's own weight in S_i.
 
-        ``products`` (P,) becomes r_i·y_j of each pair where these are wanted, and is what the fit has for a residual.
+        ``products`` (P,) becomes r_i·y_j of each pair where these are wanted, and is the residual of the result.
         """
 
 
@@ -71,7 +79,7 @@ class DataTarget:
         """(n, D + 1) w_j (y_j, 1): the sum of weights is one more column of the same product."""
         return np.column_stack([self.Y, np.ones(len(self.Y))]) * weight[:, None]
 
-    def fit(self, k: FloatArray, loaded: FloatArray, weight: FloatArray, rows: slice, alone: bool) -> Fit:
+    def fit(self, k: FloatArray, loaded: FloatArray, weight: FloatArray, rows: slice, alone: bool) -> RowPredictions:
         sums = k @ loaded
         mass = sums[:, -1].copy()
         if not alone:
@@ -80,21 +88,29 @@ class DataTarget:
         predicted = sums[:, :-1] * inverse(total)[:, None]
         residual = predicted - self.Y[rows]
         error, along = _row_dots(residual, residual), _row_dots(residual, predicted)
-        return Fit(mass, total, error, along, residual)
+        return RowPredictions(mass, total, error, along, residual)
 
     def pull(
-        self, fit: Fit, loaded: FloatArray, weight: FloatArray, scale: FloatArray, shift: FloatArray, out: FloatArray
+        self,
+        fit: RowPredictions,
+        loaded: FloatArray,
+        weight: FloatArray,
+        scale: FloatArray,
+        shift: FloatArray,
+        out: FloatArray,
     ) -> None:
         outer = np.column_stack([fit.residual * scale[:, None], shift - scale * fit.along])
         np.dot(outer, loaded.T, out=out)  # loaded is w_j (y_j, 1)
 
-    def fit_near(self, v: FloatArray, pairs: Pairs, own: FloatArray, products: FloatArray, wanted: bool) -> Fit:
+    def fit_near(
+        self, v: FloatArray, pairs: CellPairs, own: FloatArray, products: FloatArray, wanted: bool
+    ) -> RowPredictions:
         from prinfold.numerics._cell_lists_jit import near_fits
 
         numbers = np.empty((4, len(pairs.rows)))
         near_fits(v, *pairs, self._rows, own, wanted, numbers, products)
         mass, total, error, along = numbers
-        return Fit(mass, total, error, along, products)
+        return RowPredictions(mass, total, error, along, products)
 
     @cached_property
     def _rows(self) -> FloatArray:
@@ -120,7 +136,7 @@ class GramTarget:
         """(n, n) w_j G_jl; G itself where all weights are one."""
         return self._matrix if (weight == 1.0).all() else self._matrix * weight[:, None]
 
-    def fit(self, k: FloatArray, loaded: FloatArray, weight: FloatArray, rows: slice, alone: bool) -> Fit:
+    def fit(self, k: FloatArray, loaded: FloatArray, weight: FloatArray, rows: slice, alone: bool) -> RowPredictions:
         mass, products = k @ weight, k @ loaded
         total, own = mass, 0.0 if alone else weight[rows]
         if not alone:
@@ -131,22 +147,30 @@ class GramTarget:
         products -= self.G[rows]  # G (B − I), row by row: r_i·y_j
         itself = products[np.arange(len(k)), np.arange(rows.start, rows.stop)]
         along = (np.einsum("ij,ij,j->i", k, products, weight) + own * itself) * share
-        return Fit(mass, total, np.maximum(along - itself, 0.0), along, products)
+        return RowPredictions(mass, total, np.maximum(along - itself, 0.0), along, products)
 
     def pull(
-        self, fit: Fit, loaded: FloatArray, weight: FloatArray, scale: FloatArray, shift: FloatArray, out: FloatArray
+        self,
+        fit: RowPredictions,
+        loaded: FloatArray,
+        weight: FloatArray,
+        scale: FloatArray,
+        shift: FloatArray,
+        out: FloatArray,
     ) -> None:
         np.multiply(fit.residual, scale[:, None], out=out)
         out += (shift - scale * fit.along)[:, None]
         out *= weight
 
-    def fit_near(self, v: FloatArray, pairs: Pairs, own: FloatArray, products: FloatArray, wanted: bool) -> Fit:
+    def fit_near(
+        self, v: FloatArray, pairs: CellPairs, own: FloatArray, products: FloatArray, wanted: bool
+    ) -> RowPredictions:
         from prinfold.numerics._cell_lists_jit import near_gram_fits
 
         numbers = np.empty((4, len(pairs.rows)))  # which take the products, wanted or not
         near_gram_fits(v, *pairs, self._matrix, own, numbers, products)
         mass, total, error, along = numbers
-        return Fit(mass, total, error, along, products)
+        return RowPredictions(mass, total, error, along, products)
 
     @cached_property
     def _matrix(self) -> FloatArray:

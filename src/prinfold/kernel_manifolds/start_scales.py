@@ -1,4 +1,4 @@
-"""The best scales of latent coordinates: those with which rows are predicted best, but not by too few neighbours.
+"""Scales of latent coordinates by cross-validation, with a minimum for the effective number of neighbours.
 
 In two stages, for coordinates with unit variance along each axis:
 
@@ -31,32 +31,32 @@ ErrorOf = Callable[[IntArray], Error]
 
 MIN_NEIGHBORS = 3.0
 
-_PAIRS = 2**18
+_MOST_PAIRS = 2**18
 """Pairs of rows over which likelihood and numbers of neighbours are taken: all of 500 rows, 131 of 2000 with all. With
 four times as many, starts for 1000 rows of a roll and of flow in a pipe took two to three times as long, the same were
 chosen, and errors differed by 1 % at most."""
 
-_SIMPLEX = 0.4
-_PRECISE = 0.02
-_FARTHEST = 7.0
+_FIRST_LOG_STEP = 0.4
+_LOG_PRECISION = 0.02
+_FARTHEST_LOG_SCALE = 7.0
 _MOST_TRIALS = 80
-"""First step, precision and reach (all of log scales) and length of the direct search."""
+"""First step, precision and reach of the direct search, in log scales, and the most errors it evaluates."""
 
 
 @dataclass(frozen=True)
-class Floor:
+class NeighbourFloor:
     """A minimum for the effective number of neighbours, held by the ``quantile`` of it over the rows."""
 
     minimum: float = MIN_NEIGHBORS
     quantile: float = 0.5
 
     def of(self, rows: LeaveOneOut, bandwidth: float, profile: Profile) -> float:
-        """The number that is held to the minimum."""
+        """The ``quantile`` of the effective number of neighbours at a bandwidth."""
         return float(np.quantile(rows.neighbours(bandwidth, profile), self.quantile))
 
-    def within(self, rows: LeaveOneOut, profile: Profile) -> Floor:
-        """The same, but no higher than half of what a kernel that covers all rows gives."""
-        return Floor(min(self.minimum, 0.5 * self.of(rows, 1e3 * rows.range()[1], profile)), self.quantile)
+    def within(self, rows: LeaveOneOut, profile: Profile) -> NeighbourFloor:
+        """The floor, lowered to half of the number of neighbours that a kernel over all rows gives."""
+        return NeighbourFloor(min(self.minimum, 0.5 * self.of(rows, 1e3 * rows.range()[1], profile)), self.quantile)
 
     def bandwidth(self, rows: LeaveOneOut, profile: Profile) -> float:
         """The least bandwidth that keeps the minimum, by bisection to a thousandth."""
@@ -67,7 +67,7 @@ class Floor:
         return float(np.exp(high))
 
 
-class Scaled(NamedTuple):
+class ScaledCoordinates(NamedTuple):
     """Coordinates (n, Q) times the scales (Q,) found for them, and the errors before and after the search."""
 
     latent: FloatArray
@@ -77,25 +77,25 @@ class Scaled(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judge:
-    """What every candidate is scaled and judged by."""
+class ScaleSearch:
+    """Search for the scales of candidates; ``error`` judges scaled coordinates."""
 
     error: Error
     weight: FloatArray
     profile: Profile
     bandwidth: float | None
-    floor: Floor
+    floor: NeighbourFloor
 
-    def among(self, some: IntArray, index: IntArray, error_of: ErrorOf) -> Judge:
-        """The same for some of the different rows by themselves; ``index`` names the one that each row is."""
+    def among(self, some: IntArray, index: IntArray, error_of: ErrorOf) -> ScaleSearch:
+        """The search over some of the distinct rows; ``index`` (n,) gives the distinct row that each row equals."""
         place = np.full(len(self.weight), -1)
         place[some] = np.arange(len(some))
         members = np.flatnonzero(place[index] >= 0)
         judged, each = error_of(members), place[index[members]]
         return replace(self, error=lambda Z: judged(Z[each]), weight=self.weight[some])
 
-    def scale(self, Z: FloatArray) -> Scaled:
-        """Bring normalised coordinates to their best scales."""
+    def scale(self, Z: FloatArray) -> ScaledCoordinates:
+        """Normalised coordinates (n, Q) brought to their best scales."""
         live = np.ptp(Z, axis=0) > 0
         if self.bandwidth is not None or not live.any():
             return self._at(Z, live, 1.0 if self.bandwidth is None else 1.0 / self.bandwidth)
@@ -104,19 +104,21 @@ class Judge:
         common = 1.0 / likelihood_bandwidth([rows], self.profile, floor.bandwidth(rows, self.profile))
         first = self._at(Z, live, common)
         scales, error = self._search(Z, live, first, floor)
-        return Scaled(Z * scales, scales, first.error, error)
+        return ScaledCoordinates(Z * scales, scales, first.error, error)
 
     def _rows(self, Z: FloatArray) -> LeaveOneOut:
-        return LeaveOneOut.of(Z, self.weight, _PAIRS)
+        return LeaveOneOut.of(Z, self.weight, _MOST_PAIRS)
 
-    def _at(self, Z: FloatArray, live: BoolArray, scale: float) -> Scaled:
+    def _at(self, Z: FloatArray, live: BoolArray, scale: float) -> ScaledCoordinates:
         scales = np.where(live, scale, 0.0)
         error = float(self.error(Z * scales))
         if not np.isfinite(error):
             raise InvalidDataError(f"its error is {error}")
-        return Scaled(Z * scales, scales, error, error)
+        return ScaledCoordinates(Z * scales, scales, error, error)
 
-    def _search(self, Z: FloatArray, live: BoolArray, first: Scaled, floor: Floor) -> tuple[FloatArray, float]:
+    def _search(
+        self, Z: FloatArray, live: BoolArray, first: ScaledCoordinates, floor: NeighbourFloor
+    ) -> tuple[FloatArray, float]:
         """Scales of the axes with extent by direct search, and the error; never worse than ``first``."""
         best = first.scales, first.error
         # Finite, since the search subtracts the values that it compares.
@@ -124,7 +126,7 @@ class Judge:
 
         def trial(log_scales: FloatArray) -> float:
             nonlocal best
-            if np.abs(log_scales - start).max() > _FARTHEST:
+            if np.abs(log_scales - start).max() > _FARTHEST_LOG_SCALE:
                 return 3.0 * refused
             scales = np.zeros(len(live))
             scales[live] = np.exp(log_scales)
@@ -137,7 +139,7 @@ class Judge:
             return error if np.isfinite(error) else refused
 
         start = np.log(first.scales[live])
-        simplex = np.vstack([start, start + _SIMPLEX * np.eye(len(start))])
-        options: dict[str, Any] = {"initial_simplex": simplex, "xatol": _PRECISE, "maxfev": _MOST_TRIALS}
+        simplex = np.vstack([start, start + _FIRST_LOG_STEP * np.eye(len(start))])
+        options: dict[str, Any] = {"initial_simplex": simplex, "xatol": _LOG_PRECISION, "maxfev": _MOST_TRIALS}
         minimize(trial, start, method="Nelder-Mead", options=options | {"fatol": 1e-4 * abs(first.error)})  # type: ignore[call-overload]
         return best

@@ -1,4 +1,4 @@
-"""Where latent points begin: embeddings of the rows, each brought to its best scale, of which the best is chosen.
+"""Initial latent points: embeddings of the rows, each brought to its best scale, of which the best is chosen.
 
 Steps 1 to 3 of section 2.3 of Meinicke et al. (2005). An embedding says how rows lie to one another, in no units;
 latent points have the bandwidth of their kernel for a unit. So each axis is brought to unit variance and multiplied
@@ -28,53 +28,53 @@ from prinfold.base.starting_points import (
 )
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
-from prinfold.kernel_manifolds.start_scales import Error, ErrorOf, Floor, Judge, Scaled
+from prinfold.kernel_manifolds.start_scales import Error, ErrorOf, NeighbourFloor, ScaledCoordinates, ScaleSearch
 from prinfold.numerics.radial_kernels import Profile
 
-SIZES = (4, 6, 8, 10, 12, 14)
+NEIGHBOURHOOD_SIZES = (4, 6, 8, 10, 12, 14)
 """Neighbourhood sizes tried; Meinicke et al. take 4 to 14 for a spiral and 2 to 21 for digits."""
 
-SIZES_OF_MANY = (6, 10, 14)
+LARGE_TABLE_SIZES = (6, 10, 14)
 """The same for more than 1000 rows, among which neighbours are near enough for embeddings to differ less."""
 
 STARTS = ("pca", *SPECTRAL, "loop")
 """Embeddings by name; the last is for curves that close."""
 
-_EMBEDDED = 2000
+_MOST_EMBEDDED_ROWS = 2000
 """Rows that an embedding sees; the others follow their neighbours among them."""
 
-_COMPARED = 1000
+_MOST_COMPARED_ROWS = 1000
 """Rows on which embeddings are compared, and from which on there are many."""
 
-_NO_EXTENT = 1e-8
+_LEAST_RELATIVE_SPREAD = 1e-8
 """Spread of an axis, relative to the widest, below which it is rounding."""
 
-_TIE = 1e-6
-"""Relative difference of errors that is none: the earlier candidate is taken."""
+_TIE_RELATIVE_ERROR = 1e-6
+"""Relative difference below which errors are equal, and the earlier candidate is taken."""
 
 
-# ---------------------------------------------------------------------------------------------- what was found
+# ------------------------------------------------------------------------------------------------- candidates
 
 
 @storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Candidates:
-    """What was compared to choose where latent points begin, in the order of the attempts.
+    """Initial latent points that were compared, in the order of the attempts.
 
     Parameters
     ----------
     names : tuple of str, C of them
         The embeddings.
     neighbors : array of shape (C,)
-        Neighbours that each went by; 0 for those that know none.
+        Number of neighbours of each; 0 for those that use none.
     scales : array of shape (C, Q)
-        What unit-variance coordinates were multiplied by; 0 for axes without extent.
+        Factors of the unit-variance coordinates; 0 for axes without extent.
     start_errors : array of shape (C,)
         Errors with one scale for all axes, found by likelihood or given.
     errors : array of shape (C,)
         Errors after the search for the scale of each axis.
     failures : tuple of str
-        What became of embeddings that gave no candidate.
+        Why the other embeddings gave no candidate.
     """
 
     names: tuple[str, ...]
@@ -93,12 +93,13 @@ class Candidates:
     def chosen(self) -> int:
         """The candidate with the lowest error; of those within rounding of it, the first."""
         lowest = self.errors.min()
-        return int(np.argmax(self.errors <= lowest + _TIE * abs(lowest)))
+        return int(np.argmax(self.errors <= lowest + _TIE_RELATIVE_ERROR * abs(lowest)))
 
     def __str__(self) -> str:
         best = self.chosen
+        words = candidate_label(self.names[best], int(self.neighbors[best]))
         lines = [
-            f"{label(self.names[best], int(self.neighbors[best]))}, error {self.errors[best]:.6g}, chosen among:",
+            f"{words}, error {self.errors[best]:.6g}, chosen among:",
             "  start        neighbours  error at one scale  after the search  scales",
         ]
         for c, name in enumerate(self.names):
@@ -110,16 +111,16 @@ class Candidates:
 
     def __repr__(self) -> str:
         best = self.chosen
-        words = label(self.names[best], int(self.neighbors[best]))
+        words = candidate_label(self.names[best], int(self.neighbors[best]))
         return f"Candidates({words}, error={self.errors[best]:.4g}, {len(self.names)} compared)"
 
 
-def label(name: str, n_neighbors: int) -> str:
-    """What a candidate is called in a table."""
+def candidate_label(name: str, n_neighbors: int) -> str:
+    """Name of a candidate in a table."""
     return f"{name} ({n_neighbors} neighbours)" if n_neighbors else name
 
 
-class Start(NamedTuple):
+class UKRStart(NamedTuple):
     """Latent points (n, Q) in bandwidths, and how they were chosen."""
 
     latent: FloatArray
@@ -131,7 +132,7 @@ class Start(NamedTuple):
 
 def default_sizes(n: int) -> tuple[int, ...]:
     """Neighbourhood sizes to try for n rows."""
-    return SIZES if n <= _COMPARED else SIZES_OF_MANY
+    return NEIGHBOURHOOD_SIZES if n <= _MOST_COMPARED_ROWS else LARGE_TABLE_SIZES
 
 
 def choose_start(
@@ -142,13 +143,13 @@ def choose_start(
     profile: Profile,
     *,
     starts: Sequence[str] = ("pca", "lle"),
-    sizes: Sequence[int] = SIZES,
+    sizes: Sequence[int] = NEIGHBOURHOOD_SIZES,
     given: FloatArray | None = None,
     bandwidth: float | None = None,
-    floor: Floor | None = None,
+    floor: NeighbourFloor | None = None,
     error_of: ErrorOf | None = None,
-) -> Start:
-    """Embed rows (n, D) in every way asked for, scale each embedding, and choose the one with the lowest ``error``.
+) -> UKRStart:
+    """Embed rows (n, D) by every method in ``starts``, scale each embedding, and choose by the lowest ``error``.
 
     ``error(X)`` judges latent points (n, Q) of the rows in their order. ``given`` (n, Q) coordinates are a candidate
     like the others. With a ``bandwidth`` all scales are 1/bandwidth, and nothing is searched for. An embedding that
@@ -162,36 +163,38 @@ def choose_start(
     mass: FloatArray = np.bincount(index, weights=weight).astype(np.float64)
     if given is not None:
         given = _mean_of_repeats(given, index, weight)
-    whole = Judge(lambda Z: error(Z[index]), mass, profile, bandwidth, floor or Floor())
-    some = evenly_by_radius(rows, mass, len(rows) if error_of is None else _COMPARED)
+    whole = ScaleSearch(lambda Z: error(Z[index]), mass, profile, bandwidth, floor or NeighbourFloor())
+    some = evenly_by_radius(rows, mass, len(rows) if error_of is None else _MOST_COMPARED_ROWS)
     judge = whole if error_of is None or len(some) == len(rows) else whole.among(some, index, error_of)
-    found, failures = list[_Found](), list[str]()
+    found, failures = list[_ScaledEmbedding](), list[str]()
     for name, size, embed in proposals(rows, mass, n_components, starts, sizes, given):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # whatever an embedding has to say, its error decides
-                Z = oriented(normalise(padded(embed(), n_components), mass), rows, mass)
-            found.append(_Found(name, size, Z, judge.scale(Z[some])))
+                Z = orient_axes(normalise(pad_axes(embed(), n_components), mass), rows, mass)
+            found.append(_ScaledEmbedding(name, size, Z, judge.scale(Z[some])))
         except (ArithmeticError, RuntimeError, ValueError) as problem:
-            failures.append(f"{label(name, size)} failed: {problem}")
+            failures.append(f"{candidate_label(name, size)} failed: {problem}")
     if not found:
-        raise InvalidDataError(f"no start for the latent points could be found: {'; '.join(failures)}")
+        raise InvalidDataError(
+            f"no embedding could start the latent points: {'; '.join(failures)}. Try another init or n_neighbors"
+        )
     table = _table(found, failures)
     best = found[table.chosen]
     scaled = best.scaled if judge is whole else whole.scale(best.coordinates)
-    return Start(scaled.latent[index], table)
+    return UKRStart(scaled.latent[index], table)
 
 
-class _Found(NamedTuple):
-    """An embedding of all rows, normalised, and what came of scaling it for the rows compared."""
+class _ScaledEmbedding(NamedTuple):
+    """A normalised embedding of all rows, and its scales on the rows compared."""
 
     name: str
     size: int
     coordinates: FloatArray
-    scaled: Scaled
+    scaled: ScaledCoordinates
 
 
-def _table(found: Sequence[_Found], failures: Sequence[str]) -> Candidates:
+def _table(found: Sequence[_ScaledEmbedding], failures: Sequence[str]) -> Candidates:
     return Candidates(
         tuple(each.name for each in found),
         np.array([each.size for each in found]),
@@ -218,34 +221,34 @@ def proposals(
         yield "given", 0, lambda: given
     # An embedding has no more axes than the rows have columns: further ones would be noise.
     n_axes = min(n_components, X.shape[1])
-    some = X[evenly_by_radius(X, weight, _EMBEDDED)]
+    some = X[evenly_by_radius(X, weight, _MOST_EMBEDDED_ROWS)]
     for name in starts:
         if name == "pca":
             yield name, 0, partial(principal_coordinates, X, weight, n_axes)
         elif name == "loop":
             yield from _loops(X, weight, n_components, sizes, some)
         elif len(X) < n_axes + 2:
-            yield name, 0, partial(_too_few, len(X), n_axes + 2)
+            yield name, 0, partial(_refuse_few_rows, len(X), n_axes + 2)
         else:
             for size in SPECTRAL[name].sizes(some, sizes):
                 embed = partial(SPECTRAL[name].embed, n_components=n_axes, n_neighbors=size)
-                yield name, size, partial(embed_all, embed, X, weight, _EMBEDDED)
+                yield name, size, partial(embed_all, embed, X, weight, _MOST_EMBEDDED_ROWS)
 
 
 def _loops(
     X: FloatArray, weight: FloatArray, n_components: int, sizes: Sequence[int], some: FloatArray
 ) -> Iterator[tuple[str, int, Callable[[], FloatArray]]]:
-    """A closed curve as Isomap lays it out in a plane, cut open; in one dimension it would lie folded flat."""
+    """Closed curves laid out in a plane by Isomap and cut open; in one dimension Isomap would fold them flat."""
     if n_components != 1 or min(len(X) - 2, X.shape[1]) < 2:
-        yield "loop", 0, _no_loop
+        yield "loop", 0, _refuse_loop
         return
     isomap = SPECTRAL["isomap"]
     for size in isomap.sizes(some, sizes):
         embed = partial(isomap.embed, n_components=2, n_neighbors=size)
-        yield "loop", size, partial(_cut_open, partial(embed_all, embed, X, weight, _EMBEDDED))
+        yield "loop", size, partial(_cut_loop, partial(embed_all, embed, X, weight, _MOST_EMBEDDED_ROWS))
 
 
-def _cut_open(embed: Callable[[], FloatArray]) -> FloatArray:
+def _cut_loop(embed: Callable[[], FloatArray]) -> FloatArray:
     """(n, 1) the angle of plane coordinates about their mean, counted from the widest gap between neighbours."""
     plane = embed()
     x, y = (plane - plane.mean(axis=0)).T
@@ -256,11 +259,11 @@ def _cut_open(embed: Callable[[], FloatArray]) -> FloatArray:
     return np.asarray(np.mod(angle - after, 2 * np.pi)[:, None])
 
 
-def _no_loop() -> FloatArray:
-    raise InvalidDataError("only a curve, n_components=1 in two columns or more, can close")
+def _refuse_loop() -> FloatArray:
+    raise InvalidDataError("a loop needs n_components=1 and rows of at least two columns")
 
 
-def _too_few(n_rows: int, least: int) -> FloatArray:
+def _refuse_few_rows(n_rows: int, least: int) -> FloatArray:
     raise InvalidDataError(f"{least} different rows are needed, got {n_rows}")
 
 
@@ -276,8 +279,8 @@ def _mean_of_repeats(Z: FloatArray, index: IntArray, weight: FloatArray) -> Floa
 # --------------------------------------------------------------------------------------------------- normalising
 
 
-def padded(Z: FloatArray, n_components: int) -> FloatArray:
-    """(n, Q) with axes of no extent for those that are missing."""
+def pad_axes(Z: FloatArray, n_components: int) -> FloatArray:
+    """(n, Q) coordinates filled up with axes of zeros."""
     if not np.isfinite(Z).all():
         raise InvalidDataError("its coordinates are not finite")
     if Z.shape[1] > n_components:
@@ -285,8 +288,8 @@ def padded(Z: FloatArray, n_components: int) -> FloatArray:
     return np.pad(Z, ((0, 0), (0, n_components - Z.shape[1])))
 
 
-def oriented(Z: FloatArray, X: FloatArray, weight: FloatArray) -> FloatArray:
-    """Coordinates whose axes each point where the data column that follows it most rises."""
+def orient_axes(Z: FloatArray, X: FloatArray, weight: FloatArray) -> FloatArray:
+    """(n, Q) coordinates with signs fixed: each axis rises with the data column that it follows most."""
     slope = np.einsum("n,nq,nd->qd", weight, Z, X - np.average(X, axis=0, weights=weight))
     return np.asarray(Z * leading_signs(slope))
 
@@ -295,5 +298,5 @@ def normalise(Z: FloatArray, weight: FloatArray) -> FloatArray:
     """Centred coordinates with unit variance along each axis; 0 along axes without extent."""
     gap = Z - np.average(Z, axis=0, weights=weight)
     spread = np.sqrt(np.average(gap**2, axis=0, weights=weight))
-    extent = spread > _NO_EXTENT * max(float(spread.max(initial=0.0)), np.finfo(float).tiny)
+    extent = spread > _LEAST_RELATIVE_SPREAD * max(float(spread.max(initial=0.0)), np.finfo(float).tiny)
     return np.asarray(np.where(extent, gap / np.where(extent, spread, 1.0), 0.0))

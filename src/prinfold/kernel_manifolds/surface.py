@@ -45,7 +45,7 @@ class KernelMap:
         return np.asarray(np.exp(self.mixture.log_density(Z)))
 
     def log_density(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Its logarithm (n,), the gradient (n, Q) and the Hessian (n, Q, Q) of that."""
+        """Log of the latent density (n,), its gradient (n, Q) and Hessian (n, Q, Q)."""
         return self.mixture.log_density_hessian(Z)
 
     @cached_property

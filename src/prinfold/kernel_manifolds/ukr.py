@@ -9,24 +9,23 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.base.starting_points import evenly_by_radius
-from prinfold.base.unique_rows import Unique, every_row, unique_rows
+from prinfold.base.unique_rows import Unique, keep_every_row, unique_rows
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
-from prinfold.kernel_manifolds import descent as kernel_descent
-from prinfold.kernel_manifolds import ukr_training as ukr
+from prinfold.kernel_manifolds import latent_descent, ukr_training
 from prinfold.kernel_manifolds.domain_thresholds import Contour
 from prinfold.kernel_manifolds.feature_kernels import Features
 from prinfold.kernel_manifolds.feature_space import FeatureSpaceManifold
 from prinfold.kernel_manifolds.noise_level import neighborhood_noise
 from prinfold.kernel_manifolds.objective import KernelRegression, MassTerm, make_target
-from prinfold.kernel_manifolds.starts import STARTS, Candidates, Start, choose_start, default_sizes
-from prinfold.loops import DESCENTS, Discrepancy, Highest, Rule
+from prinfold.kernel_manifolds.starts import STARTS, Candidates, UKRStart, choose_start, default_sizes
+from prinfold.loops import DESCENTS, Discrepancy, Highest, StoppingRule
 from prinfold.validation.settings import Constraint, flag, instance_of, integer, nothing, one_of, real, several
 
 AUTO_STARTS = ("pca", "lle", "isomap")
 """Embeddings compared by default; for curves one that closes is among them."""
 
-_ALL_ROWS, _LANDMARKS = 5000, 2000
+_MOST_ROWS_WITHOUT_LANDMARKS, _DEFAULT_LANDMARKS = 5000, 2000
 """Rows up to which all have latent points, and how many have beyond; ``benchmarks/ukr_growth.py`` has the loss."""
 
 
@@ -89,7 +88,7 @@ class UKR(FeatureSpaceManifold):
     candidates_ : Candidates
         Embeddings that were compared to begin with, and their errors; prints as a table.
     homotopy_ : Homotopy or None
-        What each density threshold came to.
+        Error, steps and least density at each density threshold.
     latent_ : Cloud
         Latent points with weights, and the domain that their density bounds.
     threshold_ : float
@@ -144,13 +143,13 @@ class UKR(FeatureSpaceManifold):
         | instance_of(np.ndarray, words="an array of latent coordinates"),
         "n_neighbors": nothing | integer(1) | several(integer(1), "numbers of neighbours"),
         "bandwidth": nothing | real(0, above=True),
-        "stop": one_of(kernel_descent.STOPS),
+        "stop": one_of(latent_descent.STOPS),
         "homotopy": flag,
         "landmarks": one_of(("auto",)) | nothing | integer(10),
         "solver": one_of(DESCENTS),
     }
     candidates_: Candidates
-    homotopy_: ukr.Homotopy | None
+    homotopy_: ukr_training.Homotopy | None
     noise_level_: float
 
     def __init__(
@@ -210,54 +209,64 @@ class UKR(FeatureSpaceManifold):
 
     def _collapse(self, table: FloatArray, weight: FloatArray | None) -> Unique:
         # The columns of a kernel matrix belong to its rows: repeats cannot be left out.
-        return every_row(table, weight) if self._is_precomputed() else unique_rows(table, weight)
+        return keep_every_row(table, weight) if self._is_precomputed() else unique_rows(table, weight)
 
-    def _learn(self, table: FloatArray, rows: Unique) -> IntArray:
-        chosen = self._chosen(rows)
+    def _find_latent_points(self, table: FloatArray, rows: Unique) -> IntArray:
+        chosen = self._choose_landmarks(rows)
         features = self._make_features(rows, chosen)
         problem = self._problem(features, rows, chosen)
         start = self._start(problem, rows, chosen)
         plan = self._plan(problem, start)
         names = rows.places(chosen)
 
-        def attributes(place: kernel_descent.Place) -> dict[str, Any]:
-            surface = self._surface(place.state.x, problem.Y, problem.weight, names[names >= 0], self._origin(features))
-            return surface | {"candidates_": start.candidates, **plan.attributes, **self._span_of(features)}
+        def attributes(place: latent_descent.LatentState) -> dict[str, Any]:
+            surface = self._surface_attributes(
+                place.state.x, problem.Y, problem.weight, names[names >= 0], self._coordinate_origin(features)
+            )
+            return surface | {"candidates_": start.candidates, **plan.attributes, **self._span_attributes(features)}
 
         loop = partial(
-            kernel_descent.train, problem, plan.X, descent=DESCENTS[self.solver], rule=plan.rule, term=plan.term
+            latent_descent.train_latent_points,
+            problem,
+            plan.X,
+            descent=DESCENTS[self.solver],
+            rule=plan.rule,
+            term=plan.term,
         )
-        self._listened_to(table, attributes, loop)
+        self._train_with_callbacks(table, attributes, loop)
         if self.feature_kernel is None and len(chosen) < len(rows.rows):
-            return self._average(rows)
+            return self._average_into_landmarks(rows)
         return names
 
-    def _chosen(self, rows: Unique) -> IntArray:
-        """Which of the different rows have latent points of their own."""
+    def _choose_landmarks(self, rows: Unique) -> IntArray:
+        """(m,) indices of the distinct rows that have latent points of their own."""
         n, wanted = len(rows.rows), self.landmarks
         if isinstance(wanted, str):
-            wanted = None if n <= _ALL_ROWS or self._is_precomputed() else _LANDMARKS
+            wanted = None if n <= _MOST_ROWS_WITHOUT_LANDMARKS or self._is_precomputed() else _DEFAULT_LANDMARKS
         if wanted is None or wanted >= n:
             return np.arange(n)
         if self._is_precomputed():
-            raise InvalidParameterError("landmarks cannot be chosen from a precomputed kernel; choose rows beforehand")
+            raise InvalidParameterError(
+                f"landmarks={self.landmarks!r} cannot be chosen from a precomputed kernel; "
+                "set landmarks=None, and choose the rows before computing the kernel"
+            )
         return evenly_by_radius(rows.rows, rows.weight, wanted)
 
-    def _problem(self, features: Features, rows: Unique, chosen: IntArray) -> kernel_descent.Problem:
+    def _problem(self, features: Features, rows: Unique, chosen: IntArray) -> latent_descent.RegressionProblem:
         Y, weight, profile = features.coordinates(rows.rows[chosen]), rows.weight[chosen], self._profile(len(chosen))
-        regression = KernelRegression(make_target(Y), weight, profile, leave_one_out=not self._holds_a_threshold())
+        regression = KernelRegression(make_target(Y), weight, profile, leave_one_out=not self._keeps_threshold())
         if len(chosen) == len(rows.rows):
-            return kernel_descent.Problem(Y, regression)
+            return latent_descent.RegressionProblem(Y, regression)
         # Landmarks lie farther apart than rows do, and their neighbours show the bends of the surface as noise.
         noise = neighborhood_noise(features.coordinates(rows.rows), rows.weight, self.n_components)
-        return kernel_descent.Problem(Y, regression, noise)
+        return latent_descent.RegressionProblem(Y, regression, noise)
 
-    def _holds_a_threshold(self) -> bool:
+    def _keeps_threshold(self) -> bool:
         return not isinstance(self.threshold, str | Contour)
 
-    def _start(self, problem: kernel_descent.Problem, rows: Unique, chosen: IntArray) -> Start:
-        """Steps 1 to 3: candidates, their scales, and the best of them."""
-        given = self._given(rows)
+    def _start(self, problem: latent_descent.RegressionProblem, rows: Unique, chosen: IntArray) -> UKRStart:
+        """Initial latent points by steps 1 to 3: candidates, their scales, and the best of them."""
+        given = self._initial_coordinates(rows)
         sizes = np.atleast_1d(default_sizes(len(chosen)) if self.n_neighbors is None else self.n_neighbors)
         names = self.init
         if isinstance(names, str) and names == "auto":
@@ -272,44 +281,44 @@ class UKR(FeatureSpaceManifold):
             sizes=sizes.tolist(),
             given=None if given is None else given[chosen],
             bandwidth=self.bandwidth,
-            error_of=lambda some: problem.among(some).validated_error,
+            error_of=lambda some: problem.restricted_to(some).validated_error,
         )
 
-    def _plan(self, problem: kernel_descent.Problem, start: Start) -> Plan:
-        """Step 4, and where step 5 ends: a density threshold that was given decides both."""
-        held = self._holds_a_threshold()
+    def _plan(self, problem: latent_descent.RegressionProblem, start: UKRStart) -> UKRPlan:
+        """Step 4 (homotopy), and the stopping rule of step 5; a given density threshold decides both."""
+        held = self._keeps_threshold()
         # The noise is judged by the start: what comes later may have followed it.
-        rule = Highest() if held else kernel_descent.STOPS[self.stop](problem, start.latent)
+        rule = Highest() if held else latent_descent.STOPS[self.stop](problem, start.latent)
         path, X = None, start.latent
         if self.homotopy:
-            X, path = ukr.homotopy(problem, X, DESCENTS[self.solver], rule)
+            X, path = ukr_training.homotopy(problem, X, DESCENTS[self.solver], rule)
         if not held:
-            return Plan(X, path, rule, None)
+            return UKRPlan(X, path, rule, None)
         if self.threshold >= 1:
             raise InvalidParameterError(
                 f"threshold={self.threshold!r} can be kept by no row: densities are relative to the peak of a single "
                 "kernel and below 1; choose less, such as 0.05"
             )
-        X = ukr.make_room(problem, X, float(self.threshold))
-        return Plan(X, path, rule, ukr.barrier(problem, float(self.threshold), X))
+        X = ukr_training.contract_to_density(problem, X, float(self.threshold))
+        return UKRPlan(X, path, rule, ukr_training.make_barrier(problem, float(self.threshold), X))
 
-    def _average(self, rows: Unique) -> IntArray:
+    def _average_into_landmarks(self, rows: Unique) -> IntArray:
         """Place all rows on the surface of the landmarks, and let each landmark stand for the rows nearest to it."""
         Z = self._nearest(rows.rows).latent
-        near = ukr.nearest_centres(self.latent_.centres, Z)
-        centres, values, weight = ukr.averages(near, rows.weight, Z, rows.rows - self.offset_)
+        near = ukr_training.nearest_centres(self.latent_.centres, Z)
+        centres, values, weight = ukr_training.average_by_name(near, rows.weight, Z, rows.rows - self.offset_)
         name = rows.name[rows.name >= 0]
-        surface = self._surface(centres, values, weight, np.zeros(len(name), dtype=np.intp), self.offset_)
+        surface = self._surface_attributes(centres, values, weight, np.zeros(len(name), dtype=np.intp), self.offset_)
         self._set(surface | {"embedding_": surface["latent_"].domain.retract(Z)[name]})
         return rows.name
 
 
-class Plan(NamedTuple):
-    """Latent points to train from, how they came about, where training ends and what holds them meanwhile."""
+class UKRPlan(NamedTuple):
+    """Latent points to train from, the homotopy before, the stopping rule, and the barrier on densities."""
 
     X: FloatArray
-    homotopy: ukr.Homotopy | None
-    rule: Rule
+    homotopy: ukr_training.Homotopy | None
+    rule: StoppingRule
     term: MassTerm | None
 
     @property

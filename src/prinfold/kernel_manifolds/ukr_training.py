@@ -15,16 +15,16 @@ from scipy.spatial import cKDTree
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.files import storable
-from prinfold.kernel_manifolds.descent import Problem, train
-from prinfold.loops import Descent, Rule, StopReason
+from prinfold.kernel_manifolds.latent_descent import RegressionProblem, train_latent_points
+from prinfold.loops import Descent, StoppingRule, StopReason
 
-THRESHOLDS = (0.5, 0.25, 0.1, 0.05, 0.025, 0.01, 0.005)
+HOMOTOPY_THRESHOLDS = (0.5, 0.25, 0.1, 0.05, 0.025, 0.01, 0.005)
 """Falling density thresholds of the homotopy, as in section 4.3 of the paper."""
 
 _SHRUNKEN_VARIANCE = 0.01
 """Total variance of the latent points that the homotopy starts from."""
 
-_BARRIER = 1e-2
+_BARRIER_STRENGTH = 1e-2
 """Weight of the barrier at twice the least mass, relative to the error: it has to hold, and to be felt near by only."""
 
 # ----------------------------------------------------------------------------------------- density thresholds
@@ -53,13 +53,13 @@ class Barrier:
         return np.where(free, 0.0, np.where(inside, value, np.inf)), slope
 
 
-def barrier(problem: Problem, threshold: float, X: FloatArray) -> Barrier:
+def make_barrier(problem: RegressionProblem, threshold: float, X: FloatArray) -> Barrier:
     """The barrier that holds a density threshold."""
-    return Barrier(threshold * float(problem.weight.sum()), _BARRIER * problem.error(X))
+    return Barrier(threshold * float(problem.weight.sum()), _BARRIER_STRENGTH * problem.error(X))
 
 
-def make_room(problem: Problem, X: FloatArray, threshold: float) -> FloatArray:
-    """Latent points drawn together, if they must be, until all have more density than the threshold."""
+def contract_to_density(problem: RegressionProblem, X: FloatArray, threshold: float) -> FloatArray:
+    """Latent points (n, Q), drawn together as far as needed for all to have more density than the threshold."""
     total = float(problem.weight.sum())
     centre = np.average(X, axis=0, weights=problem.weight)
     for _ in range(200):
@@ -72,7 +72,7 @@ def make_room(problem: Problem, X: FloatArray, threshold: float) -> FloatArray:
 @storable
 @dataclass(frozen=True, eq=False)
 class Homotopy:
-    """What each density threshold came to: error, steps and the least density of a latent point, all (T,)."""
+    """Path of a homotopy: error, steps and least density of a latent point at each density threshold, all (T,)."""
 
     thresholds: FloatArray
     errors: FloatArray
@@ -87,19 +87,19 @@ class Homotopy:
 
 
 def homotopy(
-    problem: Problem, X: FloatArray, descent: Descent, rule: Rule, max_iter: int = 100
+    problem: RegressionProblem, X: FloatArray, descent: Descent, rule: StoppingRule, max_iter: int = 100
 ) -> tuple[FloatArray, Homotopy]:
-    """Step 4: from a start drawn together, let latent points part under falling density thresholds.
+    """Step 4: train from a contracted start under falling density thresholds.
 
-    Where the rule finds enough, lower thresholds would only follow the noise.
+    It ends early where the rule finds the error down to the noise: lower thresholds would only follow that.
     """
     centred = X - np.average(X, axis=0, weights=problem.weight)
     variance = float(np.average(np.square(centred).sum(axis=1), weights=problem.weight)) or 1.0
     X = centred * np.sqrt(_SHRUNKEN_VARIANCE / variance)
     total, found = float(problem.weight.sum()), []
-    for threshold in THRESHOLDS:
-        wall = barrier(problem, threshold, X)
-        outcome = train(problem, X, descent=descent, rule=rule, max_iter=max_iter, tol=1e-6, term=wall)
+    for threshold in HOMOTOPY_THRESHOLDS:
+        wall = make_barrier(problem, threshold, X)
+        outcome = train_latent_points(problem, X, descent=descent, rule=rule, max_iter=max_iter, tol=1e-6, term=wall)
         X = outcome.state.state.x
         evaluation = outcome.state.state.evaluation
         density = float((evaluation.mass + problem.weight).min()) / total
@@ -117,8 +117,8 @@ def nearest_centres(centres: FloatArray, Z: FloatArray) -> IntArray:
     return np.asarray(cKDTree(centres).query(Z)[1])
 
 
-def averages(name: IntArray, weight: FloatArray, *columns: FloatArray) -> tuple[FloatArray, ...]:
-    """Weighted means of rows with the same name, and the weights of all of them last; names without rows drop out.
+def average_by_name(name: IntArray, weight: FloatArray, *columns: FloatArray) -> tuple[FloatArray, ...]:
+    """Weighted means of rows with the same name, then the weight of each name; names without rows are left out.
 
     A surface of few latent points that stand for many rows each has hardly more noise than one with a latent point
     for every row.

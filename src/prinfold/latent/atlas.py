@@ -66,7 +66,7 @@ class Atlas(LatentSpace):
 
     @property
     def spacing(self) -> float:
-        """Of the chart where it is shortest."""
+        """Shortest distance between neighbouring nodes over all charts."""
         return min(chart.spacing for chart in self.charts)
 
     @cached_property
@@ -103,7 +103,7 @@ class Atlas(LatentSpace):
         return out
 
     def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """On the chart whose ones weigh most, the mean of what lies there."""
+        """Coordinates on the chart with the largest weight: the unembedded mean of the part that lies there."""
         widths = self._widths
         starts = np.cumsum([0, *widths[:-1]])
         heaviest, Z, resultant = (

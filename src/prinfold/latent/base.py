@@ -1,4 +1,4 @@
-"""What every latent space answers."""
+"""The interface of every latent space."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_RESULTANT = 1e-9
 """A mean direction shorter than this points nowhere."""
 
 _MOST_NODES = 2**24
-"""More nodes than this is a slip of the pen, or a model file that means harm."""
+"""More nodes than this is a typing error, or a model file that means harm."""
 
 
 class LatentSpace(ABC):
@@ -28,7 +28,7 @@ class LatentSpace(ABC):
     @property
     @abstractmethod
     def domain(self) -> Domain:
-        """Which coordinates are valid, and how to move among them."""
+        """The domain of valid coordinates, with its moves."""
 
     @property
     @abstractmethod

@@ -12,7 +12,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.intervals import Intervals
 from prinfold.latent.base import FlatSpace, refuse_too_many, unique_edges
 
-_FEWEST = {False: 2, True: 3}
+_FEWEST_NODES = {False: 2, True: 3}
 """Nodes that an open and a closed branch need for their segments."""
 
 
@@ -39,7 +39,7 @@ class Branches(FlatSpace):
                 f"each of the {len(lengths)} branches needs a count of nodes and whether it is closed, "
                 f"which one of no length cannot be; got shapes {counts.shape} and {closed.shape}"
             )
-        if (counts < np.where(closed, _FEWEST[True], _FEWEST[False])).any():
+        if (counts < np.where(closed, _FEWEST_NODES[True], _FEWEST_NODES[False])).any():
             raise InvalidParameterError(f"an open branch needs two nodes, a closed one three; got {counts}")
         if not (np.isfinite(self.gap) and self.gap > 0):
             raise InvalidParameterError(f"the gap between branches must be above zero, got {self.gap}")
@@ -55,7 +55,7 @@ class Branches(FlatSpace):
 
     @property
     def n_branches(self) -> int:
-        """How many there are."""
+        """Number of branches."""
         return len(self.lengths)
 
     @cached_property
@@ -102,11 +102,11 @@ class Branches(FlatSpace):
         """The same branches with about ``resolution`` nodes in all, shared out by length."""
         total = float(self.lengths.sum())
         share = self.lengths / total if total > 0 else np.zeros(self.n_branches)
-        fewest = np.where(self.closed, _FEWEST[True], _FEWEST[False])
+        fewest = np.where(self.closed, _FEWEST_NODES[True], _FEWEST_NODES[False])
         return self._with(np.maximum(np.round(resolution * share).astype(np.int64), fewest))
 
     def thinned(self) -> Branches:
-        fewest = np.where(self.closed, _FEWEST[True], _FEWEST[False])
+        fewest = np.where(self.closed, _FEWEST_NODES[True], _FEWEST_NODES[False])
         return self._with(np.maximum((self.counts + 1) // 2, fewest))
 
     @property

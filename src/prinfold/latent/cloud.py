@@ -20,11 +20,11 @@ from prinfold.latent.points import Points
 from prinfold.numerics.kernel_mixtures import Mixture, WideMixture
 from prinfold.numerics.radial_kernels import PROFILES, Gaussian, Power
 
-_LOOKS = 7
-"""Places at which an edge between nodes is looked at for leaving the region."""
+_EDGE_PROBES = 7
+"""Places along an edge between nodes at which it is checked to stay in the region."""
 
-_PROBES = 4096
-"""Places at which the extent of the region is felt for."""
+_EXTENT_PROBES = 4096
+"""Places at which the density is evaluated to find the extent of the region."""
 
 _HALVINGS = 24
 """How finely the rim of a tiling is found between two nodes of its lattice: to 1e-7 of their distance."""
@@ -121,13 +121,13 @@ class Cloud(FlatSpace):
         return self.tiled((resolution,) * self.n_columns)
 
     def tiled(self, shape: tuple[int, ...]) -> Tiles:
-        """The same from a lattice with so many nodes along each axis."""
+        """The region cut into simplices, from a lattice with the given number of nodes along each axis."""
         if shape not in self._tilings:
             low, high = self._box
             lattice = grid(*shape)
             places = low + (lattice.nodes + 1.0) / 2.0 * (high - low)
             self._tilings.clear()  # the last is kept: every projection asks for the same one
-            self._tilings[shape] = self._with(*_cut_off(self.domain, places, lattice.faces))
+            self._tilings[shape] = self._with(*_clip_mesh(self.domain, places, lattice.faces))
         return self._tilings[shape]
 
     def thinned(self) -> Tiles:
@@ -152,7 +152,7 @@ class Cloud(FlatSpace):
         # The density is a mean of kernels, so that at least one of them is as high as the threshold.
         radius = self.bandwidth * _radius(self.profile, self.threshold)
         low, high = self.centres.min(axis=0) - radius, self.centres.max(axis=0) + radius
-        per_axis = int(_PROBES ** (1.0 / self.n_columns))
+        per_axis = int(_EXTENT_PROBES ** (1.0 / self.n_columns))
         if per_axis < 4:
             return low, high
         probes = low + (grid(*(per_axis,) * self.n_columns).nodes + 1.0) / 2.0 * (high - low)
@@ -165,12 +165,12 @@ class Cloud(FlatSpace):
         return Tiles(*kernels, places, corners, bandwidth=self.bandwidth)
 
     def _stay_inside(self, nodes: FloatArray, pairs: IntArray) -> BoolArray:
-        """(E,) whether the straight way between the nodes of each pair lies in the region, as far as one can see."""
-        share = np.arange(1, _LOOKS + 1) / (_LOOKS + 1.0)
+        """(E,) whether the straight line between the nodes of each pair lies in the region at all its probes."""
+        share = np.arange(1, _EDGE_PROBES + 1) / (_EDGE_PROBES + 1.0)
         start, end = nodes[pairs[:, 0]], nodes[pairs[:, 1]]
         way = start[:, None] + share[:, None] * (end - start)[:, None]
         height = self.mixture.log_density(way.reshape(-1, self.n_columns)) - log(self.threshold)
-        return np.asarray((height.reshape(len(pairs), _LOOKS) >= 0).all(axis=1))
+        return np.asarray((height.reshape(len(pairs), _EDGE_PROBES) >= 0).all(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +207,7 @@ def _radius(profile: Gaussian | Power, threshold: float) -> float:
     return high
 
 
-def _cut_off(region: Region, places: FloatArray, faces: IntArray) -> tuple[FloatArray, IntArray]:
+def _clip_mesh(region: Region, places: FloatArray, faces: IntArray) -> tuple[FloatArray, IntArray]:
     """Nodes and simplices of the part of a mesh that lies in a region.
 
     A simplex with k corners inside and l outside keeps a part that is a product of two simplices, with vertices (i, 0),
@@ -230,7 +230,7 @@ def _cut_off(region: Region, places: FloatArray, faces: IntArray) -> tuple[Float
         crossing = ours[:, :, None].astype(np.int64) * len(places) + theirs[:, None, :] + len(places)
         vertex = np.concatenate([ours[:, :, None], crossing], axis=2)
         names = np.concatenate([names, crossing.ravel()])
-        kept += [np.stack([vertex[:, i, j] for i, j in walk], axis=1) for walk in _walks(k, faces.shape[1] - k)]
+        kept += [np.stack([vertex[:, i, j] for i, j in walk], axis=1) for walk in _lattice_paths(k, faces.shape[1] - k)]
     names = np.unique(names)
     start, end = np.divmod(names - len(places), len(places))
     rim = region.crossing(places[start], places[end], _HALVINGS)
@@ -240,8 +240,8 @@ def _cut_off(region: Region, places: FloatArray, faces: IntArray) -> tuple[Float
     return np.concatenate([places[own], rim]), corners
 
 
-def _walks(k: int, n_outside: int) -> Iterator[list[tuple[int, int]]]:
-    """All walks from (0, 0) to (k − 1, n_outside) that take one step along one axis at a time."""
+def _lattice_paths(k: int, n_outside: int) -> Iterator[list[tuple[int, int]]]:
+    """All lattice paths from (0, 0) to (k − 1, n_outside) by single steps along one axis."""
     length = k - 1 + n_outside
     for ups in combinations(range(length), n_outside):
         walk = [(0, 0)]

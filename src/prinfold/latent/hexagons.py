@@ -12,7 +12,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.latent.base import LatentSpace, unique_edges
 from prinfold.latent.lattice import Lattice
 
-_ROW = np.sqrt(0.75)
+_ROW_HEIGHT = np.sqrt(0.75)
 """Height of a row of nodes that are 1 apart: that of an equilateral triangle."""
 
 
@@ -64,15 +64,15 @@ class Hexagons(Lattice):
         i, j = self._grid
         odd = j % 2
         ends = (i + 1, j), (i + odd - 1, j + 1), (i + odd, j + 1)  # the other three see the node as one of these
-        return unique_edges(np.concatenate([self._known((i, j), end) for end in ends]))
+        return unique_edges(np.concatenate([self._existing_nodes((i, j), end) for end in ends]))
 
     @cached_property
     def faces(self) -> IntArray:
         """Two triangles over and under each step along a row."""
         i, j = self._grid
         odd = j % 2
-        over = self._known((i, j), (i + 1, j), (i + odd, j + 1))
-        under = self._known((i, j + 1), (i + 1, j + 1), (i + 1 - odd, j))
+        over = self._existing_nodes((i, j), (i + 1, j), (i + odd, j + 1))
+        under = self._existing_nodes((i, j + 1), (i + 1, j + 1), (i + 1 - odd, j))
         faces = np.concatenate([over, under])
         distinct = (np.diff(np.sort(faces, axis=1), axis=1) > 0).all(axis=1)
         return np.asarray(faces[distinct])
@@ -94,16 +94,16 @@ class Hexagons(Lattice):
     def _places(self) -> FloatArray:
         """(K, 2) nodes in node spacings."""
         i, j = self._grid
-        return np.stack([i + 0.5 * (j % 2), _ROW * j], axis=1)
+        return np.stack([i + 0.5 * (j % 2), _ROW_HEIGHT * j], axis=1)
 
     @property
     def _extents(self) -> FloatArray:
         """(2,) length of each axis in node spacings: round it where it is closed, else from end to end."""
         across, rows = self.shape
-        open_ = np.array([across - 1 + (0.5 if rows > 1 else 0.0), _ROW * (rows - 1)])
-        return np.where(self.periodic, [across, _ROW * rows], open_)
+        open_ = np.array([across - 1 + (0.5 if rows > 1 else 0.0), _ROW_HEIGHT * (rows - 1)])
+        return np.where(self.periodic, [across, _ROW_HEIGHT * rows], open_)
 
-    def _known(self, *corners: tuple[IntArray, IntArray]) -> IntArray:
+    def _existing_nodes(self, *corners: tuple[IntArray, IntArray]) -> IntArray:
         """(m, corners) numbers of those that exist, round closed axes where there are any."""
         numbers, there = [], np.full(self.n_nodes, True)
         for place in corners:

@@ -1,4 +1,4 @@
-"""The loops, written once."""
+"""Iteration, written once: fixed-point loops, descents, stopping rules, progress."""
 
 from prinfold.loops.descent import DESCENTS, Descent
 from prinfold.loops.fixed_point import Iteration, Outcome, go_on, run_fixed_point
@@ -9,8 +9,8 @@ from prinfold.loops.stopping_rules import (
     Done,
     Highest,
     Last,
-    Rule,
     Scheduled,
+    StoppingRule,
     StopReason,
     Validation,
 )
@@ -25,9 +25,9 @@ __all__ = [
     "Iteration",
     "Last",
     "Outcome",
-    "Rule",
     "Scheduled",
     "StopReason",
+    "StoppingRule",
     "Validation",
     "go_on",
     "progress_for",

@@ -1,4 +1,4 @@
-"""Ways downhill, each a step for :func:`~prinfold.loops.fixed_point.run_fixed_point`.
+"""Descent methods, each a step for :func:`~prinfold.loops.fixed_point.run_fixed_point`.
 
 A descent minimises a value over an array x of any shape. It asks for ``evaluate(x)`` alone, which returns the value
 and its gradient, and whatever else the caller wants to measure later: the state keeps the last evaluation whole. All
@@ -22,18 +22,18 @@ _ARMIJO = 1e-4
 _CURVATURE = 0.9
 """Share of the slope at the start that may be left at the end of a step of L-BFGS; with more, the step was short."""
 
-_TRIALS = 30
+_MOST_TRIALS = 30
 """Lengths that a line search tries before it gives up: halving so often leaves nothing but rounding."""
 
-_FLAT = 1e-150
+_FLAT_SLOPE = 1e-150
 """Slope below which a place counts as flat: dividing by less would overflow."""
 
-_LONGER = 1e3
+_MOST_LENGTHENING = 1e3
 """How much longer than the last a length of Barzilai and Borwein may be: where nothing bends it is unbounded."""
 
 
-class Evaluated(Protocol):
-    """What is known of a place: its value, the gradient there, and anything else."""
+class ValueAndGradient(Protocol):
+    """Value and gradient of the objective at a place, and anything else that the caller measures."""
 
     @property
     def value(self) -> float:
@@ -44,13 +44,13 @@ class Evaluated(Protocol):
         """Its derivative by x, an array of the shape of x; any type, for evaluations that may go without."""
 
 
-E = TypeVar("E", bound=Evaluated)
+E = TypeVar("E", bound=ValueAndGradient)
 Evaluate = Callable[[FloatArray], E]
 
 
 @dataclass(frozen=True)
-class State(Generic[E]):
-    """Where a descent stands, what is known of the place, and what the descent remembers of its way there."""
+class DescentState(Generic[E]):
+    """State of a descent: the place, its evaluation, and what the descent remembers of earlier steps."""
 
     x: FloatArray
     evaluation: E
@@ -60,12 +60,12 @@ class State(Generic[E]):
 
 
 class Descent(Protocol):
-    """What is asked of a way downhill."""
+    """A descent method."""
 
-    def begin(self, x: FloatArray, evaluate: Evaluate[E]) -> State[E]:
+    def begin(self, x: FloatArray, evaluate: Evaluate[E]) -> DescentState[E]:
         """The state at x, without any history."""
 
-    def step(self, state: State[E], evaluate: Evaluate[E]) -> State[E]:
+    def step(self, state: DescentState[E], evaluate: Evaluate[E]) -> DescentState[E]:
         """One step down from a state, or the state itself where there is none."""
 
 
@@ -101,11 +101,11 @@ class Rprop:
     smallest: float = 1e-9
     largest: float = 1.0
 
-    def begin(self, x: FloatArray, evaluate: Evaluate[E]) -> State[E]:
-        x, evaluation = _first(x, evaluate)
-        return State(x, evaluation, Pace(np.full_like(x, self.first), np.zeros_like(x)))
+    def begin(self, x: FloatArray, evaluate: Evaluate[E]) -> DescentState[E]:
+        x, evaluation = _evaluate_start(x, evaluate)
+        return DescentState(x, evaluation, Pace(np.full_like(x, self.first), np.zeros_like(x)))
 
-    def step(self, state: State[E], evaluate: Evaluate[E]) -> State[E]:
+    def step(self, state: DescentState[E], evaluate: Evaluate[E]) -> DescentState[E]:
         gradient, (length, before) = state.evaluation.gradient, state.memory
         if state.settled or not gradient.any():
             return replace(state, settled=True)
@@ -119,7 +119,7 @@ class Rprop:
             x = state.x - np.sign(going) * length
             evaluation = evaluate(x)
             if _is_finite(evaluation):
-                return State(x, evaluation, Pace(length, going))
+                return DescentState(x, evaluation, Pace(length, going))
             length = np.maximum(self.shrink * length, self.smallest)
         return replace(state, settled=True)
 
@@ -138,26 +138,28 @@ class GradientDescent:
 
     first: float = 0.02
 
-    def begin(self, x: FloatArray, evaluate: Evaluate[E]) -> State[E]:
-        x, evaluation = _first(x, evaluate)
-        return State(x, evaluation, _cautious(evaluation.gradient, self.first))
+    def begin(self, x: FloatArray, evaluate: Evaluate[E]) -> DescentState[E]:
+        x, evaluation = _evaluate_start(x, evaluate)
+        return DescentState(x, evaluation, _first_length(evaluation.gradient, self.first))
 
-    def step(self, state: State[E], evaluate: Evaluate[E]) -> State[E]:
+    def step(self, state: DescentState[E], evaluate: Evaluate[E]) -> DescentState[E]:
         if state.settled:
             return state
         gradient = state.evaluation.gradient
-        found = _search(state, -gradient, state.memory, evaluate, curvature=np.inf)
+        found = _line_search(state, -gradient, state.memory, evaluate, curvature=np.inf)
         if found is None:
             return replace(state, settled=True)
         length, x, evaluation = found
         s, y = x - state.x, evaluation.gradient - gradient
         bend = _dot(s, y)
-        longest = _LONGER * length
-        return State(x, evaluation, min(_dot(s, s) / max(bend, _FLAT), longest) if bend > 0 else 2.0 * length)
+        longest = _MOST_LENGTHENING * length
+        return DescentState(
+            x, evaluation, min(_dot(s, s) / max(bend, _FLAT_SLOPE), longest) if bend > 0 else 2.0 * length
+        )
 
 
 class Change(NamedTuple):
-    """How one step changed x and the gradient: s and y of the quasi-Newton equation."""
+    """Changes of x and of the gradient in one step: s and y of the quasi-Newton equation."""
 
     x: FloatArray
     gradient: FloatArray
@@ -176,21 +178,21 @@ class LBFGS:
     memory: int = 10
     first: float = 0.02
 
-    def begin(self, x: FloatArray, evaluate: Evaluate[E]) -> State[E]:
-        return State(*_first(x, evaluate), ())
+    def begin(self, x: FloatArray, evaluate: Evaluate[E]) -> DescentState[E]:
+        return DescentState(*_evaluate_start(x, evaluate), ())
 
-    def step(self, state: State[E], evaluate: Evaluate[E]) -> State[E]:
+    def step(self, state: DescentState[E], evaluate: Evaluate[E]) -> DescentState[E]:
         if state.settled:
             return state
         gradient = state.evaluation.gradient
         # Without a past the direction is steepest descent, so that there is nothing else to try.
         for past in (state.memory, ())[not state.memory :]:
-            start = 1.0 if past else _cautious(gradient, self.first)
-            found = _search(state, -_two_loops(gradient, past), start, evaluate, _CURVATURE)
+            start = 1.0 if past else _first_length(gradient, self.first)
+            found = _line_search(state, -_two_loops(gradient, past), start, evaluate, _CURVATURE)
             if found is not None:
                 _, x, evaluation = found
                 last = Change(x - state.x, evaluation.gradient - gradient)
-                return State(x, evaluation, (*past, last)[-self.memory :] if _is_convex(last) else past)
+                return DescentState(x, evaluation, (*past, last)[-self.memory :] if _is_convex(last) else past)
         return replace(state, settled=True)
 
 
@@ -214,18 +216,18 @@ def _is_convex(change: Change) -> bool:
     return bool(_dot(s, y) > np.finfo(float).eps * np.sqrt(_dot(s, s) * _dot(y, y)))
 
 
-class _Found(NamedTuple, Generic[E]):
-    """A place on a line at some length, and what is known of it."""
+class _LinePoint(NamedTuple, Generic[E]):
+    """A place on a line at some length, and its evaluation."""
 
     length: float
     x: FloatArray
     evaluation: E
 
 
-def _search(
-    state: State[E], direction: FloatArray, length: float, evaluate: Evaluate[E], curvature: float
-) -> _Found[E] | None:
-    """A place along ``direction`` that is lower by Armijo's rule, or None where there is none or the slope rises.
+def _line_search(
+    state: DescentState[E], direction: FloatArray, length: float, evaluate: Evaluate[E], curvature: float
+) -> _LinePoint[E] | None:
+    """Line search: a place along ``direction`` that is lower by Armijo's rule, or None where there is none.
 
     Lengths are doubled while the slope is still below ``curvature`` times that at the start, and halved, or taken
     midway between the last two bounds, where the value is too high. If the trials run out, the longest length that
@@ -235,7 +237,7 @@ def _search(
     if not -np.inf < slope < 0:
         return None
     best, too_short, too_long = None, 0.0, np.inf
-    for _ in range(_TRIALS):
+    for _ in range(_MOST_TRIALS):
         x = state.x + length * direction
         evaluation = evaluate(x)
         # A fall of less than rounding can hold is none: without the first test such steps would never end.
@@ -243,7 +245,7 @@ def _search(
         if not (fell and _is_finite(evaluation)):
             too_long = length
         else:
-            best, too_short = _Found(length, x, evaluation), length
+            best, too_short = _LinePoint(length, x, evaluation), length
             if _dot(evaluation.gradient, direction) >= curvature * slope:
                 break
         length = 0.5 * (too_short + too_long) if np.isfinite(too_long) else 2.0 * length
@@ -253,23 +255,24 @@ def _search(
 # -------------------------------------------------------------------------------------------------------- shared
 
 
-def _first(x: FloatArray, evaluate: Evaluate[E]) -> tuple[FloatArray, E]:
+def _evaluate_start(x: FloatArray, evaluate: Evaluate[E]) -> tuple[FloatArray, E]:
     x = np.array(x, dtype=np.float64)
     evaluation = evaluate(x)
     if not _is_finite(evaluation):
         raise InvalidDataError(
-            f"a descent cannot begin where the value is {evaluation.value} or its gradient not finite; start elsewhere"
+            f"a descent cannot start where the value is {evaluation.value} or its gradient is not finite. Choose "
+            "another start, or rescale the columns"
         )
     return x, evaluation
 
 
-def _is_finite(evaluation: Evaluated) -> bool:
+def _is_finite(evaluation: ValueAndGradient) -> bool:
     return bool(np.isfinite(evaluation.value) and np.isfinite(evaluation.gradient).all())
 
 
-def _cautious(gradient: FloatArray, first: float) -> float:
+def _first_length(gradient: FloatArray, first: float) -> float:
     """The length along the gradient that changes no coordinate by more than ``first``."""
-    return first / max(float(np.abs(gradient).max(initial=0.0)), _FLAT)
+    return first / max(float(np.abs(gradient).max(initial=0.0)), _FLAT_SLOPE)
 
 
 def _dot(a: FloatArray, b: FloatArray) -> float:

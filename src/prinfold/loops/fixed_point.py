@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Generic, TypeVar
 
-from prinfold.loops.stopping_rules import Highest, Rule, StopReason
+from prinfold.loops.stopping_rules import Highest, StoppingRule, StopReason
 
 S = TypeVar("S")
 
 
 @dataclass(frozen=True)
 class Iteration(Generic[S]):
-    """What a listener is told after each iteration; index 0 is the start."""
+    """One iteration, as listeners receive it; index 0 is the start."""
 
     index: int
     max_iter: int
@@ -48,7 +48,7 @@ def run_fixed_point(
     max_iter: int,
     tol: float,
     listeners: Sequence[Listener[S]] = (),
-    rule: Rule | None = None,
+    rule: StoppingRule | None = None,
 ) -> Outcome[S]:
     """Iterate ``step`` from ``begin()`` while ``measure(state)["objective"]`` still rises by ``tol``.
 
@@ -69,7 +69,7 @@ def run_fixed_point(
             if _tell(listeners, Iteration(index, max_iter, state, measures)):
                 reason = StopReason.CALLBACK
                 break
-            ending = _settled(records, rule, tol)
+            ending = _stop_reason(records, rule, tol)
             if ending is not None or index == max_iter:
                 reason = ending or reason
                 break
@@ -109,8 +109,8 @@ def go_on(
     return replace(after, history=history, reason=after.reason if stopped else before.reason)
 
 
-def _settled(records: Sequence[Mapping[str, float]], rule: Rule, tol: float) -> StopReason | None:
-    """Why to end after the newest record, if there is a reason."""
+def _stop_reason(records: Sequence[Mapping[str, float]], rule: StoppingRule, tol: float) -> StopReason | None:
+    """Reason to stop after the newest record; None to go on."""
     if not tol > 0:
         return None
     ending = rule.stop(records)
@@ -122,7 +122,7 @@ def _settled(records: Sequence[Mapping[str, float]], rule: Rule, tol: float) -> 
 
 
 def _tell(listeners: Sequence[Listener[S]], iteration: Iteration[S]) -> bool:
-    """Tell every listener of an iteration, and return whether any of them asks to stop."""
+    """Call every listener with an iteration; returns whether any of them asks to stop."""
     # A plain loop in a function of its own: from Python 3.12 on an interrupt that strikes within a
     # comprehension can slip past the handler around it.
     stop = False
@@ -132,5 +132,5 @@ def _tell(listeners: Sequence[Listener[S]], iteration: Iteration[S]) -> bool:
 
 
 def _record(measures: Mapping[str, float], clock: float) -> dict[str, float]:
-    """What the history keeps of one iteration."""
+    """Record of one iteration for the history: all measures and the seconds since the start."""
     return {name: float(value) for name, value in measures.items()} | {"seconds": perf_counter() - clock}

@@ -1,4 +1,4 @@
-"""A progress line on standard error that stays quiet when nobody asked for it."""
+"""Progress on standard error, where ``verbose`` asks for it: a bar, or a line for each iteration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol, TextIO
 from prinfold.loops.fixed_point import Iteration
 from prinfold.loops.stopping_rules import StopReason
 
-_WIDTH = 28
+_BAR_WIDTH = 28
 
 
 class Progress(Protocol):
@@ -32,8 +32,10 @@ def progress_for(verbose: int, label: str, stream: TextIO | None = None) -> list
     return [LineLog(label, stream)]
 
 
-_SETTLED = {str(reason) for reason in (StopReason.CONVERGED, StopReason.GROWN, StopReason.CAPPED, StopReason.WALKED)}
-"""Endings of loops that had no more to do."""
+_FINISHED_REASONS = {
+    str(reason) for reason in (StopReason.CONVERGED, StopReason.GROWN, StopReason.CAPPED, StopReason.WALKED)
+}
+"""Reasons for stopping after which the bar is drawn full."""
 
 
 class ProgressBar:
@@ -50,13 +52,13 @@ class ProgressBar:
 
     def close(self, message: str) -> None:
         """Leave the line behind with the reason for stopping; a loop that settled is done, however early."""
-        if self.last is not None and message in _SETTLED:
+        if self.last is not None and message in _FINISHED_REASONS:
             self._draw(1.0, f"{self.last.index} iterations")
         self.stream.write(f"\n{self.label} {message}\n")
         self.stream.flush()
 
     def _draw(self, done: float, count: str) -> None:
-        bar = ("█" * round(_WIDTH * done)).ljust(_WIDTH, "░")
+        bar = ("█" * round(_BAR_WIDTH * done)).ljust(_BAR_WIDTH, "░")
         objective = self.last.measures["objective"] if self.last else float("nan")
         # A line as wide as the terminal would wrap, and each redrawing would then leave one behind.
         room = max(shutil.get_terminal_size().columns - 1, 1)

@@ -1,4 +1,4 @@
-"""Which state of a loop is kept, and when the loop has done enough.
+"""Stopping rules: which state of a loop is kept, and when the loop ends.
 
 A rule looks at what was measured at each iteration. Where a loop minimises an error that goes on falling long after
 the surface has begun to follow the noise, the rule is what keeps the surface smooth.
@@ -40,7 +40,7 @@ class StopReason(Enum):
 
     @property
     def brief(self) -> str:
-        """What a reader of a page needs to know of it: that training finished, or what kept it from that."""
+        """Short phrase for a page: that training finished, or why it did not."""
         return _BRIEF.get(self.name, "training finished")
 
 
@@ -53,19 +53,19 @@ _BRIEF = {
 """Endings after which a model may still change."""
 
 
-class Rule(Protocol):
-    """What is asked of a rule."""
+class StoppingRule(Protocol):
+    """A rule for keeping a state and for stopping, from the measures of all iterations."""
 
     def better(self, records: Sequence[Measures], kept: int) -> bool:
         """Whether the newest state takes the place of the one that is kept, given all that was measured."""
 
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
-        """Why to end here, given all that was measured; None goes on."""
+        """Reason to stop here, given all that was measured; None to go on."""
 
 
 @dataclass(frozen=True)
 class Highest:
-    """Keep the highest objective and go on; one that is no number is lower than any."""
+    """Keep the state with the highest objective and never stop; NaN is lower than any number."""
 
     def better(self, records: Sequence[Measures], kept: int) -> bool:
         new, old = records[-1]["objective"], records[kept]["objective"]
@@ -77,7 +77,7 @@ class Highest:
 
 @dataclass(frozen=True)
 class Last:
-    """Keep what came last, for steps that need not go uphill."""
+    """Keep the last state, for steps that need not raise the objective."""
 
     def better(self, records: Sequence[Measures], kept: int) -> bool:
         return True
@@ -88,7 +88,7 @@ class Last:
 
 @dataclass(frozen=True)
 class Scheduled(Last):
-    """Keep what came last of a training whose steps change with a schedule of ``least`` iterations.
+    """Keep the last state of a training whose steps follow a schedule of ``least`` iterations.
 
     Before its end an objective that stands still has not settled. After it training ends, or where ``settles`` says
     so goes on until the objective has settled. Steps among finitely many states may go round for ever instead, so
@@ -112,7 +112,7 @@ class Scheduled(Last):
 
 @dataclass(frozen=True)
 class Arrived(Last):
-    """Keep what came last, and end when nothing is ``moving`` any more."""
+    """Keep the last state, and end when nothing is ``moving`` any more."""
 
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
         return StopReason.ARRIVED if records[-1]["moving"] == 0 else None
@@ -120,7 +120,7 @@ class Arrived(Last):
 
 @dataclass(frozen=True)
 class Done(Last):
-    """Keep what came last, and end when all is ``done``; that the objective has settled before then is no reason to."""
+    """Keep the last state, and end when the step reports ``done``, however little the objective changes before."""
 
     least: float = inf
     reason: StopReason = StopReason.CONVERGED

@@ -59,7 +59,7 @@ def find_near(
 
 @compiled
 def count_near(points: FloatArray, every: int, cell: IntArray, starts: IntArray, stops: IntArray, reach: float) -> int:
-    """How many neighbours each ``every``-th point has, all in all, itself counted."""
+    """Total number of neighbours of every ``every``-th point, itself counted."""
     square, found = reach * reach, 0
     for p in range(0, len(cell), every):
         for r in range(starts.shape[1]):
@@ -104,7 +104,7 @@ def list_runs(key: IntArray, steps: IntArray, cell: IntArray, starts: IntArray, 
 
 
 # Sums in any order and fused products; nothing that would assume away rounding, infinities or what is no number.
-_LOOSELY: Any = {"fastmath": {"reassoc", "contract"}}
+_REASSOCIATE: Any = {"fastmath": {"reassoc", "contract"}}
 
 
 def _add_eight(out: FloatArray, k: FloatArray, near: IntArray, p: int, table: FloatArray) -> None:
@@ -112,8 +112,8 @@ def _add_eight(out: FloatArray, k: FloatArray, near: IntArray, p: int, table: Fl
     raise NotImplementedError
 
 
-@overload(_add_eight, jit_options=_LOOSELY)
-def _eight_at_once(out: Any, k: Any, near: Any, p: Any, table: Any) -> Any:
+@overload(_add_eight, jit_options=_REASSOCIATE)
+def _add_eight_jit(out: Any, k: Any, near: Any, p: Any, table: Any) -> Any:
     def add(out: Any, k: Any, near: Any, p: Any, table: Any) -> Any:
         # So many at a time that sums are read and written far less often than these.
         a, b, c, d = table[near[p]], table[near[p + 1]], table[near[p + 2]], table[near[p + 3]]
@@ -131,8 +131,8 @@ def _add_two(out: FloatArray, k: FloatArray, near: IntArray, p: int, table: Floa
     raise NotImplementedError
 
 
-@overload(_add_two, jit_options=_LOOSELY)
-def _two_at_once(out: Any, k: Any, near: Any, p: Any, table: Any) -> Any:
+@overload(_add_two, jit_options=_REASSOCIATE)
+def _add_two_jit(out: Any, k: Any, near: Any, p: Any, table: Any) -> Any:
     def add(out: Any, k: Any, near: Any, p: Any, table: Any) -> Any:
         a, b, ka, kb = table[near[p]], table[near[p + 1]], k[p], k[p + 1]
         for i in range(len(out)):
@@ -146,8 +146,8 @@ def _add_all(out: FloatArray, k: FloatArray, near: IntArray, p: int, last: int, 
     raise NotImplementedError
 
 
-@overload(_add_all, jit_options=_LOOSELY)
-def _all_of_a_row(out: Any, k: Any, near: Any, p: Any, last: Any, table: Any) -> Any:
+@overload(_add_all, jit_options=_REASSOCIATE)
+def _add_all_jit(out: Any, k: Any, near: Any, p: Any, last: Any, table: Any) -> Any:
     def add(out: Any, k: Any, near: Any, p: Any, last: Any, table: Any) -> Any:
         out[:] = 0.0
         while p + 8 <= last:
@@ -168,8 +168,8 @@ def _dot(a: FloatArray, b: FloatArray) -> float:
     raise NotImplementedError
 
 
-@overload(_dot, jit_options=_LOOSELY)
-def _dot_in_any_order(a: Any, b: Any) -> Any:
+@overload(_dot, jit_options=_REASSOCIATE)
+def _dot_jit(a: Any, b: Any) -> Any:
     def dot(a: Any, b: Any) -> Any:
         total = 0.0
         for c in range(len(a)):
@@ -184,8 +184,8 @@ def _dots(a: FloatArray, near: IntArray, p: int, last: int, table: FloatArray, o
     raise NotImplementedError
 
 
-@overload(_dots, jit_options=_LOOSELY)
-def _dots_of_a_row(a: Any, near: Any, p: Any, last: Any, table: Any, out: Any) -> Any:
+@overload(_dots, jit_options=_REASSOCIATE)
+def _dots_jit(a: Any, near: Any, p: Any, last: Any, table: Any, out: Any) -> Any:
     def dots(a: Any, near: Any, p: Any, last: Any, table: Any, out: Any) -> Any:
         while p + 4 <= last:  # what is on the left is read once for four
             b, c, d, e = table[near[p]], table[near[p + 1]], table[near[p + 2]], table[near[p + 3]]
@@ -223,8 +223,8 @@ def _residual(row: FloatArray, share: float, y: FloatArray) -> tuple[float, floa
     raise NotImplementedError
 
 
-@overload(_residual, jit_options=_LOOSELY)
-def _residual_of_a_row(row: Any, share: Any, y: Any) -> Any:
+@overload(_residual, jit_options=_REASSOCIATE)
+def _residual_jit(row: Any, share: Any, y: Any) -> Any:
     def residual(row: Any, share: Any, y: Any) -> Any:
         error, along = 0.0, 0.0
         for c in range(len(row)):

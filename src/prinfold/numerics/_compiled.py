@@ -117,7 +117,7 @@ exp64, exp32 = register_jitable(_exp64), register_jitable(_exp32)
 
 
 def _longest(cuts: IntArray) -> int:
-    """Of the runs between cuts."""
+    """Longest of the runs between cuts."""
     longest = 0
     for g in range(len(cuts) - 1):
         longest = max(longest, cuts[g + 1] - cuts[g])

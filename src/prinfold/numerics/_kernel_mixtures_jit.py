@@ -1,4 +1,4 @@
-"""Which centres of a mixture count at each of some places, and sums over them, compiled.
+"""Search for the centres of a mixture that count at each place, and sums over them, compiled.
 
 Pairs are listed place by place: ``near[cuts[i]:cuts[i + 1]]`` are the centres that count at the i-th. This module
 imports numba: import it only where there is much to do.
@@ -17,7 +17,7 @@ __all__ = ["bend_sums", "density_sums", "find_runs", "list_relative", "list_with
 
 
 def _first_from(keys: IntArray, key: int) -> int:
-    """Where the sorted keys reach ``key``."""
+    """Index of the first of the sorted keys that is at least ``key``."""
     low, high = 0, len(keys)
     while low < high:
         middle = (low + high) // 2

@@ -13,7 +13,7 @@ from prinfold.numerics._compiled import compiled
 
 
 @compiled
-def gather(
+def add_moments(
     u: FloatArray,
     X: FloatArray,
     weight: FloatArray,
@@ -89,7 +89,7 @@ def _inverse(band: FloatArray, inverse: FloatArray) -> None:
 
 
 @compiled
-def judge(
+def score_penalties(
     gram: FloatArray,
     roughness: FloatArray,
     products: FloatArray,
@@ -117,7 +117,7 @@ def judge(
 
 
 @compiled
-def solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
+def solve_band(matrix: FloatArray, right: FloatArray) -> FloatArray:
     """(m, D) the solution of a banded system."""
     band, C = matrix.copy(), right.copy()
     _factor(band)

@@ -11,7 +11,7 @@ from prinfold.numerics._compiled import compiled
 
 @register_jitable
 def _foot(x: FloatArray, begin: FloatArray, step: FloatArray, size: float) -> tuple[float, float]:
-    """Where on one segment the foot is, and how far away squared."""
+    """Share of one segment at which its nearest point lies, and the squared distance."""
     along = 0.0
     for d in range(len(x)):
         along += (x[d] - begin[d]) * step[d]
@@ -36,7 +36,7 @@ def _candidates(
     away: FloatArray,
     near: IntArray,
 ) -> int:
-    """How many segments the nearest of a group of rows may be; their numbers come first in ``near``, in order."""
+    """Number of segments that may be nearest to a group of rows; their indices come first in ``near``, in order."""
     n, D = X.shape
     for d in range(D):
         centre[d] = 0.0

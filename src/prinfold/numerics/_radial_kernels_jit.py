@@ -22,7 +22,7 @@ def _add_squares(x: float, at: FloatArray, slope: float, afresh: bool, u: FloatA
 
 
 @overload(_add_squares, jit_options={"fastmath": {"reassoc", "contract"}})
-def _added_squares(x: Any, at: Any, slope: Any, afresh: Any, u: Any) -> Any:
+def _add_squares_jit(x: Any, at: Any, slope: Any, afresh: Any, u: Any) -> Any:
     def add_squares(x: Any, at: Any, slope: Any, afresh: Any, u: Any) -> Any:
         if afresh:
             for j in range(len(u)):
@@ -34,13 +34,13 @@ def _added_squares(x: Any, at: Any, slope: Any, afresh: Any, u: Any) -> Any:
     return add_squares
 
 
-def _raise_e(u: FloatArray, least: float) -> None:
+def _exponentiate(u: FloatArray, least: float) -> None:
     """eᵘ in place, with u held at ``least``."""
     raise NotImplementedError
 
 
-@overload(_raise_e, jit_options={"fastmath": {"reassoc", "contract"}})
-def _raised_e(u: Any, least: Any) -> Any:
+@overload(_exponentiate, jit_options={"fastmath": {"reassoc", "contract"}})
+def _exponentiate_jit(u: Any, least: Any) -> Any:
     def raise_e(u: Any, least: Any) -> Any:
         for j in range(len(u)):
             u[j] = exp64(max(u[j], least))
@@ -61,7 +61,7 @@ def exponentials(X: FloatArray, first: int, points: FloatArray, slope: float, le
             for q in range(X.shape[1]):
                 # A row of the points is cut, not the table: cut tables are not known to lie without gaps.
                 _add_squares(X[first + i, q], points[q][start : start + _CHUNK], slope, q == 0, part)
-            _raise_e(part, least)
+            _exponentiate(part, least)
 
 
 def _raise_to_power(power: int, k: FloatArray, g: FloatArray) -> None:
@@ -70,7 +70,7 @@ def _raise_to_power(power: int, k: FloatArray, g: FloatArray) -> None:
 
 
 @overload(_raise_to_power, jit_options={"fastmath": {"reassoc", "contract"}})
-def _raised_to_power(power: Any, k: Any, g: Any) -> Any:
+def _raise_to_power_jit(power: Any, k: Any, g: Any) -> Any:
     def raise_to_power(power: Any, k: Any, g: Any) -> Any:
         for j in range(len(k)):
             k[j] = g[j] = max(1.0 + k[j], 0.0)

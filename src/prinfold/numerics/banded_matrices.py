@@ -17,7 +17,7 @@ _RIDGE = 1e-12
 """Of the largest entry, added to the diagonal of a matrix that vertices without rows leave singular."""
 
 
-class Band(NamedTuple):
+class BandedMatrix(NamedTuple):
     """The matrix Σ_i Σ_d of ``entries[d, i]`` (3, m) at (i, i + d) and at (i + d, i), indices modulo m, d = 0 once.
 
     That of an open chain has zeros where an index would come round.
@@ -33,15 +33,15 @@ class Band(NamedTuple):
             out += joint * np.roll(v, -apart, axis=0) + np.roll(joint * v, apart, axis=0)
         return np.asarray(out)
 
-    def plus(self, share: float, other: Band) -> Band:
-        """The matrix and ``share`` times another."""
-        return Band(self.entries + share * other.entries)
+    def plus(self, share: float, other: BandedMatrix) -> BandedMatrix:
+        """The matrix plus ``share`` times another."""
+        return BandedMatrix(self.entries + share * other.entries)
 
-    def solved(self, right: FloatArray) -> FloatArray:
-        """(m, D) the matrix, which must not be indefinite, taken from ``right``."""
+    def solve(self, right: FloatArray) -> FloatArray:
+        """(m, D) x of A x = ``right``; the matrix must not be indefinite."""
         m = self.entries.shape[1]
         closed = bool(self.entries[1, -1] or self.entries[2, -2:].any())
-        place = _folded(m) if closed else np.arange(m)
+        place = _fold_order(m) if closed else np.arange(m)
         lower = np.zeros((5 if closed else 3, m))
         for apart, joint in enumerate(self.entries):
             one, other = place, np.roll(place, -apart)
@@ -63,8 +63,8 @@ class Band(NamedTuple):
         return np.asarray(out)
 
 
-def _folded(m: int) -> IntArray:
-    """(m,) where each vertex is in the order 0, m − 1, 1, m − 2 and so on."""
+def _fold_order(m: int) -> IntArray:
+    """(m,) position of each vertex in the order 0, m − 1, 1, m − 2 and so on."""
     place = np.empty(m, dtype=np.int64)
     half = (m + 1) // 2
     place[:half] = 2 * np.arange(half)

@@ -16,14 +16,14 @@ _MOST_AXES = 4
 this finds 10 000 to 50 000 points' neighbours about as fast as a k-d tree, which would have to list all pairs at once,
 and with eight at less than half that speed."""
 
-_COUNTED = 128
+_MOST_COUNTED_POINTS = 128
 """Points whose neighbours are counted to tell how many there are."""
 
-_KEYS = 2**62
+_MOST_KEYS = 2**62
 """Cells are numbered up to here."""
 
 
-class Pairs(NamedTuple):
+class CellPairs(NamedTuple):
     """Pairs within reach of each other, row by row: ``near[cuts[i]:cuts[i + 1]]`` belongs to ``rows[i]``."""
 
     rows: IntArray
@@ -31,8 +31,8 @@ class Pairs(NamedTuple):
     near: IntArray
 
 
-class Room:
-    """Buffers for the pairs of a part: new ones for each would cost more in pages than what is done with them."""
+class PairBuffers:
+    """Buffers for the pairs of a part, used again for the next: paging in new ones would cost more than the sums."""
 
     def __init__(self, n_pairs: int) -> None:
         n_pairs += 1  # the search writes one more than it keeps
@@ -41,8 +41,8 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Cells:
-    """Points sorted by cell: what is within reach of a cell's lies in a few runs of them, one for each row of cells."""
+class CellList:
+    """Points sorted by cell: the points within reach of a cell lie in a few runs, one for each row of cells."""
 
     points: FloatArray
     """(Q, n)."""
@@ -61,25 +61,25 @@ class Cells:
 
     @property
     def share(self) -> float:
-        """About which share of all pairs is within reach, counted for a hundred or so of them."""
+        """Approximate share of all pairs that is within reach, counted for a hundred or so points."""
         from prinfold.numerics._cell_lists_jit import count_near
 
         n = len(self.order)
-        every = max(1, n // _COUNTED)
+        every = max(1, n // _MOST_COUNTED_POINTS)
         found = count_near(self.points, every, self.cell, self.starts, self.stops, self.reach)
         return found / (len(range(0, n, every)) * n)
 
-    def pairs(self, part: slice, room: Room) -> tuple[Pairs, FloatArray]:
-        """Of some of the sorted points, and their squared distances; both lie in ``room``."""
+    def pairs(self, part: slice, room: PairBuffers) -> tuple[CellPairs, FloatArray]:
+        """Pairs of some of the sorted points, and their squared distances; both lie in ``room``."""
         from prinfold.numerics._cell_lists_jit import find_near
 
         cuts, s = np.empty(part.stop - part.start + 1, np.int64), room.numbers[0]
         runs = self.cell[part], self.starts, self.stops
         find_near(self.points, self.order, part.start, *runs, self.reach, cuts, room.near, s)
-        return Pairs(self.order[part], cuts, room.near[: cuts[-1]]), s[: cuts[-1]]
+        return CellPairs(self.order[part], cuts, room.near[: cuts[-1]]), s[: cuts[-1]]
 
 
-def sort_into_cells(X: FloatArray, reach: float) -> Cells:
+def sort_into_cells(X: FloatArray, reach: float) -> CellList:
     """Cells of points (n, Q), numbered so that those beside each other along the last axis follow each other."""
     from prinfold.numerics._cell_lists_jit import list_runs
 
@@ -89,7 +89,7 @@ def sort_into_cells(X: FloatArray, reach: float) -> Cells:
     steps = _steps(stride)
     cell, starts, stops = np.empty(len(X), np.int64), *np.empty((2, len(X), len(steps)), np.int64)
     n_cells = list_runs(key[order], steps, cell, starts, stops)
-    return Cells(np.ascontiguousarray(X[order].T), order, cell, starts[:n_cells], stops[:n_cells], reach)
+    return CellList(np.ascontiguousarray(X[order].T), order, cell, starts[:n_cells], stops[:n_cells], reach)
 
 
 def _number_cells(X: FloatArray, side: float) -> tuple[IntArray, IntArray]:
@@ -98,9 +98,9 @@ def _number_cells(X: FloatArray, side: float) -> tuple[IntArray, IntArray]:
 
     axes, low = _cut_axes(X), X.min(axis=0)
     last = np.floor((X.max(axis=0) - low) / side)[axes]
-    if np.prod(last + 3.0) > _KEYS:
-        at = np.column_stack([_without_gaps(np.floor((X[:, a] - low[a]) / side)) for a in axes])
-        while np.prod(at.max(axis=0) + 3.0) > _KEYS:  # tens of thousands of points, all far apart
+    if np.prod(last + 3.0) > _MOST_KEYS:
+        at = np.column_stack([_close_gaps(np.floor((X[:, a] - low[a]) / side)) for a in axes])
+        while np.prod(at.max(axis=0) + 3.0) > _MOST_KEYS:  # tens of thousands of points, all far apart
             at = at[:, 1:]
         stride = _strides(at.max(axis=0))
         return _keys(at, stride), stride
@@ -143,7 +143,7 @@ def make_grid(X: FloatArray, reach: float) -> Grid | None:
     low = X[:, axes].min(axis=0)
     at = np.floor((X[:, axes] - low) / side)
     last = at.max(axis=0)
-    if np.prod(last + 3.0) > _KEYS:
+    if np.prod(last + 3.0) > _MOST_KEYS:
         return None
     stride = _strides(last)
     key = _keys(at, stride)
@@ -189,7 +189,7 @@ def _steps(stride: IntArray) -> IntArray:
     return np.array(steps, dtype=np.int64)
 
 
-def _without_gaps(axis: FloatArray) -> FloatArray:
+def _close_gaps(axis: FloatArray) -> FloatArray:
     """Cell numbers along an axis with wide gaps closed to one empty cell: neighbours stay such, and no others are."""
     found, inverse = np.unique(axis, return_inverse=True)
     return np.asarray(np.append(0.0, np.cumsum(np.minimum(np.diff(found), 2.0)))[inverse])
@@ -206,7 +206,7 @@ def share_within(X: FloatArray, reach: float) -> float:
 
 
 def cut_by_count(counts: IntArray, about: int) -> tuple[list[slice], int]:
-    """Parts of rows that have about so many pairs, and the most that any of them has."""
+    """Rows cut into parts of about equal numbers of pairs, and the most pairs of any part."""
     if (total := int(counts.sum())) <= about:
         return [slice(0, len(counts))], total
     before = np.append(0, np.cumsum(counts))

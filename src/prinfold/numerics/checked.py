@@ -1,9 +1,9 @@
-"""What compiled kernels may be given, looked at before they run.
+"""Checks of the numbers that compiled kernels are given, before they run.
 
-Compiled code reads and writes memory where its numbers point to. What is no number can point anywhere: a cell that
-cannot be counted, a nearest segment that is never found. Each family of kernels therefore has one function of plain
-Python in front of it, which asks here; it takes a pass over the numbers, which is little beside the kernel. The run of
-the tests that checks every index, ``make test-bounds``, looks for what this leaves open.
+Compiled code reads and writes memory at indices that it computes from its numbers. NaN or infinity may give an index
+outside an array: a cell that cannot be counted, a nearest segment that is never found. Each family of kernels therefore
+has one function of plain Python in front of it, which checks here, in one pass over the numbers. ``make test-bounds``
+runs the tests with every index checked, and looks for cases that this leaves open.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def squared_distances(A: FloatArray, B: FloatArray) -> FloatArray:
 
 
 def squared_distances_reference(A: FloatArray, B: FloatArray) -> FloatArray:
-    """The same by the definition: subtract, square, add."""
+    """(n, m) ‖a_i − b_j‖² by the definition: subtract, square, add."""
     return np.asarray(np.square(A[:, None, :] - B[None, :, :]).sum(axis=2))
 
 

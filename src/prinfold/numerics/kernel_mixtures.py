@@ -24,13 +24,13 @@ from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.numerics.checked import require_finite
-from prinfold.numerics.kernel_mixtures_truncated import Listing, NearShares, Search, make_search
+from prinfold.numerics.kernel_mixtures_truncated import CentreSearch, NearShares, PairLister, make_search
 from prinfold.numerics.radial_kernels import Profile
 from prinfold.rows.rows import for_each_block
 
 P = TypeVar("P")
 
-_PAIRS = 2**16
+_BLOCK_PAIRS = 2**16
 """Pairs of a place and a centre held at once."""
 
 _ROWS_ON_THREADS = 2**14
@@ -40,12 +40,12 @@ _COMPILED_FROM = 256
 """Centres from which on loading the compiler pays, which takes as long as a mesh of a surface with so many. The batch
 is not asked: a row must not depend on what comes with it."""
 
-_FARTHEST = 1e100
+_FARTHEST_COORDINATE = 1e100
 """Coordinates beyond this are held there: their squares would be infinite."""
 
 
-class Pairs(Protocol):
-    """Which centres count at each of n places; what belongs to pairs is (n, m) for all of them, (P,) for those near."""
+class CentrePairs(Protocol):
+    """Pairs of n places with the centres that count there; arrays over pairs are (n, m), or (P,) for near pairs."""
 
     @property
     def delta(self) -> FloatArray:
@@ -57,18 +57,18 @@ class Pairs(Protocol):
     def least(self, x: FloatArray) -> FloatArray:
         """(n,) smallest x of each place."""
 
-    def spread(self, a: FloatArray) -> FloatArray:
-        """What each place has, (n,), in a shape that goes with pairs."""
+    def repeat_places(self, a: FloatArray) -> FloatArray:
+        """Values (n,) of the places, repeated for their pairs."""
 
-    def of_centres(self, a: FloatArray) -> FloatArray:
-        """What each centre has, (m,), in a shape that goes with pairs."""
+    def take_centres(self, a: FloatArray) -> FloatArray:
+        """Values (m,) of the centres, taken for each pair."""
 
     def apply(self, x: FloatArray, Y: FloatArray) -> FloatArray:
         """(n, D) Σ x_j y_j over the pairs of each place."""
 
 
 class _AllPairs(NamedTuple):
-    """Every place with every centre: what belongs to pairs is (n, m)."""
+    """Every place with every centre: arrays over pairs are (n, m)."""
 
     delta: FloatArray
 
@@ -78,10 +78,10 @@ class _AllPairs(NamedTuple):
     def least(self, x: FloatArray) -> FloatArray:
         return np.asarray(x.min(axis=1))
 
-    def spread(self, a: FloatArray) -> FloatArray:
+    def repeat_places(self, a: FloatArray) -> FloatArray:
         return a[:, None]
 
-    def of_centres(self, a: FloatArray) -> FloatArray:
+    def take_centres(self, a: FloatArray) -> FloatArray:
         return a
 
     def apply(self, x: FloatArray, Y: FloatArray) -> FloatArray:
@@ -102,10 +102,10 @@ class _NearPairs(NamedTuple):
     def least(self, x: FloatArray) -> FloatArray:
         return np.asarray(np.minimum.reduceat(x, self.cuts[:-1]))
 
-    def spread(self, a: FloatArray) -> FloatArray:
+    def repeat_places(self, a: FloatArray) -> FloatArray:
         return np.repeat(a, np.diff(self.cuts))
 
-    def of_centres(self, a: FloatArray) -> FloatArray:
+    def take_centres(self, a: FloatArray) -> FloatArray:
         return np.asarray(a[self.centre])
 
     def apply(self, x: FloatArray, Y: FloatArray) -> FloatArray:
@@ -113,13 +113,13 @@ class _NearPairs(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """What a block of places has of each centre: ``log_sum`` (n,) log Σ w k, −inf where nothing is in reach.
+    """Shares b of the centres at a block of places, with ``log_sum`` (n,) log Σ w k, −inf where nothing is in reach.
 
     ``value`` is b of the module's formulas; where nothing is in reach the nearest centre has all of it. ``weight`` is
     w / Σ w k, or nil there, and ``s`` the squared distances, both relieved of a factor that they have in common.
     """
 
-    pairs: Pairs
+    pairs: CentrePairs
     profile: Profile
     log_sum: FloatArray
     value: FloatArray
@@ -133,7 +133,7 @@ class Shares(NamedTuple):
 
     @property
     def curvature(self) -> FloatArray:
-        """v."""
+        """v of the module's formulas."""
         return 0.25 * self.value if self.profile.reach == inf else self.weight * self.profile.curvature(self.s)
 
     def gradient(self) -> FloatArray:
@@ -170,7 +170,7 @@ class Shares(NamedTuple):
         With M_j = 4 v_j d_j d_jᵀ + 2 u_j I, that is Σ_j (M_j − b_j Σ_i M_i − a_j gᵀ − g a_jᵀ) r·y_j.
         """
         gradient, whole = self.gradient(), self.relative_hessian()
-        tilts, delta, spread = self._tilts(gradient), self.pairs.delta, self.pairs.spread
+        tilts, delta, spread = self._tilts(gradient), self.pairs.delta, self.pairs.repeat_places
         curvature, slope = 4.0 * self.curvature, 2.0 * self.slope
         out = np.empty(whole.shape)
         for i in range(len(delta)):
@@ -186,11 +186,11 @@ class Shares(NamedTuple):
         """∂b_j/∂z = a_j = 2 u_j d_j − b_j g, axis by axis; over all centres they add up to nothing."""
         slope = 2.0 * self.slope
         columns = zip(self.pairs.delta, gradient.T, strict=True)
-        return [slope * d - self.value * self.pairs.spread(g) for d, g in columns]
+        return [slope * d - self.value * self.pairs.repeat_places(g) for d, g in columns]
 
 
-class Sums(Protocol):
-    """What sums over the shares of a block are asked for; see :class:`Shares`."""
+class ShareSums(Protocol):
+    """Sums over the shares of a block of places; see :class:`Shares`."""
 
     log_sum: FloatArray
 
@@ -213,17 +213,17 @@ class Mixture:
         """(n,) log of Σ w_j k(‖z − c_j‖²) / Σ w_j, at most 0; −inf where no kernel reaches."""
         out = np.empty(len(Z))
 
-        def one(part: slice, shares: Sums) -> None:
+        def one(part: slice, shares: ShareSums) -> None:
             out[part] = shares.log_sum - self._log_weight
 
         self._each_block(Z, one, width=1)
         return out
 
     def log_density_gradient(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The same with its gradient (n, Q), which is nil where no kernel reaches."""
+        """(n,) log-density with its gradient (n, Q), which is 0 where no kernel reaches."""
         value, gradient = np.empty(len(Z)), np.empty(np.shape(Z))
 
-        def one(part: slice, shares: Sums) -> None:
+        def one(part: slice, shares: ShareSums) -> None:
             value[part], gradient[part] = shares.log_sum - self._log_weight, shares.gradient()
 
         self._each_block(Z, one, width=2)
@@ -234,7 +234,7 @@ class Mixture:
         n, Q = np.shape(Z)
         value, gradient, hessian = np.empty(n), np.empty((n, Q)), np.empty((n, Q, Q))
 
-        def one(part: slice, shares: Sums) -> None:
+        def one(part: slice, shares: ShareSums) -> None:
             value[part], gradient[part] = shares.log_sum - self._log_weight, shares.gradient()
             hessian[part] = shares.hessian(gradient[part])
 
@@ -245,7 +245,7 @@ class Mixture:
         """(n, D) kernel regression of the values Y (m, D) of the centres; the nearest centre's out of all reach."""
         out = np.empty((len(Z), Y.shape[1]))
 
-        def one(part: slice, shares: Sums) -> None:
+        def one(part: slice, shares: ShareSums) -> None:
             out[part] = shares.mean(Y)
 
         self._each_block(Z, one, width=1)
@@ -255,7 +255,7 @@ class Mixture:
         """(n, D, Q) its derivative."""
         out = np.empty((len(Z), Y.shape[1], self.centres.shape[1]))
 
-        def one(part: slice, shares: Sums) -> None:
+        def one(part: slice, shares: ShareSums) -> None:
             out[part] = shares.mean_jacobian(Y)
 
         self._each_block(Z, one, width=2)
@@ -265,7 +265,7 @@ class Mixture:
         """(n, Q, Q) second derivatives of the mean along directions R (n, D)."""
         out = np.empty((len(Z), self.centres.shape[1], self.centres.shape[1]))
 
-        def one(part: slice, shares: Sums) -> None:
+        def one(part: slice, shares: ShareSums) -> None:
             out[part] = shares.mean_bend(Y, R[part])
 
         self._each_block(Z, one, width=3)
@@ -285,33 +285,33 @@ class Mixture:
         return cKDTree(self.centres)
 
     @cached_property
-    def _crowd(self) -> float:
+    def _mean_neighbours(self) -> float:
         """Centres in reach of a centre, on average."""
         if self.profile.reach == inf:
             return float(len(self.centres))
         return float(self._tree.count_neighbors(self._tree, self.profile.reach) / len(self.centres))
 
     @cached_property
-    def _search(self) -> Search | None:
-        """What finds the centres that count, where there are many."""
+    def _search(self) -> CentreSearch | None:
+        """The search for the centres that count, where there are many; else None."""
         return make_search(self.centres, self.weight, self.profile) if len(self.centres) >= _COMPILED_FROM else None
 
-    def _each_block(self, Z: FloatArray, use: Callable[[slice, Sums], None], width: int) -> None:
+    def _each_block(self, Z: FloatArray, use: Callable[[slice, ShareSums], None], width: int) -> None:
         """Hand out shares in blocks of rows; by NumPy their derived numbers are ``width`` × Q for each pair."""
-        Z = np.clip(np.asarray(Z, dtype=np.float64), -_FARTHEST, _FARTHEST)
-        run = for_each_block if len(Z) >= _ROWS_ON_THREADS else _one_by_one
+        Z = np.clip(np.asarray(Z, dtype=np.float64), -_FARTHEST_COORDINATE, _FARTHEST_COORDINATE)
+        run = for_each_block if len(Z) >= _ROWS_ON_THREADS else _run_serially
         if self._search is not None and len(Z):
             require_finite("places of a density", Z, "leave out the rows that have no place")
             Z, centres = np.ascontiguousarray(Z), np.ascontiguousarray(self.centres, dtype=np.float64)
 
-            def near(work: tuple[slice, Listing]) -> None:
+            def near(work: tuple[slice, PairLister]) -> None:
                 part, listed = work
                 use(part, NearShares(Z[part], centres, self.weight, self.profile, listed()))
 
             run(near, self._search.parts(Z))
         else:
-            size = max(16, int(_PAIRS / (self._crowd * width * Z.shape[1])))
-            run(lambda part: use(part, cast(Sums, self._shares(Z[part]))), list(_slices(len(Z), size)))
+            size = max(16, int(_BLOCK_PAIRS / (self._mean_neighbours * width * Z.shape[1])))
+            run(lambda part: use(part, cast(ShareSums, self._shares(Z[part]))), list(_slices(len(Z), size)))
 
     def _shares(self, Z: FloatArray) -> Shares:
         pairs, lonely = self._pairs(Z)
@@ -320,30 +320,30 @@ class Mixture:
         if self.profile.reach == inf:
             # Only the Gaussian reaches everywhere, and k(s) / k(t) = k(s − t) holds for it.
             base = pairs.least(s)
-            s -= pairs.spread(base)
+            s -= pairs.repeat_places(base)
         value = self.profile.value(s)
-        value *= pairs.of_centres(self.weight)
+        value *= pairs.take_centres(self.weight)
         total = pairs.total(value)
         lonely = lonely | (total == 0.0)
         scale = np.where(lonely, 1.0, total)
-        value /= pairs.spread(scale)
-        weight = pairs.of_centres(self.weight) / pairs.spread(scale)
+        value /= pairs.repeat_places(scale)
+        weight = pairs.take_centres(self.weight) / pairs.repeat_places(scale)
         log_sum = np.log(scale) - 0.5 * base
         if lonely.any():
-            alone = np.broadcast_to(pairs.spread(lonely), s.shape)
-            value[alone] = (s == pairs.spread(pairs.least(s)))[alone]
+            alone = np.broadcast_to(pairs.repeat_places(lonely), s.shape)
+            value[alone] = (s == pairs.repeat_places(pairs.least(s)))[alone]
             weight[alone] = 0.0
             # Ties at the same distance share what there is.
-            value /= pairs.spread(np.where(lonely, pairs.total(value), 1.0))
+            value /= pairs.repeat_places(np.where(lonely, pairs.total(value), 1.0))
             log_sum[lonely] = -inf
         return Shares(pairs, self.profile, log_sum, value, weight, s)
 
-    def _pairs(self, Z: FloatArray) -> tuple[Pairs, BoolArray]:
+    def _pairs(self, Z: FloatArray) -> tuple[CentrePairs, BoolArray]:
         """The pairs of a block, and which places have no centre in reach; these are paired with the nearest."""
         n, m = len(Z), len(self.centres)
         if self.profile.reach == inf:
             delta = np.ascontiguousarray(Z.T)[:, :, None] - self._axes[:, None, :]
-            return cast(Pairs, _AllPairs(delta)), np.zeros(n, dtype=bool)
+            return cast(CentrePairs, _AllPairs(delta)), np.zeros(n, dtype=bool)
         near = cKDTree(Z).sparse_distance_matrix(self._tree, self.profile.reach, output_type="ndarray")
         place, centre = near["i"], near["j"]
         lonely = np.bincount(place, minlength=n) == 0
@@ -355,7 +355,7 @@ class Mixture:
         sorted_.sort_indices()
         centre, cuts = sorted_.indices, sorted_.indptr
         delta = np.repeat(Z.T, np.diff(cuts), axis=1) - self._axes[:, centre]
-        return cast(Pairs, _NearPairs(delta, centre, cuts, m)), lonely
+        return cast(CentrePairs, _NearPairs(delta, centre, cuts, m)), lonely
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,6 +384,6 @@ def _slices(n: int, size: int) -> Iterator[slice]:
     return (slice(i, min(i + size, n)) for i in range(0, n, size))
 
 
-def _one_by_one(work: Callable[[P], None], parts: Sequence[P]) -> None:
+def _run_serially(work: Callable[[P], None], parts: Sequence[P]) -> None:
     for part in parts:
         work(part)

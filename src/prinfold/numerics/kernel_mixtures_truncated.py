@@ -28,11 +28,11 @@ from prinfold.numerics.radial_kernels import Gaussian, Profile
 _PART_PAIRS = 2**16
 """Pairs of a place and a centre that are looked at between two calls."""
 
-_NIL = 40.0
+_NEGLIGIBLE_NATS = 40.0
 """Nats below the nearest centre's kernel from which on all others together are nil."""
 
 
-class Listed(NamedTuple):
+class PairList(NamedTuple):
     """Pairs of n places with centres: ``cuts`` (n + 1,), ``near`` (P,), and squared distances ``s`` beyond ``base``."""
 
     cuts: IntArray
@@ -43,22 +43,22 @@ class Listed(NamedTuple):
     """(n,) places that no centre is in reach of, and that are paired with the nearest."""
 
 
-class Search(Protocol):
-    """Lists the centres that count at places."""
+class CentreSearch(Protocol):
+    """A search for the centres that count at places."""
 
-    def parts(self, Z: FloatArray) -> list[tuple[slice, Listing]]:
-        """Places cut into parts that do not take too much memory, each with what will list its pairs."""
+    def parts(self, Z: FloatArray) -> list[tuple[slice, PairLister]]:
+        """Places cut into parts of bounded memory, each with the function that lists its pairs."""
 
 
-class Listing(Protocol):
-    """What lists the pairs of a part."""
+class PairLister(Protocol):
+    """A function that lists the pairs of a part."""
 
-    def __call__(self) -> Listed: ...
+    def __call__(self) -> PairList: ...
 
 
 @dataclass(frozen=True, eq=False)
 class RelativeSearch:
-    """Of centres (Q, m) those that are not farther than the nearest by more than ``most``, in squares."""
+    """Search among centres (Q, m) for those whose squared distance exceeds the least by at most ``most``."""
 
     points: FloatArray
     most: float
@@ -66,26 +66,26 @@ class RelativeSearch:
     @classmethod
     def of(cls, centres: FloatArray, weight: FloatArray) -> RelativeSearch:
         uneven = log(weight.max()) - log(weight.min())
-        return cls(np.ascontiguousarray(centres.T), 2.0 * (_NIL + log(len(centres)) + uneven))
+        return cls(np.ascontiguousarray(centres.T), 2.0 * (_NEGLIGIBLE_NATS + log(len(centres)) + uneven))
 
-    def parts(self, Z: FloatArray) -> list[tuple[slice, Listing]]:
+    def parts(self, Z: FloatArray) -> list[tuple[slice, PairLister]]:
         size = max(1, _PART_PAIRS // self.points.shape[1])
         cuts = [*range(0, len(Z), size), len(Z)]
-        return [(slice(a, b), lambda a=a, b=b: self._listed(Z[a:b])) for a, b in pairwise(cuts)]
+        return [(slice(a, b), lambda a=a, b=b: self._list_pairs(Z[a:b])) for a, b in pairwise(cuts)]
 
-    def _listed(self, Z: FloatArray) -> Listed:
+    def _list_pairs(self, Z: FloatArray) -> PairList:
         from prinfold.numerics._kernel_mixtures_jit import list_relative
 
         n, n_pairs = len(Z), len(Z) * self.points.shape[1] + 1
         cuts, base = np.empty(n + 1, np.int64), np.empty(n)
         near, s = np.empty(n_pairs, np.int64), np.empty(n_pairs)
         list_relative(Z, self.points, self.most, cuts, near, s, base)
-        return Listed(cuts, near[: cuts[-1]], s[: cuts[-1]], base, np.zeros(n, dtype=bool))
+        return PairList(cuts, near[: cuts[-1]], s[: cuts[-1]], base, np.zeros(n, dtype=bool))
 
 
 @dataclass(frozen=True, eq=False)
 class CellSearch:
-    """Of centres (m, Q) those within reach, by cells as wide as that."""
+    """Search among centres (m, Q) for those within reach, by cells as wide as the reach."""
 
     centres: FloatArray
     grid: Grid
@@ -99,7 +99,7 @@ class CellSearch:
     def _points(self) -> FloatArray:
         return np.ascontiguousarray(self.centres[self.grid.order].T)
 
-    def parts(self, Z: FloatArray) -> list[tuple[slice, Listing]]:
+    def parts(self, Z: FloatArray) -> list[tuple[slice, PairLister]]:
         from prinfold.numerics._kernel_mixtures_jit import find_runs
 
         grid = self.grid
@@ -109,11 +109,11 @@ class CellSearch:
         counts = (stops - starts).sum(axis=1)
         parts, _ = cut_by_count(counts, _PART_PAIRS)
         return [
-            (part, lambda part=part: self._listed(Z[part], starts[part], stops[part], int(counts[part].sum())))
+            (part, lambda part=part: self._list_pairs(Z[part], starts[part], stops[part], int(counts[part].sum())))
             for part in parts
         ]
 
-    def _listed(self, Z: FloatArray, starts: IntArray, stops: IntArray, n_pairs: int) -> Listed:
+    def _list_pairs(self, Z: FloatArray, starts: IntArray, stops: IntArray, n_pairs: int) -> PairList:
         from prinfold.numerics._kernel_mixtures_jit import list_within
 
         cuts, near, s = np.empty(len(Z) + 1, np.int64), np.empty(n_pairs + 1, np.int64), np.empty(n_pairs + 1)
@@ -125,10 +125,10 @@ class CellSearch:
             at = cuts[:-1][lonely]
             near, s = np.insert(near, at, nearest), np.insert(s, at, np.square(distance))
             cuts = cuts + np.append(0, np.cumsum(lonely))
-        return Listed(cuts, near, s, 0.0, lonely)
+        return PairList(cuts, near, s, 0.0, lonely)
 
 
-def make_search(centres: FloatArray, weight: FloatArray, profile: Profile) -> Search | None:
+def make_search(centres: FloatArray, weight: FloatArray, profile: Profile) -> CentreSearch | None:
     """The search that suits a kernel; None for centres so far apart that cells cannot be numbered."""
     require_finite("centres of kernels", centres, "take a larger bandwidth, or rescale the columns of X", LARGEST)
     if profile.reach == inf:
@@ -138,10 +138,10 @@ def make_search(centres: FloatArray, weight: FloatArray, profile: Profile) -> Se
 
 
 class NearShares:
-    """What a part of the places has of the centres that count there; the verbs are those of ``Shares``."""
+    """Compiled twin of ``Shares``: shares of the centres that count at a part of the places."""
 
     def __init__(
-        self, Z: FloatArray, centres: FloatArray, weight: FloatArray, profile: Profile, listed: Listed
+        self, Z: FloatArray, centres: FloatArray, weight: FloatArray, profile: Profile, listed: PairList
     ) -> None:
         self.Z, self.centres, self.profile = Z, centres, profile
         self.cuts, self.near, s, base, lonely = listed

@@ -1,4 +1,4 @@
-"""Cubic splines by their values at knots: what they bend, and their slopes there.
+"""Natural and closed cubic splines by their values at knots: second derivatives and bending energy.
 
 A cubic spline through values y at knots x₁ < … < x_K, natural at its ends or closed over a period, has second
 derivatives T⁻¹ Qᵀ y at the knots, with Q and T of the distances between them, and
@@ -37,7 +37,7 @@ class Knots(NamedTuple):
 
 
 def second_derivatives(knots: Knots) -> FloatArray:
-    """(K, K) what makes second derivatives at the knots of the values there: T⁻¹ Qᵀ, with nil rows at natural ends."""
+    """(K, K) T⁻¹ Qᵀ, from values at the knots to second derivatives there, with zero rows at natural ends."""
     n, h = len(knots.places), knots.steps
     out = np.zeros((n, n))
     if n < 3:

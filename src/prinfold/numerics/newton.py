@@ -1,4 +1,4 @@
-"""Newton's method up a concave function, with steps that never go down."""
+"""Newton's method for the maximum of a concave function, with steps that never go down."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ _MOST_STEPS = 30
 _LONGEST_STEP = 2.0
 """Newton's steps at most, and by how much one may change the logarithm of a precision or a share."""
 
-_SETTLED = 1e-10
-_SHORTEST = 1e-6
+_LEAST_LOG_CHANGE = 1e-10
+_SHORTEST_STEP_SHARE = 1e-6
 """Change of a logarithm that ends the steps, and the share of a step below which none goes up any more."""
 
 
-def climbed(
+def newton_ascent(
     start: FloatArray,
     value: Callable[[FloatArray], float],
     slopes: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
     reach: FloatArray,
 ) -> FloatArray:
-    """Where Newton's steps up a concave function end, shortened until they do go up; never below the start.
+    """(M,) maximiser of a concave function by Newton's steps, each shortened until the function rises.
+
+    The result is never below the start.
 
     ``slopes`` gives the gradient and the negative Hessian; ``reach`` (K, M) turns a step into changes of logarithms.
     """
@@ -34,12 +36,12 @@ def climbed(
         step = solve_symmetric(bend, slope[:, None])[:, 0]
         size = float(np.abs(reach @ step).max(initial=0.0))
         share = min(1.0, _LONGEST_STEP / size) if size > 0 else 1.0
-        while value(here + share * step) < height and share > _SHORTEST:
+        while value(here + share * step) < height and share > _SHORTEST_STEP_SHARE:
             share *= 0.5
         ahead = value(here + share * step)
         if not ahead >= height:
             break
         here, height = here + share * step, ahead
-        if share * size < _SETTLED:
+        if share * size < _LEAST_LOG_CHANGE:
             break
     return here

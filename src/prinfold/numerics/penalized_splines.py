@@ -24,8 +24,8 @@ FEWEST = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
-    """What is left of rows once they are smoothed: the band of G (p + 1, m), R (m, D), and Σ w‖x‖² / Σw."""
+class SplineMoments:
+    """Sufficient sums of rows for smoothing: the band of G (p + 1, m), R (m, D), and Σ w‖x‖² / Σw."""
 
     gram: FloatArray
     products: FloatArray
@@ -59,32 +59,32 @@ class SplineSpace:
         """(p + 1, m) band of Ω."""
         return _penalty(self.n_cells, self.closed)
 
-    def moments(self, u: FloatArray, X: FloatArray, weight: FloatArray) -> Moments:
+    def moments(self, u: FloatArray, X: FloatArray, weight: FloatArray) -> SplineMoments:
         """Sums over rows X (n, D) at places u (n,) in [0, 1]."""
-        from prinfold.numerics._penalized_splines_jit import gather
+        from prinfold.numerics._penalized_splines_jit import add_moments
 
         require_finite("places along a curve", np.asarray(u), "rescale the columns of X", LARGEST)
         X, share = np.ascontiguousarray(X, dtype=np.float64), np.asarray(weight / weight.sum(), dtype=np.float64)
         gram, products = np.zeros((self.reach + 1, self.n_functions)), np.zeros((self.n_functions, X.shape[1]))
-        gather(np.asarray(u, dtype=np.float64), X, share, self.n_cells, self.place, gram, products)
-        return Moments(gram, products, float(share @ np.einsum("nd,nd->n", X, X)))
+        add_moments(np.asarray(u, dtype=np.float64), X, share, self.n_cells, self.place, gram, products)
+        return SplineMoments(gram, products, float(share @ np.einsum("nd,nd->n", X, X)))
 
-    def traces(self, moments: Moments, penalties: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def traces(self, moments: SplineMoments, penalties: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean squared residual (k,) and trace of the hat matrix (k,) at each of k penalties λ."""
-        from prinfold.numerics._penalized_splines_jit import judge
+        from prinfold.numerics._penalized_splines_jit import score_penalties
 
         residual, trace = np.empty(len(penalties)), np.empty(len(penalties))
         products = moments.products
         if products.shape[1] > len(products):  # what is judged depends on RRᵀ alone, for which m columns are enough
             products = np.ascontiguousarray(np.linalg.qr(products.T)[1].T)
-        judge(moments.gram, self.penalty, products, np.asarray(penalties, dtype=np.float64), residual, trace)
+        score_penalties(moments.gram, self.penalty, products, np.asarray(penalties, dtype=np.float64), residual, trace)
         return np.maximum(moments.square + residual, 0.0), trace
 
-    def coefficients(self, moments: Moments, penalty: float) -> FloatArray:
+    def coefficients(self, moments: SplineMoments, penalty: float) -> FloatArray:
         """(m, D) C at one penalty λ."""
-        from prinfold.numerics._penalized_splines_jit import solved
+        from prinfold.numerics._penalized_splines_jit import solve_band
 
-        return solved(moments.gram + penalty * self.penalty, moments.products)[self.place]
+        return solve_band(moments.gram + penalty * self.penalty, moments.products)[self.place]
 
     def values(self, u: FloatArray, coefficients: FloatArray) -> FloatArray:
         """(n, D) f at places u (n,), from C in the order of the B-splines."""

@@ -1,4 +1,4 @@
-"""Nearest points on a polyline, row by row: what an alternating method asks for at every step.
+"""Nearest points on a polyline for many rows, as alternating methods need them at every step.
 
 With segments a_j + t (b_j − a_j), 0 ≤ t ≤ 1, a row x has on each of them the foot t = (x − a)·(b − a) / ‖b − a‖², cut
 to [0, 1]; the nearest of all counts, and of several as near the first.
@@ -67,7 +67,7 @@ def _require_polyline(X: FloatArray, vertices: FloatArray) -> None:
 
 
 def _by_products(X: FloatArray, begin: FloatArray, step: FloatArray) -> Feet:
-    """The same by products of rows with vertices and steps, and exactly once the segment is known."""
+    """Feet of rows by products of rows with vertices and steps, computed exactly once the segment is known."""
     centre = begin.mean(axis=0)  # so that little cancels where all is far from nought
     rows, begins = X - centre, begin - centre
     size = np.einsum("sd,sd->s", step, step)

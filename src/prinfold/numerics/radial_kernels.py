@@ -23,11 +23,11 @@ numbers, which come soon after, make products several times slower."""
 
 
 class Profile(Protocol):
-    """What is asked of a kernel; s is any array of squared distances in bandwidths."""
+    """A radial kernel k(s); s is any array of squared distances in bandwidths."""
 
     @property
     def name(self) -> str:
-        """What users call it."""
+        """Its value of the parameter ``kernel``."""
 
     @property
     def reach(self) -> float:
@@ -47,7 +47,7 @@ class Profile(Protocol):
         """d²k/ds²; one-sided at the rim of a compact kernel."""
 
     def volume(self, dimension: int) -> float:
-        """∫ k(‖u‖²) du over space: what a density is divided by."""
+        """∫ k(‖u‖²) du over space, the normalisation of a density."""
 
     def draw(self, rng: np.random.Generator, n: int, dimension: int) -> FloatArray:
         """(n, dimension) draws from the density k(‖u‖²) / volume."""
@@ -62,7 +62,7 @@ class Profile(Protocol):
     def between(
         self, X: FloatArray, points: FloatArray, rows: slice, u: FloatArray, room: FloatArray
     ) -> tuple[FloatArray, FloatArray, float]:
-        """The same of some rows of X (n, Q) with all, and ``points`` (Q, n) are those of X; by compiled code."""
+        """Compiled :meth:`split` for the squared distances of some rows of X (n, Q) with all; ``points`` is Xᵀ."""
 
 
 @dataclass(frozen=True)

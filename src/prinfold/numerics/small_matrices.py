@@ -15,7 +15,7 @@ from prinfold._typing import FloatArray, IntArray
 
 
 def at(a: int, b: int) -> int:
-    """Where the entry (a, b) of a symmetric matrix is packed."""
+    """Packed index of the entry (a, b) of a symmetric matrix."""
     return a * (a + 1) // 2 + b if a >= b else at(b, a)
 
 

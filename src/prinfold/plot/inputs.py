@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.base.pipeline_steps import straight, undo
+from prinfold.base.pipeline_steps import linear_form, undo
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, PrinfoldError
 from prinfold.latent import LatentSpace
 from prinfold.rows.rows import dense
@@ -76,7 +76,7 @@ class Fitted:
 
     def straight(self) -> tuple[FloatArray, FloatArray] | None:
         """How the steps before the model are undone, y·matrix (D, D') + shift (D',); None where they bend columns."""
-        return straight(self.back, self.model.n_features_in_)
+        return linear_form(self.back, self.model.n_features_in_)
 
     def log_likelihood(self, X: Any) -> FloatArray | None:
         """(n,) log-density of rows in the user's own units; None where there is none, or steps before it bend."""

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from prinfold._typing import FloatArray, Mesh
-from prinfold.base.pipeline_steps import straight, undo
+from prinfold.base.pipeline_steps import linear_form, undo
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.geometry.projection import project_to_surface
 from prinfold.geometry.projection_starts import Footholds
@@ -60,13 +60,13 @@ class PipelineSurface:
 
     @cached_property
     def _straight(self) -> tuple[FloatArray, FloatArray] | None:
-        return straight(self._back, int(self.model.n_features_in_))
+        return linear_form(self._back, int(self.model.n_features_in_))
 
     def _point(self, Z: FloatArray) -> FloatArray:
         return self._back(self.model.inverse_transform(Z, extrapolate=True))
 
     def _jacobian(self, Z: FloatArray) -> FloatArray:
-        J = self.model._shown_jacobian(Z)
+        J = self.model._data_jacobian(Z)
         if self._straight is not None:
             return np.asarray(np.einsum("de,ndq->neq", self._straight[0], J))
         Y, extent = np.asarray(self.model.inverse_transform(Z, extrapolate=True), dtype=float), self._extent

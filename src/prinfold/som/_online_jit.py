@@ -19,10 +19,10 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.numerics._compiled import compiled
 from prinfold.som.neighborhoods import Neighbourhood
 
-KINDS = {"gaussian": 0, "bubble": 1, "epanechnikov": 2}
+COMPILED_KINDS = {"gaussian": 0, "bubble": 1, "epanechnikov": 2}
 """Neighbourhoods that are compiled, by name."""
 
-_FAR = 80.0
+_FARTHEST_SQUARE = 80.0
 """Squared widths from which on a Gaussian, exp(−40), moves nothing by as much as rounding does."""
 
 
@@ -30,7 +30,7 @@ _FAR = 80.0
 def _gaussian(s: FloatArray, rate: float) -> None:
     """η exp(−s/2) over s, as the 64th power of a series, which becomes vector instructions; ``math.exp`` is a call."""
     for k in range(len(s)):
-        x = -min(s[k], _FAR) / 128.0
+        x = -min(s[k], _FARTHEST_SQUARE) / 128.0
         p = 1.0 + x * (1.0 / 11.0)
         p = 1.0 + x * (1.0 / 10.0) * p
         p = 1.0 + x * (1.0 / 9.0) * p

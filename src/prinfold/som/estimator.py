@@ -9,10 +9,10 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.base.callbacks import with_callbacks
+from prinfold.base.file_requirements import is_finite_array, require_parts
 from prinfold.base.starting_points import column_variances, observed_mean, weighted_mean
 from prinfold.basis_maps.default_sizes import GRIDS, LATENTS, make_map_latent
 from prinfold.exceptions import (
-    CorruptModelFileError,
     DegenerateWarning,
     InvalidDataError,
     InvalidParameterError,
@@ -23,9 +23,9 @@ from prinfold.files import storable
 from prinfold.latent import LatentSpace
 from prinfold.loops import Scheduled, StopReason, run_fixed_point
 from prinfold.rows.rows import as_rows, filled
-from prinfold.som import model as som
+from prinfold.som import model
 from prinfold.som.neighborhoods import NEIGHBOURHOODS, Neighbourhood
-from prinfold.som.node_surface import NodeMap, Won
+from prinfold.som.node_surface import NodeMap, NodeWins
 from prinfold.som.schedules import Schedule, as_schedule
 from prinfold.som.verbs import SOMVerbs
 from prinfold.validation.refusals import refuse_empty_columns
@@ -45,10 +45,10 @@ from prinfold.validation.settings import (
 from prinfold.validation.tables import check_table, check_weight, has_gaps, weighty_rows
 
 _FEWEST_ROWS = 2
-_EPOCHS = 30
+_DEFAULT_EPOCHS = 30
 """Epochs in which the neighbourhood shrinks."""
 
-_RATES = 0.5, 0.01
+_DEFAULT_RATES = 0.5, 0.01
 """Rates of online steps, the first and the last."""
 
 _SCHEDULE = instance_of(Schedule, words="a Schedule")
@@ -167,8 +167,8 @@ class SOM(SOMVerbs):
         | Constraint(lambda v: all(hasattr(v, verb) for verb in ("value", "relative", "spread")), "a neighbourhood"),
         "width": nothing | real(0, above=True) | _SCHEDULE,
         "rate": nothing | real(0, above=True) | _SCHEDULE,
-        "trainer": one_of(som.TRAINERS),
-        "init": one_of(som.STARTS) | instance_of(np.ndarray, words="an array with a row for each node"),
+        "trainer": one_of(model.TRAINERS),
+        "init": one_of(model.STARTS) | instance_of(np.ndarray, words="an array with a row for each node"),
         "max_iter": integer(0),
         "tol": real(0),
         "random_state": random_state,
@@ -235,7 +235,7 @@ class SOM(SOMVerbs):
         check_parameters(self, self._constraints)
         if self.rate is not None and self.trainer == "batch":
             raise InvalidParameterError(
-                f"rate={self.rate!r} is how far an online step goes, and batch training has no steps; set "
+                f"rate={self.rate!r} is the step size of online training, and batch training has none; set "
                 "trainer='online', or leave rate at None"
             )
         self._forget()
@@ -247,61 +247,61 @@ class SOM(SOMVerbs):
                 "trainer='online' takes no sparse table; use trainer='batch' or pass X.toarray()"
             )
         weight = check_weight(sample_weight, table)
-        kept = self._rows_that_count(table, weight)
+        kept = self._training_rows(table, weight)
         if kept is not None:
             table, weight = table[kept], None if weight is None else weight[kept]
         if has_gaps(table):
             refuse_empty_columns(table, getattr(self, "feature_names_in_", None))
         self._train(table, weight)
-        for words, category in self._cautions(table):
+        for words, category in self._fit_warnings(table):
             warn_caller(words, category)
         return self
 
-    def _rows_that_count(self, table: FloatArray, weight: FloatArray | None) -> IntArray | None:
-        """Rows that have a weight and of which something was measured, or None for all."""
+    def _training_rows(self, table: FloatArray, weight: FloatArray | None) -> IntArray | None:
+        """Indices of the rows with a weight above 0 and at least one value; None for all rows."""
         weighty = weighty_rows(weight, min_rows=_FEWEST_ROWS)
         if not has_gaps(table):
             return weighty
         seen = ~np.isnan(table).all(axis=1)
         if not seen.all():
             words = f"{(~seen).sum()} row(s) have no value in any column, the first being row {seen.argmin()}"
-            warn_caller(f"{words}; they teach nothing", DegenerateWarning)
+            warn_caller(f"{words}. They are left out of training", DegenerateWarning)
         seen &= True if weight is None else weight > 0
         kept = np.flatnonzero(seen)
         if len(kept) < _FEWEST_ROWS:
             raise InvalidDataError(
-                f"only {len(kept)} row(s) have a value and a weight, but at least {_FEWEST_ROWS} are needed"
+                f"only {len(kept)} row(s) have a value and a weight above 0, but a map needs at least {_FEWEST_ROWS}"
             )
         return None if seen.all() else kept
 
     def _train(self, table: FloatArray, weight: FloatArray | None) -> None:
         problem, rng = self._problem(table, weight), as_generator(self.random_state)
-        trainer = som.TRAINERS[self.trainer]
+        trainer = model.TRAINERS[self.trainer]
         codebook = self._start(problem, rng)
         epochs = problem.width.epochs if trainer.settles else max(problem.width.epochs, problem.rate.epochs)
         loop = partial(
             run_fixed_point,
-            lambda: som.begin(problem, codebook),
+            lambda: model.initial_state(problem, codebook),
             trainer.epoch(problem, rng),
-            partial(som.measure, problem),
+            partial(model.measure, problem),
             rule=Scheduled(epochs, trainer.settles, self.tol),
         )
-        self._listened_to(table, partial(self._attributes, problem), loop)
+        self._train_with_callbacks(table, partial(self._attributes, problem), loop)
 
-    def _problem(self, table: FloatArray, weight: FloatArray | None) -> som.Problem:
+    def _problem(self, table: FloatArray, weight: FloatArray | None) -> model.SOMProblem:
         gaps = has_gaps(table)
         total = table.shape[0] if weight is None else float(weight.sum())
         latent = make_map_latent(self.grid, self.latent, self.nodes, self.n_components, total)
         middle = (observed_mean if gaps else weighted_mean)(table, weight)
         rows = as_rows(table, middle, weight, width=latent.n_nodes, gaps=gaps)
         neighbourhood = self._neighbourhood()
-        width = som.default_width(as_schedule(self.width, _EPOCHS), latent, neighbourhood)
-        rate = as_schedule(self.rate, width.epochs).resolved(*_RATES)
+        width = model.default_width(as_schedule(self.width, _DEFAULT_EPOCHS), latent, neighbourhood)
+        rate = as_schedule(self.rate, width.epochs).resolved(*_DEFAULT_RATES)
         if max(rate.at(0), rate.at(rate.epochs)) > 1:
             raise InvalidParameterError(
-                f"rate must be at most 1, a step all the way to the row, got {self.rate!r}; a larger one overshoots"
+                f"rate must be at most 1, got {self.rate!r}. A rate of 1 moves a node all the way to the row"
             )
-        return som.Problem(rows, latent, neighbourhood, width, rate, float(column_variances(rows).sum()))
+        return model.SOMProblem(rows, latent, neighbourhood, width, rate, float(column_variances(rows).sum()))
 
     def _neighbourhood(self) -> Neighbourhood:
         found: Neighbourhood = (
@@ -309,10 +309,10 @@ class SOM(SOMVerbs):
         )
         return found
 
-    def _start(self, problem: som.Problem, rng: np.random.Generator) -> FloatArray:
-        """(K, D) vectors to begin with, about the offset."""
+    def _start(self, problem: model.SOMProblem, rng: np.random.Generator) -> FloatArray:
+        """(K, D) initial codebook vectors, about the offset."""
         if isinstance(self.init, str):
-            return som.STARTS[self.init](filled(problem.rows), problem.latent, rng)
+            return model.STARTS[self.init](filled(problem.rows), problem.latent, rng)
         shape = problem.latent.n_nodes, problem.rows.n_columns
         given: FloatArray = np.asarray(self.init, dtype=np.float64)
         if given.shape != shape or not np.isfinite(given).all():
@@ -321,9 +321,9 @@ class SOM(SOMVerbs):
             )
         return given - problem.rows.offset
 
-    def _attributes(self, problem: som.Problem, state: som.State) -> dict[str, Any]:
-        """What a fitted map consists of."""
-        offset, (made, won) = problem.rows.offset, som.wins_of(problem, state)
+    def _attributes(self, problem: model.SOMProblem, state: model.SOMState) -> dict[str, Any]:
+        """Fitted attributes from the state that is kept."""
+        offset, (made, won) = problem.rows.offset, model.final_wins(problem, state)
         found = {
             "latent_": problem.latent,
             "codebook_": state.codebook + offset,
@@ -334,27 +334,27 @@ class SOM(SOMVerbs):
             "offset_": offset,
             "n_features_in_": problem.rows.n_columns,
         }
-        return found | {"_model": self._map_of(found)}
+        return found | {"_model": self._make_map(found)}
 
-    def _map_of(self, found: dict[str, Any]) -> NodeMap:
-        """The surface, from what is kept of it."""
+    def _make_map(self, found: dict[str, Any]) -> NodeMap:
+        """The surface through the nodes, from the fitted attributes."""
         latent, mass = found["latent_"], found["cell_mass_"]
         width = found["width_"] * self._neighbourhood().spread(latent.dimension)
-        return NodeMap(latent, Won(mass, mass * (found["cell_means_"] - found["offset_"])), width)
+        return NodeMap(latent, NodeWins(mass, mass * (found["cell_means_"] - found["offset_"])), width)
 
-    def _cautions(self, table: FloatArray) -> list[tuple[str, type[Warning]]]:
-        """What went wrong or may mislead, in words."""
-        found = self._how_it_ended()
+    def _fit_warnings(self, table: FloatArray) -> list[tuple[str, type[Warning]]]:
+        """Warnings to give after a fit, each with its category."""
+        found = self._stopping_warnings()
         if self.n_features_in_ < self.latent_.dimension:
             words = f"a map of {self.latent_.dimension} dimensions in {self.n_features_in_} column(s) is not determined"
             found.append((f"{words}; set n_components={self.n_features_in_}", DegenerateWarning))
         if self.latent_.n_nodes == 1:
-            words = "a map of one node is no map: every place is the mean of the rows; raise nodes"
+            words = "the map has a single node, so that its surface is the mean of the rows. Raise nodes"
             found.append((words, DegenerateWarning))
         elif (
             np.ptp(self.cell_means_[self.cell_mass_.any(axis=1)], axis=0).max() == 0 and self.history_["error"][-1] == 0
         ):
-            words = "all rows are equal, so that there is no surface: every place is the same point"
+            words = "all rows are equal, so that the surface is a single point. Give rows that differ"
             found.append((words, DegenerateWarning))
         return found
 
@@ -364,27 +364,20 @@ class SOM(SOMVerbs):
         return tags
 
     def _restore(self) -> None:
-        """Rebuild what a file leaves out, and refuse parts that do not fit together."""
+        """Rebuild the surface, which files do not hold, and refuse parts that do not fit together."""
         check_parameters(self, self._constraints)
         K, D = self.latent_.n_nodes, self.n_features_in_
         mass, names = self.cell_mass_, getattr(self, "feature_names_in_", None)
-        sound = {
-            f"vectors and means of shape ({K}, {D})": _is_real(self.codebook_, (K, D))
-            and _is_real(self.cell_means_, (K, D)),
-            f"an offset of shape ({D},)": _is_real(self.offset_, (D,)),
-            "a mass of at least zero for each node": _is_real(self.node_mass_, (K,))
-            and (_is_real(mass, (K, 1)) or _is_real(mass, (K, D)))
+        requirements = {
+            f"vectors and means of shape ({K}, {D})": is_finite_array(self.codebook_, (K, D))
+            and is_finite_array(self.cell_means_, (K, D)),
+            f"an offset of shape ({D},)": is_finite_array(self.offset_, (D,)),
+            "a mass of at least zero for each node": is_finite_array(self.node_mass_, (K,))
+            and (is_finite_array(mass, (K, 1)) or is_finite_array(mass, (K, D)))
             and bool((mass >= 0).all() and (mass > 0).any(axis=0).all()),
             "a width above zero": type(self.width_) is float and 0 < self.width_ < np.inf,
             "a name for each column": names is None or len(names) == D,
             "a reason for stopping": isinstance(self.stop_reason_, StopReason),
         }
-        for wanted, holds in sound.items():
-            if not holds:
-                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
-        self._model = self._map_of(dict(vars(self)))
-
-
-def _is_real(array: Any, shape: tuple[int, ...]) -> bool:
-    sound = isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.shape == shape
-    return bool(sound and np.isfinite(array).all())
+        require_parts(requirements)
+        self._model = self._make_map(dict(vars(self)))

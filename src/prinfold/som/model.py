@@ -1,4 +1,4 @@
-"""Self-organising maps: who wins which row, and the two ways to learn from it.
+"""Training of self-organising maps: winners of rows, and batch and online steps (Kohonen).
 
 A node k at place p_k of latent space has a codebook vector w_k in data space. A row is won by the node whose vector is
 nearest, over the columns that the row has. Batch training moves every vector to the kernel mean of what its
@@ -21,7 +21,7 @@ from prinfold.base.starting_points import distinct_rows, principal_axes, princip
 from prinfold.latent import LatentSpace
 from prinfold.rows.rows import Rows, for_each_block, work_through
 from prinfold.som.neighborhoods import Neighbourhood
-from prinfold.som.node_surface import Won, places_of, update
+from prinfold.som.node_surface import NodeWins, places_of, update
 from prinfold.som.schedules import Schedule
 
 _LAST_WIDTH = 1.0
@@ -29,8 +29,8 @@ _LAST_WIDTH = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """What stays fixed while a map is trained; rows are centred and nodes have places in node spacings."""
+class SOMProblem:
+    """Fixed parts of a training: centred rows, latent space, neighbourhood, schedules of width and rate."""
 
     rows: Rows
     latent: LatentSpace
@@ -38,30 +38,31 @@ class Problem:
     width: Schedule
     rate: Schedule
     spread: float
-    """Mean squared distance of the rows from their mean: what errors are measured by."""
+    """Mean squared distance of the rows from their mean, the unit of errors."""
 
     @cached_property
     def places(self) -> FloatArray:
+        """(K, e) places of the nodes, in node spacings."""
         return places_of(self.latent)
 
 
-class State(NamedTuple):
+class SOMState(NamedTuple):
     """A map in training.
 
-    ``codebook`` (K, D) has come from what nodes had won, ``made``, with a neighbourhood of ``width``; ``won`` is what
-    they win with it. Online steps keep neither. ``error`` is the mean squared distance of the rows from their winners,
-    in online steps when they were visited.
+    A batch step made ``codebook`` (K, D) from the wins ``made`` with a neighbourhood of ``width``; ``won`` are the wins
+    of that codebook. Online steps keep neither. ``error`` is the mean squared distance of the rows from their winners,
+    in online steps at the time each row is visited.
     """
 
     codebook: FloatArray
-    made: Won | None
+    made: NodeWins | None
     width: float
-    won: Won | None
+    won: NodeWins | None
     error: float
     epoch: int
 
 
-# --------------------------------------------------------------------------------------------- who wins which row
+# ------------------------------------------------------------------------------------------------------- winners
 
 
 class _Assignment:
@@ -70,8 +71,8 @@ class _Assignment:
     def __init__(self, rows: Rows, codebook: FloatArray) -> None:
         K, D = codebook.shape
         self.rows = rows
-        self.search = Search(codebook, rows)
-        self.won = Won(np.zeros((K, D if rows.gaps else 1)), np.zeros((K, D)))
+        self.search = NodeSearch(codebook, rows)
+        self.won = NodeWins(np.zeros((K, D if rows.gaps else 1)), np.zeros((K, D)))
         self.error = 0.0
 
     def add(self, part: slice) -> None:
@@ -89,7 +90,7 @@ class _Assignment:
         self.error += float(w @ np.maximum(squares - 2.0 * scores[np.arange(n), winner], 0.0))
 
 
-class Search:
+class NodeSearch:
     """Scores of nodes for rows: x·w_k − ½‖w_k‖² over the columns seen, the highest being that of the nearest node."""
 
     def __init__(self, codebook: FloatArray, rows: Rows) -> None:
@@ -100,25 +101,25 @@ class Search:
         self.room = np.empty((rows.block_rows, codebook.shape[0]), dtype=rows.table.dtype)
 
     def split(self, block: FloatArray) -> tuple[FloatArray | None, FloatArray]:
-        """Which cells are there, if any are not, and the rows with nil in the place of those."""
+        """(n, D) mask of the cells that have values, None if all have, and the rows with 0 in missing cells."""
         if not self.gaps:
             return None, block
         seen = ~np.isnan(block)
         return seen.astype(block.dtype), np.where(seen, block, 0.0).astype(block.dtype, copy=False)
 
     def scores(self, block: FloatArray, seen: FloatArray | None) -> FloatArray:
-        """(n, K), in memory that the next call overwrites."""
+        """(n, K) scores of the nodes, in memory that the next call overwrites."""
         out = np.dot(block, self.columns, out=self.room[: len(block)])
         out -= self.total if seen is None else seen @ self.half
         return out
 
 
-def assign(rows: Rows, codebook: FloatArray) -> tuple[Won, float]:
-    """What every node wins, and the mean squared distance of rows from their winners."""
+def assign(rows: Rows, codebook: FloatArray) -> tuple[NodeWins, float]:
+    """Sums of the rows that each node wins, and the mean squared distance of rows from their winners."""
     n_entries = rows.n_rows * len(codebook)
     workers = work_through(lambda: _Assignment(rows, codebook), rows.slices, n_entries)
     mass, sums = (sum(each[1:], each[0]) for each in zip(*(worker.won for worker in workers), strict=True))
-    return Won(mass, sums), sum(worker.error for worker in workers) / rows.total_weight
+    return NodeWins(mass, sums), sum(worker.error for worker in workers) / rows.total_weight
 
 
 def winners(rows: Rows, codebook: FloatArray, n_best: int = 1) -> IntArray:
@@ -127,7 +128,7 @@ def winners(rows: Rows, codebook: FloatArray, n_best: int = 1) -> IntArray:
     found = np.empty((rows.n_rows, n_best), dtype=np.intp)
 
     def of_block(part: slice) -> None:
-        search = Search(codebook, rows)
+        search = NodeSearch(codebook, rows)
         seen, block = search.split(rows.block(part))
         scores = search.scores(block, seen)
         for place in range(n_best):
@@ -139,11 +140,11 @@ def winners(rows: Rows, codebook: FloatArray, n_best: int = 1) -> IntArray:
     return found
 
 
-def basins(latent: LatentSpace, near: IntArray, kept: int = 2) -> IntArray:
-    """(n, s) nodes ``near`` rows, the nearest first, those beside a nearer one replaced by the nearest of all.
+def basin_nodes(latent: LatentSpace, near: IntArray, kept: int = 2) -> IntArray:
+    """(n, s) nodes ``near`` rows, the nearest first, with neighbours of a nearer one replaced by the nearest.
 
-    What is left are the bottoms of valleys of the distance: from their sides one comes down to the same place. Not
-    always, so that the first ``kept`` stay whatever they lie beside.
+    Those that remain are local minima of the distance, from which descents differ. Descents from two neighbours may
+    differ as well, so that the first ``kept`` always remain.
     """
     found = near.copy()
     for j in range(kept, near.shape[1]):
@@ -168,94 +169,94 @@ def distances(rows: Rows, codebook: FloatArray, node: IntArray) -> FloatArray:
 # ----------------------------------------------------------------------------------------------------- training
 
 
-def begin(problem: Problem, codebook: FloatArray) -> State:
-    """The state before the first epoch; its surface is what the start would become in a batch step."""
+def initial_state(problem: SOMProblem, codebook: FloatArray) -> SOMState:
+    """State before the first epoch; its surface is that of a batch step from the initial codebook."""
     won, error = assign(problem.rows, codebook)
-    return State(codebook, won, float(problem.width.at(0)), won, error, 0)
+    return SOMState(codebook, won, float(problem.width.at(0)), won, error, 0)
 
 
-def measure(problem: Problem, state: State) -> dict[str, float]:
-    """Minus the share of the variance that winners leave, the error itself and the width it came with."""
+def measure(problem: SOMProblem, state: SOMState) -> dict[str, float]:
+    """Entries of the history: minus the error as a share of the variance, the error, and the width."""
     share = state.error / problem.spread if problem.spread > 0 else 0.0
     return {"objective": -share, "error": state.error, "width": state.width}
 
 
-def wins_of(problem: Problem, state: State) -> tuple[Won, Won]:
-    """What the surface is made of, and what nodes win in the end.
+def final_wins(problem: SOMProblem, state: SOMState) -> tuple[NodeWins, NodeWins]:
+    """Wins that the surface is made of, and wins of the final codebook.
 
-    After online steps the surface is what a batch step makes of the rows that the vectors win.
+    After online steps both are the same: the surface is that of a batch step from the final codebook.
     """
     won = assign(problem.rows, state.codebook)[0] if state.won is None else state.won
     return won if state.made is None else state.made, won
 
 
-class Trainer(Protocol):
-    """What is asked of a way to train."""
+class SOMTrainer(Protocol):
+    """A way to train: batch or online."""
 
     @property
     def settles(self) -> bool:
-        """Whether epochs at the last width come to rest, so that training goes on until they have."""
+        """Whether epochs at the last width converge, so that training goes on until they do."""
 
-    def epoch(self, problem: Problem, rng: np.random.Generator) -> Callable[[State], State]:
-        """A function that goes through all rows once."""
+    def epoch(self, problem: SOMProblem, rng: np.random.Generator) -> Callable[[SOMState], SOMState]:
+        """The step of one epoch, a pass over all rows."""
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Every vector becomes the kernel mean of what its neighbourhood has won (2.23)."""
+class BatchTraining:
+    """Every vector becomes the kernel mean of the rows that its neighbourhood has won (2.23)."""
 
     settles: bool = True
 
-    def epoch(self, problem: Problem, rng: np.random.Generator) -> Callable[[State], State]:
-        def step(state: State) -> State:
+    def epoch(self, problem: SOMProblem, rng: np.random.Generator) -> Callable[[SOMState], SOMState]:
+        def step(state: SOMState) -> SOMState:
             width = float(_width_at(problem, state.epoch))
             assert state.won is not None
             codebook = update(problem.places, state.won, problem.neighbourhood, width, state.codebook)
             won, error = assign(problem.rows, codebook)
-            return State(codebook, state.won, width, won, error, state.epoch + 1)
+            return SOMState(codebook, state.won, width, won, error, state.epoch + 1)
 
         return step
 
 
 @dataclass(frozen=True)
-class OneByOne:
-    """Vectors move after every row. Rows are taken in a random order, each as often as its weight has it."""
+class OnlineTraining:
+    """Vectors move after every row. Rows come in random order, each in proportion to its weight."""
 
     settles: bool = False
 
-    def epoch(self, problem: Problem, rng: np.random.Generator) -> Callable[[State], State]:
+    def epoch(self, problem: SOMProblem, rng: np.random.Generator) -> Callable[[SOMState], SOMState]:
         X, weight = sorted_rows(problem.rows)
         places = np.ascontiguousarray(problem.places.T)
-        sweep = _sweep_of(problem.neighbourhood)
+        sweep = _make_sweep(problem.neighbourhood)
 
-        def step(state: State) -> State:
-            order = draw(weight, rng)
+        def step(state: SOMState) -> SOMState:
+            order = draw_order(weight, rng)
             now = state.epoch + np.arange(len(order)) / len(order)
             columns, width = np.ascontiguousarray(state.codebook.T), _width_at(problem, now)
             error = sweep(X, order, places, columns, width, problem.rate.at(now)) / len(order)
-            return State(np.ascontiguousarray(columns.T), None, float(width[-1]), None, error, state.epoch + 1)
+            return SOMState(np.ascontiguousarray(columns.T), None, float(width[-1]), None, error, state.epoch + 1)
 
         return step
 
 
-TRAINERS: dict[str, Trainer] = {"batch": Batch(), "online": OneByOne()}
-"""By name."""
+TRAINERS: dict[str, SOMTrainer] = {"batch": BatchTraining(), "online": OnlineTraining()}
+"""Ways to train by name."""
 
 
-def _width_at(problem: Problem, epoch: float | FloatArray) -> FloatArray:
-    """The width of the neighbourhood, held where its square is neither nil nor infinite: the map is the same beyond."""
-    return np.asarray(np.clip(problem.width.at(epoch), _NARROWEST, 1.0 / _NARROWEST))
+def _width_at(problem: SOMProblem, epoch: float | FloatArray) -> FloatArray:
+    """Width of the neighbourhood in an epoch, clipped so that its square neither underflows nor overflows."""
+    return np.asarray(np.clip(problem.width.at(epoch), _NARROWEST_WIDTH, 1.0 / _NARROWEST_WIDTH))
 
 
-_NARROWEST = 1e-100
+_NARROWEST_WIDTH = 1e-100
 """Node spacings within which a node is alone, as it is within anything less."""
 
 
-def _sweep_of(neighbourhood: Neighbourhood) -> Callable[..., float]:
+def _make_sweep(neighbourhood: Neighbourhood) -> Callable[..., float]:
     """The compiled sweep, or the plain one for a neighbourhood that was not compiled."""
-    from prinfold.som._online_jit import KINDS, sweep, sweep_reference  # imports numba
+    from prinfold.som._online_jit import COMPILED_KINDS, sweep, sweep_reference  # imports numba
 
-    kind = KINDS.get(neighbourhood.name)
+    kind = COMPILED_KINDS.get(neighbourhood.name)
     fast, plain = cast(Callable[..., float], sweep), cast(Callable[..., float], sweep_reference)
     return (lambda *given: plain(*given, neighbourhood)) if kind is None else (lambda *given: fast(*given, kind))
 
@@ -269,7 +270,7 @@ def sorted_rows(rows: Rows) -> tuple[FloatArray, FloatArray]:
     return block[first], weight
 
 
-def draw(weight: FloatArray, rng: np.random.Generator) -> IntArray:
+def draw_order(weight: FloatArray, rng: np.random.Generator) -> IntArray:
     """(u,) as many rows as there are, in random order, each as often as its share of the weight, to within one.
 
     With equal weights that is every row once.
@@ -299,10 +300,10 @@ STARTS: dict[str, Callable[[Rows, LatentSpace, np.random.Generator], FloatArray]
     "pca": principal_start,
     "random": random_start,
 }
-"""By name; rows have no gaps."""
+"""Initial codebooks by name; rows have no gaps."""
 
 
-# ------------------------------------------------------------------------------------------------------- looking
+# ------------------------------------------------------------------------------------------------------ U-matrix
 
 
 class UMatrix(NamedTuple):
@@ -334,9 +335,9 @@ def are_neighbours(latent: LatentSpace, first: IntArray, second: IntArray) -> Bo
 
 
 def default_width(width: Schedule, latent: LatentSpace, neighbourhood: Neighbourhood) -> Schedule:
-    """What is left open of a width: a quarter of the map to begin with, one node spacing in the end.
+    """The schedule of widths with its defaults: from a quarter of the map to one node spacing.
 
-    Both are standard deviations of the neighbourhood, so that one of them can take the place of another.
+    Both are standard deviations of the neighbourhood, so that they mean the same for every kind of neighbourhood.
     """
     unit = neighbourhood.spread(latent.dimension)
     extent = float(np.ptp(places_of(latent), axis=0).max())

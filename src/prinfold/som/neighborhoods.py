@@ -13,19 +13,19 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 
-_FARTHEST = 1200.0
+_FARTHEST_SQUARE = 1200.0
 """Squared distances are held there: exp(−600) is nil beside any other, and no subnormal number, which would be slow."""
 
-_EDGE = 1.0 + 1e-9
+_BUBBLE_EDGE = 1.0 + 1e-9
 """A node at one width is within it, whatever the rounding."""
 
 
 class Neighbourhood(Protocol):
-    """What is asked of a neighbourhood."""
+    """A neighbourhood function h(s)."""
 
     @property
     def name(self) -> str:
-        """What users call it."""
+        """Its value of the parameter ``neighbourhood``."""
 
     def value(self, s: FloatArray) -> FloatArray:
         """h(s)."""
@@ -44,7 +44,7 @@ class GaussianNeighbourhood:
     name: str = "gaussian"
 
     def value(self, s: FloatArray) -> FloatArray:
-        return np.asarray(np.exp(-0.5 * np.minimum(s, _FARTHEST)))
+        return np.asarray(np.exp(-0.5 * np.minimum(s, _FARTHEST_SQUARE)))
 
     def relative(self, s: FloatArray) -> FloatArray:
         return self.value(s - s.min(axis=1, keepdims=True))
@@ -60,7 +60,7 @@ class BubbleNeighbourhood:
     name: str = "bubble"
 
     def value(self, s: FloatArray) -> FloatArray:
-        return (s <= _EDGE).astype(np.float64)
+        return (s <= _BUBBLE_EDGE).astype(np.float64)
 
     def relative(self, s: FloatArray) -> FloatArray:
         return self.value(s)
@@ -88,4 +88,4 @@ class EpanechnikovNeighbourhood:
 NEIGHBOURHOODS: dict[str, Neighbourhood] = {
     each.name: each for each in (GaussianNeighbourhood(), BubbleNeighbourhood(), EpanechnikovNeighbourhood())
 }
-"""By name."""
+"""Neighbourhood functions by name."""

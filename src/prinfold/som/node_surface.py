@@ -1,4 +1,4 @@
-"""The batch SOM as a surface: kernel regression on the nodes of what each has won.
+"""The batch SOM as a surface: kernel regression, on the nodes, of the rows that each has won.
 
 With N_k the weight of the rows that node k has won and m_k their mean, the batch update (2.23) is the value at the node
 of
@@ -28,12 +28,12 @@ from prinfold.som.neighborhoods import GaussianNeighbourhood, Neighbourhood
 
 _GAUSSIAN = GaussianNeighbourhood()
 
-_NIL = 1e-250
-"""A kernel sum below is rounding: the column was seen nowhere near, and is looked for among nodes that saw it."""
+_LEAST_KERNEL_SUM = 1e-250
+"""Below this a kernel sum is rounding: no node near saw the column, and the nodes that did are taken alone."""
 
 
-class Won(NamedTuple):
-    """What nodes have won: ``mass`` (K, 1), or (K, D) where cells are missing, and ``sums`` (K, D) of the rows."""
+class NodeWins(NamedTuple):
+    """Rows that nodes have won: their ``mass`` (K, 1), or (K, D) where cells are missing, and ``sums`` (K, D)."""
 
     mass: FloatArray
     sums: FloatArray
@@ -48,9 +48,9 @@ class Won(NamedTuple):
         """(K,) which nodes have won anything."""
         return np.asarray((self.mass > 0).any(axis=1))
 
-    def only(self, nodes: BoolArray) -> Won:
-        """The same of some nodes."""
-        return Won(self.mass[nodes], self.sums[nodes])
+    def only(self, nodes: BoolArray) -> NodeWins:
+        """The wins of some nodes."""
+        return NodeWins(self.mass[nodes], self.sums[nodes])
 
 
 def places_of(latent: LatentSpace) -> FloatArray:
@@ -58,7 +58,7 @@ def places_of(latent: LatentSpace) -> FloatArray:
     return latent.embed(latent.nodes) * latent.node_units
 
 
-def squared_gaps(A: FloatArray, B: FloatArray) -> FloatArray:
+def squared_place_distances(A: FloatArray, B: FloatArray) -> FloatArray:
     """(n, m) squared distances of a few columns, by the definition: nothing cancels."""
     out = np.zeros((len(A), len(B)))
     for a, b in zip(A.T, B.T, strict=True):
@@ -67,16 +67,16 @@ def squared_gaps(A: FloatArray, B: FloatArray) -> FloatArray:
 
 
 def update(
-    places: FloatArray, won: Won, neighbourhood: Neighbourhood, width: float, codebook: FloatArray
+    places: FloatArray, won: NodeWins, neighbourhood: Neighbourhood, width: float, codebook: FloatArray
 ) -> FloatArray:
     """(K, D) the batch update (2.23): kernel means at the nodes; a node that no kernel reaches stays where it is."""
     occupied = won.occupied
     seen, held = places[occupied], won.only(occupied)
     out = codebook.copy()
     for part in as_rows(places, width=len(seen)).slices:
-        h = neighbourhood.relative(squared_gaps(places[part], seen) / width**2)
+        h = neighbourhood.relative(squared_place_distances(places[part], seen) / width**2)
         total, sums = h @ held.mass, h @ held.sums
-        np.divide(sums, total, out=out[part], where=np.broadcast_to(total > _NIL, sums.shape))
+        np.divide(sums, total, out=out[part], where=np.broadcast_to(total > _LEAST_KERNEL_SUM, sums.shape))
     return out
 
 
@@ -85,13 +85,13 @@ class NodeMap:
     """y(z) of the module's header, with a Gaussian of ``width`` node spacings, on what nodes have ``won``."""
 
     latent: LatentSpace
-    won: Won
+    won: NodeWins
     width: float
     remembered: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What takes long to derive from the map and is asked for again."""
+    """Meshes and the like, kept because they take long to make."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a pickle holds: nothing that can be derived again."""
+        """State for pickling, without anything that can be derived again."""
         return {"latent": self.latent, "won": self.won, "width": self.width, "remembered": {}}
 
     def point(self, Z: FloatArray) -> FloatArray:
@@ -109,21 +109,21 @@ class NodeMap:
 
     def _sums(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
         """Points (n, D), kernels (n, k), their totals (n, 1) or (n, D), and where those are nil."""
-        centres, held = self._seen
+        centres, held = self._occupied_nodes
         places = self.latent.embed(Z) * self.latent.node_units
-        h = _GAUSSIAN.relative(squared_gaps(places, centres) / self.width**2)
+        h = _GAUSSIAN.relative(squared_place_distances(places, centres) / self.width**2)
         total = h @ held.mass
-        lost = total <= _NIL
+        lost = total <= _LEAST_KERNEL_SUM
         total = np.where(lost, 1.0, total)
         points = h @ held.sums / total
         for column in np.flatnonzero(lost.any(axis=0)):
             rows = lost[:, column]
-            points[rows, column] = self._column(int(column)).point(Z[rows])[:, 0]
+            points[rows, column] = self._column_map(int(column)).point(Z[rows])[:, 0]
         return points, h, total, lost
 
     def _derivative(self, Z: FloatArray) -> FloatArray:
         points, h, total, lost = self._sums(Z)
-        centres, held = self._seen
+        centres, held = self._occupied_nodes
         by_place = np.empty((*points.shape, centres.shape[1]))
         for axis, centre in enumerate(centres.T):
             moved = h * centre
@@ -131,15 +131,15 @@ class NodeMap:
         found = np.asarray(by_place @ (self.latent.node_units[:, None] * self.latent.embed_jacobian(Z)))
         for column in np.flatnonzero(lost.any(axis=0)):
             rows = lost[:, column]
-            found[rows, column] = self._column(int(column)).jacobian(Z[rows])[:, 0]
+            found[rows, column] = self._column_map(int(column)).jacobian(Z[rows])[:, 0]
         return found
 
     @cached_property
-    def _seen(self) -> tuple[FloatArray, Won]:
-        """Places of the nodes that have won something, and what they have won."""
+    def _occupied_nodes(self) -> tuple[FloatArray, NodeWins]:
+        """Places of the nodes that have won rows, and their wins."""
         occupied = self.won.occupied
         return places_of(self.latent)[occupied], self.won.only(occupied)
 
-    def _column(self, column: int) -> NodeMap:
-        """The same of one column alone, on the nodes that saw it."""
-        return NodeMap(self.latent, Won(self.won.mass[:, [column]], self.won.sums[:, [column]]), self.width)
+    def _column_map(self, column: int) -> NodeMap:
+        """The map of one column alone, on the nodes that saw it."""
+        return NodeMap(self.latent, NodeWins(self.won.mass[:, [column]], self.won.sums[:, [column]]), self.width)

@@ -1,4 +1,4 @@
-"""How a number falls while training goes on."""
+"""Schedules: a width or a rate that falls from epoch to epoch."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ class Schedule:
             raise InvalidParameterError(f"shape of a schedule must be one of {', '.join(SHAPES)}, got {self.shape!r}")
 
     def resolved(self, first: float, last: float) -> Schedule:
-        """The same with what was left open filled in."""
+        """The schedule with defaults for the ends that are None."""
         last = last if self.last is None else float(self.last)
         return replace(self, first=max(first, last) if self.first is None else float(self.first), last=last)
 
     def at(self, epoch: float | FloatArray) -> FloatArray:
-        """The number in an epoch, counted from 0; between epochs too."""
+        """Value in an epoch, counted from 0; fractions of an epoch are allowed."""
         assert self.first is not None
         assert self.last is not None
         share = np.clip(np.asarray(epoch) / max(self.epochs - 1, 1), 0.0, 1.0)
@@ -75,7 +75,7 @@ class Schedule:
 
 
 def as_schedule(given: Schedule | float | None, epochs: int) -> Schedule:
-    """A schedule from what was given: a number stays what it is; None is open at both ends."""
+    """A schedule from a parameter: a number is constant; None leaves both ends to the method."""
     if isinstance(given, Schedule):
         return given
     return Schedule(None if given is None else float(given), None if given is None else float(given), int(epochs))

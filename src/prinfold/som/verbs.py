@@ -1,4 +1,4 @@
-"""What a fitted self-organising map is asked: where rows are on it, how well it keeps them, and how nodes lie apart."""
+"""Methods of a fitted self-organising map: latent coordinates, winners, imputation, errors and the U-matrix."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, UnsupportedInputError, warn_caller
 from prinfold.geometry.projection import project_to_surface
 from prinfold.rows.rows import Rows, as_rows
-from prinfold.som import model as som
+from prinfold.som import model
 from prinfold.som.node_surface import NodeMap
 from prinfold.validation.tables import has_gaps
 
 _N_STARTS = 6
 
-_DETAIL = {1: 1.0, 2: 2.0}
+_MESH_DETAIL = {1: 1.0, 2: 2.0}
 """Kernel widths within which the surface hardly folds, by latent dimension; 4 beyond, where meshes soon grow large."""
 
 
 class SOMVerbs(PrincipalManifold):
-    """For an estimator with ``codebook_`` about ``offset_``, and a surface through it in ``_model``."""
+    """Methods that need a fitted ``codebook_``, its ``offset_``, and the surface ``_model``."""
 
     codebook_: FloatArray
     offset_: FloatArray
@@ -63,10 +63,10 @@ class SOMVerbs(PrincipalManifold):
         ndarray of shape (n,)
             Numbers of nodes: rows of ``latent_.nodes`` and of ``codebook_``.
         """
-        return som.winners(self._rows(self._expected(self._table(X))), self.codebook_ - self.offset_)[:, 0]
+        return model.winners(self._rows(self._fill_empty_rows(self._table(X))), self.codebook_ - self.offset_)[:, 0]
 
     def impute(self, X: Any) -> FloatArray:
-        """Rows with what is missing filled in, from the point of the surface nearest to what was measured of them.
+        """Rows with missing cells filled in from the point of the surface that is nearest over the columns they have.
 
         Parameters
         ----------
@@ -81,10 +81,12 @@ class SOMVerbs(PrincipalManifold):
         """
         table = self._table(X)
         if scipy.sparse.issparse(table):
-            raise UnsupportedInputError("a sparse table has no missing cells; there is nothing to impute")
+            raise UnsupportedInputError(
+                "a sparse table has no missing cells, so that there is nothing to impute. Use it as it is"
+            )
         found, gaps = table.copy(), np.isnan(table).any(axis=1)
         if gaps.any():
-            Z = self._latent_of(self._expected(table)[gaps])
+            Z = self._latent_of(self._fill_empty_rows(table)[gaps])
             found[gaps] = np.where(np.isnan(table[gaps]), self._point(Z), table[gaps])
         return found
 
@@ -102,7 +104,7 @@ class SOMVerbs(PrincipalManifold):
         float
         """
         rows, codebook = self._measured_rows(X), self.codebook_ - self.offset_
-        return float(som.distances(rows, codebook, som.winners(rows, codebook)[:, 0]).mean())
+        return float(model.distances(rows, codebook, model.winners(rows, codebook)[:, 0]).mean())
 
     def topographic_error(self, X: Any) -> float:
         """Share of the rows whose nearest and second nearest nodes are no neighbours on the grid.
@@ -117,10 +119,10 @@ class SOMVerbs(PrincipalManifold):
         -------
         float
         """
-        first, *second = som.winners(self._measured_rows(X), self.codebook_ - self.offset_, n_best=2).T
-        return float(np.mean(~som.are_neighbours(self.latent_, first, second[0]))) if second else 0.0
+        first, *second = model.winners(self._measured_rows(X), self.codebook_ - self.offset_, n_best=2).T
+        return float(np.mean(~model.are_neighbours(self.latent_, first, second[0]))) if second else 0.0
 
-    def u_matrix(self) -> som.UMatrix:
+    def u_matrix(self) -> model.UMatrix:
         """Distances in data space between neighbouring nodes: large ones part clusters.
 
         Returns
@@ -129,31 +131,31 @@ class SOMVerbs(PrincipalManifold):
             ``edges`` (E, 2) and ``lengths`` (E,) of all pairs of neighbours, ``nodes`` (K,) their mean for each node.
         """
         check_is_fitted(self)
-        return som.u_matrix(self.latent_, self.codebook_)
+        return model.u_matrix(self.latent_, self.codebook_)
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _expected(self, table: FloatArray) -> FloatArray:
-        """The table with the mean of the training rows in the place of rows of which nothing was measured."""
+    def _fill_empty_rows(self, table: FloatArray) -> FloatArray:
+        """The table with rows that have no value replaced by the mean of the training rows."""
         if not has_gaps(table):
             return table
         lost = np.asarray(np.isnan(table).all(axis=1, keepdims=True))
         if not lost.any():
             return table
         warn_caller(
-            f"{lost.sum()} row(s) have no value in any column, the first being row {lost.argmax()}; they are given the "
-            "place of the mean of the training rows",
+            f"{lost.sum()} row(s) have no value in any column, the first being row {lost.argmax()}. They are mapped "
+            "like the mean of the training rows",
             DegenerateWarning,
         )
         return np.where(lost, self.offset_.astype(table.dtype), table)
 
     def _measured_rows(self, X: Any) -> Rows:
-        """Rows of which something was measured: the others are near every node, and would count as perfect."""
+        """Rows with at least one value: the others are near every node, and would count as perfect."""
         table = self._table(X)
         if has_gaps(table):
             some = ~np.isnan(table).all(axis=1)
             if not some.any():
-                raise InvalidDataError("no row of X has a value in any column, so that there is nothing to measure")
+                raise InvalidDataError("no row of X has a value in any column. Give rows with at least one value")
             table = table[some]
         return self._rows(table)
 
@@ -161,27 +163,27 @@ class SOMVerbs(PrincipalManifold):
         return as_rows(table, self.offset_, width=self.latent_.n_nodes, gaps=has_gaps(table))
 
     def _latent_of(self, table: FloatArray) -> FloatArray:
-        table = self._expected(table)
+        table = self._fill_empty_rows(table)
         if not has_gaps(table):
             return self._nearest(table).latent
         gaps = np.isnan(table).any(axis=1)
         Z = np.empty((len(table), self.latent_.n_columns))
-        Z[gaps] = self._nearest_seen(np.asarray(table[gaps], dtype=np.float64))
+        Z[gaps] = self._nearest_with_gaps(np.asarray(table[gaps], dtype=np.float64))
         if not gaps.all():
             Z[~gaps] = self._nearest(table[~gaps]).latent
         return Z
 
-    def _nearest_seen(self, rows: FloatArray) -> FloatArray:
-        """Latent coordinates of rows with missing cells, from the nodes nearest to what there is of them."""
+    def _nearest_with_gaps(self, rows: FloatArray) -> FloatArray:
+        """Latent coordinates of rows with missing cells: nearest points over the columns that have values."""
         points = self._model.point(self.latent_.nodes)
-        near = som.basins(self.latent_, som.winners(self._rows(rows), points, _N_STARTS))
+        near = model.basin_nodes(self.latent_, model.winners(self._rows(rows), points, _N_STARTS))
         found = project_to_surface(
             rows, self._point, self._jacobian, self.latent_.domain, self.latent_.nodes[near], seen=~np.isnan(rows)
         )
         return found.latent
 
     def _geometry(self) -> SurfaceGeometry:
-        widths = _DETAIL.get(self.latent_.dimension, 4.0)
+        widths = _MESH_DETAIL.get(self.latent_.dimension, 4.0)
         detail = float(widths * self._model.width / self.latent_.node_units.max())
         return SurfaceGeometry(self.latent_, self._point, self._jacobian, detail, kept=self._model.remembered)
 

@@ -18,7 +18,7 @@ from prinfold.basis_maps.default_sizes import make_latent
 from prinfold.basis_maps.linear_geometry import linear_geometry
 from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, warn_caller
 from prinfold.latent import Lattice
-from prinfold.loops import Rule, run_fixed_point
+from prinfold.loops import StoppingRule, run_fixed_point
 from prinfold.surfaces.projected_regression import (
     MOST_COMPONENTS,
     STARTS,
@@ -59,7 +59,7 @@ class RegressedManifold(PrincipalManifold):
         "tol": real(0),
         "verbose": integer(0) | flag,
     }
-    _rule: ClassVar[Rule | None] = None
+    _rule: ClassVar[StoppingRule | None] = None
     _model: BasisMap
     n_components: int
     nodes: Any
@@ -120,7 +120,9 @@ class RegressedManifold(PrincipalManifold):
             rule=self._rule,
         )
         parts = {"latent_": latent, "basis_": bound.recipe, "offset_": offset, "n_features_in_": len(offset)}
-        self._listened_to(table, lambda state: {**parts, "_model": surface, **self._state_attributes(state)}, loop)
+        self._train_with_callbacks(
+            table, lambda state: {**parts, "_model": surface, **self._state_attributes(state)}, loop
+        )
 
     def _state_attributes(self, state: SurfaceState) -> dict[str, Any]:
         """Fitted attributes of a state."""
@@ -143,7 +145,7 @@ class RegressedManifold(PrincipalManifold):
 
     def _warnings(self) -> list[tuple[str, type[Warning]]]:
         """Warnings about the training and the surface: message and category."""
-        found = self._how_it_ended()
+        found = self._stopping_warnings()
         if self.n_features_in_ < self.n_components:
             words = f"a surface of {self.n_components} dimensions in {self.n_features_in_} column(s) is not determined"
             found.append((f"{words}; set n_components={self.n_features_in_}", DegenerateWarning))

@@ -22,7 +22,7 @@ from prinfold._typing import FloatArray, Mesh
 from prinfold.base.starting_points import EMBEDDERS, embed_all, evenly_by_radius, principal_coordinates
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.curves.smoothers import n_effective
-from prinfold.geometry.column_span import Span
+from prinfold.geometry.column_span import ColumnSpan
 from prinfold.geometry.domain import Box
 from prinfold.geometry.projection import project_to_surface
 from prinfold.geometry.projection_starts import surface_starts
@@ -173,7 +173,7 @@ class Alternation:
         ends farther than either. Distances to the surface change within the columns that its weights span alone, which
         may be far fewer.
         """
-        within = Span.of(state.weights)
+        within = ColumnSpan.of(state.weights)
         rows, weights = within.inside(sample.rows), within.inside(state.weights)
         place, jacobian = partial(self.surface.point, weights=weights), partial(self.surface.jacobian, weights=weights)
         foot = surface_starts(rows, self.mesh(weights), self.domain, 1)

@@ -278,7 +278,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         )
         fit = _RidgeProblem(self._make_flow(made, space.enter(rows.rows), space), made.bandwidth, space, rows)
         walk = partial(_run_flow, fit.flow, self._starts(fit))
-        self._listened_to(table, partial(self._attributes, fit), walk)
+        self._train_with_callbacks(table, partial(self._attributes, fit), walk)
         self._judge_weightless_rows(table, rows)
         for words, category in self._warnings():
             warn_caller(words, category)
@@ -386,7 +386,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
 
     def _warnings(self) -> list[tuple[str, type[Warning]]]:
         """Warnings about rows that found no ridge: message and category."""
-        found = [each for each in self._how_it_ended() if self.stop_reason_ is not StopReason.MAX_ITER]
+        found = [each for each in self._stopping_warnings() if self.stop_reason_ is not StopReason.MAX_ITER]
         n, lost = len(self.status_), self.status_[self.status_ != Status.CONVERGED]
         moving = int((lost == Status.NOT_CONVERGED).sum())
         if moving > _WARN_MOVING_SHARE * n and self.tol > 0:
@@ -412,10 +412,10 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         found = self._model.coordinates.nearest(self.space_.enter(table))
         return found._replace(squared_distance=self.space_.squared_length(found.squared_distance))
 
-    def _shown(self, Z: FloatArray, points: FloatArray | None = None) -> FloatArray:
+    def _data_points(self, Z: FloatArray, points: FloatArray | None = None) -> FloatArray:
         return self.space_.leave(self._point(Z) if points is None else points)
 
-    def _shown_jacobian(self, Z: FloatArray) -> FloatArray:
+    def _data_jacobian(self, Z: FloatArray) -> FloatArray:
         leaving, inner = self.space_.leave_jacobian(self._point(Z)), self._jacobian(Z)
         return inner if leaving is None else np.asarray(leaving @ inner)
 

@@ -273,7 +273,7 @@ class GTMMixture(MixtureVerbs):
     def _train(self, begun: Begun) -> tuple[Rows, MixtureModel, State]:
         """EM from the best start."""
         model, rows = begun.model, begun.rows
-        outcome = self._listened_to(
+        outcome = self._train_with_callbacks(
             rows.table,
             lambda state: self._attributes(begun, state),
             lambda **options: run_fixed_point(

@@ -402,7 +402,7 @@ class MixtureVerbs(PrincipalManifold):
 
     def _warn(self, rows: Rows, model: algorithm.MixtureModel, state: algorithm.State) -> None:
         """Say in words what went wrong or may mislead."""
-        for words, category in self._how_it_ended():
+        for words, category in self._stopping_warnings():
             warn_caller(words, category)
         total = rows.total_weight
         dead = [j for j, share in enumerate(self.mixing_) if share * total < _FEW_ROWS]

@@ -23,7 +23,7 @@ from prinfold.files import storable
 from prinfold.gtm.noise.per_cell import Cells, as_cells
 from prinfold.gtm.noise.protocol import Parameters, Posterior, largest_weight, positive_array
 from prinfold.gtm.penalties import Penalty
-from prinfold.numerics.newton import climbed
+from prinfold.numerics.newton import newton_ascent
 
 
 class VaryingNodes(NamedTuple):
@@ -290,7 +290,7 @@ class SmoothNoise:
             bend = 0.5 * ((Phi.T * fit) @ Phi + held * np.outer(mean, mean)) + self.ridge * np.diag(mask)
             return slope, bend
 
-        return climbed(parameters.precision_weights, value, slopes, Phi)
+        return newton_ascent(parameters.precision_weights, value, slopes, Phi)
 
     def _best_shares(self, features: FloatArray, mass: FloatArray, parameters: VaryingParameters) -> FloatArray:
         """a that maximises Σ_k G_k ln π_k − ½ ridge ‖a‖², from the present one."""
@@ -309,7 +309,7 @@ class SmoothNoise:
             bend = total * ((Phi.T * share) @ Phi - np.outer(mean, mean)) + self.ridge * np.eye(len(a))
             return Phi.T @ mass - total * mean - self.ridge * a, bend
 
-        return climbed(parameters.mixing_weights, value, slopes, Phi)
+        return newton_ascent(parameters.mixing_weights, value, slopes, Phi)
 
     def stretched(self, old: VaryingParameters, new: VaryingParameters, factor: float) -> VaryingParameters:
         """The step from ``old`` to ``new``, ``factor`` times as far."""

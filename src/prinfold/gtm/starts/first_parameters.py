@@ -16,14 +16,14 @@ from prinfold._typing import FloatArray
 from prinfold.base.starting_points import (
     EMBEDDERS,
     Axes,
+    EmbeddedRows,
     Embedder,
-    Placed,
     distinct_rows,
+    fit_to_domain,
     principal_axes,
     principal_coordinates,
     principal_nodes,
     spectral_placements,
-    spread_over,
 )
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
 from prinfold.gtm.model import GTMModel
@@ -131,7 +131,7 @@ def given_start(Z: FloatArray, model: GTMModel, rows: Rows, rng: np.random.Gener
     """Rows placed by the caller; of very many, evenly spaced ones tell as much about a few weights."""
     some = slice(0, None, max(1, rows.n_rows // _PLACED_ROWS))
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
-    return _best_of([placed_start(model, Placed(Z[some], rows.block(some), weight[some]))])
+    return _best_of([placed_start(model, EmbeddedRows(Z[some], rows.block(some), weight[some]))])
 
 
 def cycle_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
@@ -214,7 +214,7 @@ def _unlike_planes(model: GTMModel, rows: Rows) -> list[Parameters]:
         placements = unrolled_placements(latent, unique, weight)
     unrolled = min((placed_start(model, placed) for placed in placements), key=lambda fit: fit.error)
     if not has_angles(latent):
-        flat = Placed(spread_over(latent, principal_coordinates(unique, weight, n_embedded)), unique, weight)
+        flat = EmbeddedRows(fit_to_domain(latent, principal_coordinates(unique, weight, n_embedded)), unique, weight)
         return [unrolled.parameters] if unrolled.error < _WORTH_UNROLLING * placed_start(model, flat).error else []
     fewer, shares = distinct_rows(as_rows(unique, None, weight), np.random.default_rng(0), _CYCLE_ROWS)
     cycles = _cycle_fits(model, as_rows(fewer, None, shares), np.random.default_rng(0))
@@ -236,7 +236,7 @@ class Fit(NamedTuple):
     error: float
 
 
-def placed_start(model: GTMModel, placed: Placed) -> Fit:
+def placed_start(model: GTMModel, placed: EmbeddedRows) -> Fit:
     """Ridge regression of the rows on the basis functions at their places; noise from what is left over.
 
     A prior on the weights asks for the noise before it is known. What is left over by one regression serves the next,

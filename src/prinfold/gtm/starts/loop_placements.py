@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import cdist
 
 from prinfold._typing import FloatArray
-from prinfold.base.starting_points import Placed
+from prinfold.base.starting_points import EmbeddedRows
 from prinfold.geometry.persistent_loops import Circular, circular_coordinates, farthest_points, persistent_loops
 from prinfold.latent import LatentSpace, Lattice
 
@@ -37,7 +37,7 @@ def has_angles(latent: LatentSpace) -> bool:
     return isinstance(latent, Lattice) and any(latent.periodic)
 
 
-def cycle_placements(latent: Lattice, X: FloatArray, weight: FloatArray) -> list[Placed]:
+def cycle_placements(latent: Lattice, X: FloatArray, weight: FloatArray) -> list[EmbeddedRows]:
     """Latent coordinates of rows X (n, D), one set for each choice of loops; none where there are too few loops.
 
     The loops are those of an even cover of the rows; on it an angle goes round each of them as smoothly as can be, and
@@ -56,7 +56,7 @@ def cycle_placements(latent: Lattice, X: FloatArray, weight: FloatArray) -> list
         shares = _shares(X, marks[found.kept])
         heights = _heights(distance, found, sum(not closed for closed in latent.periodic))
         placed += [
-            Placed(_spread(latent, angles, heights, shares, weight), X, weight)
+            EmbeddedRows(_spread(latent, angles, heights, shares, weight), X, weight)
             for angles in _orders(latent, found.angles)
         ]
     return placed

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree, sh
 from scipy.spatial import cKDTree
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.base.starting_points import Placed, evenly_by_radius, spread_over
+from prinfold.base.starting_points import EmbeddedRows, evenly_by_radius, fit_to_domain
 from prinfold.latent import LatentSpace
 from prinfold.numerics.distances import squared_distances
 
@@ -36,7 +36,7 @@ _FEW_COLUMNS = 12
 """Columns up to which a tree finds neighbours faster than all distances do."""
 
 
-def unrolled_placements(latent: LatentSpace, X: FloatArray, weight: FloatArray) -> list[Placed]:
+def unrolled_placements(latent: LatentSpace, X: FloatArray, weight: FloatArray) -> list[EmbeddedRows]:
     """Latent coordinates of different rows X (n, D), one set for each graph of neighbours."""
     n_embedded = latent.embed(latent.nodes[:1]).shape[1]
     given = in_few_columns(X)
@@ -47,7 +47,7 @@ def unrolled_placements(latent: LatentSpace, X: FloatArray, weight: FloatArray) 
         tree = shortest_tree(Y, near, far)
         for k in sorted({min(k, len(Y) - 1) for k in _NEIGHBOURS}):
             ways = shortest_path(_joined(near[:, :k], far[:, :k], tree), method="D", directed=False, indices=marks)
-            found.append(Placed(spread_over(latent, scaled_distances(ways, marks, n_embedded)), X, weight))
+            found.append(EmbeddedRows(fit_to_domain(latent, scaled_distances(ways, marks, n_embedded)), X, weight))
     return found
 
 

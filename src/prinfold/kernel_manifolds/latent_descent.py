@@ -1,4 +1,4 @@
-"""Descent on latent points, whatever they are made of: what the training of kernel methods shares.
+"""Descent on latent points: the training loop that UKR and KMM share.
 
 Parameters P give latent points X, rows are predicted from one another by kernel regression on these, and P moves until
 the predictions are good, or good enough. That the error goes on falling long after the surface has begun to follow the
@@ -20,20 +20,20 @@ from scipy.spatial import cKDTree
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.kernel_manifolds.noise_level import neighborhood_noise, noise_level, typical_mean
 from prinfold.kernel_manifolds.objective import Evaluation, KernelRegression, MassTerm, make_target
-from prinfold.loops import Descent, Discrepancy, Highest, Outcome, Rule, run_fixed_point
-from prinfold.loops.descent import State
+from prinfold.loops import Descent, Discrepancy, Highest, Outcome, StoppingRule, run_fixed_point
+from prinfold.loops.descent import DescentState
 
 NOISE_SLACK = 1.4
 """Errors over the level of the noise at which to end. A kernel regression whose latent points are right leaves a little
 more than noise, because it rounds off bends; ``benchmarks/ukr_stopping.py`` judges by true surfaces."""
 
-DISORDER = 2.0
-"""How many times the noise seen from latent points may exceed that among neighbours in data space before the latent
+MOST_NOISE_RATIO = 2.0
+"""Ratio of the noise estimated from latent points to that among neighbours in data space, above which the latent
 points are held to be in disorder."""
 
 
 @dataclass(frozen=True)
-class Problem:
+class RegressionProblem:
     """Rows Y (n, D) to be predicted from latent points, with weights (n,)."""
 
     Y: FloatArray
@@ -51,11 +51,11 @@ class Problem:
         return float(self.weight @ np.einsum("nd,nd->n", self.Y, self.Y)) / float(self.weight.sum()) or 1.0
 
     def error(self, X: FloatArray) -> float:
-        """The error with rows left out or not, as the regression has it."""
+        """R(X), each row left out of its own prediction or not, as the regression is set."""
         return self.regression.value(X).value
 
     def validated_error(self, X: FloatArray) -> float:
-        """The error with each row left out, whichever of the two is minimised."""
+        """R(X) with each row left out of its own prediction, whichever of the two is minimised."""
         return self._leaving_one_out.value(X).value
 
     @cached_property
@@ -63,23 +63,23 @@ class Problem:
         regression = self.regression  # itself where it does, with all that it has made of the rows
         return regression if regression.leave_one_out else replace(regression, leave_one_out=True)
 
-    def among(self, rows: IntArray) -> Problem:
-        """The same for some rows, predicted by each other."""
+    def restricted_to(self, rows: IntArray) -> RegressionProblem:
+        """The problem of some rows alone, which predict each other."""
         Y, weight = self.Y[rows], self.weight[rows]
-        Y = Y - np.average(Y, axis=0, weights=weight)  # what has no neighbours is predicted by the origin
-        return Problem(Y, replace(self.regression, target=make_target(Y), weight=weight))
+        Y = Y - np.average(Y, axis=0, weights=weight)  # a row without neighbours is predicted by the origin
+        return RegressionProblem(Y, replace(self.regression, target=make_target(Y), weight=weight))
 
     def noise_among(self, n_components: int) -> float:
         """Noise among neighbours in data space."""
         return neighborhood_noise(self.Y, self.weight, n_components) if self.noise is None else self.noise
 
     def mean_error(self, evaluation: Evaluation) -> float:
-        """The error of an evaluation without what else was added to its value."""
+        """(1/W) Σ_i w_i ‖y_i − ŷ_i‖² of an evaluation, without the term on masses."""
         return float(self.weight @ evaluation.error) / float(self.weight.sum())
 
 
-_MOST_ROUNDS = 20
-"""Times that lost latent points are fetched back; what is lost then stays where it is."""
+_MOST_FETCHES = 20
+"""Times that lost latent points are fetched back; points lost later stay where they are."""
 
 _DENSE_SHARE = 0.15
 _DENSE_ROWS = 512
@@ -87,8 +87,8 @@ _DENSE_ROWS = 512
 1000 a gradient took half as long again as with the sparse form."""
 
 
-class Parameters(Protocol):
-    """How parameters P (n, Q) make latent points, linearly."""
+class Parametrisation(Protocol):
+    """A linear map from parameters P (n, Q) to latent points X (n, Q)."""
 
     def latent(self, P: FloatArray) -> FloatArray:
         """X (n, Q)."""
@@ -97,7 +97,7 @@ class Parameters(Protocol):
         """∂R/∂P from ∂R/∂X."""
 
 
-class Free:
+class FreePoints:
     """X = P: every row has a latent point of its own (UKR)."""
 
     def latent(self, P: FloatArray) -> FloatArray:
@@ -108,16 +108,16 @@ class Free:
 
 
 @dataclass(frozen=True, eq=False)
-class Averaged:
+class AveragedPoints:
     """X = A P with rows of A (n, n) that add up to 1: each latent point is a mean of parameters (KMM)."""
 
     shares: csr_array
 
     def latent(self, P: FloatArray) -> FloatArray:
-        return _times(self._matrices[0], P)
+        return _matrix_product(self._matrices[0], P)
 
     def pull(self, gradient: FloatArray) -> FloatArray:
-        return _times(self._matrices[1], gradient)
+        return _matrix_product(self._matrices[1], gradient)
 
     @cached_property
     def _matrices(self) -> tuple[Any, Any]:
@@ -129,43 +129,43 @@ class Averaged:
         return self.shares, self.shares.T.tocsr()
 
 
-def _times(matrix: Any, P: FloatArray) -> FloatArray:
+def _matrix_product(matrix: Any, P: FloatArray) -> FloatArray:
     """A P; of a sparse A column by column, which takes a third of the time for the few there are."""
     if isinstance(matrix, np.ndarray):
         return np.asarray(matrix @ P)
     return np.stack([matrix @ column for column in np.ascontiguousarray(P.T)], axis=1)
 
 
-class Place(NamedTuple):
-    """Where a descent stands, and how many latent points it had to fetch back in its last step."""
+class LatentState(NamedTuple):
+    """State of a descent, with the number of latent points that were fetched back in its last step."""
 
-    state: State[Any]
+    state: DescentState[Any]
     fetched: int = 0
     rounds: int = 0
     """Steps after which latent points had to be fetched back so far."""
 
 
 Measure = Callable[[FloatArray], Mapping[str, float]]
-"""What else is measured of parameters P."""
+"""Further entries of the history, from parameters P."""
 
 
 @dataclass(frozen=True)
-class Walk:
+class LatentDescent:
     """Moves latent points downhill, and fetches back those that have lost all neighbours of a compact kernel."""
 
-    problem: Problem
+    problem: RegressionProblem
     descent: Descent
     term: MassTerm | None = None
-    parameters: Parameters = Free()  # noqa: RUF009 - it holds nothing
+    parameters: Parametrisation = FreePoints()  # noqa: RUF009 - it holds nothing
     measured: Measure | None = None
 
-    def begin(self, P: FloatArray) -> Place:
-        return self._fetched(self.descent.begin(P, self._evaluate), 0)
+    def begin(self, P: FloatArray) -> LatentState:
+        return self._fetch_lost(self.descent.begin(P, self._evaluate), 0)
 
-    def step(self, place: Place) -> Place:
-        return self._fetched(self.descent.step(place.state, self._evaluate), place.rounds)
+    def step(self, place: LatentState) -> LatentState:
+        return self._fetch_lost(self.descent.step(place.state, self._evaluate), place.rounds)
 
-    def measure(self, place: Place) -> dict[str, float]:
+    def measure(self, place: LatentState) -> dict[str, float]:
         """``objective`` is minus the share of the variance that is not predicted, so that it has no units."""
         error = self.problem.mean_error(place.state.evaluation)
         typical = typical_mean(place.state.evaluation.error, self.problem.weight)
@@ -177,16 +177,17 @@ class Walk:
         evaluation = self.problem.regression.gradient(self.parameters.latent(P), self.term)
         return evaluation._replace(gradient=self.parameters.pull(np.asarray(evaluation.gradient)))
 
-    def _fetched(self, state: State[Any], rounds: int) -> Place:
+    def _fetch_lost(self, state: DescentState[Any], rounds: int) -> LatentState:
+        """The state with latent points that lost all neighbours fetched back, as often as that is allowed."""
         lost, reach = state.evaluation.empty, self.problem.regression.profile.reach
         if len(lost) == 1 or reach == inf or not lost.any():
-            return Place(state, 0, rounds)
-        if rounds >= _MOST_ROUNDS:  # an outlier may be predicted better by the mean than by any neighbour
-            return Place(state, 0, rounds)
+            return LatentState(state, 0, rounds)
+        if rounds >= _MOST_FETCHES:  # an outlier may be predicted better by the mean than by any neighbour
+            return LatentState(state, 0, rounds)
         X = self.parameters.latent(state.x)
         # Where latent points are means of parameters this is part of the way, and further steps do the rest.
         P = state.x + fetch_back(X, lost, reach) - X
-        return Place(self.descent.begin(P, self._evaluate), int(lost.sum()), rounds + 1)
+        return LatentState(self.descent.begin(P, self._evaluate), int(lost.sum()), rounds + 1)
 
 
 def fetch_back(X: FloatArray, lost: BoolArray, reach: float) -> FloatArray:
@@ -208,40 +209,43 @@ def fetch_back(X: FloatArray, lost: BoolArray, reach: float) -> FloatArray:
 # --------------------------------------------------------------------------------------------- when to end
 
 
-def noise_rule(problem: Problem, X: FloatArray) -> Discrepancy:
-    """End where the error is down to the noise across the surface, as seen from the latent points X to start from.
+def noise_rule(problem: RegressionProblem, X: FloatArray) -> Discrepancy:
+    """Rule that ends where the error is down to the noise across the surface, estimated from the initial X.
 
-    Where these are in disorder that is too much; neighbours in data space, which see no latent points, are then
-    believed in their place.
+    Where X is in disorder that estimate is too large. The noise among neighbours in data space, which needs no latent
+    points, then takes its place.
     """
     across = noise_level(X, problem.Y, problem.weight, problem.regression.profile)
     among = problem.noise_among(X.shape[1])
-    return Discrepancy(NOISE_SLACK * (among if across > DISORDER * among else across))
+    return Discrepancy(NOISE_SLACK * (among if across > MOST_NOISE_RATIO * among else across))
 
 
-def minimum_rule(problem: Problem, X: FloatArray) -> Rule:
-    """Go on to a minimum of the error."""
+def minimum_rule(problem: RegressionProblem, X: FloatArray) -> StoppingRule:
+    """Rule that goes on to a minimum of the error."""
     return Highest()
 
 
-STOPS: dict[str, Callable[[Problem, FloatArray], Rule]] = {"noise": noise_rule, "minimum": minimum_rule}
+STOPS: dict[str, Callable[[RegressionProblem, FloatArray], StoppingRule]] = {
+    "noise": noise_rule,
+    "minimum": minimum_rule,
+}
 
 
-def train(
-    problem: Problem,
+def train_latent_points(
+    problem: RegressionProblem,
     P: FloatArray,
     *,
     descent: Descent,
-    rule: Rule,
+    rule: StoppingRule,
     max_iter: int,
     tol: float,
     listeners: Sequence[Any] = (),
     term: MassTerm | None = None,
-    parameters: Parameters | None = None,
+    parameters: Parametrisation | None = None,
     measured: Measure | None = None,
-) -> Outcome[Place]:
-    """Minimise the error from parameters P, the latent points themselves by default, and keep what the rule says."""
-    walk = Walk(problem, descent, term, parameters or Free(), measured)
+) -> Outcome[LatentState]:
+    """Minimise the error from parameters P, the latent points themselves by default; the rule says when to end."""
+    walk = LatentDescent(problem, descent, term, parameters or FreePoints(), measured)
     return run_fixed_point(
         partial(walk.begin, P), walk.step, walk.measure, max_iter=max_iter, tol=tol, listeners=listeners, rule=rule
     )
