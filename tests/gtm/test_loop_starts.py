@@ -93,7 +93,9 @@ def test_without_angles_auto_is_the_principal_plane(latent: object) -> None:
 
 def test_cycles_need_angles() -> None:
     X = datasets.make_circle(30, rng=0).X
-    with pytest.raises(InvalidParameterError, match="init='cycles' finds angles, of which this latent space has none"):
+    with pytest.raises(
+        InvalidParameterError, match="the start 'cycles' finds angles, of which this latent space has none"
+    ):
         GTM(init="cycles").fit(X)
 
 

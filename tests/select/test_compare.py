@@ -457,7 +457,9 @@ def test_a_method_without_a_density_is_not_judged_by_it() -> None:
     )
     assert np.isnan(other.table["criterion"][1])
     assert other.table["log_likelihood"][0] == pytest.approx(-other.table["criterion"][0])
-    with pytest.raises(InvalidParameterError, match="criterion='density' says nothing of these methods"):
+    with pytest.raises(
+        InvalidParameterError, match="the criterion 'density' says nothing of these methods; use criterion='likelihood'"
+    ):
         compare(X, KernelPCA(1, fit_inverse_transform=True), n_components=1, criterion="density")
 
 
@@ -523,7 +525,7 @@ def test_names_objects_and_pairs() -> None:
     assert [one.name for one in contestants.contestants_of(SMALL, 1, X, 0)] == [
         "GTM(basis=4, n_components=1, nodes=12)"
     ]
-    with pytest.raises(InvalidParameterError, match=r"methods names 'TSNE', which there is not; there are .*GTM.*PCA"):
+    with pytest.raises(InvalidParameterError, match=r"there is no method 'TSNE' to compare; there are .*GTM.*PCA"):
         contestants.contestants_of(["TSNE"], 1, X, 0)
     with pytest.raises(InvalidParameterError, match="it takes names, estimators"):
         contestants.contestants_of([GTM], 1, X, 0)

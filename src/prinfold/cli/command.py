@@ -12,7 +12,7 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
-from prinfold.cli.translation import as_options
+from prinfold.cli.console import as_options
 from prinfold.cli.usage import Parser, WrongCallError
 from prinfold.exceptions import InvalidParameterError, NotWrittenError, PrinfoldError
 
@@ -124,7 +124,7 @@ def one_line(error: BaseException) -> str:
         ours = isinstance(error, NotWrittenError)
         words = str(error) if ours else f"cannot write {error.filename}: {error.strerror}; choose another place"
         return f"{words} with --out"
-    return as_options(" ".join(str(error).split()))
+    return as_options(error)
 
 
 # -------------------------------------------------------------------------------------------- arguments that many share

@@ -12,7 +12,7 @@ import numpy as np
 from prinfold._typing import IntArray
 from prinfold.cli.advice import CHOOSING, READING, USES, given_again, next_steps, typed
 from prinfold.cli.command import Command, table_arguments, talk_arguments, whole_number
-from prinfold.cli.console import Console, counted, wrapped
+from prinfold.cli.console import Console, as_options, counted, wrapped
 from prinfold.cli.methods import changed_settings, choose_scaling, scaling_step
 from prinfold.cli.planning import (
     check_dimensions,
@@ -26,7 +26,6 @@ from prinfold.cli.planning import (
 from prinfold.cli.tables.columns import comma_separated, name_columns
 from prinfold.cli.tables.rows import Cells, select_rows
 from prinfold.cli.tables.writing import MODEL, WRITERS, check_target, write_table
-from prinfold.cli.translation import as_options
 from prinfold.exceptions import InvalidDataError
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def _compare(options: argparse.Namespace) -> int:
     with console.listening():
         found = _compared(X, options, verbose=console.talks)
     seconds = perf_counter() - clock
-    console.say(f"\n{_broken(as_options(str(found)))}\nAll of it took {seconds:.1f} s.")
+    console.say(f"\n{_broken(found.in_words(as_options))}\nAll of it took {seconds:.1f} s.")
     _write(found, options, console)
     own = _best_of_ours(found)
     model = None if options.out is None else _own_model(found, own, X, console)
@@ -139,9 +138,10 @@ def _compared(X: Any, options: argparse.Namespace, *, verbose: bool) -> Comparis
 def _methods(words: list[str]) -> Any:
     """Names as the comparison knows them, however they were written."""
     from prinfold.cli.catalogue import ALIASES
-    from prinfold.select.candidates import BASELINES, manifolds
+    from prinfold.methods import manifolds
+    from prinfold.select.candidates import BASELINES
 
-    known = {name.lower(): name for name in (*manifolds(), *BASELINES)}
+    known = {name.lower(): name for name in (*(each.name for each in manifolds()), *BASELINES)}
     plain = [ALIASES.get(word.lower(), word.lower()) for word in words]
     return [known.get(name, word) for name, word in zip(plain, words, strict=True)] or "all"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import shlex
 import shutil
 import sys
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from prinfold.cli.translation import as_options
+from prinfold.exceptions import ANY_VALUE, Advice, Message
 from prinfold.files.atomic import readable
 
 _NARROWEST = 40
@@ -71,8 +72,51 @@ class Console:
             yield
         # Deprecations are for programmers.
         heard = [each for each in caught if not issubclass(each.category, DeprecationWarning | FutureWarning)]
-        words = [as_options(" ".join(str(each.message).split())) for each in heard]
+        words = [as_options(each.message) for each in heard]
         self.note(*(each for each in words if _NAMELESS not in each))
+
+
+OPTIONS = {
+    "n_components": "--dimensions",
+    "random_state": "--seed",
+    "max_rows": "--max-rows",
+    "criterion": "--criterion",
+    "folds": "--folds",
+    "methods": "--methods",
+    "StandardScaler": "--scaling standardise",
+    "posterior_mode": "prinfold transform --modes",
+    "transform": "prinfold transform",
+    "plot": "prinfold report",
+}
+"""Settings and other names of Python → options and commands of their own; any other setting is what ``--set`` takes."""
+
+_COUNTS = {
+    r"n_features = (\d+)": r"\1 column(s)",
+    r"n_samples = (\d+)": r"\1 row(s)",
+    r"(?<![\d.])1 (\w+)\(s\)": r"1 \1",
+    r"(\d) (\w+)\(s\)": r"\1 \2s",
+}
+"""Numbers of things, which scikit-learn's checks want written in its own way, as one says them."""
+
+
+def as_options(message: object) -> str:
+    """A message, or that of an error or warning, in one line, with its advice in options of the command line."""
+    text = message.args[0] if isinstance(message, BaseException) and message.args else message
+    words = " ".join((text.written(_option) if isinstance(text, Message) else str(message)).split())
+    for pattern, said in _COUNTS.items():
+        words = re.sub(pattern, said, words)
+    return words
+
+
+def _option(advice: Advice) -> str:
+    """``set n_components=2`` → ``give --dimensions 2``, ``use kernel='gaussian'`` → ``use --set kernel=gaussian``."""
+    name, value = advice.setting, advice.value
+    if name in OPTIONS:
+        given = OPTIONS[name] if value is ANY_VALUE else f"{OPTIONS[name]} {value}"
+    else:
+        given = f"{name}={'VALUE' if value is ANY_VALUE else value}"
+        given = f'--set "{given}"' if " " in given else f"--set {given}"
+    return advice.words.replace("set {}", "give {}").format(given)
 
 
 def plain(value: Any) -> Any:

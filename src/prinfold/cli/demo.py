@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold.cli.command import Command, whole_number
-from prinfold.cli.console import aligned, as_called, short_path
+from prinfold.cli.console import aligned, as_called, as_options, short_path
 from prinfold.cli.tables.writing import STANDARD, check_folder, write_table
-from prinfold.cli.translation import as_options
 from prinfold.cli.usage import WrongCallError
 from prinfold.files.atomic import whole_file
 
@@ -69,7 +68,7 @@ def _demo(options: argparse.Namespace) -> int:
         seconds = perf_counter() - clock
     print()
     print(aligned(_findings(model, data, fresh, seconds)))
-    for note in dict.fromkeys(" ".join(str(each.message).split()) for each in caught):
+    for note in dict.fromkeys(as_options(each.message) for each in caught):
         print(f"\nnote: {note}")
     written = _write_demo(out, model, data)
     print(f"\nWritten to {out}{os.sep}")
@@ -97,11 +96,7 @@ def _findings(model: GTM, data: Dataset, fresh: Dataset, seconds: float) -> list
         ("time to fit", f"{seconds:.2f} s"),
         ("iterations", str(model.n_iter_)),
         # On a terminal the progress bar has said so.
-        *(
-            []
-            if sys.stderr is not None and sys.stderr.isatty()
-            else [("training", as_options(str(model.stop_reason_)))]
-        ),
+        *([] if sys.stderr is not None and sys.stderr.isatty() else [("training", model.stop_reason_.plain)]),
     ]
 
 

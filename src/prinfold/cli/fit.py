@@ -29,7 +29,6 @@ from prinfold.cli.tables.dates import dates_of
 from prinfold.cli.tables.reading import Table
 from prinfold.cli.tables.sampling import LOOKED_AT, Draw, is_large
 from prinfold.cli.tables.writing import MODEL, check_target, named_after
-from prinfold.cli.translation import as_options
 
 _CLASSES = 20
 """Different words in a column of text up to which it may be a class of each row."""
@@ -188,7 +187,7 @@ def _in_words(surface: Surface, plan: Plan, found: dict[str, Any]) -> list[tuple
     lines.append(("time to fit", f"{found['seconds']:.1f} s, {counted(found['iterations'], 'iteration')}"))
     # On a terminal the progress bar has said so.
     told = sys.stderr is not None and sys.stderr.isatty()
-    return lines if told else [*lines, ("training", as_options(found["stop_reason"]))]
+    return lines if told else [*lines, ("training", surface.model.stop_reason_.plain)]
 
 
 def _likely_label(table: Table, chosen: Chosen) -> str | None:

@@ -11,14 +11,13 @@ import numpy as np
 
 from prinfold.cli.catalogue import ALIASES, methods
 from prinfold.cli.command import Command, table_arguments, talk_arguments
-from prinfold.cli.console import Console, aligned, counted, listed
+from prinfold.cli.console import Console, aligned, as_options, counted, listed
 from prinfold.cli.methods import changed_settings, choose_scaling
 from prinfold.cli.models import Surface, is_surface, load_model
 from prinfold.cli.planning import read
 from prinfold.cli.tables.columns import choose_columns
 from prinfold.cli.tables.reading import Table
 from prinfold.cli.tables.rows import Cells
-from prinfold.cli.translation import as_options
 from prinfold.exceptions import InvalidDataError
 
 _EXTRAS = {
@@ -109,7 +108,7 @@ def _model(path: Path, surface: Surface, console: Console) -> None:
         ("settings", ", ".join(f"{name}={value}" for name, value in changed.items()) or "the usual ones"),
         ("missing cells", "taken" if surface.takes_gaps else "not taken"),
         *([("noise", f"{found['noise']:.4g} (standard deviation, after scaling)")] if "noise" in found else []),
-        ("training", f"{counted(found['iterations'], 'iteration')}. {as_options(found['stop_reason'])}"),
+        ("training", f"{counted(found['iterations'], 'iteration')}. {model.stop_reason_.plain}"),
         ("size", f"{found['bytes'] / 1e6:.2f} MB"),
     ]
     console.say(f"{path}\n{aligned(lines)}")
@@ -129,7 +128,7 @@ def _table(table: Table, console: Console) -> None:
         chosen = choose_columns(table, [], [], [])
         scaling, why = choose_scaling(None, Cells.of(table, chosen.names).matrix, chosen.names)
     except InvalidDataError as error:
-        console.note(" ".join(str(error).split()))
+        console.note(as_options(error))
         return
     console.say(f"\n`prinfold fit` would use {counted(len(chosen.names), 'column')}, scaling: {scaling} ({why})")
     for words in chosen.in_words():

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.cli.console import listed
+from prinfold.cli.console import as_options, listed
 from prinfold.cli.tables.columns import find_columns, no_number
 from prinfold.cli.tables.reading import Table
 from prinfold.cli.tables.rows import Cells
-from prinfold.cli.translation import as_options
 from prinfold.exceptions import CorruptModelFileError, DataNotFoundError, InvalidDataError, UnsupportedInputError
 
 if TYPE_CHECKING:

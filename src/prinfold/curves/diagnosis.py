@@ -14,6 +14,7 @@ from scipy.spatial.distance import cdist
 
 from prinfold._typing import BoolArray, FloatArray
 from prinfold.curves.arc_curve import ArcCurve
+from prinfold.exceptions import Advice, Message
 from prinfold.numerics.polylines import nearest_on_polyline, segments_of
 
 _FEWEST = 20
@@ -127,9 +128,11 @@ def _loop(curve: ArcCurve, footing: Footing) -> str:
     near = max(_MEETING * footing.across, _TOUCHING * curve.length)
     if apart > min(near, _ROUND * curve.length):
         return ""
-    return (
+    return Message(
         f"the ends of the curve come within {apart:.3g} of each other, and it is {curve.length:.4g} long: rows seem to "
-        f'lie along a loop; set closed=True, or closed="auto"'
+        "lie along a loop",
+        Advice("closed", True),
+        Advice("closed", "auto", "{}"),
     )
 
 

@@ -13,7 +13,7 @@ from prinfold.curves.arc_curve import ArcCurve
 from prinfold.curves.base import CurveManifold, Training
 from prinfold.curves.oriented_points import Walk, reference_width
 from prinfold.curves.polygonal_line import Problem, segment
-from prinfold.exceptions import DegenerateWarning
+from prinfold.exceptions import Advice, DegenerateWarning, Message
 from prinfold.files import storable
 from prinfold.validation.settings import Constraint, nothing, real
 
@@ -189,8 +189,8 @@ class OrientedPointsCurve(CurveManifold):
         found = super()._cautions()
         if self.curve_.length > 0 and len(self.points_) < 2 and self._n_rows >= _MANY:
             words = f"of {self._n_rows} rows that differ the walk found a single oriented point, since {self.ends_[1]}"
-            advice = "the curve is a piece of the first principal component; set bandwidth, or take PrincipalCurve"
-            found.append((f"{words}: {advice}", DegenerateWarning))
+            words = f"{words}: the curve is a piece of the first principal component"
+            found.append((Message(words, Advice("bandwidth"), "take PrincipalCurve"), DegenerateWarning))
         return found
 
     def _without_length(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from prinfold.basis_maps.gaussian_process import BoundProcess
 from prinfold.curves.arc_curve import ArcCurve, Polyline
 from prinfold.density.ridges.chart import RidgeChart
 from prinfold.density.ridges.graph import RidgeGraph
-from prinfold.exceptions import UnsupportedInputError
+from prinfold.exceptions import Advice, Message, UnsupportedInputError
 from prinfold.explorer.sampling import sampled, sentence
 from prinfold.gtm.mixed.column_kinds import KINDS
 from prinfold.latent import Atlas, Branches, Cloud, LatentSpace, Lattice, Points, Sphere
@@ -111,8 +111,11 @@ def _net(basis: BoundElasticNet, model: Any) -> Spec:
 def _kernel_regression(latent: Cloud, model: Any) -> Spec:
     if getattr(model, "feature_kernel", None) is not None:
         raise UnsupportedInputError(
-            "a surface in the space of a feature kernel has no points in data space for a page to show; fit without "
-            "feature_kernel, or draw the map with model.plot(X)"
+            Message(
+                "a surface in the space of a feature kernel has no points in data space for a page to show",
+                "fit without feature_kernel",
+                Advice("plot", words="draw the map with {}"),
+            )
         )
     return {"kind": "kernel", **_density(latent), "values": model.values_, "offset": model.offset_}
 
@@ -138,7 +141,11 @@ def _node_map(surface: NodeMap, model: Any) -> Spec:
 def _graph(graph: RidgeGraph, model: Any) -> Spec:
     if graph.globe is not None:
         raise UnsupportedInputError(
-            "pages of ridges on a globe are not made yet; draw them with model.plot(X), or fit in flat coordinates"
+            Message(
+                "pages of ridges on a globe are not made yet",
+                Advice("plot", words="draw the ridge with {}"),
+                "fit in flat coordinates",
+            )
         )
     return _strands(graph, np.zeros(graph.points.shape[1]))
 

@@ -10,7 +10,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
 from prinfold.explorer.decoders import decoder_of, latent_of, links_of, told_of
 from prinfold.latent import Atlas
 from prinfold.plot.data.surfaces import log_factor
@@ -268,8 +268,11 @@ def _units(fitted: Fitted) -> dict[str, FloatArray] | None:
     straight = fitted.straight()
     if straight is None:
         raise InvalidParameterError(
-            "a step before the model is not straight (it bends the columns), which a page cannot undo; explore "
-            "pipeline[-1] with the rows pipeline[:-1].transform(X), or scale with StandardScaler"
+            Message(
+                "a step before the model is not straight (it bends the columns), which a page cannot undo",
+                "explore the last step of the pipeline with the rows as that step gets them",
+                Advice("StandardScaler", words="scale with {}"),
+            )
         )
     matrix, shift = straight
     if matrix.shape[0] == matrix.shape[1] and np.count_nonzero(matrix - np.diag(np.diag(matrix))) == 0:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import UnsupportedInputError
+from prinfold.exceptions import Advice, Message, UnsupportedInputError
 from prinfold.latent import Branches, Lattice, Points, Sphere
 
 _CELLS = {1: (2000,), 2: (128, 128), 3: (24, 24, 24)}
@@ -29,8 +29,12 @@ def sampled(model: Any) -> dict[str, Any]:
         found = _grid(model, latent)
     else:
         raise UnsupportedInputError(
-            f"no page can evaluate the surface of a {type(model).__name__} with {latent.n_columns} latent columns on a "
-            f"{type(latent).__name__}; draw it with model.plot(X) instead, or fit up to three latent dimensions"
+            Message(
+                f"no page can evaluate the surface of a {type(model).__name__} with {latent.n_columns} latent columns "
+                f"on a {type(latent).__name__}",
+                Advice("plot", words="draw it with {}"),
+                "fit up to three latent dimensions",
+            )
         )
     return found
 

@@ -23,7 +23,7 @@ from prinfold.base.starting_points import (
     principal_nodes,
     spectral_placements,
 )
-from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
+from prinfold.exceptions import Advice, DegenerateWarning, InvalidParameterError, Message, warn_caller
 from prinfold.gtm.loop_starts import cycle_placements, has_angles
 from prinfold.gtm.model import GTMModel, State, measure
 from prinfold.gtm.noise.isotropic import IsotropicNoise
@@ -133,8 +133,12 @@ def cycle_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parame
     latent = model.surface.latent
     if not has_angles(latent):
         raise InvalidParameterError(
-            "init='cycles' finds angles, of which this latent space has none; use 'pca' or 'isomap', or a circle, "
-            "cylinder or torus"
+            Message(
+                "the start 'cycles' finds angles, of which this latent space has none",
+                Advice("init", "pca", "use {}"),
+                Advice("init", "isomap", "{}"),
+                "take a circle, cylinder or torus",
+            )
         )
     fits = _cycle_fits(model, rows, rng)
     if fits:

@@ -257,7 +257,7 @@ def _cut_open(embed: Callable[[], FloatArray]) -> FloatArray:
 
 
 def _no_loop() -> FloatArray:
-    raise InvalidDataError("only a curve, n_components=1 in two columns or more, can close")
+    raise InvalidDataError("only a curve, a surface of one dimension in two columns or more, can close")
 
 
 def _too_few(n_rows: int, least: int) -> FloatArray:

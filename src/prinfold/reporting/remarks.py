@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from prinfold.exceptions import Advice, Message
 from prinfold.geometry.domain import Box
 from prinfold.loops import StopReason
 from prinfold.plot.inputs import Fitted
@@ -48,10 +49,11 @@ def folded(fitted: Fitted) -> Iterator[str]:
     folds = getattr(fitted.model, "folds_", None)
     count = 0 if folds is None else int(np.count_nonzero(folds.folded))
     if count:
-        yield (
+        yield Message(
             f"The surface is folded at {count} of its {fitted.latent.n_nodes} nodes: neighbours on the map may "
-            "be far apart in the data there. A stiffer surface (a larger width or regularization) or another start may "
-            "do without."
+            "be far apart in the data there.",
+            Advice("width", 2, "try a stiffer surface ({})"),
+            Advice("init", "isomap", "another start ({})"),
         )
 
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA, KernelPCA
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.methods import Method, manifolds
 from prinfold.select.pipelines import last_step
 from prinfold.select.surfaces import NeighborIsomap
@@ -65,7 +65,8 @@ def contestants_of(methods: Any, n_components: int, X: FloatArray, seed: int) ->
             names.add(given)
             listed += _named(given, n_components, X)
     if not listed:
-        raise InvalidParameterError('methods is empty; name some, give estimators, or say methods="all"')
+        everyone = Advice("methods", "all", "say {}")
+        raise InvalidParameterError(Message("methods is empty", "name some", "give estimators", everyone))
     return tuple(each._replace(model=_seeded(each.model, seed)) for each in _told_apart(listed))
 
 
@@ -112,7 +113,7 @@ def _named(name: str, n_components: int, X: FloatArray) -> list[Contestant]:
     known = {each.name: each for each in sorted(manifolds(), key=lambda each: each.name)}
     if name not in known:
         everyone = ", ".join([*known, *BASELINES])
-        raise InvalidParameterError(f"methods names {name!r}, which there is not; there are {everyone}, and 'all'")
+        raise InvalidParameterError(f"there is no method {name!r} to compare; there are {everyone}, and 'all'")
     listed = []
     for settings in known[name].tried:
         model = known[name].cls()

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, warn_caller
+from prinfold.exceptions import Advice, DegenerateWarning, InvalidDataError, InvalidParameterError, Message, warn_caller
 from prinfold.select.candidates import Contestant, contestants_of
 from prinfold.select.comparisons import Comparison
 from prinfold.select.dimensions import suggest_dimension
@@ -131,7 +131,7 @@ def _gathered(
 
 def _check(criterion: str, folds: int, n_components: int | None, max_rows: int | None) -> None:
     if criterion not in CRITERIA:
-        raise InvalidParameterError(f"criterion must be one of {', '.join(map(repr, CRITERIA))}, got {criterion!r}")
+        raise InvalidParameterError(f"the criterion must be one of {', '.join(map(repr, CRITERIA))}, got {criterion!r}")
     for name, value, least in (("folds", folds, 2), ("n_components", n_components, 1), ("max_rows", max_rows, 10)):
         if not integer(least).test(value) and (value is not None or name == "folds"):
             raise InvalidParameterError(f"{name} must be {integer(least).words}, got {value!r}")
@@ -177,9 +177,9 @@ def _one_sided(rows: FloatArray, names: Sequence[str]) -> list[str]:
     share = float(variance[most] / max(variance.sum(), np.finfo(float).tiny))
     if np.count_nonzero(variance) < 2 or share < _NEARLY_ALL:
         return []
-    words = (
-        f"{names[most]!r} holds {share:.1%} of the variance of all columns, so that surfaces go by it alone; unless "
-        "its units are those of the others, standardise them first: X = StandardScaler().fit_transform(X)."
+    words = Message(
+        f"{names[most]!r} holds {share:.1%} of the variance of all columns, so that surfaces go by it alone.",
+        Advice("StandardScaler", words="unless its units are those of the others, standardise them first ({})"),
     )
     warn_caller(words, DegenerateWarning)
     return [words]
@@ -205,7 +205,8 @@ def _concluded(
     criterion = CRITERIA[name]
     losses, grain = criterion.losses(found), criterion.grain(found.variance)
     if np.isnan(losses).all():
-        raise InvalidParameterError(f"criterion={name!r} says nothing of these methods; use criterion='likelihood'")
+        words = f"the criterion {name!r} says nothing of these methods"
+        raise InvalidParameterError(Message(words, Advice("criterion", "likelihood", "use {}")))
     verdict, model, lost = _settled(
         everyone, table, losses, X, lambda left: judge(criterion, left, table["roughness"], rng, grain)
     )

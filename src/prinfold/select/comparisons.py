@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold._typing import IntArray
+from prinfold.exceptions import Message
 from prinfold.select.candidates import Contestant
 from prinfold.select.dimensions import Dimension
 from prinfold.select.wording import GUESS, ROUGHEST, legend
@@ -127,7 +129,21 @@ class Comparison:
         return nw.from_dict({**columns, "recommended": picked}, backend=backend).to_native()
 
     def __str__(self) -> str:
-        return "\n".join([self._caption(), *self._rows(), *self._words()])
+        return self.in_words()
+
+    def in_words(self, write: Callable[[str], str] = str) -> str:
+        """The table, and below it what it says, in one text.
+
+        Parameters
+        ----------
+        write : callable, default=str
+            Writes each line below the table, as the command line does with options in place of arguments.
+
+        Returns
+        -------
+        str
+        """
+        return "\n".join([self._caption(), *self._rows(), *map(write, self._words())])
 
     def __repr__(self) -> str:
         return str(self)
@@ -159,7 +175,7 @@ class Comparison:
 
     def _words(self) -> list[str]:
         """What is said below the table."""
-        found = [] if self.dimension is None else [f"Dimension: {self.dimension}. {GUESS}"]
+        found = [] if self.dimension is None else [Message.after(f"Dimension: {self.dimension}. ", GUESS)]
         return [*self.notes, *found, *legend(self.criterion, self.table["roughness"], self.seconds)]
 
     @staticmethod

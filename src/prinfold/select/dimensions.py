@@ -9,7 +9,7 @@ import joblib
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import Advice, InvalidDataError, Message
 from prinfold.gtm.estimator import GTM
 
 _MOST = 3
@@ -66,7 +66,8 @@ def suggest_dimension(X: FloatArray, fold: IntArray, most: int = _MOST, n_jobs: 
 def fewest(tried: IntArray, rows: FloatArray) -> Dimension:
     """The verdict on dimensions (K,) with log-likelihoods (K, n) of rows held out, −inf where there is none."""
     if not np.isfinite(rows).any():
-        raise InvalidDataError("no GTM could be fitted to suggest a dimension; give n_components")
+        words = "no GTM could be fitted to suggest a dimension"
+        raise InvalidDataError(Message(words, Advice("n_components", words="give {}")))
     mean = rows.mean(axis=1)
     best = int(mean.argmax())
     with np.errstate(invalid="ignore"):

@@ -114,7 +114,7 @@ def blind(found: Measured) -> str:
     them much wider than the noise is, what is seen is how its feet lie, or its misfit, and not what waves cost.
     """
     if not found.across:
-        return "surfaces of as many dimensions as there are columns leave nothing across them; give fewer n_components"
+        return "surfaces of as many dimensions as there are columns leave nothing across them; compare fewer dimensions"
     best = int(np.nanargmin(_best_spread(found).mean(axis=1)))
     width = float(found.widths[_spread_choice(found)[best]])
     if width <= _BLIND * found.sigma:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.exceptions import Advice, Message
 from prinfold.select.candidates import Contestant, other_dimension
 from prinfold.select.verdicts import CRITERIA, Criterion, Verdict
 
@@ -20,9 +21,9 @@ _MOST_NAMED = 4
 ROUGHEST = 1e6
 """Roughness beyond which nobody wants to know how much: such surfaces turn back at every row."""
 
-GUESS = (
-    "That is a guess, right in 9 of 16 simulated tables, where always saying 2 would have been right in 8; give "
-    "n_components if you know it."
+GUESS = Message(
+    "That is a guess, right in 9 of 16 simulated tables, where always saying 2 would have been right in 8.",
+    Advice("n_components", words="give {} if you know it"),
 )
 
 _RECORD = (

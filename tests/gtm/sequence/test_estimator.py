@@ -518,7 +518,7 @@ def test_questions_that_cannot_be_answered(walked: GTMSequence):
         walked.sample(2, length=0)
     with pytest.raises(InvalidParameterError, match="n must be"):
         walked.sample(-1, length=3)
-    with pytest.raises(InvalidParameterError, match="init='slow' looks at what changes from row to row"):
+    with pytest.raises(InvalidParameterError, match="'slow' looks at what changes from row to row"):
         model(init="slow").fit(X)
     import scipy.sparse
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
 from prinfold.geometry.folds import Folds, find_folds
 from prinfold.latent import Cloud, Hexagons, LatentSpace, Lattice, Points
 from prinfold.plot.inputs import Fitted
@@ -362,7 +362,8 @@ def comparison(model: Any) -> Comparison:
     """What :func:`selection` shows, from a fitted model or from its ``selection_``."""
     table = model if hasattr(model, "matched_error") else getattr(Fitted.of(model).model, "selection_", None)
     if table is None:
-        raise InvalidParameterError("the model has selected nothing; fit a PPS with clamping='select'")
+        fit = Advice("clamping", "select", "fit a PPS with {}")
+        raise InvalidParameterError(Message("the model has selected nothing", fit))
     notes = np.where(table.comparable, "", ", not matched")
     labels = tuple(f"{clamping:.2g}{note}" for clamping, note in zip(table.clampings, notes, strict=True))
     error = table.error[table.chosen, table.own] if table.kept else table.matched_error[table.chosen]
