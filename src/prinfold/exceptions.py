@@ -77,6 +77,11 @@ def _sentence(found: str, advice: list[str]) -> str:
     return f"{found} {listed[0].upper()}{listed[1:]}." if found.endswith(".") else f"{found}; {listed}"
 
 
+def quantity(n: int, noun: str) -> str:
+    """``3 rows``, ``1 row``."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
 class PrinfoldError(Exception):
     """Base of every error that prinfold raises on its own account."""
 
@@ -152,7 +157,7 @@ class NoSuchFolderError(NotWrittenError, InvalidParameterError, FileNotFoundErro
 
 
 class TargetIsFolderError(NotWrittenError, InvalidParameterError, IsADirectoryError):
-    """What is to be written as a file is a folder."""
+    """The file to be written is a folder."""
 
 
 class MissingExtraError(PrinfoldError, ImportError):

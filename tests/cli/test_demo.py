@@ -142,7 +142,7 @@ def test_commands_are_written_as_they_were_called(
     monkeypatch.setattr(sys, "argv", [called])
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
     monkeypatch.setattr(shutil, "which", lambda name: str(tmp_path / "bin" / name) if on_path else None)
-    assert console.as_called() == said
+    assert console.program_call() == said
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import prinfold
-from prinfold.cli.console import as_options, wrapped
-from prinfold.cli.models import Surface, folds_in_words
+from prinfold.cli.console import as_options, wrap_line
+from prinfold.cli.models import StoredSurface, fold_remarks
 from prinfold.cli.tables.columns import name_columns
 from prinfold.cli.tables.dates import dates_of
 from prinfold.exceptions import MultimodalWarning
@@ -111,7 +111,7 @@ def test_a_fit_says_what_its_report_says_first() -> None:
     X = np.concatenate([t * np.cos(9 * t), t * np.sin(9 * t), np.sin(5 * t)], axis=1)
     model = prinfold.GTM(nodes=8, width=0.3, max_iter=10, random_state=0).fit(X)
     assert model.folds_.folded.any()
-    (words,) = folds_in_words(Surface.of(model))
+    (words,) = fold_remarks(StoredSurface.of(model))
     first = words.partition(" Try a stiffer surface")[0]
     assert first.startswith("The surface is folded at ")
     assert first in report(model, X, None).html
@@ -165,5 +165,5 @@ def test_lines_are_as_wide_as_the_terminal(process: Path, call: Call, monkeypatc
     assert max(map(len, told.splitlines())) <= 60
     monkeypatch.delenv("COLUMNS")
     words = "note: " + "word " * 60
-    assert max(map(len, wrapped(words).splitlines())) <= 80
-    assert wrapped(words, 2).replace("\n ", "").split() == words.split()
+    assert max(map(len, wrap_line(words).splitlines())) <= 80
+    assert wrap_line(words, 2).replace("\n ", "").split() == words.split()

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from prinfold import GTM, PPS, UKR, GaussianProcess, plot
 from prinfold.exceptions import InvalidParameterError
 from prinfold.plot.data import uncertainty as certainty_data
-from prinfold.plot.inputs import Fitted
+from prinfold.plot.inputs import FittedSurface
 from prinfold.plot.layouts import layout_of
 
 FLAT = ("line", "circle", "grid", "cylinder", "torus", "sphere", "points")
@@ -121,7 +121,7 @@ def test_refusals_say_what_to_do(models, rows):
 
 
 def test_bars_follow_a_ring(models, rows):
-    fitted = Fitted.of(models["circle"])
+    fitted = FittedSurface.of(models["circle"])
     spread = certainty_data.coordinate_spread(fitted, rows["circle"], 5)
     found = certainty_data.bars(layout_of(fitted.latent), spread, np.full(80, 0.5), 1.0)
     radius = np.linalg.norm(found, axis=2)

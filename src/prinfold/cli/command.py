@@ -1,4 +1,4 @@
-"""What a subcommand is, how the parser is made of a table of them, and how one is run: errors are one line."""
+"""Subcommands: their parser, made from a table of them, and how one is run; an error is one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
-from typing import Any
 
 from prinfold.cli.console import as_options
 from prinfold.cli.usage import Parser, WrongCallError
@@ -91,12 +90,12 @@ def run_command(command: Command, options: argparse.Namespace) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if TRACEBACK in os.environ:
             traceback.print_exc()
-        words, code = _in_words(error)
+        words, code = _describe_error(error)
         return complain(words, code, options.command, json=bool(getattr(options, "json", False)))
 
 
-def _in_words(error: BaseException) -> tuple[str, int]:
-    """What went wrong in one line, and the exit code: 2 where the call has to be changed, 1 where it made sense."""
+def _describe_error(error: BaseException) -> tuple[str, int]:
+    """The message of an error in one line, and the exit code: 2 where the call has to be changed, else 1."""
     if isinstance(error, KeyboardInterrupt):
         return "interrupted", 130
     if isinstance(error, MemoryError):
@@ -131,7 +130,7 @@ def one_line(error: BaseException) -> str:
 
 
 def talk_arguments(parser: argparse.ArgumentParser) -> None:
-    """How a command speaks."""
+    """Add the options for output: JSON or quiet."""
     group = parser.add_argument_group("output")
     how = group.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="print one JSON object, for programs to read")
@@ -139,13 +138,13 @@ def talk_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def out_arguments(parser: argparse.ArgumentParser, default: str) -> None:
-    """Where a command writes."""
+    """Add the options for the file to write."""
     parser.add_argument("--out", "-o", type=Path, metavar="FILE", help=f"file to write (default: {default})")
     parser.add_argument("--force", "-f", action="store_true", help="write over what is there already")
 
 
 def table_arguments(parser: argparse.ArgumentParser) -> None:
-    """How a table is read."""
+    """Add the options for reading a table."""
     group = parser.add_argument_group("reading the table")
     group.add_argument(
         "--separator", metavar="CHAR", help="what separates cells of a text file: , ; tab space or another character"
@@ -188,9 +187,3 @@ def whole_number(least: int) -> Callable[[str], int]:
         return int(word)
 
     return read
-
-
-def choices_of(action: argparse.Action) -> list[str]:
-    """What may follow an option, where that is a list."""
-    found: Any = action.choices
-    return [] if found is None else [str(each) for each in found]

@@ -29,7 +29,7 @@ _NAMELESS = "does not have valid feature names"
 
 @dataclass
 class Console:
-    """Where a command speaks to; ``result`` is what a program gets in the end."""
+    """The output of a command: lines and notes for people, or ``result`` as JSON for programs."""
 
     json: bool = False
     quiet: bool = False
@@ -39,7 +39,7 @@ class Console:
 
     @classmethod
     def of(cls, options: argparse.Namespace, *, to_errors: bool = False) -> Console:
-        """As the options say; ``to_errors`` leaves standard output to the data."""
+        """The console that the options ask for; ``to_errors`` leaves standard output to the data."""
         return cls(options.json, options.quiet, to_errors)
 
     @property
@@ -48,25 +48,25 @@ class Console:
         return not self.json and not self.quiet
 
     def say(self, words: str = "") -> None:
-        """A line for people."""
+        """Print a line for people."""
         if self.talks:
             print(readable(words), file=sys.stderr if self.to_errors else sys.stdout, flush=True)
 
     def note(self, *words: str) -> None:
-        """Something to know, once."""
+        """Print a note, once."""
         for each in words:
             if each not in self.notes:
                 self.notes.append(each)
-                self.say(wrapped(f"note: {each}", 2))
+                self.say(wrap_line(f"note: {each}", 2))
 
     def close(self) -> None:
-        """What a program gets."""
+        """Print the result as JSON, if a program asked for it."""
         if self.json:
-            print(readable(json.dumps(plain(self.result | {"notes": self.notes}), ensure_ascii=False, indent=2)))
+            print(readable(json.dumps(json_value(self.result | {"notes": self.notes}), ensure_ascii=False, indent=2)))
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Make notes of the warnings of what is run."""
+        """Turn the warnings of what is run into notes."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
@@ -85,7 +85,6 @@ OPTIONS = {
     "methods": "--methods",
     "StandardScaler": "--scaling standardise",
     "posterior_mode": "prinfold transform --modes",
-    "transform": "prinfold transform",
     "plot": "prinfold report",
 }
 """Settings and other names of Python → options and commands of their own; any other setting is what ``--set`` takes."""
@@ -119,27 +118,27 @@ def _option(advice: Advice) -> str:
     return advice.words.replace("set {}", "give {}").format(given)
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """A value as JSON has it; what is no finite number is null."""
     if isinstance(value, dict):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {str(key): json_value(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [json_value(each) for each in value]
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        return json_value(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, str | int | bool) else str(value)
 
 
-def aligned(lines: Sequence[tuple[str, str]], *, wrap: bool = True) -> str:
+def align(lines: Sequence[tuple[str, str]], *, wrap: bool = True) -> str:
     """Names and words in two columns, as wide as the terminal; what is to be typed is not wrapped."""
     width = max((len(name) for name, _ in lines), default=0)
     found = [f"  {name:<{width}}  {words}".rstrip() for name, words in lines]
-    return "\n".join([wrapped(each, width + 4) for each in found] if wrap else found)
+    return "\n".join([wrap_line(each, width + 4) for each in found] if wrap else found)
 
 
-def wrapped(line: str, indent: int = 0) -> str:
+def wrap_line(line: str, indent: int = 0) -> str:
     """A line broken at blanks where the terminal is narrower; 80 columns where it is unknown how wide it is."""
     width = max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST)
     if len(line) <= width:
@@ -159,19 +158,14 @@ def wrapped(line: str, indent: int = 0) -> str:
     )
 
 
-def listed(names: Sequence[str], most: int = 6) -> str:
+def join_names(names: Sequence[str], most: int = 6) -> str:
     """Names with commas; of many the first few."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-def counted(n: int, noun: str) -> str:
-    """So many of something."""
-    return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
-def as_called() -> str:
-    """The words that call this program from where the user is."""
+def program_call() -> str:
+    """The words with which this program is called from the user's folder."""
     called = Path(sys.argv[0])
     if called.stem == "prinfold":
         return short_path(sys.argv[0])

@@ -12,7 +12,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.cli.catalogue import ALIASES, methods
-from prinfold.cli.console import listed
+from prinfold.cli.console import join_names
 from prinfold.cli.usage import WrongCallError, did_you_mean
 from prinfold.exceptions import InvalidDataError
 
@@ -28,8 +28,8 @@ def method_class(word: str) -> Any:
     known = methods()
     name = ALIASES.get(word.lower(), word.lower().replace("_", "").replace("-", ""))
     if name not in known:
-        hint = did_you_mean(name, sorted(known))
-        raise WrongCallError(f"there is no method {word!r}; {hint or f'--method takes {listed(sorted(known), 20)}'}")
+        hint = did_you_mean(name, sorted(known)) or f"--method takes {join_names(sorted(known), 20)}"
+        raise WrongCallError(f"there is no method {word!r}; {hint}")
     return known[name]
 
 
@@ -85,7 +85,7 @@ def _setting(word: str, known: dict[str, Any], method: str) -> tuple[str, Any]:
         raise WrongCallError(f"--set takes NAME=VALUE, such as --set max_iter=200; got {word!r}")
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"it has {listed(sorted(known), 40)}"
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {join_names(sorted(known), 40)}"
         raise WrongCallError(f"{method} has no setting {name!r}; {hint}")
     return name, _value(value.strip())
 

@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """What somebody may have meant who typed something that there is not; nothing where nothing is like it."""
+    """A question that proposes the nearest known word; empty where none is near."""
     begun = [each for each in known if word.strip("-") and each.startswith(word)]
     near = begun or difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return f"did you mean {near[0]}?" if near else ""

@@ -17,7 +17,7 @@ _CHECKS = 2000
 """Places between the points of a lattice at which it is held against the surface itself."""
 
 
-def sampled(model: Any) -> dict[str, Any]:
+def sample_map(model: Any) -> dict[str, Any]:
     """The map of a model of an unknown kind, in numbers: points of the surface, straight pieces between them.
 
     ``error`` is the largest distance between the two at places in between, as a share of the surface's extent.

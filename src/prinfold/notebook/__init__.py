@@ -1,4 +1,4 @@
-"""What a fitted model shows of itself in a notebook, below scikit-learn's own diagram."""
+"""A fitted model as a notebook shows it: a sentence, a small map and its settings, below scikit-learn's own diagram."""
 
 from __future__ import annotations
 

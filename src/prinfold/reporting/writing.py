@@ -52,7 +52,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequen
 
 
 def remarks(sentences: Sequence[str]) -> str:
-    """What to be told, or that there is nothing."""
+    """Remarks as a list, or a sentence that there are none."""
     if not sentences:
         return (
             '<div class="pf-remarks pf-fine"><p>Nothing stood out that should keep you from using this map.</p></div>'

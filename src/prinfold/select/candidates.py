@@ -58,19 +58,19 @@ def contestants_of(methods: Any, n_components: int, X: FloatArray, seed: int) ->
     """Everyone who takes part, by names, objects, or pairs of a name and an object."""
     listed: list[Contestant] = []
     names: set[str] = set()
-    for given in _listed(methods, n_components):
+    for given in _expand(methods, n_components):
         if not isinstance(given, str):
             listed.append(_as_contestant(given))
         elif given not in names:  # who is named twice takes part once
             names.add(given)
-            listed += _named(given, n_components, X)
+            listed += _method_contestants(given, n_components, X)
     if not listed:
         everyone = Advice("methods", "all", "say {}")
         raise InvalidParameterError(Message("methods is empty", "name some", "give estimators", everyone))
-    return tuple(each._replace(model=_seeded(each.model, seed)) for each in _told_apart(listed))
+    return tuple(each._replace(model=_set_seeds(each.model, seed)) for each in _number_repeats(listed))
 
 
-def _told_apart(listed: list[Contestant]) -> list[Contestant]:
+def _number_repeats(listed: list[Contestant]) -> list[Contestant]:
     """Contestants with a number where a name has been there before."""
     seen: Counter[str] = Counter()
     found = []
@@ -91,7 +91,7 @@ def other_dimension(model: Any, n_components: int, fitted: int | None = None) ->
     return int(own) if isinstance(own, int | np.integer) and own != n_components else None
 
 
-def _listed(methods: Any, n_components: int) -> list[Any]:
+def _expand(methods: Any, n_components: int) -> list[Any]:
     if isinstance(methods, str):
         if methods == "all":
             tried = sorted(each.name for each in manifolds() if each.compared and _can_have(each, n_components))
@@ -107,7 +107,7 @@ def _can_have(method: Method, n_components: int) -> bool:
     return method.cls._dimension in {None, n_components}
 
 
-def _named(name: str, n_components: int, X: FloatArray) -> list[Contestant]:
+def _method_contestants(name: str, n_components: int, X: FloatArray) -> list[Contestant]:
     if name in BASELINES:
         return [Contestant(name, "", BASELINES[name](n_components, X))]
     known = {each.name: each for each in sorted(manifolds(), key=lambda each: each.name)}
@@ -140,7 +140,7 @@ def _as_contestant(given: Any) -> Contestant:
     return Contestant(type(model).__name__, inside, clone(model))
 
 
-def _seeded(model: Any, seed: int) -> Any:
+def _set_seeds(model: Any, seed: int) -> Any:
     """Models that begin by chance all begin alike, so that folds differ by their rows only; parts of a model too."""
     by_chance = [
         name

@@ -1,4 +1,4 @@
-"""What a comparison of candidates leaves: the table, the model, and the reasons in words."""
+"""The result of choosing settings: the table of candidates, the chosen model, and the reasons in words."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Choice:
         return tuple(name for name in self.names if len({_word(value) for value in self.values(name)}) > 1)
 
     def label(self, index: int) -> str:
-        """What sets one candidate apart, in words."""
+        """The settings in which one candidate differs from others, in words."""
         settings = self.candidates[index]
         shown = [name for name in self.varied or self.names if name in settings]
         return ", ".join(f"{name}={_word(settings[name])}" for name in shown) or "the model as it was given"
@@ -140,7 +140,7 @@ def _short(words: str) -> str:
 
 
 def remarks(choice: Choice, weights: FloatArray) -> list[str]:
-    """What is to be said of a choice besides its table."""
+    """Remarks on a choice, to be read beside its table."""
     said, score = [], choice.table["score"]
     others = np.flatnonzero(np.isfinite(score) & (np.arange(len(score)) != choice.chosen))
     if len(others):

@@ -1,4 +1,4 @@
-"""What a comparison of methods leaves: the table, the recommended model, and the reasons in words."""
+"""The result of comparing methods: the table, the recommended model, and the reasons in words."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COLUMNS = {
 
 
 class Recommended(NamedTuple):
-    """What a comparison recommends: method and settings in words, and the model, fitted to all rows."""
+    """The recommendation of a comparison: method and settings in words, and the model, fitted to all rows."""
 
     method: str
     settings: str
@@ -149,7 +149,7 @@ class Comparison:
         return str(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the table, best first, and the words below it."""
+        """HTML for a notebook: the table, best first, and the words below it."""
         head = "".join(f"<th>{escape(title)}</th>" for title in (*self._heads(), ""))
         body = "".join(self._html_row(i) for i in self.ranking())
         words = "".join(f"<p>{escape(line)}</p>" for line in self._words())
@@ -174,7 +174,7 @@ class Comparison:
         return f"{surfaces} of dimension {self.n_components}, by their {self.criterion} criterion"
 
     def _words(self) -> list[str]:
-        """What is said below the table."""
+        """Lines below the table."""
         found = [] if self.dimension is None else [Message.after(f"Dimension: {self.dimension}. ", GUESS)]
         return [*self.notes, *found, *legend(self.criterion, self.table["roughness"], self.seconds)]
 

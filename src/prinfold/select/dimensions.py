@@ -12,7 +12,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import Advice, InvalidDataError, Message
 from prinfold.gtm.estimator import GTM
 
-_MOST = 3
+_MOST_DIMENSIONS = 3
 """Dimensions beyond which a map is no longer looked at."""
 
 
@@ -49,7 +49,9 @@ class Dimension(NamedTuple):
         return f"{self.suggested} {noun}, by the likelihood of rows held out ({parts} nats per row{why})"
 
 
-def suggest_dimension(X: FloatArray, fold: IntArray, most: int = _MOST, n_jobs: int | None = None) -> Dimension:
+def suggest_dimension(
+    X: FloatArray, fold: IntArray, most: int = _MOST_DIMENSIONS, n_jobs: int | None = None
+) -> Dimension:
     """Compare GTMs of 1, 2, … dimensions, always fewer than columns, on rows held out."""
     tried = np.arange(1, max(1, min(most, X.shape[1] - 1)) + 1)
     parts = np.unique(fold)

@@ -33,8 +33,8 @@ _MESH = {1: 400, 2: 25}
 """Mesh vertices along each axis on which the roughness of a transformer's surface is taken, by its dimension."""
 
 
-class Surface(Protocol):
-    """What a comparison asks of something fitted."""
+class ComparedSurface(Protocol):
+    """Interface of a fitted model in a comparison."""
 
     def project(self, X: FloatArray) -> FloatArray:
         """(n, D) nearest points of the surface."""
@@ -129,7 +129,7 @@ class TransformerSurface:
         return roughness(Mesh(self._point(nodes), nodes, unit.faces), self._jacobian, self._domain).total
 
 
-def surface_of(model: Any, X: FloatArray) -> Surface:
+def surface_of(model: Any, X: FloatArray) -> ComparedSurface:
     """The face of a fitted model; X are the rows it was fitted to."""
     if isinstance(model, PrincipalManifold):
         return ManifoldSurface(model)

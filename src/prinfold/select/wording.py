@@ -10,9 +10,9 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.exceptions import Advice, Message
 from prinfold.select.candidates import Contestant, other_dimension
-from prinfold.select.verdicts import CRITERIA, Criterion, Verdict
+from prinfold.select.verdicts import CRITERIA, MethodCriterion, Verdict
 
-_SURE, _FAIRLY = 0.9, 0.6
+_SURE_SHARE, _LIKELY_SHARE = 0.9, 0.6
 """Shares of resamples in which the recommended one would be chosen, from which it is called sure (while
 none is tied) and likely."""
 
@@ -63,7 +63,7 @@ def reasons(
     return said
 
 
-def _place(verdict: Verdict, criterion: Criterion, known: int) -> str:
+def _place(verdict: Verdict, criterion: MethodCriterion, known: int) -> str:
     if criterion.choose is None or verdict.chosen == int(np.nanargmin(verdict.loss)):
         return f"of {known} surfaces it has the lowest loss on rows held out"
     return f"of {known} surfaces it has the best balance of error and roughness"
@@ -74,20 +74,20 @@ def _how_sure(everyone: tuple[Contestant, ...], verdict: Verdict) -> str:
     others = [j for j in np.argsort(verdict.loss) if verdict.tied[j] and j != verdict.chosen]
     sure = (
         "That is sure as far as these rows go"
-        if share >= _SURE and not others
+        if share >= _SURE_SHARE and not others
         else "That is likely"
-        if share >= _FAIRLY
+        if share >= _LIKELY_SHARE
         else "That is a close call"
     )
     words = f"{sure}: it would be chosen in {share:.0%} of resamples of the rows"
-    if share < _FAIRLY:
+    if share < _LIKELY_SHARE:
         next_to_it = int(np.where(np.arange(len(everyone)) == verdict.chosen, -1.0, verdict.wins).argmax())
         words += f", {everyone[next_to_it].name} in {verdict.wins[next_to_it]:.0%}"
     if others:
         named = ", ".join(everyone[j].name for j in others[:_MOST_NAMED])
         more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
         return f"{words}; not told apart by one standard error: {named}{more}."
-    apart = ", and every other one is more than one standard error away" if share >= _FAIRLY else ""
+    apart = ", and every other one is more than one standard error away" if share >= _LIKELY_SHARE else ""
     return f"{words}{apart}."
 
 
@@ -98,7 +98,7 @@ def _smoother(everyone: tuple[Contestant, ...], verdict: Verdict) -> list[str]:
 
 
 def legend(name: str, roughness: FloatArray, seconds: float) -> list[str]:
-    """What the columns of a printed table say, a line each, where their headings do not."""
+    """Explanations of the columns of a printed table, a line each."""
     said = [
         f"criterion: {CRITERIA[name].words}, lowest at best"
         + (" (a likelihood above 1 makes it negative)" if CRITERIA[name].nats else ""),

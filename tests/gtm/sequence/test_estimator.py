@@ -496,7 +496,7 @@ def test_sequences_that_cannot_be(given, how: dict, message: str):
     [
         ({"transitions": "fre"}, "did you mean 'free'"),
         ({"jump": 0.0}, "jump must be None or a number above 0 and at most 1, got 0.0"),
-        ({"jump": 0.2, "transitions": "uniform"}, "with transitions='uniform' all of them do; leave out jump"),
+        ({"jump": 0.2, "transitions": "uniform"}, "with uniform transitions all of them do; leave out jump"),
         ({"jump": 1.5}, "jump must be None or a number above 0 and at most 1"),
         ({"reach": -1}, "reach must be None or"),
         ({"strength": 0}, "strength must be"),

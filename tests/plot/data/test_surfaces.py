@@ -246,7 +246,7 @@ def test_infinite_values_are_no_values() -> None:
 
 def test_lanes_keep_classes_apart(rng: np.random.Generator) -> None:
     Z, index = rng.normal(size=(90, 1)), np.arange(90) % 3
-    lane = subject.lanes(Z, subject.Groups(("a", "b", "c"), index))
+    lane = subject.lanes(Z, subject.RowClasses(("a", "b", "c"), index))
     for each in range(3):
         inside = lane[index == each]
         assert (inside > each / 3).all()
@@ -313,7 +313,7 @@ def test_one_column_has_no_view() -> None:
 @pytest.mark.parametrize("name", ["line", "circle", "grid", "cylinder", "torus", "sphere", "points", "space"])
 def test_wires_lie_on_the_surface(models: dict[str, GTM], rows: dict[str, np.ndarray], name: str) -> None:
     model = models[name]
-    drawn = lines.wires(subject.Fitted.of(model), most=4, resolution=5)
+    drawn = lines.wires(subject.FittedSurface.of(model), most=4, resolution=5)
     points = np.concatenate(drawn)[::7]
     if model.latent_.dimension <= 2:
         np.testing.assert_allclose(model.project(points), points, atol=1e-5)
@@ -323,22 +323,22 @@ def test_wires_lie_on_the_surface(models: dict[str, GTM], rows: dict[str, np.nda
 
 
 def test_a_closed_curve_closes(models: dict[str, GTM]) -> None:
-    (line,) = lines.wires(subject.Fitted.of(models["circle"]))
+    (line,) = lines.wires(subject.FittedSurface.of(models["circle"]))
     np.testing.assert_array_equal(line[0], line[-1])
-    (line,) = lines.wires(subject.Fitted.of(models["line"]))
+    (line,) = lines.wires(subject.FittedSurface.of(models["line"]))
     assert not np.allclose(line[0], line[-1])
 
 
 def test_a_pipeline_is_seen_in_the_units_of_its_rows(rows: dict[str, np.ndarray]) -> None:
     X = rows["grid"] * [1.0, 100.0, 1.0] + 7.0
     pipe = make_pipeline(StandardScaler(), GTM(nodes=5, basis=3, max_iter=3, tol=0)).fit(X)
-    fitted = subject.Fitted.of(pipe)
+    fitted = subject.FittedSurface.of(pipe)
     np.testing.assert_allclose(fitted.coordinates(X), pipe.transform(X))
     Z = pipe[-1].latent_.nodes
     np.testing.assert_allclose(fitted.points(Z), pipe[0].inverse_transform(pipe[-1].inverse_transform(Z)))
     assert fitted.feature_names == ("column 1", "column 2", "column 3")
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    assert subject.Fitted.of(pipe.fit(frame)).feature_names == ("a", "b", "c")
+    assert subject.FittedSurface.of(pipe.fit(frame)).feature_names == ("a", "b", "c")
 
 
 # -------------------------------------------------------------------------------------------------- posterior
@@ -346,17 +346,17 @@ def test_a_pipeline_is_seen_in_the_units_of_its_rows(rows: dict[str, np.ndarray]
 
 def test_posterior_of_one_row(models: dict[str, GTM], rows: dict[str, np.ndarray]) -> None:
     model, x = models["grid"], rows["grid"][0]
-    found = data.row_posterior(subject.Fitted.of(model), x)
+    found = data.row_posterior(subject.FittedSurface.of(model), x)
     np.testing.assert_allclose(found.weight, model.responsibilities(x[None])[0])
     np.testing.assert_allclose(found.mean, model.transform(x[None]))
     np.testing.assert_allclose(found.mode, model.posterior_mode(x[None]))
     with pytest.raises(InvalidDataError, match=r"one row, but got 2; pass a single one such as X\[:1\]"):
-        data.row_posterior(subject.Fitted.of(model), rows["grid"][:2])
+        data.row_posterior(subject.FittedSurface.of(model), rows["grid"][:2])
 
 
 def test_a_row_of_a_frame_keeps_its_names(rows: dict[str, np.ndarray]) -> None:
     frame = pd.DataFrame(rows["grid"], columns=["a", "b", "c"])
-    fitted = subject.Fitted.of(GTM(nodes=5, basis=3, max_iter=2, tol=0).fit(frame))
+    fitted = subject.FittedSurface.of(GTM(nodes=5, basis=3, max_iter=2, tol=0).fit(frame))
     np.testing.assert_allclose(
         data.row_posterior(fitted, frame.iloc[3]).weight, data.row_posterior(fitted, frame.iloc[[3]]).weight
     )
@@ -367,14 +367,14 @@ def test_a_row_of_a_frame_keeps_its_names(rows: dict[str, np.ndarray]) -> None:
 
 def test_training_is_the_history(models: dict[str, GTM]) -> None:
     model = models["grid"]
-    found = data.training(model)
+    found = data.training_course(model)
     np.testing.assert_array_equal(found.objective, model.history_["objective"])
     assert found.noise is not None
     np.testing.assert_allclose(found.noise[-1], model.noise_variance_**0.5)
     assert found.ending == str(model.stop_reason_)
-    assert data.training({"objective": [1.0, 2.0]}).log_likelihood is None
+    assert data.training_course({"objective": [1.0, 2.0]}).log_likelihood is None
     with pytest.raises(InvalidDataError, match=r"needs the key 'objective', got \['seconds'\]"):
-        data.training({"seconds": [1.0]})
+        data.training_course({"seconds": [1.0]})
 
 
 # ------------------------------------------------------------------------------------ regions of any shape
@@ -413,7 +413,7 @@ def test_glyphs_are_spread_over_the_region_only() -> None:
 
 def test_lines_on_a_surface_stop_at_its_edge() -> None:
     model = ring_with_a_hole()
-    wired = lines.wires(subject.Fitted.of(model))
+    wired = lines.wires(subject.FittedSurface.of(model))
     drawn = np.concatenate(wired)
     assert len(wired) > 32  # more than there are levels: some are cut in two by the hole
     assert np.linalg.norm(drawn[:, :2], axis=1).min() > 2
@@ -422,7 +422,7 @@ def test_lines_on_a_surface_stop_at_its_edge() -> None:
 
 def test_a_curve_in_pieces_is_as_many_lines() -> None:
     model = curve_in_two_pieces()
-    drawn = lines.wires(subject.Fitted.of(model))
+    drawn = lines.wires(subject.FittedSurface.of(model))
     assert len(drawn) == 2
     steps = [np.linalg.norm(np.diff(line, axis=0), axis=1).max() for line in drawn]
     assert max(steps) < 0.05
@@ -443,4 +443,4 @@ def test_a_ridge_goes_by_its_length_and_is_stretched_nowhere() -> None:
 
 def test_scattered_points_have_lines_of_some_kind() -> None:
     model = Given(100.0 * np.arange(4.0)[:, None] * [[1.0, 2.0]]).fit(np.eye(4)[:, :3])
-    assert np.isfinite(np.concatenate(lines.wires(subject.Fitted.of(model)))).all()
+    assert np.isfinite(np.concatenate(lines.wires(subject.FittedSurface.of(model)))).all()

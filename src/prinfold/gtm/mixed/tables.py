@@ -11,7 +11,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, UnsupportedInputError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, Message, UnsupportedInputError
 from prinfold.gtm.fitting import FEWEST_ROWS, TrainedFamily
 from prinfold.gtm.mixed.column_frames import as_frame, decode, fill_frame
 from prinfold.gtm.mixed.column_typing import (
@@ -92,7 +92,7 @@ class MixedTables(TrainedFamily):
             raise UnsupportedInputError(
                 Message(
                     f"{words} needs columns of numbers, but {odd[0]!r} is {self.columns_[odd[0]].kind}",
-                    Advice("transform", words="take the coordinates of rows and how likely they are ({})"),
+                    "ask for coordinates, likelihoods or reconstructions of rows instead",
                 )
             )
 

@@ -1,4 +1,4 @@
-"""What a picture of a choice consists of: scores along one setting, a line for each value of the others."""
+"""Data of a picture of a choice: scores along one setting, a line for each value of the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pictures of landscapes show, as plain arrays."""
+"""Data of pictures of landscapes, as plain arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from prinfold.applications.landscapes import (
 )
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.latent import LatentSpace
-from prinfold.plot.inputs import Fitted, group
+from prinfold.plot.inputs import FittedSurface, group
 from prinfold.validation.tables import rows_of
 
 _MOST_CLASSES = 20
@@ -31,7 +31,7 @@ KINDS = ("class", "property")
 
 
 class Shown(NamedTuple):
-    """What is known at the nodes: the landscape, the names of its classes if any, and the latent space."""
+    """A landscape at the nodes, the names of its classes if any, and the latent space."""
 
     landscape: ClassLandscape | PropertyLandscape
     names: tuple[str, ...]
@@ -53,7 +53,7 @@ def landscape_of(model: Any, X: Any, y: Any, kind: str | None, min_mass: float |
 
 
 def _given_landscape(model: Any, X: Any, y: Any, kind: str | None) -> Shown:
-    fitted = Fitted.of(model)
+    fitted = FittedSurface.of(model)
     inner = fitted.model
     if hasattr(inner, "landscape_"):
         if y is not None:
@@ -113,7 +113,7 @@ def _kind_of(y: Any) -> str:
 
 
 def node_values(shown: Shown, show: Any, target: int) -> NodeValues:
-    """What is shown of each node."""
+    """The value to draw at each node."""
     if isinstance(show, str) and show == "mass":
         return _mass(shown, target)
     return _class_values(shown, show) if shown.names else _property_values(shown, show, target)
@@ -172,7 +172,7 @@ def _target(shown: Shown, target: int) -> int:
     return target
 
 
-def faded(rgb: FloatArray, sure: FloatArray) -> FloatArray:
+def mix_with_white(rgb: FloatArray, sure: FloatArray) -> FloatArray:
     """(K, 3) colours mixed with white where nodes are less sure."""
     weight = _LEAST_INK + (1.0 - _LEAST_INK) * np.nan_to_num(sure)[:, None]
     return np.asarray(1.0 - weight * (1.0 - rgb))

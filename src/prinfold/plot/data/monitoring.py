@@ -1,4 +1,4 @@
-"""What pictures of a monitor show, as plain arrays."""
+"""Data of pictures of a monitor, as plain arrays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.plot.inputs import Fitted
+from prinfold.plot.inputs import FittedSurface
 
 CHARTS = {
     "off": "distance from the surface²\nin units of the noise",
@@ -40,8 +40,8 @@ class Bars(NamedTuple):
     words: str
 
 
-def _watcher(model: Any) -> Fitted:
-    fitted = Fitted.of(model)
+def _watcher(model: Any) -> FittedSurface:
+    fitted = FittedSurface.of(model)
     if not hasattr(fitted.model, "contributions"):
         raise InvalidParameterError(f"got a {type(fitted.model).__name__}; pass a fitted SurfaceMonitor")
     return fitted

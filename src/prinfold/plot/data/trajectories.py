@@ -9,7 +9,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import Atlas, Branches
-from prinfold.plot.inputs import Fitted
+from prinfold.plot.inputs import FittedSurface
 from prinfold.validation.settings import check_setting, integer
 
 
@@ -24,7 +24,7 @@ class Along(NamedTuple):
     order: IntArray
 
 
-def columns_along(fitted: Fitted, most: int, n_places: int = 200) -> Along:
+def columns_along(fitted: FittedSurface, most: int, n_places: int = 200) -> Along:
     """The columns that vary most along a curve beside their own spread, at most so many."""
     latent = fitted.latent
     if isinstance(latent, Atlas) or latent.dimension != 1 or (isinstance(latent, Branches) and latent.n_branches > 1):
