@@ -47,7 +47,7 @@ from prinfold.select.comparing import _folds, _sort_rows
 from prinfold.select.dimensions import suggest_dimension
 from prinfold.select.measures import Thinning, noise_of, spread_likelihoods, thinned_errors, thinning_of, widths_of
 from prinfold.select.surfaces import ComparedSurface, surface_of
-from prinfold.select.verdicts import CRITERIA, Measured, elbow, judge, why_likelihood_is_blind
+from prinfold.select.verdicts import CRITERIA, MethodLosses, elbow, judge, why_likelihood_is_blind
 
 FOLDS, FRESH = 5, 150
 DEFAULT = "likelihood or error"
@@ -238,12 +238,12 @@ def one(shape: Shape, level: int, seed: int) -> Result:
             scores[name] = score(model, X, fold, fresh, thinning, widths)
         except Exception as error:  # one of many
             print(f"  {name}: {type(error).__name__}: {error}")
-    columns = [np.array([getattr(each, part) for each in scores.values()]) for part in Measured._fields[:5]]
+    columns = [np.array([getattr(each, part) for each in scores.values()]) for part in MethodLosses._fields[:5]]
     variance = float(X.var(axis=0).sum())
-    return judged(scores, Measured(*columns, sigma, X.shape[1] - q, widths, variance))
+    return judged(scores, MethodLosses(*columns, sigma, X.shape[1] - q, widths, variance))
 
 
-def judged(scores: dict[str, Score], found: Measured) -> Result:
+def judged(scores: dict[str, Score], found: MethodLosses) -> Result:
     truth, rough, stable, consistent, evidence = (
         np.array([getattr(each, part) for each in scores.values()])
         for part in ("truth", "roughness", "stability", "consistency", "evidence")

@@ -1,4 +1,4 @@
-"""How good a principal manifold is: errors, roughness, neighbourhood preservation, self-consistency.
+"""Measures of a principal manifold: errors, roughness, neighbourhood preservation, self-consistency.
 
 All functions take plain arrays and callables, so they measure any method's surface, not only prinfold's.
 """
@@ -43,7 +43,7 @@ _RANK_TOLERANCE = 1e-10
 
 
 class Orthogonality(NamedTuple):
-    """How upright residuals stand on the surface.
+    """Cosines of the angles between residuals and the surface, 0 where a residual is orthogonal to it.
 
     Parameters
     ----------

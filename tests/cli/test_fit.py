@@ -12,8 +12,7 @@ import pytest
 
 import prinfold
 from prinfold import cli
-from prinfold.cli.catalogue import methods
-from prinfold.cli.methods import choose_scaling
+from prinfold.cli.methods import choose_scaling, methods
 from prinfold.cli.tables.columns import choose_columns, find_columns
 from prinfold.cli.tables.reading import read_table
 from prinfold.exceptions import FoldWarning, InvalidDataError

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import prinfold
-from prinfold.cli.catalogue import settings
 from prinfold.cli.console import OPTIONS, as_options
+from prinfold.cli.methods import settings
 from prinfold.exceptions import Advice, DegenerateWarning, InvalidParameterError, Message
 from prinfold.methods import METHODS
 from tests.cli.conftest import QUICK, Said, csv_text, numbers

@@ -155,7 +155,7 @@ def loops(segments: np.ndarray) -> int:
 
 
 def test_the_rim_of_one_kernel_is_a_circle() -> None:
-    segments = densities.rim(Cloud(np.zeros((1, 2)), np.ones(1), Gaussian(), 0.3), 80)
+    segments = densities.contour_segments(Cloud(np.zeros((1, 2)), np.ones(1), Gaussian(), 0.3), 80)
     radius = np.sqrt(-2 * np.log(0.3))
     np.testing.assert_allclose(np.linalg.norm(segments, axis=2), radius, rtol=1e-6)
     length = np.linalg.norm(segments[:, 1] - segments[:, 0], axis=1).sum()
@@ -169,7 +169,7 @@ def test_holes_and_pieces_have_rims_of_their_own(case: str) -> None:
     ring = 5.0 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     centres = ring if case == "hole" else np.array([[-4.0, 0.0], [4.0, 1.0], [0.0, 7.0]])
     cloud = Cloud(centres, np.ones(len(centres)), Gaussian(), 0.05)
-    assert loops(densities.rim(cloud, 90)) == (2 if case == "hole" else 3)
+    assert loops(densities.contour_segments(cloud, 90)) == (2 if case == "hole" else 3)
 
 
 def test_shading_is_the_density_and_ends_at_the_contour(models: Models) -> None:

@@ -226,9 +226,9 @@ def test_folds_go_by_the_rank_of_a_row(digits: int) -> None:
 
 def test_of_many_rows_those_that_take_part_are_spread_evenly() -> None:
     rows = np.column_stack([np.arange(101.0), np.zeros(101)])
-    np.testing.assert_array_equal(comparing._some(rows, 11), rows[::10])
-    assert comparing._some(rows, 101) is comparing._some(rows, None) is rows
-    np.testing.assert_array_equal(np.diff(comparing._some(rows, 60)[:, 0]) > 0, True)
+    np.testing.assert_array_equal(comparing._evenly_spaced_rows(rows, 11), rows[::10])
+    assert comparing._evenly_spaced_rows(rows, 101) is comparing._evenly_spaced_rows(rows, None) is rows
+    np.testing.assert_array_equal(np.diff(comparing._evenly_spaced_rows(rows, 60)[:, 0]) > 0, True)
 
 
 # -------------------------------------------------------------------------------------------- the yardsticks
@@ -270,7 +270,7 @@ def test_without_noise_thinned_errors_are_plain_ones() -> None:
 def test_the_noise_settles_at_what_the_best_surface_leaves() -> None:
     level, slope = np.array([[0.5], [1.0], [4.0]]), np.array([[2.0], [1.0], [0.5]])
     given = {"spread": level, "log_likelihood": level, "sigma": 3.0, "across": 2, "widths": np.ones(1), "variance": 1.0}
-    found = verdicts.Measured(level, level, slope, **given)
+    found = verdicts.MethodLosses(level, level, slope, **given)
     # At 9 the last is best and leaves 2; then the second, 3 against 4.5 and 5; it leaves 0.5; the first leaves 0.25.
     assert verdicts.noise_left_by_best(found) == 0.25
     assert verdicts.noise_left_by_best(found._replace(sigma=0.1)) == pytest.approx(0.01)  # it never rises
@@ -642,7 +642,7 @@ def test_what_everyone_is_tried_with() -> None:
 def test_kernels_more_than_twice_as_wide_as_the_noise_are_blind(width: float, sees: bool) -> None:
     one = np.zeros((1, 4))
     given = {"log_likelihood": one, "sigma": 3.0, "across": 1, "widths": np.array([3.0 * width]), "variance": 1.0}
-    found = verdicts.Measured(one, one, one, np.zeros((1, 4, 1)), **given)
+    found = verdicts.MethodLosses(one, one, one, np.zeros((1, 4, 1)), **given)
     assert (verdicts.why_likelihood_is_blind(found) == "") == sees
 
 
@@ -717,12 +717,14 @@ def test_the_fewest_dimensions_within_one_standard_error_are_suggested(short: fl
     apart -= apart.mean()
     error = apart.std(ddof=1) / np.sqrt(80)  # of the paired difference, which is less than that of either
     rows = np.stack([best + apart - short * error, best, best - 5.0, np.full(80, -np.inf)])
-    found = dimensions.fewest(np.arange(1, 5), rows)
+    found = dimensions.fewest_dimensions(np.arange(1, 5), rows)
     assert found.suggested == suggested
     np.testing.assert_allclose(found.standard_error[[0, 1, 3]], [error, 0.0, np.inf], atol=1e-12)
     np.testing.assert_allclose(found.log_likelihood, rows.mean(axis=1))
     assert ("2 come out ahead, but by no more than one standard error" in str(found)) == (suggested == 1)
-    worse = dimensions.fewest(np.arange(1, 3), np.stack([best - 5.0, best]))  # a constant difference is no tie
+    worse = dimensions.fewest_dimensions(
+        np.arange(1, 3), np.stack([best - 5.0, best])
+    )  # a constant difference is no tie
     assert worse.suggested == 2
 
 

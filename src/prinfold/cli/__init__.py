@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from prinfold.cli.advice import subparser
 from prinfold.cli.command import Command, build_parser, complain, one_line, run_command
 from prinfold.cli.compare import COMPARE
 from prinfold.cli.completion import COMPLETION
@@ -15,6 +14,7 @@ from prinfold.cli.explore import EXPLORE
 from prinfold.cli.fit import FIT
 from prinfold.cli.info import INFO
 from prinfold.cli.mapping import PROJECT, TRANSFORM
+from prinfold.cli.next_steps import subparser
 from prinfold.cli.report import REPORT
 from prinfold.cli.usage import WrongCallError, check_command, check_extras
 

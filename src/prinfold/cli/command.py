@@ -79,7 +79,7 @@ def build_parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
 
 
 def run_command(command: Command, options: argparse.Namespace) -> int:
-    """Run a command; whatever goes wrong is said in one line, and the exit code tells what kind of thing it was."""
+    """Run a command and return its exit code; an error is printed in one line."""
     try:
         code = command.run(options)
         sys.stdout.flush()
@@ -109,7 +109,7 @@ def _describe_error(error: BaseException) -> tuple[str, int]:
 
 
 def complain(words: str, code: int, command: str | None, *, json: bool) -> int:
-    """Say what went wrong, to people and, where they asked, to programs; the exit code."""
+    """Print an error for people and, where they asked, as JSON; returns the exit code."""
     if json:
         print(dumps({"command": command, "error": words}, ensure_ascii=False))
     error = "" if code == 130 else "error: "
@@ -118,7 +118,7 @@ def complain(words: str, code: int, command: str | None, *, json: bool) -> int:
 
 
 def one_line(error: BaseException) -> str:
-    """An error in one line."""
+    """The message of an error in one line."""
     if isinstance(error, OSError) and error.filename is not None:
         ours = isinstance(error, NotWrittenError)
         words = str(error) if ours else f"cannot write {error.filename}: {error.strerror}; choose another place"
@@ -178,7 +178,7 @@ def table_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def whole_number(least: int) -> Callable[[str], int]:
-    """A type of argument: whole numbers from ``least`` on."""
+    """A type for arguments that are whole numbers of at least ``least``."""
 
     def read(word: str) -> int:
         if not word.isdecimal() or int(word) < least:

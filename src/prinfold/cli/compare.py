@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import IntArray
-from prinfold.cli.advice import CHOOSING, READING, USES, command_line, next_steps, repeat_options
 from prinfold.cli.command import Command, table_arguments, talk_arguments, whole_number
 from prinfold.cli.console import Console, as_options, wrap_line
-from prinfold.cli.methods import changed_settings, choose_scaling, scaling_step
+from prinfold.cli.methods import ALIASES, changed_settings, choose_scaling, scaling_step
+from prinfold.cli.next_steps import CHOOSING, READING, USES, command_line, next_steps, repeat_options
 from prinfold.cli.planning import (
     check_dimensions,
     choice_arguments,
@@ -81,7 +81,7 @@ def _compare(options: argparse.Namespace) -> int:
     step, rows = scaling_step(scaling), cells.rows(index)
     X = rows if step is None else step.fit_transform(np.asarray(rows))
     clock = perf_counter()
-    with console.listening():
+    with console.note_warnings():
         found = _run_comparison(X, options, verbose=console.talks)
     seconds = perf_counter() - clock
     console.say(f"\n{_wrap_sentences(found.in_words(as_options))}\nAll of it took {seconds:.1f} s.")
@@ -137,7 +137,6 @@ def _run_comparison(X: Any, options: argparse.Namespace, *, verbose: bool) -> Co
 
 def _methods(words: list[str]) -> Any:
     """Names as the comparison knows them, however they were written."""
-    from prinfold.cli.catalogue import ALIASES
     from prinfold.methods import manifolds
     from prinfold.select.candidates import BASELINES
 
@@ -184,7 +183,7 @@ def _own_model(found: Comparison, own: int | None, X: Any, console: Console) -> 
         console.note(f"{why}, so that no model was written; name some of them with --methods")
         return None
     console.note(f"{why}, so that the best of these is written: {_behind(found, own)}")
-    with console.listening():
+    with console.note_warnings():
         return clone(found.contestants[own].model).fit(X)
 
 

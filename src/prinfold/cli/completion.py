@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from prinfold.cli.command import Command
+from prinfold.cli.methods import ALIASES, methods, settings
 from prinfold.cli.usage import WrongCallError
 from prinfold.exceptions import MissingExtraError
 
@@ -45,14 +46,12 @@ def _completion(options: argparse.Namespace) -> int:
             'completion needs shtab, which is not installed; get it with: pip install "prinfold[cli]"'
         ) from error
     _add_completions(options.parser, shtab.FILE)
-    print(shtab.complete(options.parser, options.shell, preamble=_PREAMBLE))
+    print(shtab.complete(options.parser, options.shell, preamble=_PREAMBLE.get(options.shell, "")))
     return 0
 
 
 def _add_completions(parser: argparse.ArgumentParser, files: Any) -> None:
     """Say of every argument what may stand there; nothing is parsed with this parser any more."""
-    from prinfold.cli.catalogue import ALIASES, methods, settings
-
     words = {
         "method": sorted({*methods(), *ALIASES}),
         "methods": sorted({*methods(), *ALIASES}),

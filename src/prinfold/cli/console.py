@@ -1,4 +1,4 @@
-"""How commands speak: lines and notes for people, one JSON object for programs, nothing when asked to be quiet."""
+"""Output of commands: lines and notes for people, one JSON object for programs, nothing when asked to be quiet."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Console:
             print(readable(json.dumps(json_value(self.result | {"notes": self.notes}), ensure_ascii=False, indent=2)))
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
+    def note_warnings(self) -> Iterator[None]:
         """Turn the warnings of what is run into notes."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from prinfold.cli.advice import COMPARE, USES, next_steps
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
 from prinfold.cli.console import Console, align, wrap_line
 from prinfold.cli.methods import changed_settings, method_class
 from prinfold.cli.models import StoredSurface, fold_remarks
+from prinfold.cli.next_steps import COMPARE, USES, next_steps
 from prinfold.cli.planning import (
     FitPlan,
     choice_arguments,
@@ -24,7 +24,7 @@ from prinfold.cli.planning import (
     run_plan,
     scaling_arguments,
 )
-from prinfold.cli.tables.columns import Chosen, name_columns
+from prinfold.cli.tables.columns import ChosenColumns, name_columns
 from prinfold.cli.tables.dates import dates_of
 from prinfold.cli.tables.reading import FileTable
 from prinfold.cli.tables.sampling import LOOKED_AT, Draw, is_large
@@ -88,11 +88,11 @@ def _fit(options: argparse.Namespace) -> int:
     console.say(wrap_line(f"Fitting {_model_name(plan)} to {options.data}: {_shape(plan)}."))
     console.note(*table.notes, *chosen.in_words(), *plan.notes)
     clock = perf_counter()
-    with console.listening():
+    with console.note_warnings():
         fitted = run_plan(plan)
     seconds = perf_counter() - clock
     surface = StoredSurface.of(fitted)
-    with console.listening():
+    with console.note_warnings():
         found = _findings(surface, plan, seconds)
     if not any("is folded at" in each for each in console.notes):  # or training has said so
         console.note(*fold_remarks(surface))
@@ -191,7 +191,7 @@ def _in_words(surface: StoredSurface, plan: FitPlan, found: dict[str, Any]) -> l
     return lines if told else [*lines, ("training", surface.model.stop_reason_.plain)]
 
 
-def _likely_label(table: FileTable, chosen: Chosen) -> str | None:
+def _likely_label(table: FileTable, chosen: ChosenColumns) -> str | None:
     """The one column, of text or beside the table, that may be a class of each row, to be proposed."""
     text = [name for name, reason in chosen.left_out if reason == "text"]
     text += [name for name in table.columns if name not in table.measured]

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from prinfold.cli.catalogue import ALIASES, methods
 from prinfold.cli.command import Command, table_arguments, talk_arguments
 from prinfold.cli.console import Console, align, as_options, join_names
-from prinfold.cli.methods import changed_settings, choose_scaling
+from prinfold.cli.methods import ALIASES, changed_settings, choose_scaling, methods
 from prinfold.cli.models import StoredSurface, is_surface, load_model
 from prinfold.cli.planning import read
 from prinfold.cli.tables.columns import choose_columns

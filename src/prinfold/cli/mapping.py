@@ -81,7 +81,7 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
                 f"{quantity(gaps, 'row')} with missing cells: the point is the one at the place that `prinfold "
                 "transform` gives, all columns of it, and the distance is over the cells that are there"
             )
-        with console.listening():
+        with console.note_warnings():
             found = _by_row(surface, cells, placed, _with_modes(results) if wants_modes else results)
         columns = _result_columns(table, cells, found, placed, written, options.keep or [])
         write_table(out, columns)

@@ -6,21 +6,36 @@ import ast
 import difflib
 import inspect
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.cli.catalogue import ALIASES, methods
 from prinfold.cli.console import join_names
 from prinfold.cli.usage import WrongCallError, did_you_mean
 from prinfold.exceptions import InvalidDataError
+from prinfold.methods import METHODS, manifolds
 
-_HUGE = 1e150
+ALIASES = {each.short: each.name.lower() for each in METHODS.values() if each.short}
+"""Shorter names of methods."""
+
+_HUGE_NUMBER = 1e150
 """Numbers beyond it have no squares."""
 
-_UNLIKE = 10.0
+_UNLIKE_SPREADS = 10.0
 """How many times larger than most a column's spread may be before columns are put on one scale."""
+
+
+def methods() -> dict[str, Any]:
+    """Every estimator that fits one surface, by its name in small letters."""
+    return {each.name.lower(): each.cls for each in sorted(manifolds(), key=lambda each: each.name)}
+
+
+@cache
+def settings() -> frozenset[str]:
+    """Names of the settings of all methods."""
+    return frozenset(name for cls in methods().values() for name in inspect.signature(cls).parameters)
 
 
 def method_class(word: str) -> Any:
@@ -132,7 +147,7 @@ def choose_scaling(asked: str | None, matrix: FloatArray | None, names: Sequence
     widest = there[int(np.argmax(spreads[there]))]
     narrow = there[int(np.argmin(np.abs(spreads[there] - low)))]
     ratio = float(spreads[widest]) / low
-    if ratio > _UNLIKE:
+    if ratio > _UNLIKE_SPREADS:
         return "standardise", f"{names[widest]} spreads {ratio:.3g} times as far as {names[narrow]}"
     return "raw", "the columns have similar spreads"
 
@@ -140,7 +155,7 @@ def choose_scaling(asked: str | None, matrix: FloatArray | None, names: Sequence
 def _refuse_huge(matrix: FloatArray, names: Sequence[str]) -> None:
     """Name the column whose squares overflow, before any scaling turns it into missing cells."""
     highest = np.nanmax(np.abs(np.where(np.isfinite(matrix), matrix, 0.0)), axis=0, initial=0.0)
-    if highest.max(initial=0.0) > _HUGE:
+    if highest.max(initial=0.0) > _HUGE_NUMBER:
         column = int(np.argmax(highest))
         raise InvalidDataError(
             f"column {names[column]} holds values up to {highest[column]:.3g}, whose squares overflow; if they stand "

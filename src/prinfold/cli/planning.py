@@ -11,7 +11,7 @@ import numpy as np
 from prinfold._typing import IntArray
 from prinfold.cli.console import Console
 from prinfold.cli.methods import choose_scaling, make_model, scaling_step
-from prinfold.cli.tables.columns import Chosen, choose_columns, one_column
+from prinfold.cli.tables.columns import ChosenColumns, choose_columns, one_column
 from prinfold.cli.tables.reading import FileTable, Reading, read_table
 from prinfold.cli.tables.rows import ChosenCells, select_rows
 from prinfold.cli.tables.sampling import Draw
@@ -101,11 +101,11 @@ def read(options: argparse.Namespace, console: Console, draw: Draw | None = None
     """The table that the options name, or some rows that are drawn of it."""
     decimal = {"point": ".", "comma": ","}.get(options.decimal)
     reading = Reading(options.separator, options.header, tuple(options.na), options.array, decimal, draw)
-    with console.listening():
+    with console.note_warnings():
         return read_table(options.data, reading)
 
 
-def chosen_columns(table: FileTable, options: argparse.Namespace, *, text: bool = False) -> Chosen:
+def chosen_columns(table: FileTable, options: argparse.Namespace, *, text: bool = False) -> ChosenColumns:
     """The columns that the options name."""
     return choose_columns(table, options.columns or [], options.drop or [], label_of(table, options), text=text)
 
@@ -124,8 +124,10 @@ def check_dimensions(asked: int | None, cells: ChosenCells) -> None:
         )
 
 
-def make_plan(table: FileTable, chosen: Chosen, cls: Any, options: argparse.Namespace, *, verbose: bool) -> FitPlan:
-    """Settle everything before the work begins; what is given that cannot work is said here."""
+def make_plan(
+    table: FileTable, chosen: ChosenColumns, cls: Any, options: argparse.Namespace, *, verbose: bool
+) -> FitPlan:
+    """Choose rows, scaling and method before the work begins; settings that cannot work are refused here."""
     cells = ChosenCells.of(table, chosen.names)
     scaling, why = choose_scaling(options.scaling, cells.matrix, chosen.names)
     if scaling != "raw" and cells.matrix is None:
@@ -182,7 +184,7 @@ def _varying(cells: ChosenCells) -> int:
 
 
 def run_plan(plan: FitPlan) -> Any:
-    """Fit; the result knows the names of its columns and shows no progress later on."""
+    """Fit a plan; the model knows the names of its columns and shows no progress later on."""
     step, rows = scaling_step(plan.scaling), plan.rows
     if plan.blocks is not None:
         fitted = with_names(_fit_blocks(plan, step), step, plan.cells)

@@ -15,7 +15,7 @@ _SCRIPTS = ("decode.js", "chart.js", "paint.js", "profile.js", "rows.js", "build
 
 
 def asset(name: str) -> str:
-    """The text of a part of the page."""
+    """Read the text of a part of the page."""
     return files("prinfold.explorer").joinpath("assets", name).read_text(encoding="utf-8")
 
 

@@ -14,7 +14,7 @@ from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError,
 from prinfold.explorer.decoders import decoder_notes, decoder_of, latent_of, links_of
 from prinfold.latent import Atlas
 from prinfold.plot.data.surfaces import log_factor
-from prinfold.plot.inputs import FittedSurface, check_values, group, lanes, numbers_of, row_names
+from prinfold.plot.inputs import FittedSurface, check_values, lanes, numbers_of, row_classes, row_names
 from prinfold.plot.layouts import Plane, Ring, Strip, layout_of
 from prinfold.validation.settings import integer
 
@@ -103,7 +103,7 @@ def _rows(fitted: FittedSurface, X: Any, labels: Any, values: Any, names: Any, c
             raise InvalidParameterError("labels, values and names belong to rows; give X as well")
         return _no_rows(fitted, len(columns))
     Z, table = fitted.coordinates(X), _cells(fitted, X)
-    n, groups, notes = len(Z), None if labels is None else group(labels, len(Z)), []
+    n, groups, notes = len(Z), None if labels is None else row_classes(labels, len(Z)), []
     low, high = (np.nan_to_num(each) for each in _extremes(table))
     whole = table.size <= _MOST_NUMBERS
     if not whole:

@@ -28,7 +28,7 @@ def settings_of(model: Any) -> list[ShownSetting]:
     defaults = {name: each.default for name, each in inspect.signature(type(model).__init__).parameters.items()}
     found = []
     for name, value in model.get_params(deep=False).items():
-        words, became = short_value(value), _became(model, name)
+        words, became = short_value(value), _fitted_value(model, name)
         found.append(ShownSetting(name, words, _same(value, defaults.get(name)), "" if became == words else became))
     return sorted(found, key=lambda each: each.is_default)
 
@@ -40,7 +40,7 @@ def reasons(model: Any) -> list[str]:
 
 
 def short_value(value: Any) -> str:
-    """A value in few words."""
+    """The ``repr`` of a value, shortened."""
     if isinstance(value, np.ndarray):
         return f"array of shape {value.shape}"
     if isinstance(value, float | np.floating):
@@ -49,7 +49,7 @@ def short_value(value: Any) -> str:
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
 
 
-def _became(model: Any, name: str) -> str:
+def _fitted_value(model: Any, name: str) -> str:
     if name in _FOUND:
         return _FOUND[name](model)
     value = getattr(model, f"{name}_", None)

@@ -144,8 +144,8 @@ class RowClasses:
     index: IntArray
 
 
-def group(labels: Any, n_rows: int) -> RowClasses:
-    """Sort labels into classes: categories keep their order, anything else is sorted."""
+def row_classes(labels: Any, n_rows: int) -> RowClasses:
+    """Classes of rows from their labels: categories keep their order, anything else is sorted."""
     given, order = _plain_labels(labels)
     if given.ndim != 1 or len(given) != n_rows:
         raise InvalidDataError(f"labels has shape {given.shape} for {n_rows} rows; give one label per row")

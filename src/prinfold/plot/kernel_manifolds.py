@@ -11,14 +11,14 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.plot import style
 from prinfold.plot.data.kernel_manifolds import (
     cloud_of,
+    contour_segments,
     density_curve,
     density_field,
     level,
     mosaic,
-    rim,
     start_comparison,
 )
-from prinfold.plot.inputs import FittedSurface, RowClasses, check_values, group, lanes
+from prinfold.plot.inputs import FittedSurface, RowClasses, check_values, lanes, row_classes
 from prinfold.plot.layouts import LatentLayout, Plane, layout_of
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def latent_density(
     Z = np.asarray(fitted.model.embedding_, dtype=float) if X is None else fitted.coordinates(X)
     if labels is not None and values is not None:
         raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
-    groups = None if labels is None else group(labels, len(Z))
+    groups = None if labels is None else row_classes(labels, len(Z))
     numbers = None if values is None else check_values(values, len(Z))
     layout = layout_of(latent, flat=ax is not None and not style.is_solid(ax))
     on = style.axes_for(ax, layout.depth, (6.4, 3.4) if latent.n_columns == 1 else (6.4, 5.2))
@@ -187,7 +187,7 @@ def _draw_shade(ax: Any, fitted: FittedSurface, layout: LatentLayout, resolution
     field = density_field(fitted, layout, resolution)
     if field is None:
         return None
-    style.lines(ax, list(rim(cloud_of(fitted), resolution)), colors=style.SOFT, linewidths=0.9, zorder=1)
+    style.lines(ax, list(contour_segments(cloud_of(fitted), resolution)), colors=style.SOFT, linewidths=0.9, zorder=1)
     return style.draw_field(ax, field)
 
 

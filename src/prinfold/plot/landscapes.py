@@ -13,7 +13,7 @@ from prinfold.plot import style
 from prinfold.plot.data.landscapes import (
     KINDS,
     NodeValues,
-    Shown,
+    ShownLandscape,
     class_index,
     landscape_of,
     mix_with_white,
@@ -101,7 +101,9 @@ def landscape(
 # ------------------------------------------------------------------------------------------------ two dimensions
 
 
-def _draw_plane(ax: Any, layout: LatentLayout, shown: Shown, found: NodeValues, fade: bool, name: str | None) -> None:
+def _draw_plane(
+    ax: Any, layout: LatentLayout, shown: ShownLandscape, found: NodeValues, fade: bool, name: str | None
+) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize, to_rgb
 
@@ -149,7 +151,7 @@ def _draw_rows(ax: Any, layout: LatentLayout, model: Any, X: Any) -> None:
 # ------------------------------------------------------------------------------------------------- one dimension
 
 
-def _draw_curve(ax: Any, layout: LatentLayout, shown: Shown, show: Any, target: int, name: str | None) -> None:
+def _draw_curve(ax: Any, layout: LatentLayout, shown: ShownLandscape, show: Any, target: int, name: str | None) -> None:
     """Lines along the curve with bands of what they may be off by; gaps where nodes are empty."""
     _curve_axis(ax, layout)
     order = np.argsort(shown.latent.nodes[:, 0])

@@ -11,26 +11,26 @@ from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import style
 from prinfold.plot.data.surfaces import (
     Field,
+    curve_magnification,
     given_field,
-    ladder,
     layout_for,
     limits,
     log_factor,
     magnification_field,
     node_field,
     node_folds,
-    over_the_seams,
+    repeat_over_seams,
     row_posterior,
     stretch_ellipses,
 )
-from prinfold.plot.inputs import FittedSurface, check_values, group, lanes
+from prinfold.plot.inputs import FittedSurface, check_values, lanes, row_classes
 from prinfold.plot.layouts import LatentLayout, Plane, Ring, Strip, layout_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_AT_THE_SEAM = 0.02
+_SEAM_WIDTH = 0.02
 """Share of the span of a closed axis from its seam at which the mean and mode of a row are marked on both sides."""
 
 
@@ -166,7 +166,7 @@ def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, a
     words = "magnification factor"
     if latent.n_columns == 1:
         _curve_axis(on, layout)
-        z, factor = ladder(fitted.model)
+        z, factor = curve_magnification(fitted.model)
         on.plot(z, factor, color=style.ACCENT, lw=1.8)
         on.set(ylabel="length in data space\nper unit of latent space", yscale="log")
         style.plain_log(on.yaxis)
@@ -243,7 +243,7 @@ def _marks(labels: Any, values: Any, n_rows: int | None) -> Any:
         raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
     if n_rows is None and (labels is not None or values is not None):
         raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
-    groups = None if labels is None else group(labels, n_rows or 0)
+    groups = None if labels is None else row_classes(labels, n_rows or 0)
     return groups, None if values is None else check_values(values, n_rows or 0)
 
 
@@ -285,7 +285,7 @@ def _at_both_edges(layout: LatentLayout, place: FloatArray) -> FloatArray:
     """Places, and again those at a seam on the other side of it."""
     if not isinstance(layout, Plane):
         return place
-    copy, shift = over_the_seams(layout, place, _AT_THE_SEAM)
+    copy, shift = repeat_over_seams(layout, place, _SEAM_WIDTH)
     return np.asarray(place[copy] + shift)
 
 
@@ -325,7 +325,7 @@ def _draw_ellipses(ax: Any, fitted: FittedSurface, layout: LatentLayout) -> None
     from matplotlib.collections import EllipseCollection
 
     found = stretch_ellipses(fitted.model)
-    copy, shift = over_the_seams(layout, found.centre)
+    copy, shift = repeat_over_seams(layout, found.centre)
     width, height = 2.0 * found.half[copy].T
     glyphs = EllipseCollection(
         width,

@@ -11,7 +11,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.plot import style
 from prinfold.plot.data.mixtures import Panel, PanelBox, boxes, hierarchy_panels, lines_of, mixture_panels, shading
 from prinfold.plot.data.surfaces import limits
-from prinfold.plot.inputs import RowClasses, check_values, group
+from prinfold.plot.inputs import RowClasses, check_values, row_classes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,7 +126,7 @@ def _marks(X: Any, labels: Any, values: Any) -> tuple[RowClasses | None, FloatAr
         raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
     if X is None and (labels is not None or values is not None):
         raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
-    groups = None if labels is None else group(labels, _n_rows(X))
+    groups = None if labels is None else row_classes(labels, _n_rows(X))
     return groups, None if values is None else check_values(values, _n_rows(X))
 
 

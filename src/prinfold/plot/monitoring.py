@@ -8,7 +8,7 @@ import numpy as np
 
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import style
-from prinfold.plot.data.monitoring import CHARTS, PARTS, Bars, Chart, chart_of, contribution_bars
+from prinfold.plot.data.monitoring import CHARTS, PARTS, ContributionBars, ControlChart, chart_of, contribution_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,7 +63,7 @@ def monitor(
     return style.finish(on, settle=ax is None)
 
 
-def _draw_chart(ax: Any, at: Any, found: Chart, show_model: bool) -> None:
+def _draw_chart(ax: Any, at: Any, found: ControlChart, show_model: bool) -> None:
     alarm = found.value > found.limit
     ax.plot(at, found.value, color=style.PALE, lw=0.8, zorder=1)
     size = 0.6 * style.marker_area(len(found.value))
@@ -105,7 +105,7 @@ def contributions(model: Any, X: Any, *, part: str = "off", ax: Axes | None = No
     return style.finish(on, settle=ax is None)
 
 
-def _draw_bars(ax: Any, found: Bars) -> None:
+def _draw_bars(ax: Any, found: ContributionBars) -> None:
     at = np.arange(len(found.value))
     for up, colour, words in ((True, style.SIGNAL, "too high"), (False, style.ACCENT, "too low")):
         bars = found.raised == up

@@ -9,7 +9,7 @@ import numpy as np
 from prinfold.exceptions import InvalidParameterError
 from prinfold.plot import style
 from prinfold.plot.data.ridges import density_image, in_the_plane, ridge_lines, view_of
-from prinfold.plot.inputs import FittedSurface, check_values, group
+from prinfold.plot.inputs import FittedSurface, check_values, row_classes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +67,7 @@ def ridge(
     if show_density:
         style.draw_field(on, density_image(fitted, low, high, resolution))
     if rows is not None:
-        groups = None if labels is None else group(labels, len(rows))
+        groups = None if labels is None else row_classes(labels, len(rows))
         numbers = None if values is None else check_values(values, len(rows))
         if groups is None and numbers is None:
             style.dots(on, rows, s=4, c=style.SOFT, linewidths=0, alpha=0.5, zorder=2)

@@ -12,7 +12,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.plot import style
 from prinfold.plot.data.som import majorities, rows_won, u_matrix_cells, winners_of
 from prinfold.plot.data.surfaces import limits
-from prinfold.plot.inputs import FittedSurface, RowClasses, group
+from prinfold.plot.inputs import FittedSurface, RowClasses, row_classes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,7 +76,7 @@ def _draw_won(on: Any, fitted: FittedSurface, X: Any, labels: Any, place: Any) -
     if labels is None:
         _draw_counts(on, rows_won(winner, fitted.latent), place)
         return
-    groups = group(labels, len(winner))
+    groups = row_classes(labels, len(winner))
     most = majorities(winner, groups, fitted.latent.n_nodes)
     style.draw_rows(on, place[most >= 0], RowClasses(groups.names, most[most >= 0]), None)
 

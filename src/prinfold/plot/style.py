@@ -68,7 +68,7 @@ def axes_for(ax: Axes | None, depth: int = 2, size: tuple[float, float] = (6.4, 
 
 
 def finish(ax: Any, *, settle: bool) -> Axes:
-    """The axes, to be returned; a figure of our own has its layout settled first."""
+    """Return the axes; the layout of a figure of our own is computed first."""
     if settle:
         # One pass takes the axes for wider than their aspect leaves them, and labels would be cut off on saving.
         for _ in range(_PASSES):
@@ -83,7 +83,7 @@ def is_solid(ax: Axes | None) -> bool:
 
 
 def tidy(ax: Any) -> None:
-    """Quiet axes: thin soft spines, small ticks."""
+    """Give axes thin soft spines and small ticks."""
     ax.tick_params(labelsize=8.5, color=PALE, labelcolor=SOFT, width=0.8, length=3)
     for label in (ax.xaxis.label, ax.yaxis.label):
         label.set_size(9.5)

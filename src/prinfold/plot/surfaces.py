@@ -19,7 +19,7 @@ from prinfold.plot.data.surfaces import (
     residual_lines,
     training_course,
 )
-from prinfold.plot.inputs import FittedSurface, check_values, group, numbers_of
+from prinfold.plot.inputs import FittedSurface, check_values, numbers_of, row_classes
 from prinfold.plot.lines import surface_mesh, wires
 from prinfold.plot.maps import latent_map
 from prinfold.plot.mixtures import hierarchy, mixture
@@ -79,7 +79,7 @@ def surface(
     """
     fitted = FittedSurface.of(model)
     fitted.refuse_levels()
-    rows = None if X is None else _whole(numbers_of(X), X, fitted)
+    rows = None if X is None else _filled_rows(numbers_of(X), X, fitted)
     if rows is None and (labels is not None or values is not None):
         raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
     if labels is not None and values is not None:
@@ -99,7 +99,7 @@ def surface(
         _draw_noise(on, fitted, view)
     seen = [view(line) for line in lines]
     if rows is not None:
-        groups = None if labels is None else group(labels, len(rows))
+        groups = None if labels is None else row_classes(labels, len(rows))
         numbers = None if values is None else check_values(values, len(rows))
         scale = style.draw_rows(on, view(rows), groups, numbers)
         if scale is not None:
@@ -252,10 +252,10 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
     if is_ridge and isinstance(fitted.latent, Branches):  # whose coordinates, branch after branch, make no map
         return (ridge if fitted.model.n_features_in_ == 2 else surface)(estimator, X, **options)
     if isinstance(fitted.latent, Atlas):
-        return (surface if _among_data(fitted) else mixture)(estimator, X, **options)
-    if isinstance(fitted.latent, Branches) and not _among_data(fitted) and not _marks_rows(options):
+        return (surface if _is_best_in_data_space(fitted) else mixture)(estimator, X, **options)
+    if isinstance(fitted.latent, Branches) and not _is_best_in_data_space(fitted) and not _marks_rows(options):
         return along(estimator, X, **options)
-    return (surface if _among_data(fitted) else latent_map)(estimator, X, **options)
+    return (surface if _is_best_in_data_space(fitted) else latent_map)(estimator, X, **options)
 
 
 def _marks_rows(options: dict[str, Any]) -> bool:
@@ -263,7 +263,7 @@ def _marks_rows(options: dict[str, Any]) -> bool:
     return any(options.get(name) is not None for name in ("labels", "values"))
 
 
-def _among_data(fitted: FittedSurface) -> bool:
+def _is_best_in_data_space(fitted: FittedSurface) -> bool:
     """Whether a model is best seen among its data: a curve in two or three columns."""
     return fitted.latent.dimension == 1 and 2 <= len(fitted.feature_names) <= 3
 
@@ -271,7 +271,7 @@ def _among_data(fitted: FittedSurface) -> bool:
 # ------------------------------------------------------------------------------------------------ how to draw
 
 
-def _whole(rows: FloatArray, X: Any, fitted: FittedSurface) -> FloatArray:
+def _filled_rows(rows: FloatArray, X: Any, fitted: FittedSurface) -> FloatArray:
     """Rows without gaps: where the pipeline or the model fills them, they are drawn as filled."""
     if np.isfinite(rows).all():
         return rows

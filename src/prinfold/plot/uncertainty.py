@@ -9,7 +9,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.plot import style
-from prinfold.plot.data.surfaces import choose_view, over_the_seams
+from prinfold.plot.data.surfaces import choose_view, repeat_over_seams
 from prinfold.plot.data.uncertainty import (
     PosteriorEllipses,
     bars,
@@ -24,7 +24,7 @@ from prinfold.plot.inputs import FittedSurface, lanes, numbers_of
 from prinfold.plot.layouts import LatentLayout, Plane
 from prinfold.plot.lines import wires
 from prinfold.plot.maps import _layout, _marks, _size
-from prinfold.plot.surfaces import _frame, _whole
+from prinfold.plot.surfaces import _filled_rows, _frame
 from prinfold.validation.settings import check_setting, integer
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def surface_band(
     """
     fitted = FittedSurface.of(model)
     how = {"X": X if hessian == "exact" else None, "hessian": hessian}
-    rows = None if X is None else _whole(numbers_of(X), X, fitted)
+    rows = None if X is None else _filled_rows(numbers_of(X), X, fitted)
     if fitted.latent.dimension == 1:
         return _draw_tube(fitted, rows, level, how, dims, ax)
     layout = _layout(fitted, ax)
@@ -170,7 +170,7 @@ def _draw(
     copy: IntArray = np.arange(len(shapes.centre))
     shift: FloatArray = np.zeros((len(shapes.centre), 2))
     if isinstance(layout, Plane):
-        copy, shift = over_the_seams(layout, shapes.centre)
+        copy, shift = repeat_over_seams(layout, shapes.centre)
     painted = colours if isinstance(colours, str) else [colours[i] for i in copy]
     glyphs = EllipseCollection(
         shapes.width[copy],

@@ -21,7 +21,7 @@ _MOST_RANKED = 1500
 _NEIGHBOURS = 10
 
 
-class Kept(NamedTuple):
+class ColumnKept(NamedTuple):
     """How much of a column a surface keeps: a share of its variance, and in words; NaN where it does not vary."""
 
     name: str
@@ -83,14 +83,14 @@ class Study:
         return self.table, self.feet, list(self.fitted.feature_names)
 
     @property
-    def kept(self) -> list[Kept]:
+    def kept(self) -> list[ColumnKept]:
         """How much of each column the surface keeps."""
         if self.cells is not None and self.there is not None:
             return _kept_of_kinds(self.fitted.model.columns_, self.cells, self.there)
         left = self.left
         if left is None:
             return []
-        return [Kept(name, j, 1.0 - left[j]) for j, name in enumerate(self.fitted.feature_names)]
+        return [ColumnKept(name, j, 1.0 - left[j]) for j, name in enumerate(self.fitted.feature_names)]
 
     @property
     def left(self) -> FloatArray | None:
@@ -153,7 +153,7 @@ def _map_errors(fitted: FittedSurface, rows: Any) -> tuple[float, float] | None:
     return float(model.quantisation_error(rows)), float(model.topographic_error(rows))
 
 
-def _kept_of_kinds(columns: Any, cells: FloatArray, there: FloatArray) -> list[Kept]:
+def _kept_of_kinds(columns: Any, cells: FloatArray, there: FloatArray) -> list[ColumnKept]:
     """Shares of numbers and counts, and of levels how often the likeliest is the right one."""
     found, parts = [], columns.layout
     for j, column in enumerate(columns):
@@ -165,7 +165,7 @@ def _kept_of_kinds(columns: Any, cells: FloatArray, there: FloatArray) -> list[K
         spread = float(np.sum((rows - rows.mean(axis=0)) ** 2)) if known.any() else 0.0
         share = 1.0 - float(np.sum((rows - surface) ** 2)) / spread if spread > 0 else np.nan
         words = _hits(rows, surface) if column.levels and known.any() else ""
-        found.append(Kept(column.name, j, share, bool(column.levels), words))
+        found.append(ColumnKept(column.name, j, share, bool(column.levels), words))
     return found
 
 

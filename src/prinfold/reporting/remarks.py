@@ -31,7 +31,7 @@ _EDGE_WIDTH, _CROWDED_SHARE = 0.02, 0.5
 
 
 def remarks(study: Study) -> list[str]:
-    """Sentences that a reader should see before believing a map."""
+    """Remarks that a reader should see before trusting a map."""
     return [sentence for look in LOOKS for sentence in look(study)]
 
 

@@ -23,7 +23,7 @@ _LINES, _ALONG = 14, 48
 
 
 def scene_of(study: Study, groups: RowClasses | None, columns: Any) -> dict[str, Any] | str:
-    """Everything that the view in data space needs, or why there is none."""
+    """Rows, surface and columns for the view in data space, or the reason why there is none."""
     if study.cells is not None or study.table is None:
         return (
             "Some columns are levels or counts, among which a surface has no place. The columns that it keeps best are "

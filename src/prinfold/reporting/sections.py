@@ -23,7 +23,7 @@ _MOST_COLUMNS = 40
 
 
 def opening_sentence(study: Study) -> str:
-    """One sentence on what was fitted to what."""
+    """The opening sentence: the model, the rows and the columns."""
     model, latent = study.fitted.model, study.fitted.latent
     kind = {1: "curve", 2: "surface"}.get(latent.dimension, f"surface of {latent.dimension} dimensions")
     before = [] if study.fitted.before is None else [type(step).__name__ for _, step in study.fitted.before.steps]

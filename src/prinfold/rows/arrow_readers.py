@@ -16,8 +16,8 @@ from prinfold.rows.column_selection import Key
 
 
 @dataclass(frozen=True)
-class ArrowTable:
-    """A table in memory."""
+class ArrowTableReader:
+    """Reader of an Arrow table in memory."""
 
     table: Any
 
@@ -27,7 +27,7 @@ class ArrowTable:
 
 
 @dataclass(frozen=True)
-class ArrowDataset:
+class ArrowDatasetReader:
     """A dataset: of Parquet files one group of rows after the other, and only the columns asked for."""
 
     data: Any
@@ -53,7 +53,7 @@ class ArrowDataset:
 
 
 @dataclass(frozen=True)
-class ArrowFile:
+class ArrowFileReader:
     """A file of record batches, one after the other."""
 
     path: str
@@ -69,7 +69,7 @@ class ArrowFile:
 
 
 @dataclass(frozen=True)
-class CsvFile:
+class CsvReader:
     """A file of text, whose first line names the columns.
 
     What is a whole number in the first lines may not be one further down, so that all numbers are read as fractions.

@@ -35,7 +35,7 @@ class Numbers(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnSelection:
-    """Where the columns of a table are in each piece: by name in frames, by number in arrays.
+    """Columns to take from each piece of a table: by name in frames, by number in arrays.
 
     ``width`` is how many columns a piece without names has.
     """
@@ -95,7 +95,7 @@ class ColumnSelection:
 
 
 def select_columns(piece: Any, columns: Sequence[Key] | None, weight: Key | None) -> ColumnSelection:
-    """The layout of a source whose first piece this is."""
+    """The columns to take, found from the first piece of a source."""
     found = _Columns.of(piece)
     own = None if weight is None else found.key(weight, "weight")
     chosen = found.keys if columns is None else tuple(found.key(each, "columns") for each in columns)

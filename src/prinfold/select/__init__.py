@@ -21,11 +21,11 @@ from prinfold.gtm.sequence.sequence_input import arrange
 from prinfold.gtm.sequence.verbs import SequenceVerbs
 from prinfold.loops import StopReason
 from prinfold.pps.clamping_choice import standard_error
-from prinfold.select.choices import Choice, incomparable, remarks
+from prinfold.select.choices import Choice, incomparability_note, remarks
 from prinfold.select.comparing import compare
 from prinfold.select.comparisons import Comparison
 from prinfold.select.criteria import CRITERIA, Rows, SettingCriterion
-from prinfold.select.samples import SequenceSample, sample_of, sequences_of
+from prinfold.select.samples import SelectionSequences, sample_of, sequences_of
 from prinfold.validation.settings import as_generator, check_setting, integer
 
 __all__ = ["Choice", "Comparison", "choose", "compare"]
@@ -112,7 +112,7 @@ def choose(
     fitted = configure(job.model, found.settings).fit(
         X, sample_weight=sample_weight, **told, **({} if errors is None else {"errors": errors})
     )
-    said = incomparable(found)
+    said = incomparability_note(found)
     if said:
         warn_caller(said, DegenerateWarning)
     return replace(found, model=fitted, notes=tuple(remarks(found, job.fold_weights)))
@@ -160,7 +160,7 @@ def _setting_comparison(model: Any, rows: Rows, by: str, folds: int, rng: np.ran
     if by not in CRITERIA:
         raise InvalidParameterError(f"by must be one of {', '.join(map(repr, CRITERIA))}, got {by!r}")
     check_setting("folds", folds, integer(2))
-    if isinstance(rows, SequenceSample) and by != "held-out":
+    if isinstance(rows, SelectionSequences) and by != "held-out":
         raise InvalidParameterError(f"by={by!r} takes each row for itself, which sequences are not; use by='held-out'")
     criterion = CRITERIA[by](folds, rows.unit)
     parts = criterion.parts(rows, rng)

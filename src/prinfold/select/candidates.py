@@ -55,7 +55,7 @@ BASELINES: dict[str, Callable[[int, FloatArray], Any]] = {
 
 
 def contestants_of(methods: Any, n_components: int, X: FloatArray, seed: int) -> tuple[Contestant, ...]:
-    """Everyone who takes part, by names, objects, or pairs of a name and an object."""
+    """Contestants of a comparison, given by names, objects, or pairs of a name and an object."""
     listed: list[Contestant] = []
     names: set[str] = set()
     for given in _expand(methods, n_components):
@@ -141,7 +141,7 @@ def _as_contestant(given: Any) -> Contestant:
 
 
 def _set_seeds(model: Any, seed: int) -> Any:
-    """Models that begin by chance all begin alike, so that folds differ by their rows only; parts of a model too."""
+    """A copy of a model with a seed wherever it has none, so that folds differ by their rows only."""
     by_chance = [
         name
         for name, value in model.get_params().items()

@@ -152,14 +152,14 @@ def remarks(choice: Choice, weights: FloatArray) -> list[str]:
             apart = choice.fold_scores[[choice.chosen]] - choice.fold_scores[[second]]
             words += f", with a standard error of {float(standard_error(apart.T, weights)[0]):.3g} per row"
         said.append(f"{words}.")
-    said += [incomparable(choice), *(_at_the_edge(name, choice) for name in choice.names)]
+    said += [incomparability_note(choice), *(_edge_note(name, choice) for name in choice.names)]
     n_failed = sum(map(bool, choice.table["failure"]))
     if n_failed:
         said.append(f"{n_failed} of {len(score)} candidates could not be scored; their rows say why.")
     return [words for words in said if words]
 
 
-def incomparable(choice: Choice) -> str:
+def incomparability_note(choice: Choice) -> str:
     """A warning where evidences do not compare, or nothing.
 
     A weight that no prior holds down has a flat one of a height that depends on the units of the data, so that each
@@ -176,7 +176,7 @@ def incomparable(choice: Choice) -> str:
     )
 
 
-def _at_the_edge(name: str, choice: Choice) -> str:
+def _edge_note(name: str, choice: Choice) -> str:
     """A warning where the value chosen is the last that was tried."""
     values = {v for v in choice.values(name) if isinstance(v, int | float | np.number) and not isinstance(v, bool)}
     mine = choice.settings.get(name)

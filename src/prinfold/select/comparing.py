@@ -21,7 +21,7 @@ from prinfold.select.measures import noise_of, thinning_of, widths_of
 from prinfold.select.trials import MethodComparison, MethodTrial
 from prinfold.select.verdicts import (
     CRITERIA,
-    Measured,
+    MethodLosses,
     Verdict,
     collect_measures,
     judge,
@@ -103,7 +103,7 @@ def compare(
     reader = BaseEstimator()
     table = np.asarray(check_table(reader, X, reset=True, min_rows=2), dtype=float)
     names = getattr(reader, "feature_names_in_", [f"column {j + 1}" for j in range(table.shape[1])])
-    rows = _some(_sort_rows(table), max_rows)
+    rows = _evenly_spaced_rows(_sort_rows(table), max_rows)
     fold = _folds(rows, folds, rng)
     dimension = suggest_dimension(rows, fold, n_jobs=n_jobs) if n_components is None else None
     Q = n_components if dimension is None else dimension.suggested
@@ -147,13 +147,13 @@ def _check(criterion: str, folds: int, n_components: int | None, max_rows: int |
 
 
 def _sort_rows(table: FloatArray) -> FloatArray:
-    """Rows by what is in them, first column first, so that the order in which they come has no say in anything."""
+    """Rows sorted by their first column, then by the next, so that results do not depend on the order of rows."""
     table = table + 0.0  # zero has no sign, or equal rows would not lie side by side
     return np.asarray(table[np.lexsort(table.T[::-1])])
 
 
-def _some(rows: FloatArray, most: int | None) -> FloatArray:
-    """Of many rows some, evenly spread from the first to the last."""
+def _evenly_spaced_rows(rows: FloatArray, most: int | None) -> FloatArray:
+    """At most so many rows, evenly spaced from the first to the last."""
     if most is None or len(rows) <= most:
         return rows
     return np.asarray(rows[np.linspace(0, len(rows) - 1, most).round().astype(int)])
@@ -180,7 +180,7 @@ def _thinning_note(taken: int, n: int) -> list[str]:
 
 
 def _warn_one_sided(rows: FloatArray, names: Sequence[str]) -> list[str]:
-    """A warning, which is also returned, where one column holds nearly all variance, so that others hardly count."""
+    """Warn where one column holds nearly all variance, so that others hardly count; the warning as a note."""
     variance = rows.var(axis=0)
     most = int(variance.argmax())
     share = float(variance[most] / max(variance.sum(), np.finfo(float).tiny))
@@ -200,7 +200,7 @@ def _warn_one_sided(rows: FloatArray, names: Sequence[str]) -> list[str]:
 def _conclude(
     everyone: tuple[Contestant, ...],
     trials: list[list[MethodTrial]],
-    found: Measured,
+    found: MethodLosses,
     name: str,
     rng: np.random.Generator,
     X: Any,
@@ -255,7 +255,7 @@ def _judge_and_fit(
     raise InvalidDataError(f"no method could be fitted to all rows; {notes[0]}")
 
 
-def _tabulate(everyone: tuple[Contestant, ...], trials: list[list[MethodTrial]], found: Measured) -> dict[str, Any]:
+def _tabulate(everyone: tuple[Contestant, ...], trials: list[list[MethodTrial]], found: MethodLosses) -> dict[str, Any]:
     """Columns of the table that do not depend on the verdict."""
     over_folds = {
         name: np.array([_mean([getattr(trial, name) for trial in each]) for each in trials])
@@ -281,6 +281,6 @@ def _failure(trials: Sequence[MethodTrial]) -> str:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Mean of what is known, NaN if nothing is."""
+    """Mean of the finite numbers; NaN if there are none."""
     known = [value for value in values if np.isfinite(value)]
     return float(np.mean(known)) if known else float("nan")

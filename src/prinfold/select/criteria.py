@@ -10,13 +10,13 @@ import numpy as np
 
 from prinfold._typing import IntArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.select.samples import SelectionRows, SequenceSample
+from prinfold.select.samples import SelectionRows, SelectionSequences
 
 _MOST_WEIGHTS = 10_000
 """Weights beyond which the exact Hessian is refused: it would take a gigabyte, and its eigenvalues an hour."""
 
 
-Rows = SelectionRows | SequenceSample
+Rows = SelectionRows | SelectionSequences
 
 
 class SettingCriterion(Protocol):

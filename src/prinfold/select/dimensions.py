@@ -62,10 +62,10 @@ def suggest_dimension(
         for f, part in zip(parts, found[i * len(parts) : (i + 1) * len(parts)], strict=True):
             rows[i, fold == f] = part
     rows[np.isneginf(rows).any(axis=1)] = -np.inf  # what cannot be fitted to some rows is no candidate
-    return fewest(tried, rows)
+    return fewest_dimensions(tried, rows)
 
 
-def fewest(tried: IntArray, rows: FloatArray) -> Dimension:
+def fewest_dimensions(tried: IntArray, rows: FloatArray) -> Dimension:
     """The verdict on dimensions (K,) with log-likelihoods (K, n) of rows held out, −inf where there is none."""
     if not np.isfinite(rows).any():
         words = "no GTM could be fitted to suggest a dimension"

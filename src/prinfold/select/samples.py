@@ -59,7 +59,7 @@ class SelectionRows(NamedTuple):
         return SelectionRows(take(self.X, rows), weight, errors)
 
 
-class SequenceSample(NamedTuple):
+class SelectionSequences(NamedTuple):
     """Some sequences, one after another in a table: ``cuts`` (S + 1,) of its rows, with a weight for each sequence."""
 
     X: Any
@@ -88,7 +88,7 @@ class SequenceSample(NamedTuple):
         """Further arguments for the methods of a model, besides rows and weights."""
         return {"lengths": np.diff(self.cuts)} | ({} if self.errors is None else {"errors": self.errors})
 
-    def part(self, sequences: IntArray | None) -> SequenceSample:
+    def part(self, sequences: IntArray | None) -> SelectionSequences:
         """Some of the sequences; None is all of them."""
         if sequences is None:
             return self
@@ -96,7 +96,7 @@ class SequenceSample(NamedTuple):
         rows = np.concatenate(spans) if spans else np.zeros(0, dtype=np.int64)
         weight = None if self.weight is None else self.weight[sequences]
         errors = None if self.errors is None else self.errors[rows]
-        return SequenceSample(take(self.X, rows), np.append(0, np.cumsum([*map(len, spans)])), weight, errors)
+        return SelectionSequences(take(self.X, rows), np.append(0, np.cumsum([*map(len, spans)])), weight, errors)
 
     def folds(self, n_folds: int, rng: np.random.Generator) -> IntArray:
         """(S,) fold of each sequence, by what is in it: order does not matter, and equal sequences share a fold."""
@@ -118,13 +118,13 @@ def sample_of(X: Any, model: Any, sample_weight: Any, errors: Any) -> SelectionR
     return whole.part(weighty_rows(weight, min_rows=2))
 
 
-def sequences_of(given: Arranged, model: Any, sample_weight: Any, errors: Any) -> SequenceSample:
+def sequences_of(given: Arranged, model: Any, sample_weight: Any, errors: Any) -> SelectionSequences:
     """All sequences that have a weight, one after another."""
     table = _check_rows(given.X, model)
     order = given.order(table.shape[0])
     weight, known = sequence_weight(sample_weight, order), given.stacked(errors)
     known = None if known is None else order.sorted(check_errors(known, table))
-    whole = SequenceSample(table if order.rows is None else take(table, order.rows), order.cuts, weight, known)
+    whole = SelectionSequences(table if order.rows is None else take(table, order.rows), order.cuts, weight, known)
     return whole if weight is None else whole.part(np.flatnonzero(weight > 0))
 
 

@@ -1,4 +1,4 @@
-"""One face for all that can stand in a comparison: principal manifolds, and transformers that have an inverse."""
+"""One interface for all models in a comparison: principal manifolds, and transformers that have an inverse."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class TransformerSurface:
 
 
 def surface_of(model: Any, X: FloatArray) -> ComparedSurface:
-    """The face of a fitted model; X are the rows it was fitted to."""
+    """The surface of a fitted model; X are the rows it was fitted to."""
     if isinstance(model, PrincipalManifold):
         return ManifoldSurface(model)
     if isinstance(last_step(model), PrincipalManifold):

@@ -1,4 +1,4 @@
-"""One contestant on one fold: fitted, measured on the rows left out, and put down as numbers or as a reason."""
+"""One contestant on one fold: fitted, measured on the rows left out, and reported as numbers or as a reason."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class MethodComparison:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the model that is recommended says what is to be said of it
             try:
-                return self._measured(
+                return self._measure(
                     clone(model), self.X[~held], self.X[held], self.thinning.part(held), watched=fold == 0
                 )
             except Exception as error:  # one contestant of many: its row says what happened
                 return failed_trial(f"{type(error).__name__}: {error}")
 
-    def _measured(
+    def _measure(
         self, model: Any, seen: FloatArray, X: FloatArray, thinning: Thinning, *, watched: bool
     ) -> MethodTrial:
         clock = time.perf_counter()

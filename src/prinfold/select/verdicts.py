@@ -1,4 +1,4 @@
-"""How trials become a verdict: losses of all rows by each contestant, who is best, and how sure that is."""
+"""Verdict of a comparison: losses of all rows by contestant, the best of them, and how sure that is."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.select.trials import MethodComparison, MethodTrial
 
 _RESAMPLES = 500
-_BLIND = 2.0
+_BLIND_WIDTH = 2.0
 """How many times wider than the noise kernels may be that still see it."""
 
 _ROUNDING = 1e-12
 """Differences that rounding makes, in units of the variance of the rows, or in nats."""
 
 
-class Measured(NamedTuple):
+class MethodLosses(NamedTuple):
     """Losses of C contestants on n rows held out; NaN where one of them failed or has no such number.
 
     ``errors``, ``level``, ``slope`` and ``log_likelihood`` are (C, n), ``spread`` is (C, n, H); see
@@ -40,7 +40,7 @@ class Measured(NamedTuple):
 
 def collect_measures(
     trials: Sequence[Sequence[MethodTrial]], job: MethodComparison, sigma: float, across: int
-) -> Measured:
+) -> MethodLosses:
     """Trials, one for each contestant and fold, put together in the order of the rows."""
     fold = job.fold
     shapes = [part.shape[1:] for part in next((one[0][:5] for one in trials if not _any_failed(one)), trials[0][0][:5])]
@@ -51,7 +51,7 @@ def collect_measures(
                 for column, part in zip(columns, trial[:5], strict=True):
                     column[c, fold == f] = part
     errors, level, slope, spread, log_likelihood = columns
-    return Measured(
+    return MethodLosses(
         errors, level, slope, spread, log_likelihood, sigma, across, job.widths, float(job.X.var(axis=0).sum())
     )
 
@@ -69,7 +69,7 @@ class MethodCriterion(NamedTuple):
     """
 
     words: str
-    losses: Callable[[Measured], FloatArray]
+    losses: Callable[[MethodLosses], FloatArray]
     record: str
     choose: Callable[[FloatArray, FloatArray], int] | None = None
     nats: bool = False
@@ -79,8 +79,8 @@ class MethodCriterion(NamedTuple):
         return _ROUNDING if self.nats else _ROUNDING * variance
 
 
-def noise_left_by_best(found: Measured) -> float:
-    """Variance σ² of the noise in each direction across, such that it is what the surface it recommends leaves.
+def noise_left_by_best(found: MethodLosses) -> float:
+    """Variance σ² of the noise in each direction across the surface, equal to what the best surface leaves.
 
     Neighbourhoods that bend look noisier than they are. Beginning with what they show, the best surface by thinned
     errors says what the noise is, and so on until it says what was said before; it never rises.
@@ -95,21 +95,21 @@ def noise_left_by_best(found: Measured) -> float:
     return variance
 
 
-def _thinned_losses(found: Measured) -> FloatArray:
+def _thinned_losses(found: MethodLosses) -> FloatArray:
     return np.asarray(found.level + noise_left_by_best(found) * found.slope)
 
 
-def _spread_choice(found: Measured) -> IntArray:
+def _spread_choice(found: MethodLosses) -> IntArray:
     """(C,) which width is best for all rows together."""
     return np.asarray(np.nan_to_num(found.spread.mean(axis=1), nan=-np.inf).argmax(axis=1))
 
 
-def _best_spread(found: Measured) -> FloatArray:
+def _best_spread(found: MethodLosses) -> FloatArray:
     """Minus the log-likelihood, for each contestant with the width that is best for all rows together."""
     return np.asarray(-np.take_along_axis(found.spread, _spread_choice(found)[:, None, None], axis=2)[:, :, 0])
 
 
-def why_likelihood_is_blind(found: Measured) -> str:
+def why_likelihood_is_blind(found: MethodLosses) -> str:
     """Why the likelihood about the surface cannot tell surfaces apart, or nothing where it can.
 
     Kernels have to be as wide as feet are apart, and as rows are off the surface. Where the likeliest surface needs
@@ -119,7 +119,7 @@ def why_likelihood_is_blind(found: Measured) -> str:
         return "surfaces of as many dimensions as there are columns leave nothing across them; compare fewer dimensions"
     best = int(np.nanargmin(_best_spread(found).mean(axis=1)))
     width = float(found.widths[_spread_choice(found)[best]])
-    if width <= _BLIND * found.sigma:
+    if width <= _BLIND_WIDTH * found.sigma:
         return ""
     return (
         f"it wants kernels of {width:.2g} where neighbouring rows show a noise of {found.sigma:.2g} in each direction, "

@@ -1,4 +1,4 @@
-"""A comparison of methods in words: what is recommended and why, how sure that is, and what the columns say."""
+"""A comparison of methods in words: the recommendation, its reasons, how sure it is, and a legend of the table."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def reasons(
     """
     i, criterion = verdict.chosen, CRITERIA[name]
     known = int(np.isfinite(verdict.loss).sum())
-    what = "it is the only one that could be judged" if known == 1 else _place(verdict, criterion, known)
+    what = "it is the only one that could be judged" if known == 1 else _rank_words(verdict, criterion, known)
     loss = f"{verdict.loss[i]:.4g} ± {verdict.standard_error[i]:.1g}"
     said = [f"{everyone[i].name} is recommended: {what} ({criterion.words} {loss})."]
     if known > 1:
-        said += [_how_sure(everyone, verdict), *_smoother(everyone, verdict), _ERRORS]
+        said += [_confidence(everyone, verdict), *_smoothest_note(everyone, verdict), _ERRORS]
     if known > 1 and not why_not:
         said.append(f"{_RECORD} {criterion.record}.")
     n_failed = sum(map(bool, table["failure"]))
@@ -63,13 +63,13 @@ def reasons(
     return said
 
 
-def _place(verdict: Verdict, criterion: MethodCriterion, known: int) -> str:
+def _rank_words(verdict: Verdict, criterion: MethodCriterion, known: int) -> str:
     if criterion.choose is None or verdict.chosen == int(np.nanargmin(verdict.loss)):
         return f"of {known} surfaces it has the lowest loss on rows held out"
     return f"of {known} surfaces it has the best balance of error and roughness"
 
 
-def _how_sure(everyone: tuple[Contestant, ...], verdict: Verdict) -> str:
+def _confidence(everyone: tuple[Contestant, ...], verdict: Verdict) -> str:
     share = float(verdict.wins[verdict.chosen])
     others = [j for j in np.argsort(verdict.loss) if verdict.tied[j] and j != verdict.chosen]
     sure = (
@@ -91,7 +91,7 @@ def _how_sure(everyone: tuple[Contestant, ...], verdict: Verdict) -> str:
     return f"{words}{apart}."
 
 
-def _smoother(everyone: tuple[Contestant, ...], verdict: Verdict) -> list[str]:
+def _smoothest_note(everyone: tuple[Contestant, ...], verdict: Verdict) -> list[str]:
     if verdict.smoothest == verdict.chosen:
         return []
     return [f"The smoothest of those tied is {everyone[verdict.smoothest].name}, for those who want a smooth map."]

@@ -1,4 +1,4 @@
-"""Refusals: what of a table cannot be used, named by row and column, and what to do about it."""
+"""Errors for tables that cannot be used, which name rows and columns and say what to do about them."""
 
 from __future__ import annotations
 

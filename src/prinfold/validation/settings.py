@@ -1,4 +1,4 @@
-"""Settings of estimators and options: what each may be, and what to say of one that cannot be."""
+"""Checks of settings: the values that each may have, and the message that refuses others."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_ticks_are_few_and_inside(ends: tuple[float, float]) -> None:
 def test_ellipses_are_the_stretch_at_their_places(models: dict[str, GTM], name: str) -> None:
     model = models[name]
     found = data.stretch_ellipses(model)
-    Z = data.spread(model.latent_, 20)
+    Z = data.evenly_spread_places(model.latent_, 20)
     stretch = model.magnification(Z)
     np.testing.assert_allclose(found.centre, Z)
     assert len(Z) == model.latent_.n_nodes
@@ -178,14 +178,14 @@ def test_ellipses_stay_inside_open_edges_and_stand_even(models: dict[str, GTM], 
     ids=["grid", "torus", "sphere"],
 )
 def test_large_grids_are_thinned(space: latent.LatentSpace, most: int) -> None:
-    kept = data.spread(space, most)
+    kept = data.evenly_spread_places(space, most)
     assert 1 < len(kept) <= most**2
     assert space.domain.contains(kept).all()
 
 
 def test_thinned_points_are_points_of_the_cloud(rng: np.random.Generator) -> None:
     space = latent.Points(rng.normal(size=(2000, 2)))
-    kept = data.spread(space, 10)
+    kept = data.evenly_spread_places(space, 10)
     assert len(kept) <= 100
     assert {tuple(each) for each in kept} <= {tuple(each) for each in space.nodes}
 
@@ -193,7 +193,7 @@ def test_thinned_points_are_points_of_the_cloud(rng: np.random.Generator) -> Non
 def test_glyphs_near_a_seam_show_on_both_sides() -> None:
     layout = layouts.layout_of(latent.torus(6, 6))
     centre = np.array([[-np.pi, 0.0], [0.0, 0.0], [-np.pi, -np.pi]])
-    index, shift = data.over_the_seams(layout, centre)
+    index, shift = data.repeat_over_seams(layout, centre)
     places = {tuple(np.round(place, 9)) for place in centre[index] + shift}
     pi = round(np.pi, 9)
     assert places == {(-pi, 0), (pi, 0), (0, 0), (-pi, -pi), (pi, -pi), (-pi, pi), (pi, pi)}
@@ -219,7 +219,7 @@ def test_glyphs_near_a_seam_show_on_both_sides() -> None:
     ],
 )
 def test_labels_of_any_kind_become_classes(labels: Any, names: tuple[str, ...]) -> None:
-    found = subject.group(labels, 3)
+    found = subject.row_classes(labels, 3)
     assert found.names == names
     given = [None if pd.isna(each) else each for each in list(labels)]
     for each, index in zip(given, found.index, strict=True):
@@ -228,9 +228,9 @@ def test_labels_of_any_kind_become_classes(labels: Any, names: tuple[str, ...]) 
 
 def test_wrong_labels_and_values_are_named() -> None:
     with pytest.raises(InvalidDataError, match=r"labels has shape \(2,\) for 3 rows; give one label per row"):
-        subject.group(["a", "b"], 3)
+        subject.row_classes(["a", "b"], 3)
     with pytest.raises(InvalidDataError, match="61 different values, too many for classes; pass them as values="):
-        subject.group(np.arange(61), 61)
+        subject.row_classes(np.arange(61), 61)
     with pytest.raises(InvalidDataError, match=r"values has shape \(3, 1\) for 3 rows; give one number per row"):
         subject.check_values(np.zeros((3, 1)), 3)
 
@@ -406,7 +406,7 @@ def test_a_field_is_blank_outside_the_region() -> None:
 
 def test_glyphs_are_spread_over_the_region_only() -> None:
     model = ring_with_a_hole()
-    Z = data.spread(model.latent_, 12)
+    Z = data.evenly_spread_places(model.latent_, 12)
     assert 20 < len(Z) < 144
     assert model.latent_.domain.contains(Z).all()
 
@@ -426,7 +426,7 @@ def test_a_curve_in_pieces_is_as_many_lines() -> None:
     assert len(drawn) == 2
     steps = [np.linalg.norm(np.diff(line, axis=0), axis=1).max() for line in drawn]
     assert max(steps) < 0.05
-    z, factor = data.ladder(model)
+    z, factor = data.curve_magnification(model)
     np.testing.assert_array_equal(np.isfinite(factor), model.latent_.domain.contains(z[:, None]))
     assert np.isnan(factor[(z > 10) & (z < 16)]).all()
 
@@ -434,7 +434,7 @@ def test_a_curve_in_pieces_is_as_many_lines() -> None:
 def test_a_ridge_goes_by_its_length_and_is_stretched_nowhere() -> None:
     pieces = np.concatenate([datasets.make_half_circle(80, rng=0).X, datasets.make_half_circle(80, rng=1).X + 5.0])
     model = DensityRidge(bandwidth=0.3).fit(pieces)
-    z, factor = data.ladder(model)
+    z, factor = data.curve_magnification(model)
     within = model.latent_.domain.contains(z[:, None])
     assert 0 < within.sum() < len(z)
     np.testing.assert_allclose(factor[within], 1.0, atol=0.02)

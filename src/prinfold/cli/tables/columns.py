@@ -1,4 +1,4 @@
-"""Which columns of a table a surface runs through: those asked for, or all numbers, with a reason for each left out."""
+"""Columns of a table to fit: those asked for, or all numbers, with a reason for each that is left out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FEWEST = 20
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenColumns:
     """Columns to use, and those left out with the reason."""
 
     names: tuple[str, ...]
@@ -45,7 +45,7 @@ class Chosen:
 
 def choose_columns(
     table: FileTable, wanted: Sequence[str], dropped: Sequence[str], set_aside: Sequence[str], *, text: bool = False
-) -> Chosen:
+) -> ChosenColumns:
     """Choose columns: by patterns where there are some, else all that hold numbers.
 
     Parameters
@@ -69,7 +69,7 @@ def choose_columns(
         for name in names:
             if not text and not table.is_number(name):
                 raise InvalidDataError(no_number(table, name, leave_out=True))
-        chosen = Chosen(tuple(names))
+        chosen = ChosenColumns(tuple(names))
     else:
         reasons = {name: _reason(table, name, text) for name in table.measured if name not in gone}
         same = [name for name, reason in reasons.items() if reason is None and not _varies(table, name)]
@@ -77,7 +77,7 @@ def choose_columns(
             reasons |= dict.fromkeys(same, "it is the same in every row")
         kept = tuple(name for name, reason in reasons.items() if reason is None)
         left_out = tuple((name, reason) for name, reason in reasons.items() if reason is not None)
-        chosen = Chosen(kept, left_out, tuple(_cautions(table, kept)))
+        chosen = ChosenColumns(kept, left_out, tuple(_cautions(table, kept)))
     if not chosen.names:
         raise InvalidDataError(f"{table.path} has no column of numbers to use; {_what_there_is(table)}")
     return chosen

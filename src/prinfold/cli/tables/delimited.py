@@ -61,8 +61,8 @@ class TextLayout:
 
 
 @dataclass
-class Source:
-    """The rows of a file, all of them or some that are drawn; ``whole`` is then how many were passed by."""
+class TextSource:
+    """The rows of a text file, all of them or a random sample; ``whole`` is then the number of all rows."""
 
     path: Path
     layout: TextLayout
@@ -76,13 +76,13 @@ class Source:
             return
         count = 0
 
-        def counted() -> Iterator[tuple[int, list[str]]]:
+        def count_rows() -> Iterator[tuple[int, list[str]]]:
             nonlocal count
             for row in _rows(self.path, self.layout):
                 count += 1
                 yield row
 
-        yield from (row for _, row in self.draw.pick(counted()))
+        yield from (row for _, row in self.draw.pick(count_rows()))
         self.whole = count if count > self.draw.rows else None
 
 
@@ -292,7 +292,7 @@ def _number_marks(columns: Sequence[Sequence[str]]) -> list[NumberMarks]:
 
 
 def _read(path: Path, layout: TextLayout, missing: frozenset[str], decimal: str | None, draw: Draw | None) -> TextCells:
-    source = Source(path, layout, draw)
+    source = TextSource(path, layout, draw)
     columns, lines, seen = _columns(source, missing, frozenset(), decimal)
     # A column that turned out to be text after some portions of numbers is read again, as it is written.
     mixed = {j for j, parts in enumerate(columns) if len({part.dtype == object for part in parts}) > 1}
@@ -328,7 +328,7 @@ def _is_void(column: Any) -> bool:
 
 
 def _columns(
-    source: Source, missing: frozenset[str], text: frozenset[int], decimal: str | None
+    source: TextSource, missing: frozenset[str], text: frozenset[int], decimal: str | None
 ) -> tuple[list[list[Any]], Any, list[NumberMarks]]:
     """Portions of each column, the line of each row, and what commas and points there were in numbers."""
     columns: list[list[Any]] = [[] for _ in range(source.layout.width)]

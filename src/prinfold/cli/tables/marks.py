@@ -84,7 +84,7 @@ def odd_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray | N
 # ---------------------------------------------------------------------------------------------- what marks stand for
 
 
-class Marked(NamedTuple):
+class MarkedNumbers(NamedTuple):
     """A column of text that holds numbers: (n,) them, and what was done to the cells, in words."""
 
     numbers: FloatArray
@@ -132,7 +132,9 @@ def has_unit(word: str) -> bool:
     return _BESIDE.fullmatch(word.strip()) is not None
 
 
-def numbers_with_marks(cells: Sequence[Any], missing: frozenset[str], decimal: str | None = None) -> Marked | None:
+def numbers_with_marks(
+    cells: Sequence[Any], missing: frozenset[str], decimal: str | None = None
+) -> MarkedNumbers | None:
     """Numbers of a column of text; None where it is text, or where its cells are marked in several ways.
 
     Parameters
@@ -160,7 +162,7 @@ def numbers_with_marks(cells: Sequence[Any], missing: frozenset[str], decimal: s
         return None
     mark, point, said = found
     numbers = [np.nan if word.lower() in missing else _number(_strip_mark(word, mark), point) for word in words]
-    return Marked(np.array(numbers), said)
+    return MarkedNumbers(np.array(numbers), said)
 
 
 def _way(words: list[str], decimal: str | None, *, last: bool) -> tuple[str, str, str] | None:

@@ -1,4 +1,4 @@
-"""Results as files: tables in the format that the file's name says, never over what is there unless told to."""
+"""Results as files: tables in the format that the file's ending names; existing files are kept unless ``--force``."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _MARGIN = 1 / 16
 # ---------------------------------------------------------------------------------------------- candidates
 
 
-class Attempts(NamedTuple):
+class StartAttempts(NamedTuple):
     """Candidates of one kind: their numbers of neighbours (k,), in order, and errors (k,); (0,) where none count."""
 
     name: str
@@ -37,7 +37,7 @@ class Attempts(NamedTuple):
 class StartComparison(NamedTuple):
     """Starts that were compared, by kind, and the ``chosen`` one: name, neighbours, error."""
 
-    kinds: tuple[Attempts, ...]
+    kinds: tuple[StartAttempts, ...]
     chosen: tuple[str, int, float]
 
 
@@ -52,7 +52,7 @@ def start_comparison(model: Any) -> StartComparison:
     for name in dict.fromkeys(labels.tolist()):
         rows = np.flatnonzero(labels == name)
         rows = rows[np.argsort(table.neighbors[rows], kind="stable")]
-        kinds.append(Attempts(name, table.neighbors[rows], errors[rows]))
+        kinds.append(StartAttempts(name, table.neighbors[rows], errors[rows]))
     return StartComparison(tuple(kinds), (str(labels[best]), int(table.neighbors[best]), float(errors[best])))
 
 
@@ -99,7 +99,7 @@ def density_curve(fitted: FittedSurface, resolution: int = 600) -> tuple[FloatAr
     return z, np.asarray(fitted.model.latent_density(z[:, None]), dtype=float)
 
 
-def rim(latent: Cloud, resolution: int = 200) -> FloatArray:
+def contour_segments(latent: Cloud, resolution: int = 200) -> FloatArray:
     """(E, 2, 2) short segments along the contour that bounds a domain of two dimensions, holes and pieces included.
 
     Triangles that fill the domain share their sides with others, all but those along the contour.

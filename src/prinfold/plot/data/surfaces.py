@@ -120,7 +120,7 @@ def round_factors(low: float, high: float) -> FloatArray:
     return np.asarray(ticks[:: max(-(-len(ticks) // 6), 1)])
 
 
-def ladder(model: Any, resolution: int = 400) -> tuple[FloatArray, FloatArray]:
+def curve_magnification(model: Any, resolution: int = 400) -> tuple[FloatArray, FloatArray]:
     """Coordinates (r,) along a curve and the magnification factor there, NaN where the curve has a gap."""
     layout = layout_of(model.latent_)
     low, high = (layout.low, layout.high) if isinstance(layout, Strip) else (-np.pi, np.pi)
@@ -150,7 +150,7 @@ def stretch_ellipses(model: Any, most: int = 20) -> StretchEllipses:
     h(u) = ‖diag(ℓ) Vᵀ u‖ along the line u between their centres add up to less than its length.
     """
     latent = model.latent_
-    Z = spread(latent, most)
+    Z = evenly_spread_places(latent, most)
     stretch = model.magnification(Z)
     # Axes as columns on paper: directions times lengths, seen in the frame of the paper.
     axes = np.matmul(local_frame(latent, Z), stretch.directions) * stretch.lengths[:, None, :]
@@ -183,7 +183,7 @@ def _room_to_the_edge(layout: Plane, centre: FloatArray, axes: FloatArray) -> fl
     return float(np.min(gap[held] / reach[held], initial=np.inf))
 
 
-def over_the_seams(layout: LatentLayout, centre: FloatArray, margin: float = 0.1) -> tuple[IntArray, FloatArray]:
+def repeat_over_seams(layout: LatentLayout, centre: FloatArray, margin: float = 0.1) -> tuple[IntArray, FloatArray]:
     """Which glyphs to draw and by how much to shift them (n, 2): all of them, and again those near a seam beyond it.
 
     ``margin`` is how near, as a share of the span of the axis.
@@ -201,7 +201,7 @@ def over_the_seams(layout: LatentLayout, centre: FloatArray, margin: float = 0.1
     return index, shift
 
 
-def spread(latent: LatentSpace, most: int) -> FloatArray:
+def evenly_spread_places(latent: LatentSpace, most: int) -> FloatArray:
     """(k, Q) places spread evenly over the space, about as many as nodes but at most ``most`` along an axis.
 
     On a lattice these are the middles of equal cells, which keeps them off its open edges, and so they are in a region
