@@ -288,7 +288,7 @@ def self_consistency(
     latent_distance: Distance | None = None,
     sample_weight: FloatArray | None = None,
 ) -> float:
-    """How far the mean of the rows that project near a place lies from that place, relative to the noise.
+    """Distance of the mean of rows that project near a place from that place, relative to the noise.
 
     A principal manifold is self-consistent, E[X | projects to z] = y(z), so residuals rᵢ = xᵢ − pᵢ average
     to nothing near every place. With mᵢ the mean residual of the *other* rows that project near row i,

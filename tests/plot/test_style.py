@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -463,3 +464,8 @@ def test_a_row_at_the_seam_is_marked_at_both_edges(models: Models) -> None:
         if wanted == 2:
             for each in marks:
                 assert abs(np.ptp(each[:, 0]) - 2 * np.pi) < 1e-9
+
+
+def test_no_module_hides_a_picture() -> None:
+    """Once imported, a module is an attribute of its package, in the place of any function of the same name."""
+    assert set(plot._HOMES) & {path.stem for path in Path(plot.__file__).parent.glob("*.py")} == set()

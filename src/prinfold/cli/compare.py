@@ -164,7 +164,7 @@ def _wrap_sentences(words: str) -> str:
 
 
 def _best_of_ours(found: Comparison) -> int | None:
-    """Which contestant is recommended or, where that is none of prinfold's surfaces, the best of those."""
+    """Index of the recommended contestant or, where that is none of prinfold's surfaces, of the best of those."""
     from prinfold.base.principal_manifold import PrincipalManifold
 
     known = np.isfinite(found.table["criterion"])
@@ -229,7 +229,7 @@ def _result(found: Comparison, scaling: str, options: argparse.Namespace) -> dic
 
 
 def _next_step(found: Comparison, own: int | None, scaling: str, options: argparse.Namespace, *, gaps: bool) -> str:
-    """How to have the recommended model, or the best of prinfold's own: the same fit, as one would type it."""
+    """The command that fits the recommended model, or the best of prinfold's own."""
     if options.out is not None or own is None:
         return ""
     one = found.contestants[own]

@@ -161,7 +161,7 @@ def _course(model: Any) -> dict[str, Any]:
 
 
 def _accuracy(surface: StoredSurface, plan: FitPlan) -> dict[str, Any]:
-    """How far rows are from the surface, beside how far they are from their mean, as the model measures distance."""
+    """Root mean square distances of rows from the surface and from their mean, and the variance explained."""
     cells = plan.cells
     complete = plan.index[~cells.incomplete[plan.index]]
     if cells.matrix is None or len(complete) < 2:

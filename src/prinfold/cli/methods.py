@@ -128,7 +128,7 @@ def changed_settings(model: Any) -> dict[str, Any]:
 
 
 def choose_scaling(asked: str | None, matrix: FloatArray | None, names: Sequence[str]) -> tuple[str, str]:
-    """Which scaling, and why: ``standardise``, ``whiten`` or ``raw``.
+    """The scaling to use, ``standardise``, ``whiten`` or ``raw``, and the reason in words.
 
     Columns in different units differ in their spreads by orders of magnitude, and a surface then sees the largest only.
     Where the largest spread is more than ten times that of a column at the lower quartile they are put on one scale.

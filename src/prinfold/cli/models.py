@@ -47,7 +47,7 @@ class StoredSurface:
 
     @property
     def scaling(self) -> str:
-        """How columns are scaled before it."""
+        """The scaling of columns before it, in a word."""
         steps = [] if self.fitted.before is None else [type(step).__name__ for _, step in self.fitted.before.steps]
         known = {"StandardScaler": "standardised", "PCA": "whitened"}
         return ", ".join(known.get(step, step) for step in steps) or "as they are"
@@ -60,7 +60,7 @@ class StoredSurface:
 
     @property
     def width(self) -> int:
-        """How many columns it takes."""
+        """Number of columns it takes."""
         return int(self.thing.n_features_in_)
 
     @property

@@ -88,7 +88,7 @@ class FitPlan:
 
     @property
     def n_rows(self) -> int:
-        """How many rows are fitted."""
+        """Number of rows to fit."""
         return len(self.index) if self.blocks is None else int(self.cells.table.whole or 0)
 
     @property
@@ -176,7 +176,7 @@ def _notes_on_rows(table: FileTable, blocks: Any) -> list[str]:
 
 
 def _varying(cells: ChosenCells) -> int:
-    """How many columns vary; with text among them each counts, and one more, since levels are no plane to fill."""
+    """Number of columns that vary; with text among them all count, and one more, since levels fill no plane."""
     if cells.matrix is None:
         return len(cells.names) + 1
     there = np.where(cells.missing, np.nan, cells.matrix)[:, ~cells.missing.all(axis=0)]

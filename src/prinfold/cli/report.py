@@ -70,7 +70,7 @@ def _check_figures(folder: Path, *, force: bool) -> None:
 
 
 def _axes(words: list[str], surface: StoredSurface) -> list[int]:
-    """Where columns of a model stand that are given by name or, as everywhere on the command line, by number from 1."""
+    """Positions of columns of a model that are given by name or by number from 1."""
     names = list(surface.names or ())
     found = []
     for word in words:

@@ -1,4 +1,4 @@
-"""Where real data are found: a folder of files first, then OpenML, else an error that says what to do."""
+"""Files of real data: from a folder first, then from OpenML, else an error that says what to do."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Page:
 
 
 def page_target(path: str | os.PathLike[str] | None, example: str) -> Path | None:
-    """Where a page is to be written, or None; looked at before the page is made, which may take a while."""
+    """The file to write a page to, or None; checked before the page is made, which may take a while."""
     if path is not None:
         check_target(path, example)
     return None if path is None else Path(path)

@@ -239,7 +239,7 @@ def links_of(model: Any) -> list[tuple[str, int, int]]:
 
 
 def latent_of(latent: LatentSpace) -> Spec:
-    """Which coordinates there are, and where they are valid."""
+    """Latent coordinates and their domain, in numbers."""
     if isinstance(latent, Atlas):
         return {"kind": "charts", "parts": [latent_of(chart) for chart in latent.charts]}
     labels = list(latent.chart_labels)

@@ -32,7 +32,7 @@ _MANY_COLUMNS = 300
 
 
 class PointView(NamedTuple):
-    """How a row or a point of the surface is shown: as ``kind`` first, and as what else is ``offered``."""
+    """Ways to show a row or a point of the surface: as ``kind`` first, and as what else is ``offered``."""
 
     kind: str
     offered: list[str]
@@ -261,7 +261,7 @@ def _worth_showing(field: FloatArray) -> FloatArray | None:
 
 
 def _units(fitted: FittedSurface) -> dict[str, FloatArray] | None:
-    """How the steps before a model are undone: y·scale + shift, or y·matrix + shift.
+    """Inverse of the steps before a model: y·scale + shift, or y·matrix + shift.
 
     The steps must be straight: what turns points of a simplex into the user's units is then known everywhere.
     """
@@ -283,7 +283,7 @@ def _units(fitted: FittedSurface) -> dict[str, FloatArray] | None:
 
 
 def _view(image_shape: Any, series: Any, columns: list[str]) -> PointView:
-    """How rows are shown: as an image or a curve where that was asked for, else as bars.
+    """The way to show rows: as an image or a curve where that was asked for, else as bars.
 
     A curve is offered where the columns have an order: where that was said, where their names are numbers that go one
     way, or where there are too many to be a list.

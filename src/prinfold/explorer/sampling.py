@@ -40,7 +40,7 @@ def sample_map(model: Any) -> dict[str, Any]:
 
 
 def sentence(decoder: dict[str, Any], name: str) -> str:
-    """How far a page is off, for its reader."""
+    """A sentence on the error of a sampled map, for the reader of the page."""
     return (
         f"This page does not know how a {name} computes its surface, and reads it off "
         f"{len(decoder['points'])} points instead: between them it is off by at most "

@@ -79,7 +79,7 @@ def _start(model: Any) -> str:
 
 
 def _kinds(model: Any) -> str:
-    """How many columns there are of each kind."""
+    """Numbers of columns of each kind, in words."""
     if not hasattr(model, "columns_"):
         return ""
     return ", ".join(f"{n} {kind}" for kind, n in Counter(column.kind for column in model.columns_).items())

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from prinfold.plot.bands import ridge_bands
     from prinfold.plot.choices import choice
     from prinfold.plot.comparisons import comparison_front
     from prinfold.plot.kernel_manifolds import candidates, images, latent_density
@@ -17,12 +18,11 @@ if TYPE_CHECKING:
     from prinfold.plot.maps import folds, latent_map, magnification, posterior
     from prinfold.plot.mixtures import hierarchy, mixture
     from prinfold.plot.monitoring import contributions, monitor
-    from prinfold.plot.ridge_bands import ridge_bands
     from prinfold.plot.ridges import ridge
     from prinfold.plot.som import u_matrix
     from prinfold.plot.surfaces import learning_curve, model, residuals, selection, surface
     from prinfold.plot.trajectories import along
-    from prinfold.plot.uncertainty import surface_band, uncertainty
+    from prinfold.plot.uncertainties import surface_band, uncertainty
 
 __all__ = [
     "along",
@@ -54,7 +54,7 @@ __all__ = [
 
 _HOMES = {
     "along": "trajectories",
-    "ridge_bands": "ridge_bands",
+    "ridge_bands": "bands",
     "candidates": "kernel_manifolds",
     "choice": "choices",
     "comparison_front": "comparisons",
@@ -76,8 +76,8 @@ _HOMES = {
     "residuals": "surfaces",
     "selection": "surfaces",
     "surface": "surfaces",
-    "surface_band": "uncertainty",
-    "uncertainty": "uncertainty",
+    "surface_band": "uncertainties",
+    "uncertainty": "uncertainties",
 }
 
 

@@ -75,7 +75,7 @@ class FittedSurface:
         return undo(steps, Y, "draw pipeline[-1] with the rows pipeline[:-1].transform(X) instead")
 
     def straight(self) -> tuple[FloatArray, FloatArray] | None:
-        """How the steps before the model are undone, y·matrix (D, D') + shift (D',); None where they bend columns."""
+        """Inverse of the steps before the model, y·matrix (D, D') + shift (D',); None where they bend columns."""
         return straight(self.back, self.model.n_features_in_)
 
     def log_likelihood(self, X: Any) -> FloatArray | None:

@@ -1,4 +1,4 @@
-"""Where latent coordinates go on paper: a plane, a strip, a ring or a box in space."""
+"""Layouts of latent coordinates on paper: a plane, a strip, a ring or a box in space."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PaperCells(NamedTuple):
 
 
 class LatentLayout(ABC):
-    """How one kind of latent space is laid out."""
+    """Layout of one kind of latent space."""
 
     labels: tuple[str, ...]
     depth: int = 2

@@ -51,7 +51,7 @@ def _pieces(fitted: FittedSurface) -> list[FloatArray]:
 
 
 def _line_counts(latent: LatentSpace, layout: Plane) -> tuple[int, ...]:
-    """How many lines to draw across each axis."""
+    """Numbers of lines to draw across each axis."""
     if isinstance(latent, Lattice):
         return latent.shape
     return (16, 16) if isinstance(latent, Cloud) else tuple(8 if closed else 5 for closed in layout.periodic)

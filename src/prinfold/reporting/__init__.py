@@ -151,7 +151,7 @@ def _page(found: Study, body: str, scene: dict[str, Any] | str, title: str) -> s
 
 
 def _folder(figures: Any) -> Path | None:
-    """Where figures go; made where it is missing."""
+    """The folder for figures; made where it is missing."""
     if figures is None:
         return None
     folder = Path(figures)

@@ -22,7 +22,7 @@ _NEIGHBOURS = 10
 
 
 class ColumnKept(NamedTuple):
-    """How much of a column a surface keeps: a share of its variance, and in words; NaN where it does not vary."""
+    """Share of the variance of a column that a surface explains, also in words; NaN where it does not vary."""
 
     name: str
     position: int
@@ -84,7 +84,7 @@ class Study:
 
     @property
     def kept(self) -> list[ColumnKept]:
-        """How much of each column the surface keeps."""
+        """Share of each column that the surface explains."""
         if self.cells is not None and self.there is not None:
             return _kept_of_kinds(self.fitted.model.columns_, self.cells, self.there)
         left = self.left
@@ -170,7 +170,7 @@ def _kept_of_kinds(columns: Any, cells: FloatArray, there: FloatArray) -> list[C
 
 
 def _hits(rows: FloatArray, surface: FloatArray) -> str:
-    """How often the likeliest level is that of the row, beside how common the commonest is."""
+    """Share of rows whose likeliest level is their own, and the share of the commonest level."""
     if rows.shape[1] == 1:  # two levels are told by the share of the second
         rows, surface = (np.hstack([1.0 - each, each]) for each in (rows, surface))
     hit = float(np.mean(rows.argmax(axis=1) == surface.argmax(axis=1)))

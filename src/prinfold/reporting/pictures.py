@@ -141,7 +141,7 @@ def _in_the_plane(study: Study) -> bool:
 
 
 def _by_column(asked: Request) -> dict[str, FigureRecipe]:
-    """Where columns are of different kinds: the map once more for each of those that it keeps best."""
+    """Maps coloured by the columns that they explain best, where columns are of different kinds."""
     if not hasattr(asked.study.fitted.model, "columns_"):
         return {}
     frame, found = frame_of(asked.X), {}

@@ -77,7 +77,7 @@ def _distance_note(study: Study) -> str:
 
 
 def errors(study: Study, groups: RowClasses | None, names: list[str] | None, worst: int, pictures: str) -> str:
-    """Which rows lie far off, and which columns are kept."""
+    """The section on errors: rows that lie far off, and columns by how well they are explained."""
     if study.distance is not None:
         values, words = study.distance, "distance from the surface"
     elif study.likelihood is not None:
@@ -158,7 +158,7 @@ def _columns(study: Study) -> list[str]:
 
 
 def pieces(study: Study) -> list[str]:
-    """Where there are several maps or branches: a table of them."""
+    """A table of maps or branches, where there are several."""
     latent, model = study.fitted.latent, study.fitted.model
     if isinstance(latent, Atlas):
         of = np.rint(study.Z[:, 0]).astype(int)
@@ -194,7 +194,7 @@ _BRANCHES = "<h3>The branches</h3><p>Each row counts for the branch that it is n
 
 
 def _share_of(study: Study, here: Any) -> list[str]:
-    """How many rows there are, and their root mean square distance from the surface."""
+    """Number of rows, and their root mean square distance from the surface."""
     if study.distance is None or not (here & study.complete).any():
         return [str(int(here.sum())), "–"]
     return [str(int(here.sum())), writing.number(float(np.sqrt(np.mean(study.distance[here & study.complete] ** 2))))]

@@ -82,7 +82,7 @@ def meter(share: float) -> str:
 
 
 def histogram(values: FloatArray, words: str) -> str:
-    """How often values occur, as a picture that follows the colours of the page."""
+    """A histogram as a picture that follows the colours of the page."""
     low, high = float(values.min()), float(values.max())
     low, high = (min(low, 0.0), high) if high > 0 else (low, high)
     if not high > low:

@@ -1,4 +1,4 @@
-"""Which columns of a source are taken, and pieces of it as arrays of numbers.
+"""Columns taken from a source, and pieces of it as arrays of numbers.
 
 A piece is whatever a source gives at a time: an array, a sparse matrix, a frame or an Arrow table. The first piece
 decides what the columns are; all others, of this pass and of later ones, are held to it.
@@ -109,7 +109,7 @@ def select_columns(piece: Any, columns: Sequence[Key] | None, weight: Key | None
 
 
 def length_of(piece: Any) -> int:
-    """How many rows a piece has."""
+    """Number of rows of a piece."""
     shape = getattr(piece, "shape", None)
     if shape is None or len(shape) == 0:
         raise UnsupportedInputError(

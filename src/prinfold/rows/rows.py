@@ -251,13 +251,13 @@ def work_through(make: Callable[[], W], parts: Sequence[P], n_entries: int | Non
 
 
 def threads_allowed() -> int:
-    """How many threads a pass may have."""
+    """Number of threads that a pass may have."""
     with blas_on_one_thread() as allowed:
         return 1 if _busy.here else allowed
 
 
 def _threads_for(n_parts: int, n_entries: int | None, allowed: int) -> int:
-    """How many threads a pass is worth."""
+    """Number of threads that a pass is worth."""
     if n_entries is None:
         return max(1, min(allowed, n_parts))
     worth = max(1, n_entries // _ENTRIES_PER_THREAD)

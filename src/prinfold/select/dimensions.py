@@ -1,4 +1,4 @@
-"""How many dimensions a surface through some rows should have, by the likelihood of rows held out."""
+"""A dimension for surfaces through some rows, suggested by the likelihood of rows held out."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def check_targets(estimator: Any, y: Any, table: FloatArray) -> FloatArray:
 
 
 def weighty_rows(weight: FloatArray | None, min_rows: int) -> IntArray | None:
-    """Which rows have a weight, or None for all: the others must not count, not even in how rounding falls."""
+    """Indices of rows with a weight, or None for all: the others must not count, not even in how rounding falls."""
     if weight is None or (weight > 0).all():
         return None
     kept = np.flatnonzero(weight)

@@ -50,7 +50,7 @@ def choose_columns(
 
     Parameters
     ----------
-    table : Table
+    table : FileTable
         The table.
     wanted, dropped : sequence of str
         Patterns of names, as :func:`find_columns` takes them.
@@ -135,7 +135,7 @@ def _matches(table: FileTable, pattern: str, option: str) -> list[str]:
 
 
 def _place(names: Sequence[str], word: str, default: int | None) -> int | None:
-    """Where a column stands that is given by name or by number; ``default`` where nothing is given."""
+    """Position of a column that is given by name or by number; ``default`` where nothing is given."""
     if word in names:
         return names.index(word)
     if not word:
@@ -217,7 +217,7 @@ def _counts_rows(values: Any) -> bool:
 
 
 def _share_of_numbers(values: Any) -> tuple[float, int]:
-    """Which share of the cells of text that are there are numbers, and the first row that is none."""
+    """Share of numbers among the cells of text that are not missing, and the first row that holds none."""
     there = [(row, number_of(cell)) for row, cell in enumerate(values) if cell is not None and not _is_missing(cell)]
     odd = [row for row, number in there if number is None]
     return (1 - len(odd) / len(there), odd[0] if odd else -1) if there else (0.0, -1)

@@ -50,7 +50,7 @@ _LARGE = 2_000_000
 
 @dataclass(frozen=True)
 class TextLayout:
-    """How a text file is laid out: ``skip`` lines first, then one of names where there is a ``header``, then rows."""
+    """Layout of a text file: ``skip`` lines first, then one of names where there is a ``header``, then rows."""
 
     encoding: str
     separator: str
@@ -205,7 +205,7 @@ def _beginning(path: Path) -> tuple[str, str]:
 
 
 def _without_comments(text: str) -> tuple[int, list[str], str | None]:
-    """How many lines to skip, the lines of the sample after those, and the last comment, which may hold names."""
+    """Number of lines to skip, the lines of the sample after those, and the last comment, which may hold names."""
     lines = list(io.StringIO(text, newline=""))
     skip, comment = 0, None
     for line in lines:
@@ -239,7 +239,7 @@ def _likely_separator(path: Path, lines: Sequence[str], missing: frozenset[str])
 
 
 def _score(lines: Sequence[str], separator: str, missing: frozenset[str]) -> tuple[float, int] | None:
-    """How well a separator fits; None where it does not cut at all."""
+    """Score of a separator, higher where it fits better; None where it does not cut at all."""
     try:
         rows = [cells for cells in cells_of(lines, separator) if not _is_blank(cells)]
     except csv.Error:

@@ -166,7 +166,7 @@ def numbers_with_marks(
 
 
 def _way(words: list[str], decimal: str | None, *, last: bool) -> tuple[str, str, str] | None:
-    """How all cells of a column are marked: the mark, the decimal point, and both in words."""
+    """The mark and the decimal point that all cells of a column share, and both in words."""
     mark = _mark(words[0])
     bare = [_strip_mark(word, mark) for word in words]
     if "" in bare:

@@ -31,7 +31,7 @@ _MOST_CELLS = 10**8
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table is to be read, where the file itself does not say."""
+    """Options for reading a table, where the file itself does not tell."""
 
     separator: str | None = None
     header: bool | None = None
@@ -68,7 +68,7 @@ class FileTable:
         return bool(self.columns[name].dtype != object)
 
     def place(self, row: int) -> str:
-        """Where a row is, in words."""
+        """The place of a row in its file, in words."""
         if self.lines is not None:
             return f"line {self.lines[row]}"
         return f"row {row}" if self.whole is None else "one of the rows that were drawn"
@@ -235,7 +235,7 @@ def _to_dense(path: Path) -> FloatArray:
 
 
 def _which_array(chosen: str, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> str:
-    """Which of several arrays was taken, and what may be made of the others."""
+    """A note on which of several arrays was taken, and how to use the others."""
     verb = "has" if len(others) == 1 else "have"
     rest = f"; {join_names(list(others))} {verb} a value for each row, for --label or --keep"
     known = f"of the arrays {join_names(list(arrays))} the table is {chosen}, unless --array names another"

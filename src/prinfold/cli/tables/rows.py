@@ -64,11 +64,11 @@ class ChosenCells:
 
 
 def select_rows(cells: ChosenCells, policy: str, *, takes_gaps: bool, method: str) -> tuple[IntArray, list[str]]:
-    """Which rows are fitted, and what is to be said of the others.
+    """Indices of the rows to fit, and notes on the others.
 
     Parameters
     ----------
-    cells : Cells
+    cells : ChosenCells
         What was read.
     policy : {"keep", "drop", "error"}
         What to do about rows with missing cells.

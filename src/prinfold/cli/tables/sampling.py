@@ -24,7 +24,7 @@ _BATCH = 65_536
 
 
 class Draw(NamedTuple):
-    """How many rows to draw, and by which seed."""
+    """A random sample of rows: their number and the seed."""
 
     rows: int
     seed: int

@@ -120,7 +120,7 @@ def node_values(shown: ShownLandscape, show: Any, target: int) -> NodeValues:
 
 
 def class_index(shown: ShownLandscape, show: Any) -> int:
-    """Which of the classes has that name."""
+    """Index of the class with a name."""
     if str(show) not in shown.names:
         raise InvalidParameterError(
             f"there is no class {show!r} to show; the classes are {', '.join(shown.names)}, and 'mass' shows the rows"

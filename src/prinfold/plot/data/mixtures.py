@@ -35,7 +35,7 @@ class Panel(NamedTuple):
 
 
 class PanelBox(NamedTuple):
-    """Where a panel goes, as shares of the paper."""
+    """Place of a panel, as shares of the paper."""
 
     left: float
     bottom: float

@@ -61,7 +61,7 @@ def _places(latent: Lattice) -> FloatArray:
 
 
 def _steps(latent: Lattice, place: FloatArray, edges: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Where each edge starts on paper and how it goes on; over a seam it goes beyond the last node."""
+    """Start of each edge on paper and its direction; over a seam it goes beyond the last node."""
     step = place[edges[:, 1]] - place[edges[:, 0]]
     unit = np.array([1.0, _ROW if isinstance(latent, Hexagons) else 1.0])
     for axis, (n, closed) in enumerate(zip(latent.shape, latent.periodic, strict=True)):

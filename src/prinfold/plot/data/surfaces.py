@@ -184,7 +184,7 @@ def _room_to_the_edge(layout: Plane, centre: FloatArray, axes: FloatArray) -> fl
 
 
 def repeat_over_seams(layout: LatentLayout, centre: FloatArray, margin: float = 0.1) -> tuple[IntArray, FloatArray]:
-    """Which glyphs to draw and by how much to shift them (n, 2): all of them, and again those near a seam beyond it.
+    """Indices of glyphs to draw and their shifts (n, 2): all of them, and again those near a seam beyond it.
 
     ``margin`` is how near, as a share of the span of the axis.
     """
@@ -263,7 +263,7 @@ def row_posterior(fitted: FittedSurface, x: Any) -> RowPosterior:
 
 
 class DataView(NamedTuple):
-    """How data space is seen: ``axes`` (D, a) columns onto which points less ``origin`` are projected, named."""
+    """A view of data space: ``axes`` (D, a) onto which points less ``origin`` are projected, and their names."""
 
     origin: FloatArray
     axes: FloatArray
@@ -348,7 +348,7 @@ def training_course(model: Any) -> LearningCurve:
 
 
 class ClampingComparison(NamedTuple):
-    """How a clamping was chosen: roughness and error of each (A, L), the level, and the ``place`` (2,) chosen."""
+    """The choice of a clamping: roughness and error of each (A, L), the level, and the ``place`` (2,) chosen."""
 
     labels: tuple[str, ...]
     roughness: FloatArray

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from prinfold import plot
 from prinfold.density.ridges.bands import RidgeBands
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.plot.ridge_bands import band_of
+from prinfold.plot.bands import band_of
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.uniform(-2, 2, size=(30, 2))

@@ -10,7 +10,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.plot import style
 from prinfold.plot.data.surfaces import choose_view, repeat_over_seams
-from prinfold.plot.data.uncertainty import (
+from prinfold.plot.data.uncertainties import (
     PosteriorEllipses,
     bars,
     coordinate_spread,
