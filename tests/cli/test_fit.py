@@ -401,7 +401,7 @@ def test_infinity_is_named(folder: Path, call: Call) -> None:
 
 def test_one_row_is_too_few(folder: Path, call: Call) -> None:
     (folder / "data.csv").write_text("a,b\n1,2\n")
-    assert "data.csv has 1 row to fit; a surface needs two at the least" in call("fit", "data.csv").complaint
+    assert "data.csv has 1 row to fit; a surface needs at least two" in call("fit", "data.csv").complaint
 
 
 def test_few_rows_are_said_to_be_few(folder: Path, call: Call) -> None:

@@ -97,5 +97,5 @@ def test_a_page_is_as_near_as_it_says(name: str, open_page: Callable[..., Any]) 
 
 def test_beyond_three_dimensions_there_is_a_refusal() -> None:
     model = Toy(grid(3, 3, 3, 3), lambda Z: Z[:, :3]).fit()
-    with pytest.raises(UnsupportedInputError, match=r"a Toy with 4 latent columns .*draw it with model\.plot"):
+    with pytest.raises(UnsupportedInputError, match=r"a Toy with 4 latent columns .*draw it with plot"):
         explore(model, path=None)
