@@ -10,7 +10,9 @@ import pytest
 
 from prinfold.exceptions import Advice, DegenerateWarning, InvalidParameterError, Message, warn_caller
 
-MESSAGE = Message("a harmonic basis lives on a circle", "leave it out", Advice("latent", "circle"))
+MESSAGE = Message(
+    "a harmonic basis lives on a circle", Advice("basis", words="leave out {}"), Advice("latent", "circle")
+)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +33,8 @@ def test_advice_goes_with_errors_and_warnings() -> None:
     """Also through a pickle, as between processes."""
     for carrier in (InvalidParameterError(MESSAGE), DegenerateWarning(MESSAGE)):
         for each in (carrier, pickle.loads(pickle.dumps(carrier)), copy.copy(carrier)):
-            assert str(each) == "a harmonic basis lives on a circle; leave it out, or set latent='circle'"
+            assert str(each) == "a harmonic basis lives on a circle; leave out basis, or set latent='circle'"
+            assert each.args[0].written(Advice.in_python) == str(each)
             assert each.args[0].advice == MESSAGE.advice
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -48,4 +51,4 @@ def test_a_prefix_keeps_the_advice() -> None:
 
 
 def test_whoever_writes_it_says_the_advice() -> None:
-    assert MESSAGE.written(lambda advice: f"[{advice.setting}]").endswith("; leave it out, or [latent]")
+    assert MESSAGE.written(lambda advice: f"[{advice.setting}]").endswith("; [basis], or [latent]")

@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Self
 
-ANY_VALUE: Final = object()
-"""The value of a setting that is to be changed, where nobody knows to what."""
+ANY_VALUE: Final = ...
+"""The value of a setting that is to be changed, where nobody knows to what; a pickle knows it as well."""
 
 
 class Advice(NamedTuple):
