@@ -43,11 +43,11 @@ from prinfold.datasets.dataset import random_frame, simulate
 from prinfold.datasets.surface import TrueSurface
 from prinfold.geometry.domain import Box
 from prinfold.select.candidates import BASELINES
-from prinfold.select.comparing import _folds, _sorted
+from prinfold.select.comparing import _folds, _sort_rows
 from prinfold.select.dimensions import suggest_dimension
 from prinfold.select.measures import Thinning, noise_of, spread_likelihoods, thinned_errors, thinning_of, widths_of
-from prinfold.select.surfaces import Surface, surface_of
-from prinfold.select.verdicts import CRITERIA, Measured, blind, elbow, judge
+from prinfold.select.surfaces import ComparedSurface, surface_of
+from prinfold.select.verdicts import CRITERIA, MethodLosses, elbow, judge, why_likelihood_is_blind
 
 FOLDS, FRESH = 5, 150
 DEFAULT = "likelihood or error"
@@ -155,7 +155,7 @@ def contestants(X: Any, q: int) -> dict[str, Any]:
 class Held:
     """The surfaces of all folds as one: each row is projected by the surface that has not seen it."""
 
-    def __init__(self, surfaces: list[Surface], fold: Any) -> None:
+    def __init__(self, surfaces: list[ComparedSurface], fold: Any) -> None:
         self.surfaces, self.fold = surfaces, fold
 
     def project(self, X: Any, shift: int = 0) -> Any:
@@ -228,7 +228,7 @@ def one(shape: Shape, level: int, seed: int) -> Result:
     # Shapes may be drawn by chance too, so that fresh rows have to come with the others.
     data = shape.draw(shape.n + FRESH, level, seed)
     assert data.clean is not None
-    X, q = _sorted(data.X[: shape.n]), shape.dimension
+    X, q = _sort_rows(data.X[: shape.n]), shape.dimension
     fresh = Dataset(data.X[shape.n :], surface=data.surface, clean=data.clean[shape.n :])
     fold, sigma = _folds(X, FOLDS, np.random.default_rng(0)), noise_of(X, q)
     widths, thinning = widths_of(X, sigma), thinning_of(X, sigma, np.random.default_rng(5))
@@ -238,19 +238,19 @@ def one(shape: Shape, level: int, seed: int) -> Result:
             scores[name] = score(model, X, fold, fresh, thinning, widths)
         except Exception as error:  # one of many
             print(f"  {name}: {type(error).__name__}: {error}")
-    columns = [np.array([getattr(each, part) for each in scores.values()]) for part in Measured._fields[:5]]
+    columns = [np.array([getattr(each, part) for each in scores.values()]) for part in MethodLosses._fields[:5]]
     variance = float(X.var(axis=0).sum())
-    return judged(scores, Measured(*columns, sigma, X.shape[1] - q, widths, variance))
+    return judged(scores, MethodLosses(*columns, sigma, X.shape[1] - q, widths, variance))
 
 
-def judged(scores: dict[str, Score], found: Measured) -> Result:
+def judged(scores: dict[str, Score], found: MethodLosses) -> Result:
     truth, rough, stable, consistent, evidence = (
         np.array([getattr(each, part) for each in scores.values()])
         for part in ("truth", "roughness", "stability", "consistency", "evidence")
     )
     error = found.errors.mean(axis=1)
     of_rows = {name: CRITERIA[name].losses(found) for name in ("likelihood", "thinned", "error", "density")}
-    of_rows[DEFAULT] = of_rows["error" if blind(found) else "likelihood"]
+    of_rows[DEFAULT] = of_rows["error" if why_likelihood_is_blind(found) else "likelihood"]
     losses = {name: each.mean(axis=1) for name, each in of_rows.items()}
     losses |= {
         "evidence": evidence,
@@ -331,7 +331,7 @@ def dimension(shapes: dict[str, Shape], first: int, n_seeds: int) -> None:
             X, missing = data.X, 3 - data.X.shape[1]
             if missing > 0:
                 X = X @ random_frame(3, 2, rng).T + rng.normal(scale=shape.noises[seed % 2], size=(len(X), 3))
-            X = _sorted(X)
+            X = _sort_rows(X)
             found.append(suggest_dimension(X, _folds(X, FOLDS, rng)).suggested)
         right += found.count(shape.dimension)
         rows.append([name, shape.dimension, *found])

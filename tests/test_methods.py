@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 import prinfold
 from prinfold import GTM, cite, compare, explore, files, load, save
 from prinfold.base.principal_manifold import PrincipalManifold
-from prinfold.cli.catalogue import methods as typed_names
+from prinfold.cli.methods import methods as typed_names
 from prinfold.explorer.decoders import SURFACES
 from prinfold.methods import METHODS, Method, manifolds, method_of
 from tests.house import ROOT, public_objects

@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from prinfold import UKR, KernelDensityClassifier, datasets
 from prinfold.kernel_manifolds.feature_kernels import l1_kernel
-from prinfold.plot.data.kernel_manifolds import rim
+from prinfold.plot.data.kernel_manifolds import contour_segments
 from reporting import COLOURS, MARKERS, Figures, Finding, judge
 
 METRICS = {"L2": None, "L1": "l1"}
@@ -150,5 +150,5 @@ def borders(ax: plt.Axes, model: UKR, labels: np.ndarray) -> None:
     ax.contourf(x, y, density, 12, cmap="Greys", alpha=0.6, zorder=0)
     classes = KernelDensityClassifier(bandwidth=1.0).fit(model.embedding_, labels).predict(places).reshape(x.shape)
     ax.contour(x, y, classes, [0.5, 1.5], colors="k", linewidths=0.8)
-    for segment in rim(model.latent_):
+    for segment in contour_segments(model.latent_):
         ax.plot(*segment.T, color=COLOURS[3], lw=0.7)

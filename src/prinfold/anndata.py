@@ -12,9 +12,9 @@ from prinfold._typing import FloatArray
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import InvalidParameterError, MissingExtraError, PrinfoldError, UnsupportedInputError
 from prinfold.gtm.estimator import GTM
-from prinfold.notebook.settings import worded
+from prinfold.notebook.settings import short_value
 from prinfold.plot.data.surfaces import log_factor
-from prinfold.plot.inputs import Fitted
+from prinfold.plot.inputs import FittedSurface
 
 __all__ = ["fit", "transform"]
 
@@ -130,7 +130,7 @@ def _check(model: Any) -> None:
 
 def _keep(adata: Any, model: Any, rows: Any, use_rep: str, key: str | None, measures: bool, copy: bool) -> Any:
     """Write coordinates, measures and settings, all of which are computed before anything is changed."""
-    fitted = Fitted.of(model)
+    fitted = FittedSurface.of(model)
     key = type(fitted.model).__name__.lower() if key is None else key
     Z = fitted.coordinates(rows)
     scalars = _scalars(fitted, rows, Z) if measures else {}
@@ -143,7 +143,7 @@ def _keep(adata: Any, model: Any, rows: Any, use_rep: str, key: str | None, meas
     return target if copy else None
 
 
-def _scalars(fitted: Fitted, rows: Any, Z: Any) -> dict[str, Any]:
+def _scalars(fitted: FittedSurface, rows: Any, Z: Any) -> dict[str, Any]:
     """Numbers about each cell, as far as the model has them."""
     seen, found = fitted.rows(rows), {}
     with suppress(PrinfoldError):  # a surface that has no points among the cells, such as in a feature space
@@ -166,12 +166,13 @@ def _distances(model: Any, rows: Any) -> FloatArray:
     return found
 
 
-def _about(fitted: Fitted, use_rep: str, scalars: dict[str, Any]) -> dict[str, Any]:
+def _about(fitted: FittedSurface, use_rep: str, scalars: dict[str, Any]) -> dict[str, Any]:
     """Settings and how training went, in words and numbers that files of cells can hold."""
     model = fitted.model
     about = {
         "model": type(model).__name__,
-        "params": {name: worded(value) for name, value in model.get_params(deep=False).items()} | {"use_rep": use_rep},
+        "params": {name: short_value(value) for name, value in model.get_params(deep=False).items()}
+        | {"use_rep": use_rep},
         "n_iter": int(model.n_iter_),
         "converged": bool(model.converged_),
         "stop_reason": str(model.stop_reason_),

@@ -1,10 +1,85 @@
-"""Named errors and warnings. Each message says what was got, what was expected and what to do."""
+"""Named errors and warnings. Each message says what was got, what was expected and what to do.
+
+Advice to change a setting is data in a :class:`Message`, so that Python and the command line each say it in their way.
+"""
 
 from __future__ import annotations
 
 import errno
 import sys
 import warnings
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, Self
+
+ANY_VALUE: Final = ...
+"""The value of a setting that is to be changed, where nobody knows to what; a pickle knows it as well."""
+
+
+class Advice(NamedTuple):
+    """A setting to change, the value to try, and the words around them: the setting stands at ``{}``.
+
+    A method of the model, such as ``posterior_mode``, or another name may stand in place of a setting, without a value.
+    """
+
+    setting: str
+    value: Any = ANY_VALUE
+    words: str = "set {}"
+
+    def in_python(self) -> str:
+        """``set n_components=2``."""
+        given = self.setting if self.value is ANY_VALUE else f"{self.setting}={self.value!r}"
+        return self.words.format(given)
+
+
+class Message(str):
+    """A text as Python shows it, made of what was found and of what to do about it.
+
+    Advice that is a plain string is the same on the command line.
+
+    >>> Message("a harmonic basis lives on a circle", Advice("latent", "circle"))
+    "a harmonic basis lives on a circle; set latent='circle'"
+    """
+
+    found: str
+    advice: tuple[Advice | str, ...]
+
+    def __new__(cls, found: str, *advice: Advice | str) -> Self:
+        """The text as Python says it."""
+        made = super().__new__(cls, _sentence(found, [_in_python(each) for each in advice]))
+        made.found, made.advice = found, advice
+        return made
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """The parts of which a copy or a pickle is made again."""
+        return self.found, *self.advice
+
+    def written(self, write: Callable[[Advice], str]) -> str:
+        """The text with each piece of advice as ``write`` says it."""
+        return _sentence(self.found, [each if isinstance(each, str) else write(each) for each in self.advice])
+
+    @classmethod
+    def after(cls, prefix: str, words: object) -> Message:
+        """A text, or that of a warning, behind a prefix; its advice is kept."""
+        text = words.args[0] if isinstance(words, Warning) and words.args else words
+        return cls(prefix + text.found, *text.advice) if isinstance(text, Message) else cls(f"{prefix}{text}")
+
+
+def _in_python(advice: Advice | str) -> str:
+    return advice if isinstance(advice, str) else advice.in_python()
+
+
+def _sentence(found: str, advice: list[str]) -> str:
+    """``found; a, b, or c``; where ``found`` is a whole sentence the advice is another."""
+    if not advice:
+        return found
+    *others, last = advice
+    listed = f"{', '.join(others)}, or {last}" if others else last
+    return f"{found} {listed[0].upper()}{listed[1:]}." if found.endswith(".") else f"{found}; {listed}"
+
+
+def quantity(n: int, noun: str) -> str:
+    """``3 rows``, ``1 row``."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 class PrinfoldError(Exception):
@@ -82,7 +157,7 @@ class NoSuchFolderError(NotWrittenError, InvalidParameterError, FileNotFoundErro
 
 
 class TargetIsFolderError(NotWrittenError, InvalidParameterError, IsADirectoryError):
-    """What is to be written as a file is a folder."""
+    """The file to be written is a folder."""
 
 
 class MissingExtraError(PrinfoldError, ImportError):

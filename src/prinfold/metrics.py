@@ -1,4 +1,4 @@
-"""How good a principal manifold is: errors, roughness, neighbourhood preservation, self-consistency.
+"""Measures of a principal manifold: errors, roughness, neighbourhood preservation, self-consistency.
 
 All functions take plain arrays and callables, so they measure any method's surface, not only prinfold's.
 """
@@ -43,7 +43,7 @@ _RANK_TOLERANCE = 1e-10
 
 
 class Orthogonality(NamedTuple):
-    """How upright residuals stand on the surface.
+    """Cosines of the angles between residuals and the surface, 0 where a residual is orthogonal to it.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def self_consistency(
     latent_distance: Distance | None = None,
     sample_weight: FloatArray | None = None,
 ) -> float:
-    """How far the mean of the rows that project near a place lies from that place, relative to the noise.
+    """Distance of the mean of rows that project near a place from that place, relative to the noise.
 
     A principal manifold is self-consistent, E[X | projects to z] = y(z), so residuals rᵢ = xᵢ − pᵢ average
     to nothing near every place. With mᵢ the mean residual of the *other* rows that project near row i,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from prinfold import cli
-from prinfold.cli.tables.reading import Table
+from prinfold.cli.tables.reading import FileTable
 
 QUICK = ("--set", "nodes=6", "--set", "max_iter=8", "--set", "tol=0")
 
@@ -72,12 +72,12 @@ def csv_text(X: np.ndarray, names: str = "a,b,c", separator: str = ",") -> str:
     return "\n".join([names, *rows, ""])
 
 
-def made(**columns: list) -> Table:
+def made(**columns: list) -> FileTable:
     """A table of those columns, as if it had been read from a file of text."""
     found = {
         name: np.array(each, dtype=object if isinstance(each[0], str) else float) for name, each in columns.items()
     }
-    return Table(Path("t.csv"), found, tuple(found), True, lines=np.arange(2, 2 + len(next(iter(found.values())))))
+    return FileTable(Path("t.csv"), found, tuple(found), True, lines=np.arange(2, 2 + len(next(iter(found.values())))))
 
 
 @pytest.fixture

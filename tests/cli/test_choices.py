@@ -13,14 +13,14 @@ import scipy.sparse
 import prinfold
 from prinfold.cli.methods import make_model
 from prinfold.cli.tables.columns import choose_columns
-from prinfold.cli.tables.reading import Table
+from prinfold.cli.tables.reading import FileTable
 from prinfold.cli.usage import WrongCallError
 from tests.cli.conftest import QUICK, Said, made, numbers
 
 Call = Callable[..., Said]
 
 
-def whole(**columns: list) -> Table:
+def whole(**columns: list) -> FileTable:
     n = 30
     rng = np.random.default_rng(0)
     return made(x=list(rng.normal(size=n)), y=list(rng.normal(size=n)), z=list(rng.normal(size=n)), **columns)

@@ -144,7 +144,7 @@ def test_progress_is_a_line_for_each(curve: Path, call: Call) -> None:
 
 def test_advice_is_in_options(curve: Path, call: Call) -> None:
     said = call("compare", "data.csv", "--methods", "pca", "--folds", "2", "--max-rows", "20")
-    assert "give --dimensions if you know it" in said.out
+    assert "Give --dimensions if you know it." in said.out
     assert "n_components" not in said.out
     assert "by their likelihood criterion" in said.out
 
@@ -159,8 +159,8 @@ def test_names_are_written_as_one_likes() -> None:
     [
         (["--out", "best.csv"], "cannot tell how to write best.csv; let its name end in .prinfold"),
         (["--table", "-"], "--table - is standard output, which only transform and project write to; name a file"),
-        (["--methods", "magic"], "methods names 'magic', which there is not"),
-        (["--criterion", "luck"], "error: --criterion must be one of"),
+        (["--methods", "magic"], "there is no method 'magic' to compare; there are"),
+        (["--criterion", "luck"], "error: the criterion must be one of"),
         (["--out", "data.csv", "--force"], "is what is read"),
         (["--table", "t.xyz"], "cannot tell how to write t.xyz"),
         (["--figure", "no/f.png"], "there is no folder no to write f.png in"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -23,18 +24,21 @@ ASKED = (
     "prinfold fit --method k",
     "prinfold fit my",
     "prinfold completion ",
+    "prinfold fit --set node",
+    "prinfold transform mine",
 )
 """What is typed before the key of completion."""
 
 _BASH = """
 source ./script
-ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _prinfold; printf '%s\\n' "${COMPREPLY[@]}" END; }
+ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _shtab_prinfold; said; }
+said() { printf '%s\\n' "${COMPREPLY[@]}" END; }
 """
 
 _ZSH = """
 zmodload zsh/zpty
 zpty z zsh -f -i
-zpty -w z 'PROMPT=; autoload -Uz compinit && compinit -u -D; source ./script'
+zpty -w z 'PROMPT=; autoload -Uz compinit && compinit -u -D; eval "$(<./script)"'
 zpty -w z 'compadd() { if [[ ${@[1,(i)(-|--)]} != *-(O|A|D)\\ * ]] { typeset -a h; builtin compadd -A h "$@"; \
 print -l -- "HIT:"$^h }; builtin compadd "$@" }; \
 ask() { zle complete-word; zle kill-whole-line; print DO""NE }; zle -N ask; bindkey "^I" ask; echo REA""DY'
@@ -78,12 +82,14 @@ def answers(command: Sequence[str], folder: Path) -> list[list[str]]:
 def test_shells_complete(shell: str, ask: Callable[[Path], list[list[str]]], folder: Path, call: Call) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
+    pytest.importorskip("shtab")
     script = call("completion", shell).out
     (folder / "script").write_text(script)
-    (folder / "my data.csv").write_text("")
+    for name in ("my data.csv", "mine.prinfold", "mine.txt"):
+        (folder / name).write_text("")
     check = subprocess.run([shell, "-n", "script"], cwd=folder, capture_output=True, text=True, check=False)
     assert (check.returncode, check.stderr) == (0, "")
-    commands, one, options, values, methods, files, shells = ask(folder)
+    commands, one, options, values, methods, files, shells, settings, models = ask(folder)
     assert set(cli.COMMANDS) <= set(commands)
     assert one == ["transform"]
     assert set(options) == {"--standardise", "--standardize"}
@@ -91,12 +97,20 @@ def test_shells_complete(shell: str, ask: Callable[[Path], list[list[str]]], fol
     assert methods == ["kmm"]
     assert [each.replace("\\", "") for each in files] == ["my data.csv"]
     assert set(shells) == {"bash", "zsh", "fish"}
+    assert settings == ["nodes="]
+    assert models[0] == "mine.prinfold"  # fish has other files after it
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_every_command_and_option_is_in_every_script(shell: str, call: Call) -> None:
+    pytest.importorskip("shtab")
     script = call("completion", shell).out
     for name in cli.COMMANDS:
         assert name in script
     for option in ("columns", "standardise", "missing", "label", "json", "image"):
         assert option in script
+
+
+def test_the_extra_is_named_where_shtab_is_missing(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert 'get it with: pip install "prinfold[cli]"' in call("completion", "bash").complaint

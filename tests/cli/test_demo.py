@@ -19,7 +19,6 @@ import prinfold
 from prinfold import cli, datasets
 from prinfold.cli import console
 from prinfold.cli import demo as demo_module
-from prinfold.cli.translation import as_options
 from prinfold.exceptions import FoldWarning
 from tests.house import run_fences
 
@@ -63,7 +62,7 @@ def test_the_demo_says_what_it_found(demo: tuple[Path, str, str]) -> None:
         f"{model.score(datasets.make_pipe_flow(120, rng=4).X):.3f}",
         f"{model.projection_error(data.X):.5f}",
         str(model.n_iter_),
-        as_options(str(model.stop_reason_)),
+        model.stop_reason_.plain,
     ):
         assert words in said
     assert "Traceback" not in errors
@@ -143,7 +142,7 @@ def test_commands_are_written_as_they_were_called(
     monkeypatch.setattr(sys, "argv", [called])
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
     monkeypatch.setattr(shutil, "which", lambda name: str(tmp_path / "bin" / name) if on_path else None)
-    assert console.as_called() == said
+    assert console.program_call() == said
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -154,8 +153,8 @@ def test_the_reason_for_stopping_is_said_once(
     monkeypatch.setattr(demo_module, "save_picture", lambda *_: None)  # which others look at
     assert cli.main(["demo", "--rows", "60", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr()
-    reason = str(prinfold.load(tmp_path / "model.prinfold").stop_reason_)
-    assert (said.out + said.err).count(reason if terminal else as_options(reason)) == 1
+    reason = prinfold.load(tmp_path / "model.prinfold").stop_reason_
+    assert (said.out + said.err).count(str(reason) if terminal else reason.plain) == 1
 
 
 def test_in_process_the_demo_can_be_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

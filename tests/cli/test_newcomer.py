@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,11 +10,11 @@ import numpy as np
 import pytest
 
 import prinfold
-from prinfold.cli.console import wrapped
-from prinfold.cli.models import Surface, folds_in_words
+from prinfold.cli.console import as_options, wrap_line
+from prinfold.cli.models import StoredSurface, fold_remarks
 from prinfold.cli.tables.columns import name_columns
 from prinfold.cli.tables.dates import dates_of
-from prinfold.cli.translation import as_options
+from prinfold.exceptions import MultimodalWarning
 from prinfold.reporting import report
 from tests.cli.conftest import QUICK, Said, made, numbers
 from tests.cli.test_mapping import page_data
@@ -110,11 +111,11 @@ def test_a_fit_says_what_its_report_says_first() -> None:
     X = np.concatenate([t * np.cos(9 * t), t * np.sin(9 * t), np.sin(5 * t)], axis=1)
     model = prinfold.GTM(nodes=8, width=0.3, max_iter=10, random_state=0).fit(X)
     assert model.folds_.folded.any()
-    (words,) = folds_in_words(Surface.of(model))
-    first = words.partition(" A stiffer surface")[0]
+    (words,) = fold_remarks(StoredSurface.of(model))
+    first = words.partition(" Try a stiffer surface")[0]
     assert first.startswith("The surface is folded at ")
     assert first in report(model, X, None).html
-    assert "(--set width=2) or another start (--set init=isomap) may do without." in words
+    assert words.endswith("Try a stiffer surface (--set width=2), or another start (--set init=isomap).")
 
 
 def test_no_more_dimensions_than_columns(process: Path, call: Call) -> None:
@@ -145,13 +146,17 @@ def test_endings_and_doubts_in_plain_words(process: Path, call: Call) -> None:
     said = call("info", "data.prinfold").out
     assert "Finished: more iterations would hardly change the surface." in said
     assert "tol" not in said.replace("total", "")
-    doubt = as_options(
-        "For 23% of the rows the posterior mean lies over 2 node spacings from the mode: the surface passes near them "
-        "in several places, or the noise spans many nodes. Look at mode_distance before trusting their coordinates, "
-        "use posterior_mode for them, or try another init or fewer nodes."
-    )
-    assert doubt.startswith("For 23% of the rows the map is not sure where they belong")
-    assert "One thing to try is another start of the fit, --set init=isomap" in doubt
+
+
+@pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
+def test_doubts_in_plain_words() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    with pytest.warns(MultimodalWarning) as caught:
+        prinfold.GTM(nodes=8, max_iter=5, tol=0, random_state=0).fit(X)
+    (doubt,) = [as_options(each.message) for each in caught if each.category is MultimodalWarning]
+    assert re.match(r"For \d+% of the rows the map is not sure where they belong", doubt)
+    assert "likeliest places (prinfold transform --modes)" in doubt
+    assert "try another start, such as --set init=isomap" in doubt
 
 
 def test_lines_are_as_wide_as_the_terminal(process: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,5 +165,5 @@ def test_lines_are_as_wide_as_the_terminal(process: Path, call: Call, monkeypatc
     assert max(map(len, told.splitlines())) <= 60
     monkeypatch.delenv("COLUMNS")
     words = "note: " + "word " * 60
-    assert max(map(len, wrapped(words).splitlines())) <= 80
-    assert wrapped(words, 2).replace("\n ", "").split() == words.split()
+    assert max(map(len, wrap_line(words).splitlines())) <= 80
+    assert wrap_line(words, 2).replace("\n ", "").split() == words.split()

@@ -96,7 +96,7 @@ def test_a_curve_that_comes_back_beside_itself_winds():
 
 def test_ends_that_meet_are_a_loop():
     (words,) = said(ring(closed=False), about(ring(), noise=0.05))
-    assert 'closed=True, or closed="auto"' in words
+    assert "closed=True, or closed='auto'" in words
     assert said(ring(), about(ring(), noise=0.05)) == []
     half = ArcCurve.through(ring().vertices[:41])
     assert said(half, about(half, noise=0.05)) == [], "a half circle has its ends apart"

@@ -64,7 +64,9 @@ def test_degenerate_rows_have_a_bandwidth(rule, rows):
 
 @rules
 def test_one_row_has_none(rule):
-    with pytest.raises(InvalidDataError, match="at least two different rows, got n_samples = 1; pass a number"):
+    with pytest.raises(
+        InvalidDataError, match="at least two different rows, got n_samples = 1; give a number as bandwidth"
+    ):
         of(rule, [[1.0, 2.0]])
 
 

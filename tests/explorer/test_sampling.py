@@ -12,7 +12,7 @@ from prinfold import explore
 from prinfold._typing import FloatArray
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import UnsupportedInputError
-from prinfold.explorer.decoders import decoder_of, told_of
+from prinfold.explorer.decoders import decoder_notes, decoder_of
 from prinfold.latent import Branches, LatentSpace, Sphere, grid, torus
 from prinfold.loops import StopReason
 
@@ -92,10 +92,10 @@ def test_a_page_is_as_near_as_it_says(name: str, open_page: Callable[..., Any]) 
     assert off <= 1.05 * said * extent + 1e-12
     assert said < 1e-3
     assert "reads it off" in tab.locator(".pf-note").all_inner_texts()[-1]
-    assert "a Toy" in told_of(decoder_of(model), "Toy")[0]
+    assert "a Toy" in decoder_notes(decoder_of(model), "Toy")[0]
 
 
 def test_beyond_three_dimensions_there_is_a_refusal() -> None:
     model = Toy(grid(3, 3, 3, 3), lambda Z: Z[:, :3]).fit()
-    with pytest.raises(UnsupportedInputError, match=r"a Toy with 4 latent columns .*draw it with model\.plot"):
+    with pytest.raises(UnsupportedInputError, match=r"a Toy with 4 latent columns .*draw it with plot"):
         explore(model, path=None)

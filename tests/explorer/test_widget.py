@@ -13,7 +13,7 @@ import pytest
 from prinfold import GTM, datasets, explorer
 from prinfold.exceptions import MissingExtraError
 from prinfold.explorer import notebooks
-from prinfold.explorer.packing import packed
+from prinfold.explorer.packing import pack
 from prinfold.explorer.payload import payload_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -56,7 +56,7 @@ def made(pipe: tuple[GTM, np.ndarray]) -> Any:
 
 def test_it_holds_what_the_page_holds(pipe: tuple[GTM, np.ndarray], made: Any) -> None:
     words = dict.fromkeys(("labels", "values", "names", "extra", "image_shape", "series", "title"))
-    assert made.data == packed(payload_of(*pipe, **words))
+    assert made.data == pack(payload_of(*pipe, **words))
     assert made.selected == []
 
 

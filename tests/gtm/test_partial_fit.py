@@ -250,7 +250,9 @@ def test_names_of_columns_are_those_of_the_first_block():
 def test_what_a_stream_cannot_begin_with():
     with pytest.raises(InvalidParameterError, match="begins with rows of which no coordinates are known"):
         GTM(**{**BEGIN, "init": np.zeros((200, 2))}).partial_fit(X[:200])
-    with pytest.raises(InvalidParameterError, match="prior_precision='evidence' takes trainer='batch'"):
+    with pytest.raises(
+        InvalidParameterError, match=r"follows the evidence needs all rows at once.*set trainer='batch'"
+    ):
         GTM(prior_precision="evidence", **BEGIN).fit(X)
 
 

@@ -264,5 +264,5 @@ def test_every_reason_reaches_the_estimator():
     assert (start.n_iter_, len(start.history_["objective"])) == (0, 1)
     from sklearn.exceptions import ConvergenceWarning
 
-    with pytest.warns(ConvergenceWarning, match=r"Raise max_iter \(now 2\) or tol"):
+    with pytest.warns(ConvergenceWarning, match=r"Raise max_iter \(now 2\), or raise tol"):
         GTM(nodes=5, basis=3, max_iter=2).fit(DATA)

@@ -22,7 +22,7 @@ from prinfold.kernel_manifolds.starts import Candidates
 from prinfold.latent import Cloud
 from prinfold.numerics.radial_kernels import Gaussian
 from prinfold.plot.data import kernel_manifolds as densities
-from prinfold.plot.inputs import Fitted
+from prinfold.plot.inputs import FittedSurface
 from prinfold.plot.layouts import layout_of
 
 Models = dict[str, Any]
@@ -128,12 +128,12 @@ def test_starts_in_several_dimensions_are_kinds_of_their_own() -> None:
 
 
 def test_candidates_are_found_in_a_fitted_model(models: Models, tables: Any) -> None:
-    drawn = densities.compared(models["surface"])
+    drawn = densities.start_comparison(models["surface"])
     table = models["surface"].candidates_
     assert sorted(np.concatenate([kind.errors for kind in drawn.kinds])) == sorted(table.errors)
     assert drawn.chosen[2] == table.errors.min()
     pipe = make_pipeline(StandardScaler().fit(tables["surface"]), models["surface"])
-    assert densities.compared(pipe).chosen == drawn.chosen
+    assert densities.start_comparison(pipe).chosen == drawn.chosen
 
 
 def test_a_start_without_neighbours_may_be_the_only_one(models: Models) -> None:
@@ -155,7 +155,7 @@ def loops(segments: np.ndarray) -> int:
 
 
 def test_the_rim_of_one_kernel_is_a_circle() -> None:
-    segments = densities.rim(Cloud(np.zeros((1, 2)), np.ones(1), Gaussian(), 0.3), 80)
+    segments = densities.contour_segments(Cloud(np.zeros((1, 2)), np.ones(1), Gaussian(), 0.3), 80)
     radius = np.sqrt(-2 * np.log(0.3))
     np.testing.assert_allclose(np.linalg.norm(segments, axis=2), radius, rtol=1e-6)
     length = np.linalg.norm(segments[:, 1] - segments[:, 0], axis=1).sum()
@@ -169,7 +169,7 @@ def test_holes_and_pieces_have_rims_of_their_own(case: str) -> None:
     ring = 5.0 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     centres = ring if case == "hole" else np.array([[-4.0, 0.0], [4.0, 1.0], [0.0, 7.0]])
     cloud = Cloud(centres, np.ones(len(centres)), Gaussian(), 0.05)
-    assert loops(densities.rim(cloud, 90)) == (2 if case == "hole" else 3)
+    assert loops(densities.contour_segments(cloud, 90)) == (2 if case == "hole" else 3)
 
 
 def test_shading_is_the_density_and_ends_at_the_contour(models: Models) -> None:
@@ -239,7 +239,7 @@ def test_models_without_it_say_so(models: Models) -> None:
 
 def test_each_image_is_the_point_of_the_surface_at_its_middle(models: Models) -> None:
     model = models["images"]
-    found = densities.mosaic(Fitted.of(model), (4, 6), 7)
+    found = densities.mosaic(FittedSurface.of(model), (4, 6), 7)
     left, right, bottom, top = found.extent
     rows, columns = found.shape
     assert max(rows, columns) == 7
@@ -263,7 +263,7 @@ def test_images_are_drawn_for_surfaces_and_curves(models: Models, tables: Any) -
     (image,) = plot.images(models["images"], (4, 6), n=5).images
     assert np.ptp(image.get_array()) > 0
     curve = UKR(1, init="pca", tol=1e-2).fit(tables["images"][:, :16])
-    assert densities.mosaic(Fitted.of(curve), None, 6).pixels.shape == (6, 36)
+    assert densities.mosaic(FittedSurface.of(curve), None, 6).pixels.shape == (6, 36)
     plot.images(curve, n=6).figure.draw_without_rendering()
 
 
@@ -271,7 +271,7 @@ def test_images_are_drawn_for_surfaces_and_curves(models: Models, tables: Any) -
 def test_models_without_a_density_show_all_of_their_latent_space(tables: Any) -> None:
     for latent in ("grid", "torus"):
         model = GTM(nodes=5, basis=3, max_iter=2, tol=0, latent=latent).fit(tables["images"])
-        found = densities.mosaic(Fitted.of(model), (4, 6), 4)
+        found = densities.mosaic(FittedSurface.of(model), (4, 6), 4)
         assert (found.opacity.reshape(found.shape[0], 6, found.shape[1], 8)[:, 1:-1, :, 1:-1] == 1).all()
 
 

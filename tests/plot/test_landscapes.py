@@ -20,8 +20,8 @@ from tests.plot.test_style import Models, Tables, legend_of, the
 from prinfold import GTM, KMM, GTMClassifier, GTMRegressor, plot
 from prinfold.applications import landscape_sums
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.plot import style as ink
-from prinfold.plot.data.landscapes import faded, landscape_of, node_values
+from prinfold.plot import style
+from prinfold.plot.data.landscapes import landscape_of, mix_with_white, node_values
 
 FLAT = ("line", "circle", "grid", "cylinder", "torus", "sphere", "points")
 
@@ -61,7 +61,7 @@ def test_cells_have_the_colour_of_the_likeliest_class_and_empty_ones_none(grid: 
     found = fitted.landscape_
     assert found.empty.any()
     assert_array_equal(nodes[:, 3] == 0, found.empty)
-    table = np.array([to_rgb(colour) for colour in ink.PALETTE[:2]])
+    table = np.array([to_rgb(colour) for colour in style.PALETTE[:2]])
     assert_allclose(nodes[~found.empty, :3], table[found.belief.argmax(axis=1)[~found.empty]])
     assert legend_of(plot.landscape(fitted)) == ["left", "right"]
 
@@ -82,7 +82,7 @@ def test_colours_fade_to_white_as_nodes_are_less_sure(grid: Any) -> None:
     error = shown.landscape.error[np.arange(49), np.nan_to_num(found.value).astype(int)]
     best = shown.landscape.probability.max(axis=1)
     assert_allclose(found.sure[known], np.clip((best - error - 0.5) / 0.5, 0, 1)[known])
-    black = faded(np.zeros((3, 3)), np.array([1.0, 0.5, 0.0]))
+    black = mix_with_white(np.zeros((3, 3)), np.array([1.0, 0.5, 0.0]))
     assert_allclose(black[:, 0], [0.0, 0.375, 0.75])
 
 

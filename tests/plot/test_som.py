@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from prinfold import GTM, SOM, datasets, plot
 from prinfold.exceptions import InvalidParameterError
 from prinfold.plot.data.som import majorities, u_matrix_cells
-from prinfold.plot.inputs import Fitted, Groups
+from prinfold.plot.inputs import FittedSurface, RowClasses
 
 SETTINGS = {
     "line": ({"latent": "line", "nodes": 7}, 7 + 6),
@@ -31,7 +31,7 @@ def fitted(settings):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_there_is_a_cell_for_every_node_and_between_neighbours(name):
     settings, count = SETTINGS[name]
-    cells = u_matrix_cells(Fitted.of(fitted(settings)))
+    cells = u_matrix_cells(FittedSurface.of(fitted(settings)))
     assert len(cells.corners) == len(cells.value) == count
     middle = cells.corners.mean(axis=1)
     assert len(np.unique(middle.round(9), axis=0)) == count, "no cell covers another"
@@ -41,7 +41,7 @@ def test_there_is_a_cell_for_every_node_and_between_neighbours(name):
 
 def test_cells_say_how_far_apart_nodes_are():
     model = fitted({"nodes": (3, 2)})
-    cells = u_matrix_cells(Fitted.of(model))
+    cells = u_matrix_cells(FittedSurface.of(model))
     W = model.codebook_.reshape(3, 2, 3)
     said = {tuple(at): value for at, value in zip(cells.corners.mean(axis=1), cells.value, strict=True)}
 
@@ -56,13 +56,13 @@ def test_cells_say_how_far_apart_nodes_are():
 
 def test_over_a_seam_a_cell_joins_the_last_node_to_the_first():
     model = fitted({"latent": "circle", "nodes": 7})
-    cells = u_matrix_cells(Fitted.of(model))
+    cells = u_matrix_cells(FittedSurface.of(model))
     beyond = cells.corners.mean(axis=1)[:, 0] > 6.2
     assert_allclose(cells.value[beyond], np.linalg.norm(model.codebook_[6] - model.codebook_[0]))
 
 
 def test_the_class_of_a_node_is_that_of_most_of_its_rows():
-    groups = Groups(("a", "b"), np.array([0, 1, 1, 0, -1]))
+    groups = RowClasses(("a", "b"), np.array([0, 1, 1, 0, -1]))
     assert majorities(np.array([0, 0, 0, 2, 3]), groups, 4).tolist() == [1, -1, 0, -1]
 
 

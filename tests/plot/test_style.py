@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -21,8 +22,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from prinfold import GTM, PPS, UKR, plot
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, MissingExtraError
-from prinfold.plot import layouts
-from prinfold.plot import style as ink
+from prinfold.plot import layouts, style
 from prinfold.plot.data import surfaces as data
 
 SPACES = ("line", "circle", "grid", "cylinder", "torus", "sphere", "points", "space")
@@ -167,7 +167,7 @@ def test_many_classes_stay_distinct(models: Models, rows: Tables) -> None:
     dots = [each for each in ax.collections if isinstance(each, PathCollection)]
     looks = {(tuple(each.get_facecolor().ravel()), each.get_paths()[0].vertices.tobytes()) for each in dots}
     assert len(looks) == 60
-    assert len({colour for colour, _ in list(looks)}) == len(ink.PALETTE)
+    assert len({colour for colour, _ in list(looks)}) == len(style.PALETTE)
 
 
 def test_a_dozen_classes_have_a_colour_each(models: Models, rows: Tables) -> None:
@@ -442,7 +442,7 @@ def test_the_picture_chosen_suits_the_model(models: Models, rows: Tables, name: 
 @pytest.mark.parametrize("name", plot.__all__)
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for module in ("ink", *sorted(set(plot._HOMES.values()))):
+    for module in ("style", *sorted(set(plot._HOMES.values()))):
         monkeypatch.delitem(sys.modules, f"prinfold.plot.{module}", raising=False)
         monkeypatch.delattr(plot, module, raising=False)
     with pytest.raises(MissingExtraError, match=r'pip install "prinfold\[plot\]"'):
@@ -464,3 +464,8 @@ def test_a_row_at_the_seam_is_marked_at_both_edges(models: Models) -> None:
         if wanted == 2:
             for each in marks:
                 assert abs(np.ptp(each[:, 0]) - 2 * np.pi) < 1e-9
+
+
+def test_no_module_hides_a_picture() -> None:
+    """Once imported, a module is an attribute of its package, in the place of any function of the same name."""
+    assert set(plot._HOMES) & {path.stem for path in Path(plot.__file__).parent.glob("*.py")} == set()

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from prinfold import GTM, PrincipalCurve, datasets, plot
 from prinfold.exceptions import InvalidParameterError
 from prinfold.plot.data.trajectories import columns_along
-from prinfold.plot.inputs import Fitted
+from prinfold.plot.inputs import FittedSurface
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
@@ -25,7 +25,7 @@ def curve():
 
 
 def test_columns_stand_in_the_order_in_which_they_peak(curve):
-    found = columns_along(Fitted.of(curve), 24)
+    found = columns_along(FittedSurface.of(curve), 24)
     order = list(found.order)
     assert order in ([3, 1, 2, 0, 4], [4, 0, 2, 1, 3])  # whichever end is the beginning
     assert found.level.min() == 0
@@ -36,7 +36,7 @@ def test_columns_stand_in_the_order_in_which_they_peak(curve):
 
 
 def test_those_that_change_most_are_kept(curve):
-    assert list(columns_along(Fitted.of(curve), 1).order) == [1]
+    assert list(columns_along(FittedSurface.of(curve), 1).order) == [1]
 
 
 def test_a_curve_in_many_columns_is_drawn_so(curve):

@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from prinfold import GTM, PPS, UKR, GaussianProcess, plot
 from prinfold.exceptions import InvalidParameterError
-from prinfold.plot.data import uncertainty as certainty_data
-from prinfold.plot.inputs import Fitted
+from prinfold.plot.data import uncertainties
+from prinfold.plot.inputs import FittedSurface
 from prinfold.plot.layouts import layout_of
 
 FLAT = ("line", "circle", "grid", "cylinder", "torus", "sphere", "points")
@@ -43,7 +43,7 @@ def test_every_latent_space_is_drawn_on_the_axes_given(models, rows, name):
 
 def test_ellipses_have_the_axes_of_the_covariance():
     turn = np.array([[np.cos(0.4), -np.sin(0.4)], [np.sin(0.4), np.cos(0.4)]])
-    found = certainty_data.ellipses_of(np.zeros((1, 2)), (turn @ np.diag([9.0, 4.0]) @ turn.T)[None], 2.0)
+    found = uncertainties.ellipses_of(np.zeros((1, 2)), (turn @ np.diag([9.0, 4.0]) @ turn.T)[None], 2.0)
     assert_allclose((found.width[0], found.height[0]), (12.0, 8.0))
     assert_allclose(np.tan(np.radians(found.angle[0])), np.tan(0.4))
 
@@ -121,9 +121,9 @@ def test_refusals_say_what_to_do(models, rows):
 
 
 def test_bars_follow_a_ring(models, rows):
-    fitted = Fitted.of(models["circle"])
-    spread = certainty_data.coordinate_spread(fitted, rows["circle"], 5)
-    found = certainty_data.bars(layout_of(fitted.latent), spread, np.full(80, 0.5), 1.0)
+    fitted = FittedSurface.of(models["circle"])
+    spread = uncertainties.coordinate_spread(fitted, rows["circle"], 5)
+    found = uncertainties.bars(layout_of(fitted.latent), spread, np.full(80, 0.5), 1.0)
     radius = np.linalg.norm(found, axis=2)
     assert_allclose(radius, np.broadcast_to(radius[:, :1], radius.shape))
 

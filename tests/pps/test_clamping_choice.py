@@ -539,7 +539,9 @@ def test_a_flat_surface_can_be_drawn_too():
 def test_gaps_are_refused_with_what_else_to_do():
     X = np.random.default_rng(0).standard_normal((30, 3))
     X[4, 1] = np.nan
-    with pytest.raises(InvalidDataError, match=r"contains NaN.*Or give a clamping: clamping='select' projects rows"):
+    with pytest.raises(
+        InvalidDataError, match=r"contains NaN.*rows held out are projected.*Or give a clamping, such as clamping=1"
+    ):
         PPS(1, clamping="select").fit(X)
     with pytest.raises(InvalidDataError, match="infinity"):
         PPS(1, clamping="select").fit(np.where(np.isnan(X), np.inf, X))

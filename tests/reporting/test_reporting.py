@@ -39,7 +39,7 @@ from prinfold.reporting import sections
 from prinfold.reporting.measurements import study
 from prinfold.reporting.remarks import remarks
 from prinfold.reporting.scene import scene_of
-from prinfold.reporting.sections import about, pieces
+from prinfold.reporting.sections import opening_sentence, pieces
 from prinfold.reporting.writing import histogram
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -236,7 +236,7 @@ def test_branches_and_maps_are_told_apart() -> None:
     both = study(mixed, _PIPE)
     cells = re.findall(r"<td[^>]*>(.*?)</td>", " ".join(pieces(both)))
     assert sum(int(each) for each in cells[2::4]) == 120
-    assert about(both) == "2 surfaces fitted together by GTMMixture: 120 rows of 12 columns."
+    assert opening_sentence(both) == "2 surfaces fitted together by GTMMixture: 120 rows of 12 columns."
 
 
 def test_columns_of_different_kinds_are_told_by_what_is_kept_of_each() -> None:
@@ -456,7 +456,7 @@ def test_wrong_calls_are_told(
     with pytest.raises(error, match=match):
         report(model, data.X, tmp_path / "report.html", **options)
     assert not (tmp_path / "report.html").exists()
-    with pytest.raises(InvalidParameterError, match="in a folder that does not exist"):
+    with pytest.raises(InvalidParameterError, match=r"there is no folder .*nowhere to write report.html in"):
         report(model, data.X, tmp_path / "nowhere" / "report.html")
 
 

@@ -307,7 +307,7 @@ def test_sequences_are_held_out_as_a_whole() -> None:
     how = {"lengths": WALKS.lengths, "sample_weight": weight}
     choice = choose(WALKS.X, REACHES, model=WALKER, by="held-out", folds=2, rng=3, **how)
     kept, cuts = PARTS[:5], np.append(0, np.cumsum(WALKS.lengths[:5]))  # what has no weight is not there
-    fold = samples.SequenceSample(np.concatenate(kept), cuts).folds(2, np.random.default_rng(3))
+    fold = samples.SelectionSequences(np.concatenate(kept), cuts).folds(2, np.random.default_rng(3))
     assert sorted(np.bincount(fold)) == [2, 3]
     for i, reach in enumerate(REACHES["reach"]):
         for f in range(2):
@@ -345,7 +345,7 @@ def test_sequences_in_every_form_choose_alike() -> None:
 
 
 def test_equal_sequences_stay_together() -> None:
-    twice = samples.SequenceSample(np.concatenate([*PARTS, *PARTS]), np.append(0, np.cumsum([*WALKS.lengths] * 2)))
+    twice = samples.SelectionSequences(np.concatenate([*PARTS, *PARTS]), np.append(0, np.cumsum([*WALKS.lengths] * 2)))
     fold = twice.folds(3, np.random.default_rng(0))
     np.testing.assert_array_equal(fold[:6], fold[6:])
     assert set(fold) == {0, 1, 2}

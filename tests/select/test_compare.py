@@ -22,13 +22,11 @@ from prinfold import GTM, PPS, SOM, Comparison, GTMMixture, PolygonalCurve, comp
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
 from prinfold.loops import StopReason
 from prinfold.methods import METHODS, Method, manifolds
-from prinfold.select import candidates as contestants
-from prinfold.select import comparing, dimensions, samples, surfaces, trials, verdicts, wording
-from prinfold.select import measures as yardsticks
+from prinfold.select import candidates, comparing, dimensions, measures, samples, surfaces, trials, verdicts, wording
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 
-X = comparing._sorted(datasets.make_half_circle(90, 0.1, rng=0).X)
+X = comparing._sort_rows(datasets.make_half_circle(90, 0.1, rng=0).X)
 SMALL = GTM(1, nodes=12, basis=4)
 STIFF = GTM(1, nodes=12, basis=3, width=2.0, regularization=1.0)
 FEW = {"small": SMALL, "stiff": STIFF, "plane": PCA(1)}
@@ -130,7 +128,7 @@ def test_the_table_is_what_the_folds_come_to(found: Comparison) -> None:
     rng = np.random.default_rng(0)
     fold = rng.permutation(len(X)) % 3  # no two rows are equal
     rng.integers(2**31)  # the seed of the methods
-    sigma = yardsticks.noise_of(X, 1)
+    sigma = measures.noise_of(X, 1)
     noise = rng.normal(scale=0.5 * sigma, size=X.shape)  # rows are sorted
     apart = np.median(np.sort(np.linalg.norm(X[:, None] - X[None], axis=2), axis=1)[:, 1])
     widths = np.geomspace(0.15 * min(sigma, apart), 3.0 * max(sigma, apart), 24)
@@ -213,7 +211,7 @@ def test_folds_go_by_the_rank_of_a_row(digits: int) -> None:
     rows = np.vstack([X.round(digits), X[:7].round(digits), -X[:5].round(digits)])
     order = np.random.default_rng(1).permutation(len(rows))
     tables = [rows, rows[order], 2.0**9 * rows, 2.0**-40 * rows[order]]
-    there = [comparing._sorted(table) for table in tables]
+    there = [comparing._sort_rows(table) for table in tables]
     folds = [comparing._folds(each, 2, np.random.default_rng(5)) for each in there]
     for each, fold, scale in zip(there, folds, (1.0, 1.0, 2.0**9, 2.0**-40), strict=True):
         np.testing.assert_array_equal(each, scale * there[0])
@@ -228,9 +226,9 @@ def test_folds_go_by_the_rank_of_a_row(digits: int) -> None:
 
 def test_of_many_rows_those_that_take_part_are_spread_evenly() -> None:
     rows = np.column_stack([np.arange(101.0), np.zeros(101)])
-    np.testing.assert_array_equal(comparing._some(rows, 11), rows[::10])
-    assert comparing._some(rows, 101) is comparing._some(rows, None) is rows
-    np.testing.assert_array_equal(np.diff(comparing._some(rows, 60)[:, 0]) > 0, True)
+    np.testing.assert_array_equal(comparing._evenly_spaced_rows(rows, 11), rows[::10])
+    assert comparing._evenly_spaced_rows(rows, 101) is comparing._evenly_spaced_rows(rows, None) is rows
+    np.testing.assert_array_equal(np.diff(comparing._evenly_spaced_rows(rows, 60)[:, 0]) > 0, True)
 
 
 # -------------------------------------------------------------------------------------------- the yardsticks
@@ -244,7 +242,7 @@ def test_thinning_measures_how_well_rows_are_denoised(height: float, tau: float)
     true = np.column_stack([rng.uniform(-2, 2, n), np.zeros(n)])
     rows = true + rng.normal(scale=sigma, size=true.shape)
     noise, surface = rng.normal(scale=tau, size=true.shape), Waves(height)
-    level, slope = yardsticks.thinned_errors(surface, rows, yardsticks.Thinning(noise, tau))  # type: ignore[arg-type]
+    level, slope = measures.thinned_errors(surface, rows, measures.Thinning(noise, tau))  # type: ignore[arg-type]
     off = 0.5 * sum(np.square(true - surface.project(rows + s * noise)).sum(axis=1) for s in (1, -1))
     apart = level + sigma**2 * slope - 2 * sigma**2 - off
     assert abs(apart.mean()) < 4.0 * apart.std() / np.sqrt(n)
@@ -253,36 +251,36 @@ def test_thinning_measures_how_well_rows_are_denoised(height: float, tau: float)
 def test_waves_pass_for_accuracy_in_held_out_errors_but_not_when_thinned() -> None:
     rng, sigma = np.random.default_rng(1), 0.2
     rows = np.column_stack([rng.uniform(-2, 2, 1000), np.zeros(1000)]) + rng.normal(scale=sigma, size=(1000, 2))
-    thinning = yardsticks.thinning_of(rows, sigma, rng)
+    thinning = measures.thinning_of(rows, sigma, rng)
     flat, wavy = [], []
     for surface, seen in ((Waves(0.0), flat), (Waves(0.4), wavy)):
-        level, slope = yardsticks.thinned_errors(surface, rows, thinning)  # type: ignore[arg-type]
-        seen += [yardsticks.errors(surface, rows).mean(), (level + sigma**2 * slope).mean()]  # type: ignore[arg-type]
+        level, slope = measures.thinned_errors(surface, rows, thinning)  # type: ignore[arg-type]
+        seen += [measures.errors(surface, rows).mean(), (level + sigma**2 * slope).mean()]  # type: ignore[arg-type]
     assert wavy[0] < 0.5 * flat[0]
     assert wavy[1] > 1.2 * flat[1]
 
 
 def test_without_noise_thinned_errors_are_plain_ones() -> None:
     surface = surfaces.surface_of(PCA(1).fit(X), X)
-    level, slope = yardsticks.thinned_errors(surface, X, yardsticks.thinning_of(X, 0.0, np.random.default_rng(0)))
-    np.testing.assert_allclose(level, yardsticks.errors(surface, X))
+    level, slope = measures.thinned_errors(surface, X, measures.thinning_of(X, 0.0, np.random.default_rng(0)))
+    np.testing.assert_allclose(level, measures.errors(surface, X))
     np.testing.assert_array_equal(slope, 0.0)
 
 
 def test_the_noise_settles_at_what_the_best_surface_leaves() -> None:
     level, slope = np.array([[0.5], [1.0], [4.0]]), np.array([[2.0], [1.0], [0.5]])
     given = {"spread": level, "log_likelihood": level, "sigma": 3.0, "across": 2, "widths": np.ones(1), "variance": 1.0}
-    found = verdicts.Measured(level, level, slope, **given)
+    found = verdicts.MethodLosses(level, level, slope, **given)
     # At 9 the last is best and leaves 2; then the second, 3 against 4.5 and 5; it leaves 0.5; the first leaves 0.25.
-    assert verdicts.settled_noise(found) == 0.25
-    assert verdicts.settled_noise(found._replace(sigma=0.1)) == pytest.approx(0.01)  # it never rises
-    assert verdicts.settled_noise(found._replace(across=0)) == 9.0
+    assert verdicts.noise_left_by_best(found) == 0.25
+    assert verdicts.noise_left_by_best(found._replace(sigma=0.1)) == pytest.approx(0.01)  # it never rises
+    assert verdicts.noise_left_by_best(found._replace(across=0)) == 9.0
 
 
 def test_spread_likelihoods_are_those_of_a_mixture() -> None:
     surface = surfaces.surface_of(PCA(1).fit(X[:60]), X[:60])
     widths = np.array([0.05, 0.2])
-    found = yardsticks.spread_likelihoods(surface, X[60:], X[:60], widths)
+    found = measures.spread_likelihoods(surface, X[60:], X[:60], widths)
     feet = surface.project(X[:60])
     for j, h in enumerate(widths):
         kernels = np.exp(-np.square(X[60:, None] - feet[None]).sum(axis=2) / (2 * h**2)) / (2 * np.pi * h**2)
@@ -293,7 +291,7 @@ def test_widths_reach_from_below_the_noise_to_above_the_gaps_between_rows() -> N
     grid = np.column_stack([np.arange(30.0), np.zeros(30)])  # neighbours are a unit apart
     rows = np.repeat(grid, 4, axis=0)  # repeats are no neighbours
     for sigma, low, high in ((5.0, 0.15, 15.0), (0.5, 0.075, 3.0), (0.0, 0.015, 3.0)):
-        widths = yardsticks.widths_of(rows, sigma)
+        widths = measures.widths_of(rows, sigma)
         assert widths[[0, -1]] == pytest.approx([low, high])
         np.testing.assert_allclose(widths[1:] / widths[:-1], (high / low) ** (1 / 23))
 
@@ -301,21 +299,21 @@ def test_widths_reach_from_below_the_noise_to_above_the_gaps_between_rows() -> N
 def test_repeated_rows_are_as_noisy_as_they_are_once() -> None:
     for q in (1, 2):
         rows = datasets.make_thesis_surface(120, 0.1, rng=0, sampling="parameter").X
-        assert yardsticks.noise_of(np.repeat(rows, 30, axis=0), q) == pytest.approx(yardsticks.noise_of(rows, q))
+        assert measures.noise_of(np.repeat(rows, 30, axis=0), q) == pytest.approx(measures.noise_of(rows, q))
 
 
 def test_the_noise_is_found_and_has_an_answer_for_every_table() -> None:
-    assert yardsticks.noise_of(datasets.make_half_circle(400, 0.1, rng=1).X, 1) == pytest.approx(0.1, rel=0.25)
+    assert measures.noise_of(datasets.make_half_circle(400, 0.1, rng=1).X, 1) == pytest.approx(0.1, rel=0.25)
     cloud = np.random.default_rng(0).normal(scale=2.0, size=(200, 3))  # neighbourhoods are never longer than wide
-    assert yardsticks.noise_of(cloud, 2) == pytest.approx(2.0, rel=0.15)
-    assert yardsticks.noise_of(X[:, :1], 1) == 0.0
-    assert yardsticks.noise_of(np.ones((20, 2)), 1) == 0.0
+    assert measures.noise_of(cloud, 2) == pytest.approx(2.0, rel=0.15)
+    assert measures.noise_of(X[:, :1], 1) == 0.0
+    assert measures.noise_of(np.ones((20, 2)), 1) == 0.0
 
 
 def test_noise_for_thinning_goes_with_its_row() -> None:
     order = np.random.default_rng(0).permutation(len(X))
-    thinning = yardsticks.thinning_of(X, 0.1, np.random.default_rng(5))
-    again = yardsticks.thinning_of(X[order], 0.1, np.random.default_rng(5))
+    thinning = measures.thinning_of(X, 0.1, np.random.default_rng(5))
+    again = measures.thinning_of(X[order], 0.1, np.random.default_rng(5))
     np.testing.assert_array_equal(again.noise, thinning.part(order).noise)
     assert again.tau == 0.05
 
@@ -383,7 +381,7 @@ def test_what_rounding_makes_is_no_difference() -> None:
     assert verdicts.CRITERIA["likelihood"].grain(1e9) == 1e-12
 
 
-THREE = contestants.contestants_of({"a": PCA(1), "b": PCA(1), "c": PCA(1)}, 1, X, 0)
+THREE = candidates.contestants_of({"a": PCA(1), "b": PCA(1), "c": PCA(1)}, 1, X, 0)
 
 
 def _said(wins: Any, tied: Any, *, smoothest: int = 0, name: str = "likelihood", **more: Any) -> list[str]:
@@ -457,7 +455,9 @@ def test_a_method_without_a_density_is_not_judged_by_it() -> None:
     )
     assert np.isnan(other.table["criterion"][1])
     assert other.table["log_likelihood"][0] == pytest.approx(-other.table["criterion"][0])
-    with pytest.raises(InvalidParameterError, match="criterion='density' says nothing of these methods"):
+    with pytest.raises(
+        InvalidParameterError, match="the criterion 'density' says nothing of these methods; use criterion='likelihood'"
+    ):
         compare(X, KernelPCA(1, fit_inverse_transform=True), n_components=1, criterion="density")
 
 
@@ -467,7 +467,7 @@ def test_a_method_without_a_density_is_not_judged_by_it() -> None:
 def test_every_manifold_takes_part_by_itself() -> None:
     names = {each.name for each in manifolds()}
     assert {"GTM", "PPS", "UKR", "KMM", "DensityRidge"} <= names
-    everyone = contestants.contestants_of("all", 1, X, 7)
+    everyone = candidates.contestants_of("all", 1, X, 7)
     listed = {one.method for one in everyone}
     assert listed == {each.name for each in manifolds() if each.compared} | {"PCA", "KernelPCA", "Isomap"}
     assert all(one.model.get_params().get("n_components", 1) == 1 for one in everyone)
@@ -477,7 +477,7 @@ def test_every_manifold_takes_part_by_itself() -> None:
 
 def test_curves_are_no_sheets() -> None:
     for q in (1, 2):
-        assert ("PolygonalCurve" in {one.method for one in contestants.contestants_of("all", q, X, 0)}) == (q == 1)
+        assert ("PolygonalCurve" in {one.method for one in candidates.contestants_of("all", q, X, 0)}) == (q == 1)
 
 
 def registered(cls: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -490,7 +490,7 @@ def registered(cls: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_a_manifold_that_is_new_stands_in_the_table_with_its_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     new = registered(type("Novelty", (GTM,), {"__init__": GTM.__init__}), monkeypatch)
-    (one,) = [one for one in contestants.contestants_of("all", 1, X, 0) if one.method == "Novelty"]
+    (one,) = [one for one in candidates.contestants_of("all", 1, X, 0) if one.method == "Novelty"]
     assert type(one.model) is new
     assert one.settings == ""
     assert one.model.n_components == 1
@@ -507,28 +507,26 @@ def test_a_manifold_of_one_dimension_only_takes_part_where_it_is_asked_for(
 
     rigid = registered(type(f"Rigid{fixed}", (GTM,), {"__init__": start, "_dimension": fixed}), monkeypatch)
     for q in (1, 2, 3):
-        listed = [one for one in contestants.contestants_of("all", q, X, 0) if one.method == rigid.__name__]
+        listed = [one for one in candidates.contestants_of("all", q, X, 0) if one.method == rigid.__name__]
         assert len(listed) == (q == fixed)
-        (named,) = contestants.contestants_of(rigid.__name__, q, X, 0)
+        (named,) = candidates.contestants_of(rigid.__name__, q, X, 0)
         assert type(named.model) is rigid
-        assert contestants.contestants_of(rigid(9), q, X, 0)[0].model.max_iter == 9
+        assert candidates.contestants_of(rigid(9), q, X, 0)[0].model.max_iter == 9
 
 
 def test_names_objects_and_pairs() -> None:
-    everyone = contestants.contestants_of(["PPS", PCA(2), ("mine", SMALL)], 1, X, 0)
+    everyone = candidates.contestants_of(["PPS", PCA(2), ("mine", SMALL)], 1, X, 0)
     assert [one.name for one in everyone] == ["PPS", "PPS(init=isomap)", "PCA(n_components=2)", "mine"]
     assert isinstance(everyone[0].model, PPS)
     assert everyone[2].model.n_components == 2  # what is given as an object keeps its settings
-    assert [one.name for one in contestants.contestants_of("PCA", 1, X, 0)] == ["PCA"]
-    assert [one.name for one in contestants.contestants_of(SMALL, 1, X, 0)] == [
-        "GTM(basis=4, n_components=1, nodes=12)"
-    ]
-    with pytest.raises(InvalidParameterError, match=r"methods names 'TSNE', which there is not; there are .*GTM.*PCA"):
-        contestants.contestants_of(["TSNE"], 1, X, 0)
+    assert [one.name for one in candidates.contestants_of("PCA", 1, X, 0)] == ["PCA"]
+    assert [one.name for one in candidates.contestants_of(SMALL, 1, X, 0)] == ["GTM(basis=4, n_components=1, nodes=12)"]
+    with pytest.raises(InvalidParameterError, match=r"there is no method 'TSNE' to compare; there are .*GTM.*PCA"):
+        candidates.contestants_of(["TSNE"], 1, X, 0)
     with pytest.raises(InvalidParameterError, match="it takes names, estimators"):
-        contestants.contestants_of([GTM], 1, X, 0)
+        candidates.contestants_of([GTM], 1, X, 0)
     with pytest.raises(InvalidParameterError, match="methods is empty"):
-        contestants.contestants_of([], 1, X, 0)
+        candidates.contestants_of([], 1, X, 0)
 
 
 def test_a_failure_is_a_row_and_not_the_end() -> None:
@@ -574,14 +572,14 @@ def test_who_cannot_be_fitted_to_all_rows_leaves_its_place_to_the_next() -> None
 
 
 def test_names_are_told_apart() -> None:
-    everyone = contestants.contestants_of([PCA(1), "PCA", ("a", PCA(1)), PCA(1), "PCA", ("a", SMALL)], 1, X, 0)
+    everyone = candidates.contestants_of([PCA(1), "PCA", ("a", PCA(1)), PCA(1), "PCA", ("a", SMALL)], 1, X, 0)
     names = ["PCA(n_components=1)", "PCA", "a", "PCA(n_components=1, no. 2)", "a(no. 2)"]
     assert [one.name for one in everyone] == names  # a method that is named twice is the same
 
 
 def test_another_dimension_than_the_one_asked_for_is_said() -> None:
     given = {"two": PCA(2), "one": PCA(1), "end": make_pipeline(PCA(2), GTM(2)), "curve": PolygonalCurve()}
-    everyone = contestants.contestants_of(given, 1, X, 0)
+    everyone = candidates.contestants_of(given, 1, X, 0)
     (words,) = wording.other_dimensions(everyone, 1)
     assert words.startswith("Not of dimension 1, as was asked for: two has 2, end has 2; they keep their own")
     assert ": one has 1, curve has 1;" in wording.other_dimensions(everyone, 2)[0]
@@ -603,7 +601,7 @@ def test_several_pieces_have_no_roughness_and_are_never_the_front() -> None:
     assert not other.table["front"][0]
     assert other.table["front"][1:].any()
     assert np.isfinite(other.table["criterion"][0])
-    assert "GTMMixture" not in {one.method for one in contestants.contestants_of("all", 1, X, 0)}
+    assert "GTMMixture" not in {one.method for one in candidates.contestants_of("all", 1, X, 0)}
 
 
 def test_a_surface_that_is_not_finite_fails() -> None:
@@ -611,9 +609,9 @@ def test_a_surface_that_is_not_finite_fails() -> None:
         def inverse_transform(self, Z: Any) -> Any:
             return np.full((len(Z), 2), np.nan)
 
-    trial = trials.Job(X, np.arange(len(X)) % 2, np.ones(2), yardsticks.Thinning(np.zeros_like(X), 0.1)).attempt(
-        Nowhere(1), 0
-    )
+    trial = trials.MethodComparison(
+        X, np.arange(len(X)) % 2, np.ones(2), measures.Thinning(np.zeros_like(X), 0.1)
+    ).attempt(Nowhere(1), 0)
     assert trial.failure
 
 
@@ -634,24 +632,24 @@ def test_a_fit_that_was_interrupted_ends_the_comparison(monkeypatch: pytest.Monk
 
 
 def test_what_everyone_is_tried_with() -> None:
-    names = {one.name for one in contestants.contestants_of(["GTM", "PPS"], 1, X, 0)}
+    names = {one.name for one in candidates.contestants_of(["GTM", "PPS"], 1, X, 0)}
     assert {"GTM(prior_precision=evidence, init=isomap)", "PPS(init=isomap)"} <= names
     scale = np.median(np.square(X[:, None] - X[None]).sum(axis=2)[np.triu_indices(len(X), 1)])
-    assert contestants.BASELINES["KernelPCA"](1, X).gamma == pytest.approx(1.0 / scale)
+    assert candidates.BASELINES["KernelPCA"](1, X).gamma == pytest.approx(1.0 / scale)
 
 
 @pytest.mark.parametrize(("width", "sees"), [(1.95, True), (2.05, False)])
 def test_kernels_more_than_twice_as_wide_as_the_noise_are_blind(width: float, sees: bool) -> None:
     one = np.zeros((1, 4))
     given = {"log_likelihood": one, "sigma": 3.0, "across": 1, "widths": np.array([3.0 * width]), "variance": 1.0}
-    found = verdicts.Measured(one, one, one, np.zeros((1, 4, 1)), **given)
-    assert (verdicts.blind(found) == "") == sees
+    found = verdicts.MethodLosses(one, one, one, np.zeros((1, 4, 1)), **given)
+    assert (verdicts.why_likelihood_is_blind(found) == "") == sees
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.985, False), (0.995, True)])
 def test_a_column_is_named_from_99_percent_on(share: float, said: bool) -> None:
     rows = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]) * np.sqrt([share, 1 - share])
-    assert bool(comparing._one_sided(rows, ["a", "b"])) == said
+    assert bool(comparing._warn_one_sided(rows, ["a", "b"])) == said
 
 
 def test_three_dimensions_are_tried_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -719,12 +717,14 @@ def test_the_fewest_dimensions_within_one_standard_error_are_suggested(short: fl
     apart -= apart.mean()
     error = apart.std(ddof=1) / np.sqrt(80)  # of the paired difference, which is less than that of either
     rows = np.stack([best + apart - short * error, best, best - 5.0, np.full(80, -np.inf)])
-    found = dimensions.fewest(np.arange(1, 5), rows)
+    found = dimensions.fewest_dimensions(np.arange(1, 5), rows)
     assert found.suggested == suggested
     np.testing.assert_allclose(found.standard_error[[0, 1, 3]], [error, 0.0, np.inf], atol=1e-12)
     np.testing.assert_allclose(found.log_likelihood, rows.mean(axis=1))
     assert ("2 come out ahead, but by no more than one standard error" in str(found)) == (suggested == 1)
-    worse = dimensions.fewest(np.arange(1, 3), np.stack([best - 5.0, best]))  # a constant difference is no tie
+    worse = dimensions.fewest_dimensions(
+        np.arange(1, 3), np.stack([best - 5.0, best])
+    )  # a constant difference is no tie
     assert worse.suggested == 2
 
 
@@ -963,10 +963,10 @@ def test_pipelines_stand_in_the_table() -> None:
 
 def test_parts_of_a_model_begin_alike_too() -> None:
     ours = make_pipeline(PCA(2), GTM(1, random_state=None))
-    (one,) = contestants.contestants_of({"mine": ours}, 1, X, 7)
+    (one,) = candidates.contestants_of({"mine": ours}, 1, X, 7)
     assert one.model.get_params()["gtm__random_state"] == one.model.get_params()["pca__random_state"] == 7
     assert ours.get_params()["gtm__random_state"] is None
-    (two,) = contestants.contestants_of({"mine": make_pipeline(GTM(1, random_state=3))}, 1, X, 7)
+    (two,) = candidates.contestants_of({"mine": make_pipeline(GTM(1, random_state=3))}, 1, X, 7)
     assert two.model.get_params()["gtm__random_state"] == 3
 
 

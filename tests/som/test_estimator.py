@@ -262,7 +262,7 @@ def test_a_sparse_table_is_the_dense_one(ridge):
     dense, sparse = (SOM(nodes=6).fit(each) for each in (X, scipy.sparse.csr_matrix(X)))
     assert_allclose(sparse.codebook_, dense.codebook_, atol=1e-12)
     assert_array_equal(sparse.winners(scipy.sparse.csr_matrix(X)), dense.winners(X))
-    with pytest.raises(UnsupportedInputError, match="trainer='online' takes no sparse table"):
+    with pytest.raises(UnsupportedInputError, match="online training takes no sparse table; use trainer='batch'"):
         SOM(trainer="online").fit(scipy.sparse.csr_matrix(X))
 
 

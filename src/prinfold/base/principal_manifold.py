@@ -16,7 +16,7 @@ from prinfold._typing import BoolArray, FloatArray, Mesh, Stretch
 from prinfold.base.callbacks import CallbackSupportMixin, forward_to_callbacks
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.citations import Citations, cite
-from prinfold.exceptions import InterruptedWarning, InvalidParameterError, OutOfDomainError
+from prinfold.exceptions import Advice, InterruptedWarning, InvalidParameterError, Message, OutOfDomainError
 from prinfold.files import save
 from prinfold.geometry.metric import stretch
 from prinfold.geometry.projection import Projection
@@ -324,8 +324,9 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         if self.stop_reason_ is StopReason.INTERRUPTED:
             return [(f"{self.stop_reason_} ({self.n_iter_} iterations done)", InterruptedWarning)]
         if self.stop_reason_ is StopReason.MAX_ITER and self.tol > 0:
-            words = f"{self.stop_reason_} Raise max_iter (now {self.max_iter}) or tol (now {self.tol:g})."
-            return [(words, ConvergenceWarning)]
+            more = Advice("max_iter", words=f"raise {{}} (now {self.max_iter})")
+            coarser = Advice("tol", words=f"raise {{}} (now {self.tol:g})")
+            return [(Message(self.stop_reason_.plain, more, coarser), ConvergenceWarning)]
         return []
 
     def _forget(self) -> None:

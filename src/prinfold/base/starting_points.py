@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import Advice, InvalidDataError, Message
 from prinfold.latent import LatentSpace, Sphere
 from prinfold.rows.rows import Rows, Selection, as_rows, blas_on_one_thread, dense, for_each_block, sum_blocks
 
@@ -246,7 +246,10 @@ def spectral_placements(
     n_embedded = latent.embed(latent.nodes[:1]).shape[1]
     if len(unique) < n_embedded + 2:
         raise InvalidDataError(
-            f"init={embedder.name!r} needs at least {n_embedded + 2} different rows, got {len(unique)}; use init='pca'"
+            Message(
+                f"init={embedder.name!r} needs at least {n_embedded + 2} different rows, got {len(unique)}",
+                Advice("init", "pca", "use {}"),
+            )
         )
     return [EmbeddedRows(fit_to_domain(latent, E), unique, weight) for E in embedder.embeddings(unique, n_embedded)]
 

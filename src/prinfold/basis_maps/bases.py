@@ -20,7 +20,7 @@ from prinfold.basis_maps.basis_matrices import (
     harmonic_features_gradient,
 )
 from prinfold.basis_maps.product_grams import Factors
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.latent import LatentSpace, Lattice, Points, Sphere, grid
 from prinfold.numerics.distances import nearest_squared_distance
@@ -219,7 +219,7 @@ class HarmonicBasis:
     def bind(self, latent: LatentSpace) -> BoundHarmonicBasis:
         """Check that the latent space is a circle."""
         if not (isinstance(latent, Lattice) and latent.periodic == (True,)):
-            raise InvalidParameterError("a harmonic basis needs a circle; set latent='circle'")
+            raise InvalidParameterError(Message("a harmonic basis needs a circle", Advice("latent", "circle")))
         return BoundHarmonicBasis(self.n_harmonics, self.penalise_bias)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from prinfold.basis_maps.bases import Basis, GaussianBasis
-from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
+from prinfold.exceptions import Advice, DegenerateWarning, InvalidParameterError, Message, warn_caller
 from prinfold.latent import Hexagons, LatentSpace, Lattice, Points, Sphere, circle, cylinder, grid, line, torus
 
 LATENTS: dict[str, tuple[int | None, Callable[..., LatentSpace]]] = {
@@ -43,8 +43,8 @@ def make_latent(latent: Any, nodes: Any, n_components: int, n_rows: float) -> La
     name = latent or "grid"
     fixed, build = LATENTS[name]
     if fixed not in (None, n_components) and n_components != _DEFAULT_COMPONENTS:
-        words = f"n_components={n_components} is ignored for latent={name!r}, whose dimension is {fixed}"
-        warn_caller(words, DegenerateWarning)
+        words = f"n_components={n_components} is ignored for the latent space {name!r}, whose dimension is {fixed}"
+        warn_caller(Message(words, Advice("n_components", fixed)), DegenerateWarning)
     n_components = fixed or n_components
     if name == "sphere":
         return build(int(np.prod(nodes)) if nodes is not None else _total_nodes(2, n_rows))
@@ -72,8 +72,11 @@ def make_map_latent(grid: str, latent: Any, nodes: Any, n_components: int, n_row
         return found
     if not isinstance(found, Lattice) or len(found.shape) != 2:
         raise InvalidParameterError(
-            "grid='hexagonal' needs a latent space with two axes: a grid, a cylinder or a torus; got "
-            f"{type(found).__name__} of dimension {found.dimension}; use grid='rectangular'"
+            Message(
+                "a hexagonal grid needs a latent space with two axes: a grid, a cylinder or a torus; got "
+                f"{type(found).__name__} of dimension {found.dimension}",
+                Advice("grid", "rectangular", "use {}"),
+            )
         )
     return Hexagons(found.shape, found.periodic)
 

@@ -70,7 +70,7 @@ class Citations:
 
 
 def cite(model: Any = None) -> Citations:
-    """What to cite for a model: prinfold, and the papers of the methods that the model uses.
+    """List the references to cite for a model: prinfold, and the papers of the methods that the model uses.
 
     Parameters
     ----------

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from prinfold.cli.advice import subparser
 from prinfold.cli.command import Command, build_parser, complain, one_line, run_command
 from prinfold.cli.compare import COMPARE
 from prinfold.cli.completion import COMPLETION
@@ -15,6 +14,7 @@ from prinfold.cli.explore import EXPLORE
 from prinfold.cli.fit import FIT
 from prinfold.cli.info import INFO
 from prinfold.cli.mapping import PROJECT, TRANSFORM
+from prinfold.cli.next_steps import subparser
 from prinfold.cli.report import REPORT
 from prinfold.cli.usage import WrongCallError, check_command, check_extras
 
@@ -42,15 +42,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return 2
     try:
-        options = _understood(parser, words)
+        options = _parse(parser, words)
     except WrongCallError as error:
         command = words[0] if words[0] in COMMANDS else None
         return complain(one_line(error), 2, command, json="--json" in words)
     return run_command(COMMANDS[options.command], options)
 
 
-def _understood(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
-    """What the words say; a wrong call says what may have been meant."""
+def _parse(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
+    """Parse the words of a call; the error for a wrong one proposes what may have been meant."""
     check_command(words[0], list(COMMANDS))
     options, extras = parser.parse_known_args(words)
     if options.command is None:

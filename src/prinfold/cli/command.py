@@ -1,4 +1,4 @@
-"""What a subcommand is, how the parser is made of a table of them, and how one is run: errors are one line."""
+"""Subcommands: their parser, made from a table of them, and how one is run; an error is one line."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
-from typing import Any
 
-from prinfold.cli.translation import as_options
+from prinfold.cli.console import as_options
 from prinfold.cli.usage import Parser, WrongCallError
 from prinfold.exceptions import InvalidParameterError, NotWrittenError, PrinfoldError
 
@@ -80,7 +79,7 @@ def build_parser(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
 
 
 def run_command(command: Command, options: argparse.Namespace) -> int:
-    """Run a command; whatever goes wrong is said in one line, and the exit code tells what kind of thing it was."""
+    """Run a command and return its exit code; an error is printed in one line."""
     try:
         code = command.run(options)
         sys.stdout.flush()
@@ -91,12 +90,12 @@ def run_command(command: Command, options: argparse.Namespace) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if TRACEBACK in os.environ:
             traceback.print_exc()
-        words, code = _in_words(error)
+        words, code = _describe_error(error)
         return complain(words, code, options.command, json=bool(getattr(options, "json", False)))
 
 
-def _in_words(error: BaseException) -> tuple[str, int]:
-    """What went wrong in one line, and the exit code: 2 where the call has to be changed, 1 where it made sense."""
+def _describe_error(error: BaseException) -> tuple[str, int]:
+    """The message of an error in one line, and the exit code: 2 where the call has to be changed, else 1."""
     if isinstance(error, KeyboardInterrupt):
         return "interrupted", 130
     if isinstance(error, MemoryError):
@@ -110,7 +109,7 @@ def _in_words(error: BaseException) -> tuple[str, int]:
 
 
 def complain(words: str, code: int, command: str | None, *, json: bool) -> int:
-    """Say what went wrong, to people and, where they asked, to programs; the exit code."""
+    """Print an error for people and, where they asked, as JSON; returns the exit code."""
     if json:
         print(dumps({"command": command, "error": words}, ensure_ascii=False))
     error = "" if code == 130 else "error: "
@@ -119,19 +118,19 @@ def complain(words: str, code: int, command: str | None, *, json: bool) -> int:
 
 
 def one_line(error: BaseException) -> str:
-    """An error in one line."""
+    """The message of an error in one line."""
     if isinstance(error, OSError) and error.filename is not None:
         ours = isinstance(error, NotWrittenError)
         words = str(error) if ours else f"cannot write {error.filename}: {error.strerror}; choose another place"
         return f"{words} with --out"
-    return as_options(" ".join(str(error).split()))
+    return as_options(error)
 
 
 # -------------------------------------------------------------------------------------------- arguments that many share
 
 
 def talk_arguments(parser: argparse.ArgumentParser) -> None:
-    """How a command speaks."""
+    """Add the options for output: JSON or quiet."""
     group = parser.add_argument_group("output")
     how = group.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="print one JSON object, for programs to read")
@@ -139,13 +138,13 @@ def talk_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def out_arguments(parser: argparse.ArgumentParser, default: str) -> None:
-    """Where a command writes."""
+    """Add the options for the file to write."""
     parser.add_argument("--out", "-o", type=Path, metavar="FILE", help=f"file to write (default: {default})")
     parser.add_argument("--force", "-f", action="store_true", help="write over what is there already")
 
 
 def table_arguments(parser: argparse.ArgumentParser) -> None:
-    """How a table is read."""
+    """Add the options for reading a table."""
     group = parser.add_argument_group("reading the table")
     group.add_argument(
         "--separator", metavar="CHAR", help="what separates cells of a text file: , ; tab space or another character"
@@ -179,7 +178,7 @@ def table_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def whole_number(least: int) -> Callable[[str], int]:
-    """A type of argument: whole numbers from ``least`` on."""
+    """A type for arguments that are whole numbers of at least ``least``."""
 
     def read(word: str) -> int:
         if not word.isdecimal() or int(word) < least:
@@ -188,9 +187,3 @@ def whole_number(least: int) -> Callable[[str], int]:
         return int(word)
 
     return read
-
-
-def choices_of(action: argparse.Action) -> list[str]:
-    """What may follow an option, where that is a list."""
-    found: Any = action.choices
-    return [] if found is None else [str(each) for each in found]

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import IntArray
-from prinfold.cli.advice import CHOOSING, READING, USES, given_again, next_steps, typed
 from prinfold.cli.command import Command, table_arguments, talk_arguments, whole_number
-from prinfold.cli.console import Console, counted, wrapped
-from prinfold.cli.methods import changed_settings, choose_scaling, scaling_step
+from prinfold.cli.console import Console, as_options, wrap_line
+from prinfold.cli.methods import ALIASES, changed_settings, choose_scaling, scaling_step
+from prinfold.cli.next_steps import CHOOSING, READING, USES, command_line, next_steps, repeat_options
 from prinfold.cli.planning import (
     check_dimensions,
     choice_arguments,
@@ -24,10 +24,9 @@ from prinfold.cli.planning import (
     with_names,
 )
 from prinfold.cli.tables.columns import comma_separated, name_columns
-from prinfold.cli.tables.rows import Cells, select_rows
+from prinfold.cli.tables.rows import ChosenCells, select_rows
 from prinfold.cli.tables.writing import MODEL, WRITERS, check_target, write_table
-from prinfold.cli.translation import as_options
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import InvalidDataError, quantity
 from prinfold.methods import manifolds
 
 if TYPE_CHECKING:
@@ -72,21 +71,21 @@ def _compare(options: argparse.Namespace) -> int:
             check_target(path, [options.data], force=options.force, writers=writers, option=f"--{name}")
     table = read(options, console)
     chosen = chosen_columns(table, options)
-    cells = Cells.of(table, chosen.names)
+    cells = ChosenCells.of(table, chosen.names)
     check_dimensions(options.dimensions, cells)
     index, notes = _complete_rows(cells, options)
     scaling, why = choose_scaling(options.scaling, cells.matrix, chosen.names)
-    shape = f"{counted(len(index), 'row')} × {counted(len(chosen.names), 'column')}"
+    shape = f"{quantity(len(index), 'row')} × {quantity(len(chosen.names), 'column')}"
     console.say(f"Comparing methods on {options.data}: {shape}, in {options.folds} folds. This may take minutes.")
     console.note(*table.notes, *chosen.in_words(), *notes)
     console.note(f"scaling: {scaling} ({why})")
     step, rows = scaling_step(scaling), cells.rows(index)
     X = rows if step is None else step.fit_transform(np.asarray(rows))
     clock = perf_counter()
-    with console.listening():
-        found = _compared(X, options, verbose=console.talks)
+    with console.note_warnings():
+        found = _run_comparison(X, options, verbose=console.talks)
     seconds = perf_counter() - clock
-    console.say(f"\n{_broken(as_options(str(found)))}\nAll of it took {seconds:.1f} s.")
+    console.say(f"\n{_wrap_sentences(found.in_words(as_options))}\nAll of it took {seconds:.1f} s.")
     _write(found, options, console)
     own = _best_of_ours(found)
     model = None if options.out is None else _own_model(found, own, X, console)
@@ -106,14 +105,14 @@ def _compare(options: argparse.Namespace) -> int:
     return 1 if model is None and options.out is not None else 0
 
 
-def _complete_rows(cells: Cells, options: argparse.Namespace) -> tuple[IntArray, list[str]]:
+def _complete_rows(cells: ChosenCells, options: argparse.Namespace) -> tuple[IntArray, list[str]]:
     """Rows that every method can take, which are those without gaps, and what is to be said of the others."""
     policy = "error" if options.missing == "error" else "drop"
     index, notes = select_rows(cells, policy, takes_gaps=False, method="a comparison")
     if notes and len(index) < 2 * options.folds:
         worst = cells.names[int(cells.missing.sum(axis=0).argmax())]
         raise InvalidDataError(
-            f"{counted(len(index), 'row')} of {cells.table.path} {'has' if len(index) == 1 else 'have'} every cell, "
+            f"{quantity(len(index), 'row')} of {cells.table.path} {'has' if len(index) == 1 else 'have'} every cell, "
             f"too few to compare methods in {options.folds} folds; most gaps are in {worst!r}, which --drop leaves out"
         )
     if options.missing == "keep":
@@ -121,7 +120,7 @@ def _complete_rows(cells: Cells, options: argparse.Namespace) -> tuple[IntArray,
     return index, notes
 
 
-def _compared(X: Any, options: argparse.Namespace, *, verbose: bool) -> Comparison:
+def _run_comparison(X: Any, options: argparse.Namespace, *, verbose: bool) -> Comparison:
     from prinfold import compare
 
     return compare(
@@ -139,7 +138,6 @@ def _compared(X: Any, options: argparse.Namespace, *, verbose: bool) -> Comparis
 
 def _methods(words: list[str]) -> Any:
     """Names as the comparison knows them, however they were written."""
-    from prinfold.cli.catalogue import ALIASES
     from prinfold.select.candidates import BASELINES
 
     known = {name.lower(): name for name in (*(each.name for each in manifolds()), *BASELINES)}
@@ -160,13 +158,13 @@ def _write(found: Comparison, options: argparse.Namespace, console: Console) -> 
         console.say(f"Figure written to {options.figure}")
 
 
-def _broken(words: str) -> str:
+def _wrap_sentences(words: str) -> str:
     """Sentences as wide as the terminal; lines of the table, which are set in, as they are."""
-    return "\n".join(line if line.startswith(" ") else wrapped(line) for line in words.splitlines())
+    return "\n".join(line if line.startswith(" ") else wrap_line(line) for line in words.splitlines())
 
 
 def _best_of_ours(found: Comparison) -> int | None:
-    """Which contestant is recommended or, where that is none of prinfold's surfaces, the best of those."""
+    """Index of the recommended contestant or, where that is none of prinfold's surfaces, of the best of those."""
     from prinfold.base.principal_manifold import PrincipalManifold
 
     known = np.isfinite(found.table["criterion"])
@@ -185,7 +183,7 @@ def _own_model(found: Comparison, own: int | None, X: Any, console: Console) -> 
         console.note(f"{why}, so that no model was written; name some of them with --methods")
         return None
     console.note(f"{why}, so that the best of these is written: {_behind(found, own)}")
-    with console.listening():
+    with console.note_warnings():
         return clone(found.contestants[own].model).fit(X)
 
 
@@ -231,7 +229,7 @@ def _result(found: Comparison, scaling: str, options: argparse.Namespace) -> dic
 
 
 def _next_step(found: Comparison, own: int | None, scaling: str, options: argparse.Namespace, *, gaps: bool) -> str:
-    """How to have the recommended model, or the best of prinfold's own: the same fit, as one would type it."""
+    """The command that fits the recommended model, or the best of prinfold's own."""
     if options.out is not None or own is None:
         return ""
     one = found.contestants[own]
@@ -239,11 +237,11 @@ def _next_step(found: Comparison, own: int | None, scaling: str, options: argpar
     words = ["fit", options.data, "--method", one.method.lower()]
     words += ["--dimensions", found.n_components] if "n_components" in one.model.get_params(deep=False) else []
     words += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    words += [f"--{scaling}", *given_again(options, "fit", ("seed", *CHOOSING, *READING))]
+    words += [f"--{scaling}", *repeat_options(options, "fit", ("seed", *CHOOSING, *READING))]
     if gaps and options.missing == "keep" and (scaling == "whiten" or not one.model._accept_missing):
         words += ["--missing", "drop"]  # or the fit would stop where the comparison did not
     which = "" if own == found.chosen else f"The best of prinfold's own surfaces is {_behind(found, own)}\n"
-    return f"\n{which}Try next\n  {typed(*words)}"
+    return f"\n{which}Try next\n  {command_line(*words)}"
 
 
 COMPARE = Command(

@@ -1,10 +1,11 @@
-"""How commands speak: lines and notes for people, one JSON object for programs, nothing when asked to be quiet."""
+"""Output of commands: lines and notes for people, one JSON object for programs, nothing when asked to be quiet."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import math
+import re
 import shlex
 import shutil
 import sys
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from prinfold.cli.translation import as_options
+from prinfold.exceptions import ANY_VALUE, Advice, Message
 from prinfold.files.atomic import readable
 
 _NARROWEST = 40
@@ -28,7 +29,7 @@ _NAMELESS = "does not have valid feature names"
 
 @dataclass
 class Console:
-    """Where a command speaks to; ``result`` is what a program gets in the end."""
+    """The output of a command: lines and notes for people, or ``result`` as JSON for programs."""
 
     json: bool = False
     quiet: bool = False
@@ -38,7 +39,7 @@ class Console:
 
     @classmethod
     def of(cls, options: argparse.Namespace, *, to_errors: bool = False) -> Console:
-        """As the options say; ``to_errors`` leaves standard output to the data."""
+        """The console that the options ask for; ``to_errors`` leaves standard output to the data."""
         return cls(options.json, options.quiet, to_errors)
 
     @property
@@ -47,55 +48,97 @@ class Console:
         return not self.json and not self.quiet
 
     def say(self, words: str = "") -> None:
-        """A line for people."""
+        """Print a line for people."""
         if self.talks:
             print(readable(words), file=sys.stderr if self.to_errors else sys.stdout, flush=True)
 
     def note(self, *words: str) -> None:
-        """Something to know, once."""
+        """Print a note, once."""
         for each in words:
             if each not in self.notes:
                 self.notes.append(each)
-                self.say(wrapped(f"note: {each}", 2))
+                self.say(wrap_line(f"note: {each}", 2))
 
     def close(self) -> None:
-        """What a program gets."""
+        """Print the result as JSON, if a program asked for it."""
         if self.json:
-            print(readable(json.dumps(plain(self.result | {"notes": self.notes}), ensure_ascii=False, indent=2)))
+            print(readable(json.dumps(json_value(self.result | {"notes": self.notes}), ensure_ascii=False, indent=2)))
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Make notes of the warnings of what is run."""
+    def note_warnings(self) -> Iterator[None]:
+        """Turn the warnings of what is run into notes."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
         # Deprecations are for programmers.
         heard = [each for each in caught if not issubclass(each.category, DeprecationWarning | FutureWarning)]
-        words = [as_options(" ".join(str(each.message).split())) for each in heard]
+        words = [as_options(each.message) for each in heard]
         self.note(*(each for each in words if _NAMELESS not in each))
 
 
-def plain(value: Any) -> Any:
+OPTIONS = {
+    "n_components": "--dimensions",
+    "random_state": "--seed",
+    "max_rows": "--max-rows",
+    "criterion": "--criterion",
+    "folds": "--folds",
+    "methods": "--methods",
+    "StandardScaler": "--scaling standardise",
+    "posterior_mode": "prinfold transform --modes",
+    "plot": "prinfold report",
+}
+"""Settings and other names of Python → options and commands of their own; any other setting is what ``--set`` takes."""
+
+_COUNTS = {
+    r"n_features = (\d+)": r"\1 column(s)",
+    r"n_samples = (\d+)": r"\1 row(s)",
+    r"(?<![\d.])1 (\w+)\(s\)": r"1 \1",
+    r"(\d) (\w+)\(s\)": r"\1 \2s",
+}
+"""Numbers of things, which scikit-learn's checks want written in its own way, as one says them."""
+
+
+def as_options(message: object) -> str:
+    """A message, or that of an error or warning, in one line, with its advice in options of the command line."""
+    text = message.args[0] if isinstance(message, BaseException) and message.args else message
+    words = " ".join((text.written(_option) if isinstance(text, Message) else str(message)).split())
+    for pattern, said in _COUNTS.items():
+        words = re.sub(pattern, said, words)
+    return words
+
+
+def _option(advice: Advice) -> str:
+    """``set n_components=2`` → ``give --dimensions 2``, ``use kernel='gaussian'`` → ``use --set kernel=gaussian``."""
+    name, value = advice.setting, advice.value
+    if name in OPTIONS:
+        given = OPTIONS[name] if value is ANY_VALUE else f"{OPTIONS[name]} {value}"
+    else:
+        given = f"{name}={'VALUE' if value is ANY_VALUE else value}"
+        given = f'--set "{given}"' if " " in given else f"--set {given}"
+    return advice.words.replace("set {}", "give {}").format(given)
+
+
+def json_value(value: Any) -> Any:
     """A value as JSON has it; what is no finite number is null."""
     if isinstance(value, dict):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {str(key): json_value(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [json_value(each) for each in value]
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        return json_value(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, str | int | bool) else str(value)
 
 
-def aligned(lines: Sequence[tuple[str, str]], *, wrap: bool = True) -> str:
+def align(lines: Sequence[tuple[str, str]], *, wrap: bool = True) -> str:
     """Names and words in two columns, as wide as the terminal; what is to be typed is not wrapped."""
     width = max((len(name) for name, _ in lines), default=0)
     found = [f"  {name:<{width}}  {words}".rstrip() for name, words in lines]
-    return "\n".join([wrapped(each, width + 4) for each in found] if wrap else found)
+    return "\n".join([wrap_line(each, width + 4) for each in found] if wrap else found)
 
 
-def wrapped(line: str, indent: int = 0) -> str:
+def wrap_line(line: str, indent: int = 0) -> str:
     """A line broken at blanks where the terminal is narrower; 80 columns where it is unknown how wide it is."""
     width = max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST)
     if len(line) <= width:
@@ -115,19 +158,14 @@ def wrapped(line: str, indent: int = 0) -> str:
     )
 
 
-def listed(names: Sequence[str], most: int = 6) -> str:
+def join_names(names: Sequence[str], most: int = 6) -> str:
     """Names with commas; of many the first few."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-def counted(n: int, noun: str) -> str:
-    """So many of something."""
-    return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
-def as_called() -> str:
-    """The words that call this program from where the user is."""
+def program_call() -> str:
+    """The words with which this program is called from the user's folder."""
     called = Path(sys.argv[0])
     if called.stem == "prinfold":
         return short_path(sys.argv[0])

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold.cli.command import Command, whole_number
-from prinfold.cli.console import aligned, as_called, short_path
+from prinfold.cli.console import align, as_options, program_call, short_path
 from prinfold.cli.tables.writing import STANDARD, check_folder, write_table
-from prinfold.cli.translation import as_options
 from prinfold.cli.usage import WrongCallError
 from prinfold.files.atomic import whole_file
 
@@ -49,7 +48,7 @@ def _demo_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _demo(options: argparse.Namespace) -> int:
     """Fit a GTM to simulated pipe flow and leave pictures, model and coordinates behind."""
-    from prinfold.plot import style as ink  # noqa: F401  (says at once, and not after the fit, that matplotlib is missing)
+    from prinfold.plot import style  # noqa: F401  (says at once, and not after the fit, that matplotlib is missing)
 
     out: Path = options.out
     if out == STANDARD:
@@ -68,12 +67,12 @@ def _demo(options: argparse.Namespace) -> int:
         model = GTM(random_state=options.seed, verbose=1).fit(data.X)
         seconds = perf_counter() - clock
     print()
-    print(aligned(_findings(model, data, fresh, seconds)))
-    for note in dict.fromkeys(" ".join(str(each.message).split()) for each in caught):
+    print(align(_findings(model, data, fresh, seconds)))
+    for note in dict.fromkeys(as_options(each.message) for each in caught):
         print(f"\nnote: {note}")
     written = _write_demo(out, model, data)
     print(f"\nWritten to {out}{os.sep}")
-    print(aligned(written))
+    print(align(written))
     print(_next_steps(out))
     return 0
 
@@ -97,11 +96,7 @@ def _findings(model: GTM, data: Dataset, fresh: Dataset, seconds: float) -> list
         ("time to fit", f"{seconds:.2f} s"),
         ("iterations", str(model.n_iter_)),
         # On a terminal the progress bar has said so.
-        *(
-            []
-            if sys.stderr is not None and sys.stderr.isatty()
-            else [("training", as_options(str(model.stop_reason_)))]
-        ),
+        *([] if sys.stderr is not None and sys.stderr.isatty() else [("training", model.stop_reason_.plain)]),
     ]
 
 
@@ -152,8 +147,8 @@ def _next_steps(out: Path) -> str:
     file = (out / "model.prinfold").as_posix()
     return f"""
 Try next
-  {as_called()} demo --rows 5000 --seed 1 --out larger
-  {as_called()} fit {shlex.quote(str(out / "data.csv"))} --label class
+  {program_call()} demo --rows 5000 --seed 1 --out larger
+  {program_call()} fit {shlex.quote(str(out / "data.csv"))} --label class
   and in {short_path(sys.executable)}:
     from prinfold import datasets, load, plot
     model = load({file!r})

@@ -12,17 +12,17 @@ import numpy as np
 
 from prinfold._typing import IntArray
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments
-from prinfold.cli.console import Console, counted
+from prinfold.cli.console import Console
 from prinfold.cli.mapping import in_order
-from prinfold.cli.models import Surface, load_surface
+from prinfold.cli.models import StoredSurface, load_surface
 from prinfold.cli.planning import read
 from prinfold.cli.tables.columns import name_columns, one_column
 from prinfold.cli.tables.dates import dates_of
-from prinfold.cli.tables.reading import Table, refuse_absent
-from prinfold.cli.tables.rows import Cells, select_rows
-from prinfold.cli.tables.writing import check_target, named_after
+from prinfold.cli.tables.reading import FileTable, refuse_absent
+from prinfold.cli.tables.rows import ChosenCells, select_rows
+from prinfold.cli.tables.writing import check_target, sibling_file
 from prinfold.cli.usage import WrongCallError
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import InvalidDataError, quantity
 
 _MOST_WORDS = 60
 """Different words up to which a page has colours for them."""
@@ -32,7 +32,7 @@ _MOST_CLASSES = 30
 
 
 def page_arguments(parser: argparse.ArgumentParser) -> None:
-    """What rows are called and how they look."""
+    """Add the options for names and colours of rows."""
     group = parser.add_argument_group("page")
     group.add_argument(
         "--label", "-l", metavar="COLUMN", help="column with the class of each row, or a number or time to colour by"
@@ -73,7 +73,7 @@ def _explore(options: argparse.Namespace) -> int:
 
     in_order(options)
     console = Console.of(options)
-    out = options.out or named_after(options.data or options.model, "-map.html")
+    out = options.out or sibling_file(options.data or options.model, "-map.html")
     inputs = [options.model] if options.data is None else [options.model, options.data]
     surface = load_surface(options.model)
     for each in inputs:
@@ -81,12 +81,12 @@ def _explore(options: argparse.Namespace) -> int:
     check_target(out, inputs, force=options.force, writers=(".html", ".htm"))
     title = options.title or f"{options.model.stem}: {surface.kind} map"
     shown = {"image_shape": options.image, "series": options.series or None, "title": title}
-    rows, about = given_rows(surface, options, console, carry=True)
-    with console.listening():
+    rows, about = rows_to_show(surface, options, console, carry=True)
+    with console.note_warnings():
         page = explore(surface.thing, rows, out, **about, **shown)
     n = 0 if rows is None else len(rows)
     console.say(
-        f"{counted(n, 'row')} on a page of {len(page.html) / 1e6:.1f} MB, written to {out}; open it in a browser"
+        f"{quantity(n, 'row')} on a page of {len(page.html) / 1e6:.1f} MB, written to {out}; open it in a browser"
     )
     console.result |= {"command": "explore", "model": options.model, "data": options.data, "out": out, "rows": n}
     console.close()
@@ -97,8 +97,8 @@ def _explore(options: argparse.Namespace) -> int:
     return 0
 
 
-def given_rows(
-    surface: Surface, options: argparse.Namespace, console: Console, *, carry: bool = False
+def rows_to_show(
+    surface: StoredSurface, options: argparse.Namespace, console: Console, *, carry: bool = False
 ) -> tuple[Any, dict[str, Any]]:
     """The rows to show, and what they are called; None where there is no table.
 
@@ -111,11 +111,11 @@ def given_rows(
     table = read(options, console)
     console.note(*table.notes)
     cells = surface.cells(table)
-    index = shown_rows(surface, cells, options.missing, console)
+    index = rows_on_map(surface, cells, options.missing, console)
     about: dict[str, Any] = {}
     label = None if options.label is None else one_column(table, options.label, "--label")
     if label is not None:
-        about |= _coloured(table, label, index)
+        about |= _row_colours(table, label, index)
     column = _name_column(table, options.names, [*cells.names, *([] if label is None else [label])], console)
     about["names"] = _names(table, column, index, len(cells.missing))
     if carry:
@@ -124,7 +124,7 @@ def given_rows(
     return np.asarray(rows) if cells.matrix is not None else rows, about
 
 
-def _coloured(table: Table, label: str, index: IntArray) -> dict[str, Any]:
+def _row_colours(table: FileTable, label: str, index: IntArray) -> dict[str, Any]:
     """A column as classes or, where it is numbers or times, as values, whichever it looks like."""
     values = table.columns[label][index]
     if not table.is_number(label):
@@ -141,7 +141,7 @@ def _coloured(table: Table, label: str, index: IntArray) -> dict[str, Any]:
     return {"labels" if is_class else "values": Labels.named(values.astype(object), label)}
 
 
-def _name_column(table: Table, asked: str | None, used: list[str], console: Console) -> str | None:
+def _name_column(table: FileTable, asked: str | None, used: list[str], console: Console) -> str | None:
     """The column that rows are called by: the one asked for, else text that is different in each; None for numbers."""
     if asked is not None:
         return None if asked == "none" else one_column(table, asked, "--names")
@@ -155,8 +155,8 @@ def _name_column(table: Table, asked: str | None, used: list[str], console: Cons
     return found[0]
 
 
-def shown_rows(surface: Surface, cells: Cells, policy: str, console: Console) -> IntArray:
-    """Rows that have a place on the map."""
+def rows_on_map(surface: StoredSurface, cells: ChosenCells, policy: str, console: Console) -> IntArray:
+    """Indices of rows that have a place on the map."""
     keep_gaps = surface.takes_gaps or policy == "error"
     index, notes = select_rows(
         cells, policy if keep_gaps else "drop", takes_gaps=surface.takes_gaps, method=surface.kind
@@ -180,8 +180,8 @@ class Labels(np.ndarray[Any, Any]):
         return found
 
 
-def _names(table: Table, column: str | None, index: IntArray, n_rows: int) -> list[str] | None:
-    """What rows are called: a column, or their numbers in the table where some were left out."""
+def _names(table: FileTable, column: str | None, index: IntArray, n_rows: int) -> list[str] | None:
+    """Names of the rows: a column, or their numbers in the table where some were left out."""
     if column is None:
         return None if len(index) == n_rows else [str(row) for row in index]
     values = table.columns[column][index]

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from prinfold.cli.advice import COMPARE, USES, next_steps
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
-from prinfold.cli.console import Console, aligned, counted, wrapped
+from prinfold.cli.console import Console, align, wrap_line
 from prinfold.cli.methods import changed_settings, method_class
-from prinfold.cli.models import Surface, folds_in_words
+from prinfold.cli.models import StoredSurface, fold_remarks
+from prinfold.cli.next_steps import COMPARE, USES, next_steps
 from prinfold.cli.planning import (
-    Plan,
+    FitPlan,
     choice_arguments,
     chosen_columns,
     make_plan,
@@ -24,17 +24,17 @@ from prinfold.cli.planning import (
     run_plan,
     scaling_arguments,
 )
-from prinfold.cli.tables.columns import Chosen, name_columns
+from prinfold.cli.tables.columns import ChosenColumns, name_columns
 from prinfold.cli.tables.dates import dates_of
-from prinfold.cli.tables.reading import Table
+from prinfold.cli.tables.reading import FileTable
 from prinfold.cli.tables.sampling import LOOKED_AT, Draw, is_large
-from prinfold.cli.tables.writing import MODEL, check_target, named_after
-from prinfold.cli.translation import as_options
+from prinfold.cli.tables.writing import MODEL, check_target, sibling_file
+from prinfold.exceptions import quantity
 
-_CLASSES = 20
+_MOST_CLASSES = 20
 """Different words in a column of text up to which it may be a class of each row."""
 
-_MEASURED = 5000
+_MOST_MEASURED_ROWS = 5000
 """Rows that a fit is measured on: more say the same and take longer."""
 
 EXAMPLES = """\
@@ -79,28 +79,28 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _fit(options: argparse.Namespace) -> int:
     console = Console.of(options)
-    out = options.out or named_after(options.data, ".prinfold")
+    out = options.out or sibling_file(options.data, ".prinfold")
     check_target(out, [options.data], force=options.force, writers=MODEL)
     table = read(options, console, _draw(options))  # before the methods, which take longer to load
     cls = method_class(options.method)
     chosen = chosen_columns(table, options, text=cls.__name__ == "MixedGTM")
     plan = make_plan(table, chosen, cls, options, verbose=console.talks)
-    console.say(wrapped(f"Fitting {_named(plan)} to {options.data}: {_shape(plan)}."))
+    console.say(wrap_line(f"Fitting {_model_name(plan)} to {options.data}: {_shape(plan)}."))
     console.note(*table.notes, *chosen.in_words(), *plan.notes)
     clock = perf_counter()
-    with console.listening():
+    with console.note_warnings():
         fitted = run_plan(plan)
     seconds = perf_counter() - clock
-    surface = Surface.of(fitted)
-    with console.listening():
+    surface = StoredSurface.of(fitted)
+    with console.note_warnings():
         found = _findings(surface, plan, seconds)
     if not any("is folded at" in each for each in console.notes):  # or training has said so
-        console.note(*folds_in_words(surface))
+        console.note(*fold_remarks(surface))
     from prinfold import save
 
     save(fitted, out)
     console.say()
-    console.say(aligned(_in_words(surface, plan, found)))
+    console.say(align(_in_words(surface, plan, found)))
     console.say(f"\nWritten to {out}")
     label = options.label or _likely_label(table, chosen)
     names = name_columns(table, [*chosen.names, *([label] if label in table.columns else [])])
@@ -118,21 +118,21 @@ def _draw(options: argparse.Namespace) -> Draw | None:
     return Draw(options.sample or LOOKED_AT, options.seed)
 
 
-def _named(plan: Plan) -> str:
+def _model_name(plan: FitPlan) -> str:
     dimension = plan.model.get_params().get("n_components")
-    of = "" if dimension is None else f" of {counted(dimension, 'dimension')}"
+    of = "" if dimension is None else f" of {quantity(dimension, 'dimension')}"
     return f"a {type(plan.model).__name__}{of}"
 
 
-def _shape(plan: Plan) -> str:
-    return f"{counted(plan.n_rows, 'row')} × {counted(len(plan.cells.names), 'column')}"
+def _shape(plan: FitPlan) -> str:
+    return f"{quantity(plan.n_rows, 'row')} × {quantity(len(plan.cells.names), 'column')}"
 
 
 # ------------------------------------------------------------------------------------------------------ what came of it
 
 
-def _findings(surface: Surface, plan: Plan, seconds: float) -> dict[str, Any]:
-    """What there is to say of a fit, for programs."""
+def _findings(surface: StoredSurface, plan: FitPlan, seconds: float) -> dict[str, Any]:
+    """The result of a fit as a dictionary, for programs."""
     from prinfold.loops import StopReason
 
     model = surface.model
@@ -154,19 +154,19 @@ def _findings(surface: Surface, plan: Plan, seconds: float) -> dict[str, Any]:
 
 
 def _course(model: Any) -> dict[str, Any]:
-    """What there is to say of a single curve."""
+    """Length and shape of a single curve; nothing for other surfaces."""
     if not hasattr(model, "curve_"):
         return {}
     return {"length": float(model.length_), "closed": bool(model.closed_)}
 
 
-def _accuracy(surface: Surface, plan: Plan) -> dict[str, Any]:
-    """How far rows are from the surface, beside how far they are from their mean, as the model measures distance."""
+def _accuracy(surface: StoredSurface, plan: FitPlan) -> dict[str, Any]:
+    """Root mean square distances of rows from the surface and from their mean, and the variance explained."""
     cells = plan.cells
     complete = plan.index[~cells.incomplete[plan.index]]
     if cells.matrix is None or len(complete) < 2:
         return {}
-    some = complete[:: -(-len(complete) // _MEASURED)]
+    some = complete[:: -(-len(complete) // _MOST_MEASURED_ROWS)]
     _, distance = surface.projection(cells, some)
     rows = np.asarray(surface.fitted.rows(cells.matrix[some]), dtype=float)
     total, error = float(rows.var(axis=0).sum()), float((distance**2).mean())
@@ -174,7 +174,7 @@ def _accuracy(surface: Surface, plan: Plan) -> dict[str, Any]:
     return found | {"explained": 1 - error / total} if total > 0 else found
 
 
-def _in_words(surface: Surface, plan: Plan, found: dict[str, Any]) -> list[tuple[str, str]]:
+def _in_words(surface: StoredSurface, plan: FitPlan, found: dict[str, Any]) -> list[tuple[str, str]]:
     unit = {"raw": "", "standardise": " spreads", "whiten": " spreads"}[plan.scaling]
     lines = [("scaling", f"{surface.scaling}: {plan.why_scaling}")]
     if "explained" in found:
@@ -185,23 +185,23 @@ def _in_words(surface: Surface, plan: Plan, found: dict[str, Any]) -> list[tuple
         lines.append(("course", f"{shape}, {found['length']:.4g}{unit} long; coordinates are lengths along it"))
     settings = [f"{name}={value}" for name, value in found["settings"].items() if name != "n_components"]
     lines += [("settings", ", ".join(settings))] if settings else []
-    lines.append(("time to fit", f"{found['seconds']:.1f} s, {counted(found['iterations'], 'iteration')}"))
+    lines.append(("time to fit", f"{found['seconds']:.1f} s, {quantity(found['iterations'], 'iteration')}"))
     # On a terminal the progress bar has said so.
     told = sys.stderr is not None and sys.stderr.isatty()
-    return lines if told else [*lines, ("training", as_options(found["stop_reason"]))]
+    return lines if told else [*lines, ("training", surface.model.stop_reason_.plain)]
 
 
-def _likely_label(table: Table, chosen: Chosen) -> str | None:
+def _likely_label(table: FileTable, chosen: ChosenColumns) -> str | None:
     """The one column, of text or beside the table, that may be a class of each row, to be proposed."""
     text = [name for name, reason in chosen.left_out if reason == "text"]
     text += [name for name in table.columns if name not in table.measured]
-    few = [name for name in text if 2 <= len({*table.columns[name]}) <= min(_CLASSES, len(table) // 3)]
+    few = [name for name in text if 2 <= len({*table.columns[name]}) <= min(_MOST_CLASSES, len(table) // 3)]
     few = [name for name in few if table.is_number(name) or dates_of(table.columns[name]) is None]
     return few[0] if len(few) == 1 else None
 
 
-def _uses(surface: Surface) -> dict[str, str]:
-    """What can be done with a model; a report is of a map, which not everything that is fitted has."""
+def _uses(surface: StoredSurface) -> dict[str, str]:
+    """Commands that a model can be used with; a report needs a map, which not every fitted model has."""
     mapped = hasattr(surface.model, "latent_")
     return {name: words for name, words in USES.items() if mapped or name != "report"} | {"compare": COMPARE}
 

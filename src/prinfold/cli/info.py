@@ -9,17 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from prinfold.cli.catalogue import ALIASES, methods
 from prinfold.cli.command import Command, table_arguments, talk_arguments
-from prinfold.cli.console import Console, aligned, counted, listed
-from prinfold.cli.methods import changed_settings, choose_scaling
-from prinfold.cli.models import Surface, is_surface, load_model
+from prinfold.cli.console import Console, align, as_options, join_names
+from prinfold.cli.methods import ALIASES, changed_settings, choose_scaling, methods
+from prinfold.cli.models import StoredSurface, is_surface, load_model
 from prinfold.cli.planning import read
 from prinfold.cli.tables.columns import choose_columns
-from prinfold.cli.tables.reading import Table
-from prinfold.cli.tables.rows import Cells
-from prinfold.cli.translation import as_options
-from prinfold.exceptions import InvalidDataError
+from prinfold.cli.tables.reading import FileTable
+from prinfold.cli.tables.rows import ChosenCells
+from prinfold.exceptions import InvalidDataError, quantity
 
 _EXTRAS = {
     "pyarrow": "Parquet, Arrow and Feather files",
@@ -42,7 +40,7 @@ def _info(options: argparse.Namespace) -> int:
     if options.data is None:
         _installation(console)
     elif options.data.suffix == ".prinfold":
-        _stored(options.data, console)
+        _describe_model_file(options.data, console)
     else:
         _table(read(options, console), console)
     console.close()
@@ -56,32 +54,30 @@ def _installation(console: Console) -> None:
     extras = {name: find_spec(name) is not None for name in _EXTRAS}
     short = {name: word for word, name in ALIASES.items()}
     console.say(f"prinfold {__version__}\n\nMethods (--method)")
-    console.say(
-        aligned([(name + (f", {short[name]}" if name in short else ""), words) for name, words in known.items()])
-    )
+    console.say(align([(name + (f", {short[name]}" if name in short else ""), words) for name, words in known.items()]))
     console.say("\nFiles\n  CSV, TSV and other text, .npy, .npz; also compressed by gzip")
     console.say(
-        aligned([(name, f"{'there' if extras[name] else 'not installed'}: {words}") for name, words in _EXTRAS.items()])
+        align([(name, f"{'there' if extras[name] else 'not installed'}: {words}") for name, words in _EXTRAS.items()])
     )
     console.result |= {"command": "info", "version": __version__, "methods": known, "installed": extras}
 
 
-def _stored(path: Path, console: Console) -> None:
-    """What a model file holds, be it one surface or something else."""
+def _describe_model_file(path: Path, console: Console) -> None:
+    """Say what a model file holds, be it one surface or something else."""
     thing = load_model(path)
     last = thing.steps[-1][1] if hasattr(thing, "steps") else thing
     if is_surface(thing):
-        _model(path, Surface.of(thing), console)
+        _model(path, StoredSurface.of(thing), console)
         return
     changed = changed_settings(last)
     words = ", ".join(f"{name}={value}" for name, value in changed.items()) or "the usual ones"
     lines = [("model", f"{type(last).__name__}, for use from Python"), ("settings", words)]
-    console.say(f"{path}\n{aligned(lines)}")
+    console.say(f"{path}\n{align(lines)}")
     settings = {name: str(value) for name, value in changed.items()}
     console.result |= {"command": "info", "file": path, "method": type(last).__name__, "settings": settings}
 
 
-def _model(path: Path, surface: Surface, console: Console) -> None:
+def _model(path: Path, surface: StoredSurface, console: Console) -> None:
     model, names = surface.model, surface.names
     changed = changed_settings(model)
     found: dict[str, Any] = {
@@ -103,43 +99,43 @@ def _model(path: Path, surface: Surface, console: Console) -> None:
     if noise is not None and np.ndim(noise) == 0:
         found["noise"] = float(noise) ** 0.5
     lines = [
-        ("model", f"{surface.kind} of {counted(found['dimensions'], 'dimension')}"),
-        ("columns", f"{surface.width}" + ("" if names is None else f": {listed(names, 12)}")),
+        ("model", f"{surface.kind} of {quantity(found['dimensions'], 'dimension')}"),
+        ("columns", f"{surface.width}" + ("" if names is None else f": {join_names(names, 12)}")),
         ("scaling", surface.scaling),
         ("settings", ", ".join(f"{name}={value}" for name, value in changed.items()) or "the usual ones"),
         ("missing cells", "taken" if surface.takes_gaps else "not taken"),
         *([("noise", f"{found['noise']:.4g} (standard deviation, after scaling)")] if "noise" in found else []),
-        ("training", f"{counted(found['iterations'], 'iteration')}. {as_options(found['stop_reason'])}"),
+        ("training", f"{quantity(found['iterations'], 'iteration')}. {model.stop_reason_.plain}"),
         ("size", f"{found['bytes'] / 1e6:.2f} MB"),
     ]
-    console.say(f"{path}\n{aligned(lines)}")
+    console.say(f"{path}\n{align(lines)}")
     console.result |= found
 
 
-def _table(table: Table, console: Console) -> None:
+def _table(table: FileTable, console: Console) -> None:
     summaries = {name: _summary(table, name) for name in table.columns}
-    console.say(f"{table.path}: {counted(len(table), 'row')} × {counted(len(table.columns), 'column')}")
+    console.say(f"{table.path}: {quantity(len(table), 'row')} × {quantity(len(table.columns), 'column')}")
     shown = list(summaries.items())[:_MOST_COLUMNS]
-    console.say(aligned([(name, _said(each)) for name, each in shown]))
+    console.say(align([(name, _column_words(each)) for name, each in shown]))
     if len(summaries) > len(shown):
         console.say(f"  … and {len(summaries) - len(shown)} more")
     console.note(*table.notes)
     console.result |= {"command": "info", "file": table.path, "rows": len(table), "columns": summaries}
     try:
         chosen = choose_columns(table, [], [], [])
-        scaling, why = choose_scaling(None, Cells.of(table, chosen.names).matrix, chosen.names)
+        scaling, why = choose_scaling(None, ChosenCells.of(table, chosen.names).matrix, chosen.names)
     except InvalidDataError as error:
-        console.note(" ".join(str(error).split()))
+        console.note(as_options(error))
         return
-    console.say(f"\n`prinfold fit` would use {counted(len(chosen.names), 'column')}, scaling: {scaling} ({why})")
+    console.say(f"\n`prinfold fit` would use {quantity(len(chosen.names), 'column')}, scaling: {scaling} ({why})")
     for words in chosen.in_words():
         console.say(f"  {words}")
     console.result |= {"fit_columns": list(chosen.names), "left_out": dict(chosen.left_out), "scaling": scaling}
 
 
-def _summary(table: Table, name: str) -> dict[str, Any]:
+def _summary(table: FileTable, name: str) -> dict[str, Any]:
     values = table.columns[name]
-    missing = int(Cells.of(_without_infinity(table, name), [name]).incomplete.sum())
+    missing = int(ChosenCells.of(_without_infinity(table, name), [name]).incomplete.sum())
     if not table.is_number(name):
         words = [each for each in values if each]
         return {
@@ -155,13 +151,13 @@ def _summary(table: Table, name: str) -> dict[str, Any]:
     return {"kind": "number", "missing": missing, **ends, "spread": float(finite.std())}
 
 
-def _without_infinity(table: Table, name: str) -> Table:
+def _without_infinity(table: FileTable, name: str) -> FileTable:
     values = table.columns[name]
     tame = np.where(np.isinf(values), 0.0, values) if table.is_number(name) else values
-    return Table(table.path, {name: tame}, (name,), table.named)
+    return FileTable(table.path, {name: tame}, (name,), table.named)
 
 
-def _said(summary: dict[str, Any]) -> str:
+def _column_words(summary: dict[str, Any]) -> str:
     gaps = f", {summary['missing']} missing" if summary["missing"] else ""
     if summary["kind"] == "text":
         return f"text, {summary['different']} different, such as {summary['example']!r}{gaps}"

@@ -11,15 +11,16 @@ import numpy as np
 
 from prinfold._typing import BoolArray, IntArray
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments
-from prinfold.cli.console import Console, counted
-from prinfold.cli.models import Surface, by_blocks, columns_to_keep, load_surface
+from prinfold.cli.console import Console
+from prinfold.cli.models import StoredSurface, by_blocks, columns_to_keep, load_surface
 from prinfold.cli.planning import read
-from prinfold.cli.tables.reading import Table, refuse_absent
-from prinfold.cli.tables.rows import Cells, select_rows
-from prinfold.cli.tables.writing import STANDARD, WRITERS, check_target, named_after, write_table
+from prinfold.cli.tables.reading import FileTable, refuse_absent
+from prinfold.cli.tables.rows import ChosenCells, select_rows
+from prinfold.cli.tables.writing import STANDARD, WRITERS, check_target, sibling_file, write_table
 from prinfold.cli.usage import WrongCallError
+from prinfold.exceptions import quantity
 
-Results = Callable[[Surface, Cells, IntArray], dict[str, Any]]
+Results = Callable[[StoredSurface, ChosenCells, IntArray], dict[str, Any]]
 """What is worked out for some rows, by the name of the column it goes into."""
 
 
@@ -47,7 +48,7 @@ def _arguments(default: str, *, modes: bool = False) -> Callable[[argparse.Argum
 
 
 def pair_arguments(parser: argparse.ArgumentParser) -> None:
-    """A model and a table."""
+    """Add the arguments for a model and a table."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="model that `prinfold fit` wrote")
     parser.add_argument("data", type=Path, metavar="DATA", help="table with the columns that the model was fitted to")
 
@@ -61,7 +62,7 @@ def in_order(options: argparse.Namespace) -> None:
 def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespace], int]:
     def run(options: argparse.Namespace) -> int:
         in_order(options)
-        out = options.out or named_after(options.data, ending)
+        out = options.out or sibling_file(options.data, ending)
         if out == STANDARD and options.json:
             raise WrongCallError("--json and --out - both want standard output; name a file with --out")
         console = Console.of(options, to_errors=out == STANDARD)
@@ -77,15 +78,15 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
         gaps = int(cells.incomplete[placed].sum())
         if name == "project" and gaps:
             console.note(
-                f"{counted(gaps, 'row')} with missing cells: the point is the one at the place that `prinfold "
+                f"{quantity(gaps, 'row')} with missing cells: the point is the one at the place that `prinfold "
                 "transform` gives, all columns of it, and the distance is over the cells that are there"
             )
-        with console.listening():
+        with console.note_warnings():
             found = _by_row(surface, cells, placed, _with_modes(results) if wants_modes else results)
-        columns = _assembled(table, cells, found, placed, written, options.keep or [])
+        columns = _result_columns(table, cells, found, placed, written, options.keep or [])
         write_table(out, columns)
         console.note(*table.notes)
-        console.say(f"{counted(len(written), 'row')} → {out}: {', '.join(columns)}" if out != STANDARD else "")
+        console.say(f"{quantity(len(written), 'row')} → {out}: {', '.join(columns)}" if out != STANDARD else "")
         console.result |= {"command": name, "model": options.model, "data": options.data, "out": out}
         console.result |= {"rows": len(written), "placed": len(placed), "columns": list(columns)}
         console.close()
@@ -94,7 +95,7 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
     return run
 
 
-def _rows(surface: Surface, cells: Cells, policy: str, console: Console) -> tuple[IntArray, IntArray]:
+def _rows(surface: StoredSurface, cells: ChosenCells, policy: str, console: Console) -> tuple[IntArray, IntArray]:
     """Rows that get a place, and rows that are written; those without a place have empty cells."""
     takes_gaps = surface.takes_gaps
     hopeless: BoolArray = cells.void if takes_gaps else cells.incomplete
@@ -103,22 +104,22 @@ def _rows(surface: Surface, cells: Cells, policy: str, console: Console) -> tupl
             why = "nothing is there" if takes_gaps else "cells are missing"
             number = int(hopeless.sum())
             verbs = ("gets", "its") if number == 1 else ("get", "their")
-            console.note(f"{counted(number, 'row')} {verbs[0]} no place, because {why}; {verbs[1]} results are empty")
+            console.note(f"{quantity(number, 'row')} {verbs[0]} no place, because {why}; {verbs[1]} results are empty")
         return np.flatnonzero(~hopeless), np.arange(len(hopeless))
     index, notes = select_rows(cells, policy, takes_gaps=takes_gaps, method=surface.kind)
     console.note(*notes)
     return index, index
 
 
-def _by_row(surface: Surface, cells: Cells, index: IntArray, results: Results) -> dict[str, Any]:
+def _by_row(surface: StoredSurface, cells: ChosenCells, index: IntArray, results: Results) -> dict[str, Any]:
     if not len(index):
         return {}
     blocks = by_blocks(lambda part: results(surface, cells, part), index)
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
 
-def _assembled(
-    table: Table, cells: Cells, found: dict[str, Any], placed: IntArray, written: IntArray, keep: list[str]
+def _result_columns(
+    table: FileTable, cells: ChosenCells, found: dict[str, Any], placed: IntArray, written: IntArray, keep: list[str]
 ) -> dict[str, Any]:
     """Columns of the result: the number of each row, what came along, what was worked out."""
     columns: dict[str, Any] = {"row": written}
@@ -138,7 +139,7 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def _coordinates(surface: Surface, cells: Cells, index: IntArray) -> dict[str, Any]:
+def _coordinates(surface: StoredSurface, cells: ChosenCells, index: IntArray) -> dict[str, Any]:
     Z = surface.coordinates(cells, index)
     found = {f"latent_{j + 1}": Z[:, j] for j in range(Z.shape[1])}
     likelihood = surface.log_likelihood(cells, index)
@@ -148,7 +149,7 @@ def _coordinates(surface: Surface, cells: Cells, index: IntArray) -> dict[str, A
 def _with_modes(results: Results) -> Results:
     """The same, and the likeliest place of each row."""
 
-    def work(surface: Surface, cells: Cells, index: IntArray) -> dict[str, Any]:
+    def work(surface: StoredSurface, cells: ChosenCells, index: IntArray) -> dict[str, Any]:
         modes, distance = surface.modes(cells, index)
         found = {f"mode_{j + 1}": modes[:, j] for j in range(modes.shape[1])}
         return results(surface, cells, index) | found | ({} if distance is None else {"mode_distance": distance})
@@ -156,7 +157,7 @@ def _with_modes(results: Results) -> Results:
     return work
 
 
-def _projections(surface: Surface, cells: Cells, index: IntArray) -> dict[str, Any]:
+def _projections(surface: StoredSurface, cells: ChosenCells, index: IntArray) -> dict[str, Any]:
     points, distance = surface.projection(cells, index)
     return {name: points[:, j] for j, name in enumerate(cells.names)} | {"distance": distance}
 

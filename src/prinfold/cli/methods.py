@@ -6,21 +6,36 @@ import ast
 import difflib
 import inspect
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.cli.catalogue import ALIASES, methods
-from prinfold.cli.console import listed
+from prinfold.cli.console import join_names
 from prinfold.cli.usage import WrongCallError, did_you_mean
 from prinfold.exceptions import InvalidDataError
+from prinfold.methods import METHODS, manifolds
 
-_HUGE = 1e150
+ALIASES = {each.short: each.name.lower() for each in METHODS.values() if each.short}
+"""Shorter names of methods."""
+
+_HUGE_NUMBER = 1e150
 """Numbers beyond it have no squares."""
 
-_UNLIKE = 10.0
+_UNLIKE_SPREADS = 10.0
 """How many times larger than most a column's spread may be before columns are put on one scale."""
+
+
+def methods() -> dict[str, Any]:
+    """Every estimator that fits one surface, by its name in small letters."""
+    return {each.name.lower(): each.cls for each in sorted(manifolds(), key=lambda each: each.name)}
+
+
+@cache
+def settings() -> frozenset[str]:
+    """Names of the settings of all methods."""
+    return frozenset(name for cls in methods().values() for name in inspect.signature(cls).parameters)
 
 
 def method_class(word: str) -> Any:
@@ -28,8 +43,8 @@ def method_class(word: str) -> Any:
     known = methods()
     name = ALIASES.get(word.lower(), word.lower().replace("_", "").replace("-", ""))
     if name not in known:
-        hint = did_you_mean(name, sorted(known))
-        raise WrongCallError(f"there is no method {word!r}; {hint or f'--method takes {listed(sorted(known), 20)}'}")
+        hint = did_you_mean(name, sorted(known)) or f"--method takes {join_names(sorted(known), 20)}"
+        raise WrongCallError(f"there is no method {word!r}; {hint}")
     return known[name]
 
 
@@ -85,7 +100,7 @@ def _setting(word: str, known: dict[str, Any], method: str) -> tuple[str, Any]:
         raise WrongCallError(f"--set takes NAME=VALUE, such as --set max_iter=200; got {word!r}")
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"it has {listed(sorted(known), 40)}"
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {join_names(sorted(known), 40)}"
         raise WrongCallError(f"{method} has no setting {name!r}; {hint}")
     return name, _value(value.strip())
 
@@ -113,7 +128,7 @@ def changed_settings(model: Any) -> dict[str, Any]:
 
 
 def choose_scaling(asked: str | None, matrix: FloatArray | None, names: Sequence[str]) -> tuple[str, str]:
-    """Which scaling, and why: ``standardise``, ``whiten`` or ``raw``.
+    """The scaling to use, ``standardise``, ``whiten`` or ``raw``, and the reason in words.
 
     Columns in different units differ in their spreads by orders of magnitude, and a surface then sees the largest only.
     Where the largest spread is more than ten times that of a column at the lower quartile they are put on one scale.
@@ -132,7 +147,7 @@ def choose_scaling(asked: str | None, matrix: FloatArray | None, names: Sequence
     widest = there[int(np.argmax(spreads[there]))]
     narrow = there[int(np.argmin(np.abs(spreads[there] - low)))]
     ratio = float(spreads[widest]) / low
-    if ratio > _UNLIKE:
+    if ratio > _UNLIKE_SPREADS:
         return "standardise", f"{names[widest]} spreads {ratio:.3g} times as far as {names[narrow]}"
     return "raw", "the columns have similar spreads"
 
@@ -140,7 +155,7 @@ def choose_scaling(asked: str | None, matrix: FloatArray | None, names: Sequence
 def _refuse_huge(matrix: FloatArray, names: Sequence[str]) -> None:
     """Name the column whose squares overflow, before any scaling turns it into missing cells."""
     highest = np.nanmax(np.abs(np.where(np.isfinite(matrix), matrix, 0.0)), axis=0, initial=0.0)
-    if highest.max(initial=0.0) > _HUGE:
+    if highest.max(initial=0.0) > _HUGE_NUMBER:
         column = int(np.argmax(highest))
         raise InvalidDataError(
             f"column {names[column]} holds values up to {highest[column]:.3g}, whose squares overflow; if they stand "

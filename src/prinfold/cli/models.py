@@ -11,30 +11,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.cli.console import listed
+from prinfold.cli.console import as_options, join_names
 from prinfold.cli.tables.columns import find_columns, no_number
-from prinfold.cli.tables.reading import Table
-from prinfold.cli.tables.rows import Cells
-from prinfold.cli.translation import as_options
+from prinfold.cli.tables.reading import FileTable
+from prinfold.cli.tables.rows import ChosenCells
 from prinfold.exceptions import CorruptModelFileError, DataNotFoundError, InvalidDataError, UnsupportedInputError
 
 if TYPE_CHECKING:
-    from prinfold.plot.inputs import Fitted
+    from prinfold.plot.inputs import FittedSurface
 
 
 @dataclass(frozen=True)
-class Surface:
+class StoredSurface:
     """A fitted surface, alone or behind a step that scales columns."""
 
     thing: Any
-    fitted: Fitted
+    fitted: FittedSurface
 
     @classmethod
-    def of(cls, thing: Any) -> Surface:
+    def of(cls, thing: Any) -> StoredSurface:
         """A model or a pipeline."""
-        from prinfold.plot.inputs import Fitted
+        from prinfold.plot.inputs import FittedSurface
 
-        return cls(thing, Fitted.of(thing))
+        return cls(thing, FittedSurface.of(thing))
 
     @property
     def model(self) -> Any:
@@ -48,7 +47,7 @@ class Surface:
 
     @property
     def scaling(self) -> str:
-        """How columns are scaled before it."""
+        """The scaling of columns before it, in a word."""
         steps = [] if self.fitted.before is None else [type(step).__name__ for _, step in self.fitted.before.steps]
         known = {"StandardScaler": "standardised", "PCA": "whitened"}
         return ", ".join(known.get(step, step) for step in steps) or "as they are"
@@ -61,7 +60,7 @@ class Surface:
 
     @property
     def width(self) -> int:
-        """How many columns it takes."""
+        """Number of columns it takes."""
         return int(self.thing.n_features_in_)
 
     @property
@@ -70,15 +69,15 @@ class Surface:
         bending = any(type(step).__name__ == "PCA" for _, step in getattr(self.fitted.before, "steps", ()))
         return bool(self.model._accept_missing) and not bending
 
-    def cells(self, table: Table) -> Cells:
+    def cells(self, table: FileTable) -> ChosenCells:
         """The columns of a table that it takes."""
-        return Cells.of(table, _own_columns(self, table))
+        return ChosenCells.of(table, _own_columns(self, table))
 
-    def coordinates(self, cells: Cells, index: IntArray) -> FloatArray:
+    def coordinates(self, cells: ChosenCells, index: IntArray) -> FloatArray:
         """(m, Q) latent coordinates of some rows."""
         return self.fitted.coordinates(self._rows(cells, index))
 
-    def modes(self, cells: Cells, index: IntArray) -> tuple[FloatArray, FloatArray | None]:
+    def modes(self, cells: ChosenCells, index: IntArray) -> tuple[FloatArray, FloatArray | None]:
         """(m, Q) likeliest latent coordinates of some rows, (m,) how far from them the coordinates lie.
 
         None for the second where the coordinates of the model are no means, but the nearest places of a curve.
@@ -89,11 +88,11 @@ class Surface:
             return modes, None
         return modes, np.asarray(self.model.mode_distance(self.fitted.rows(rows)), dtype=float)
 
-    def log_likelihood(self, cells: Cells, index: IntArray) -> FloatArray | None:
+    def log_likelihood(self, cells: ChosenCells, index: IntArray) -> FloatArray | None:
         """(m,) log-density of some rows in the units of the table; None where the model has none."""
         return self.fitted.log_likelihood(self._rows(cells, index))
 
-    def projection(self, cells: Cells, index: IntArray) -> tuple[FloatArray, FloatArray]:
+    def projection(self, cells: ChosenCells, index: IntArray) -> tuple[FloatArray, FloatArray]:
         """(m, D) nearest points of the surface in units of the table, (m,) distances as the model measures them.
 
         Of rows with gaps it is the point at their place on the map, and the distance over the cells that are there.
@@ -109,26 +108,26 @@ class Surface:
             near[gaps] = self.model.inverse_transform(self.coordinates(cells, index[gaps]), extrapolate=True)
         return self.fitted.back(near), np.sqrt(np.nansum((rows - near) ** 2, axis=1))
 
-    def _rows(self, cells: Cells, index: IntArray) -> Any:
+    def _rows(self, cells: ChosenCells, index: IntArray) -> Any:
         # Names were compared when columns were chosen; frames are for models that need types.
         rows = cells.rows(index)
         return np.asarray(rows) if cells.matrix is not None and self.fitted.before is not None else rows
 
 
-def load_surface(path: Path) -> Surface:
+def load_surface(path: Path) -> StoredSurface:
     """Read a model file; what it holds must be one surface."""
     thing = load_model(path)
     if not is_surface(thing):
         kind = type(thing.steps[-1][1] if hasattr(thing, "steps") else thing).__name__
         raise UnsupportedInputError(f"{path} holds a {kind}, which is no single surface; use it from Python")
-    return Surface.of(thing)
+    return StoredSurface.of(thing)
 
 
-def folds_in_words(surface: Surface) -> list[str]:
-    """What a report says first of a surface that is folded; nothing of others."""
-    from prinfold.reporting.remarks import folded
+def fold_remarks(surface: StoredSurface) -> list[str]:
+    """The remark on folds that a report begins with; nothing for surfaces without folds."""
+    from prinfold.reporting.remarks import fold_remarks
 
-    return [as_options(words) for words in folded(surface.fitted)]
+    return [as_options(words) for words in fold_remarks(surface.fitted)]
 
 
 def is_surface(thing: Any) -> bool:
@@ -163,14 +162,14 @@ def _looks_like_model(path: Path) -> bool:
         return True  # loading will say
 
 
-def _own_columns(surface: Surface, table: Table) -> list[str]:
+def _own_columns(surface: StoredSurface, table: FileTable) -> list[str]:
     """Columns of a table that a model takes: by name where both have names, else by number."""
     if surface.names is not None and table.named:
         missing = [name for name in surface.names if name not in table.columns]
         if missing:
             raise InvalidDataError(
                 f"{table.path} has no column {missing[0]!r}, which the model was fitted to; it has "
-                f"{listed(list(table.columns), 12)}"
+                f"{join_names(list(table.columns), 12)}"
             )
         names = list(surface.names)
     else:
@@ -188,11 +187,11 @@ def _own_columns(surface: Surface, table: Table) -> list[str]:
 
 
 def by_blocks(work: Callable[[IntArray], Any], index: IntArray, rows: int = 20_000) -> list[Any]:
-    """What work gives for some rows at a time."""
+    """Results of ``work`` for at most so many rows at a time, one after the other."""
     return [work(index[start : start + rows]) for start in range(0, max(len(index), 1), rows)]
 
 
-def columns_to_keep(table: Table, used: tuple[str, ...], asked: list[str]) -> list[str]:
+def columns_to_keep(table: FileTable, used: tuple[str, ...], asked: list[str]) -> list[str]:
     """Columns that go along with results: those the model does not use, or those asked for."""
     if asked == ["none"]:
         return []

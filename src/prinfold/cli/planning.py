@@ -1,4 +1,4 @@
-"""What is fitted to what: columns, rows, scaling and method, settled before the work begins."""
+"""The plan of a fit: columns, rows, scaling and method, all chosen and checked before the work begins."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import IntArray
-from prinfold.cli.console import Console, counted
+from prinfold.cli.console import Console
 from prinfold.cli.methods import choose_scaling, make_model, scaling_step
-from prinfold.cli.tables.columns import Chosen, choose_columns, one_column
-from prinfold.cli.tables.reading import Reading, Table, read_table
-from prinfold.cli.tables.rows import Cells, select_rows
+from prinfold.cli.tables.columns import ChosenColumns, choose_columns, one_column
+from prinfold.cli.tables.reading import FileTable, Reading, read_table
+from prinfold.cli.tables.rows import ChosenCells, select_rows
 from prinfold.cli.tables.sampling import Draw
 from prinfold.cli.usage import WrongCallError
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import InvalidDataError, quantity
 
-_FEW = 30
+_FEWEST_ROWS = 30
 
 _ONE_COLUMN = (
     "1 column varies: there is nothing to lay a surface through. What is fitted is a curve along that column itself, "
@@ -27,7 +27,7 @@ _ONE_COLUMN = (
 
 
 def choice_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which columns."""
+    """Add the options that choose columns."""
     group = parser.add_argument_group("columns")
     group.add_argument(
         "--columns",
@@ -43,7 +43,7 @@ def choice_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def scaling_arguments(parser: argparse.ArgumentParser) -> None:
-    """How columns are scaled."""
+    """Add the options for scaling."""
     scaling = parser.add_argument_group(
         "scaling (kept in the model; results are in your units)"
     ).add_mutually_exclusive_group()
@@ -72,13 +72,13 @@ def scaling_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is fitted to what: an estimator that is not fitted yet, behind a step that scales columns or not.
+class FitPlan:
+    """An estimator that is not fitted yet, the step that scales columns, and the rows to fit them to.
 
     ``blocks`` are all rows of a table of which only some were read.
     """
 
-    cells: Cells
+    cells: ChosenCells
     index: IntArray
     model: Any
     scaling: str
@@ -88,7 +88,7 @@ class Plan:
 
     @property
     def n_rows(self) -> int:
-        """How many rows are fitted."""
+        """Number of rows to fit."""
         return len(self.index) if self.blocks is None else int(self.cells.table.whole or 0)
 
     @property
@@ -97,36 +97,38 @@ class Plan:
         return self.cells.rows(self.index)
 
 
-def read(options: argparse.Namespace, console: Console, draw: Draw | None = None) -> Table:
+def read(options: argparse.Namespace, console: Console, draw: Draw | None = None) -> FileTable:
     """The table that the options name, or some rows that are drawn of it."""
     decimal = {"point": ".", "comma": ","}.get(options.decimal)
     reading = Reading(options.separator, options.header, tuple(options.na), options.array, decimal, draw)
-    with console.listening():
+    with console.note_warnings():
         return read_table(options.data, reading)
 
 
-def chosen_columns(table: Table, options: argparse.Namespace, *, text: bool = False) -> Chosen:
+def chosen_columns(table: FileTable, options: argparse.Namespace, *, text: bool = False) -> ChosenColumns:
     """The columns that the options name."""
     return choose_columns(table, options.columns or [], options.drop or [], label_of(table, options), text=text)
 
 
-def label_of(table: Table, options: argparse.Namespace) -> list[str]:
+def label_of(table: FileTable, options: argparse.Namespace) -> list[str]:
     """The column of labels, where there is one."""
     return [] if options.label is None else [one_column(table, options.label, "--label")]
 
 
-def check_dimensions(asked: int | None, cells: Cells) -> None:
+def check_dimensions(asked: int | None, cells: ChosenCells) -> None:
     """Refuse more dimensions than there are columns; levels of text span more than one each."""
     if asked is not None and cells.matrix is not None and asked > len(cells.names):
         raise WrongCallError(
-            f"a surface of {asked} dimensions does not fit into {counted(len(cells.names), 'column')}; --dimensions "
+            f"a surface of {asked} dimensions does not fit into {quantity(len(cells.names), 'column')}; --dimensions "
             f"takes fewer than there are columns, such as {max(min(2, len(cells.names) - 1), 1)}"
         )
 
 
-def make_plan(table: Table, chosen: Chosen, cls: Any, options: argparse.Namespace, *, verbose: bool) -> Plan:
-    """Settle everything before the work begins; what is given that cannot work is said here."""
-    cells = Cells.of(table, chosen.names)
+def make_plan(
+    table: FileTable, chosen: ChosenColumns, cls: Any, options: argparse.Namespace, *, verbose: bool
+) -> FitPlan:
+    """Choose rows, scaling and method before the work begins; settings that cannot work are refused here."""
+    cells = ChosenCells.of(table, chosen.names)
     scaling, why = choose_scaling(options.scaling, cells.matrix, chosen.names)
     if scaling != "raw" and cells.matrix is None:
         raise InvalidDataError(
@@ -140,20 +142,20 @@ def make_plan(table: Table, chosen: Chosen, cls: Any, options: argparse.Namespac
     index, notes = select_rows(cells, options.missing, takes_gaps=gaps, method=name)
     if len(index) < 2:
         raise InvalidDataError(
-            f"{table.path} has {counted(len(index), 'row')} to fit; a surface needs two at the least, and better dozens"
+            f"{table.path} has {quantity(len(index), 'row')} to fit; a surface needs at least two, and better dozens"
         )
-    if len(index) < _FEW:
+    if len(index) < _FEWEST_ROWS:
         notes.append(f"{len(index)} rows are few: expect a rough idea rather than a map")
     if width == 1:
         notes.append(_ONE_COLUMN)
     elif options.dimensions is None and width <= 2 and model.get_params().get("n_components") == 1:
-        few = "no column varies" if not width else f"{counted(width, 'column')} {'varies' if width == 1 else 'vary'}"
+        few = "no column varies" if not width else f"{quantity(width, 'column')} {'varies' if width == 1 else 'vary'}"
         notes.append(f"{few}: a surface of 1 dimension, since one of two would leave nothing out; see --dimensions")
     blocks = _blocks(cells, model, scaling, options)
-    return Plan(cells, index, model, scaling, why, (*_of_rows(table, blocks), *notes), blocks)
+    return FitPlan(cells, index, model, scaling, why, (*_notes_on_rows(table, blocks), *notes), blocks)
 
 
-def _blocks(cells: Cells, model: Any, scaling: str, options: argparse.Namespace) -> Any:
+def _blocks(cells: ChosenCells, model: Any, scaling: str, options: argparse.Namespace) -> Any:
     """All rows of a table of which some were looked at, where the method reads them so; else None."""
     whole = cells.table.whole is not None and options.sample is None and options.missing == "keep"
     if not whole or scaling == "whiten" or not getattr(model, "_takes_blocks", False):
@@ -163,8 +165,8 @@ def _blocks(cells: Cells, model: Any, scaling: str, options: argparse.Namespace)
     return Blocks(str(cells.table.path), columns=cells.names)
 
 
-def _of_rows(table: Table, blocks: Any) -> list[str]:
-    """What is to be said where not all rows were read at once."""
+def _notes_on_rows(table: FileTable, blocks: Any) -> list[str]:
+    """Notes for tables of which not all rows were read at once."""
     if table.whole is None:
         return []
     some = f"{len(table)} of {table.whole} rows, drawn by --seed"
@@ -173,16 +175,16 @@ def _of_rows(table: Table, blocks: Any) -> list[str]:
     return [f"the table is read block by block, once for each iteration; columns and scaling go by {some}"]
 
 
-def _varying(cells: Cells) -> int:
-    """How many columns vary; with text among them each counts, and one more, since levels are no plane to fill."""
+def _varying(cells: ChosenCells) -> int:
+    """Number of columns that vary; with text among them all count, and one more, since levels fill no plane."""
     if cells.matrix is None:
         return len(cells.names) + 1
     there = np.where(cells.missing, np.nan, cells.matrix)[:, ~cells.missing.all(axis=0)]
     return int((np.nanmin(there, axis=0) < np.nanmax(there, axis=0)).sum())
 
 
-def run_plan(plan: Plan) -> Any:
-    """Fit; the result knows the names of its columns and shows no progress later on."""
+def run_plan(plan: FitPlan) -> Any:
+    """Fit a plan; the model knows the names of its columns and shows no progress later on."""
     step, rows = scaling_step(plan.scaling), plan.rows
     if plan.blocks is not None:
         fitted = with_names(_fit_blocks(plan, step), step, plan.cells)
@@ -196,7 +198,7 @@ def run_plan(plan: Plan) -> Any:
     return fitted
 
 
-def _fit_blocks(plan: Plan, step: Any) -> Any:
+def _fit_blocks(plan: FitPlan, step: Any) -> Any:
     """Fit to all rows, which the step that scales them has seen first."""
     if step is None:
         return plan.model.fit(plan.blocks)
@@ -207,7 +209,7 @@ def _fit_blocks(plan: Plan, step: Any) -> Any:
     return plan.model.fit(Blocks(lambda: (step.transform(np.asarray(block)) for block in plan.blocks)))
 
 
-def with_names(model: Any, step: Any, cells: Cells) -> Any:
+def with_names(model: Any, step: Any, cells: ChosenCells) -> Any:
     """A fitted model behind the fitted step that scales its columns, which then knows their names."""
     if step is None:
         return model

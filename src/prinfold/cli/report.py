@@ -6,14 +6,15 @@ import argparse
 from pathlib import Path
 
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
-from prinfold.cli.console import Console, counted, listed
-from prinfold.cli.explore import given_rows, page_arguments
+from prinfold.cli.console import Console, join_names
+from prinfold.cli.explore import page_arguments, rows_to_show
 from prinfold.cli.mapping import in_order, pair_arguments
-from prinfold.cli.models import Surface, load_surface
+from prinfold.cli.models import StoredSurface, load_surface
 from prinfold.cli.tables.columns import comma_separated
 from prinfold.cli.tables.reading import refuse_absent
-from prinfold.cli.tables.writing import check_folder, check_target, named_after
+from prinfold.cli.tables.writing import check_folder, check_target, sibling_file
 from prinfold.cli.usage import WrongCallError
+from prinfold.exceptions import quantity
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,20 +39,20 @@ def _report(options: argparse.Namespace) -> int:
 
     in_order(options)
     console = Console.of(options)
-    out = options.out or named_after(options.data, "-report.html")
+    out = options.out or sibling_file(options.data, "-report.html")
     surface = load_surface(options.model)
     refuse_absent(options.data)
     check_target(out, [options.model, options.data], force=options.force, writers=(".html", ".htm"))
     if options.figures is not None:
         _check_figures(options.figures, force=options.force)
-    rows, about = given_rows(surface, options, console)
+    rows, about = rows_to_show(surface, options, console)
     axes = _axes([word for words in options.axes or [] for word in comma_separated(words)], surface)
     title = options.title or f"{options.model.stem}: {surface.kind} report"
     shown = {"columns": axes or None, "worst": options.worst, "title": title, "reason": options.reason}
-    with console.listening():
+    with console.note_warnings():
         report(surface.thing, rows, out, **about, **shown, figures=options.figures)
     beside = "" if options.figures is None else f", with figures in {options.figures}"
-    console.say(f"{counted(len(rows), 'row')} reported on in {out}{beside}; open it in a browser")
+    console.say(f"{quantity(len(rows), 'row')} reported on in {out}{beside}; open it in a browser")
     console.result |= {"command": "report", "model": options.model, "data": options.data, "out": out}
     console.result |= {"rows": len(rows), "figures": options.figures}
     console.close()
@@ -68,8 +69,8 @@ def _check_figures(folder: Path, *, force: bool) -> None:
     check_folder(folder, names, "--figures", force=force)
 
 
-def _axes(words: list[str], surface: Surface) -> list[int]:
-    """Where columns of a model stand that are given by name or, as everywhere on the command line, by number from 1."""
+def _axes(words: list[str], surface: StoredSurface) -> list[int]:
+    """Positions of columns of a model that are given by name or by number from 1."""
     names = list(surface.names or ())
     found = []
     for word in words:
@@ -78,7 +79,7 @@ def _axes(words: list[str], surface: Surface) -> list[int]:
         elif word.isdecimal() and 1 <= int(word) <= surface.width:
             found.append(int(word) - 1)
         else:
-            known = f"{listed(names, 12)}, or by number " if names else ""
+            known = f"{join_names(names, 12)}, or by number " if names else ""
             raise WrongCallError(
                 f"--axes names {word!r}, which is no column of the model; it has {known}1 to {surface.width}"
             )

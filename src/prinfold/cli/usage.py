@@ -1,4 +1,4 @@
-"""Wrong calls in one line: what is wrong with the words that were typed, what may have been meant, and what to do."""
+"""Errors for wrong calls: one line with what is wrong, what may have been meant, and what to do."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Parser(argparse.ArgumentParser):
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """What somebody may have meant who typed something that there is not; nothing where nothing is like it."""
+    """A question that proposes the nearest known word; empty where none is near."""
     begun = [each for each in known if word.strip("-") and each.startswith(word)]
     near = begun or difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return f"did you mean {near[0]}?" if near else ""
 
 
 def check_command(word: str, known: Sequence[str]) -> None:
-    """Refuse a command that there is not; a table alone is to be fitted, as like as not."""
+    """Raise an error for an unknown command; for the name of a table it proposes ``fit``."""
     if word in known or word.startswith("-"):
         return
     if Path(word).suffix == ".prinfold":
@@ -53,7 +53,7 @@ def check_command(word: str, known: Sequence[str]) -> None:
 
 
 def check_extras(extras: Sequence[str], command: str, options: Mapping[str, Sequence[str]]) -> None:
-    """Refuse words that a command can do nothing with.
+    """Raise an error for words that a command does not take.
 
     Parameters
     ----------

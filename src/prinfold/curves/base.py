@@ -16,9 +16,11 @@ from prinfold.base.unique_rows import centred_rows
 from prinfold.curves.arc_curve import ArcCurve, orient_curve
 from prinfold.curves.diagnosis import doubt
 from prinfold.exceptions import (
+    Advice,
     CorruptModelFileError,
     DegenerateWarning,
     InvalidDataError,
+    Message,
     StructureWarning,
     warn_caller,
 )
@@ -216,7 +218,7 @@ class CurveManifold(PrincipalManifold):
         words = (
             f"the curve has collapsed to a point: it is {self.curve_.length:.3g} long, and rows spread by {spread:.3g}"
         )
-        return [(f"{words}; set closed=False, begin elsewhere (init=), or smooth less", DegenerateWarning)]
+        return [(Message(words, Advice("closed", False), "begin elsewhere (init)", "smooth less"), DegenerateWarning)]
 
     def _doubt_warnings(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
         """A warning about rows that do not lie along one curve."""

@@ -14,6 +14,7 @@ from scipy.spatial.distance import cdist
 
 from prinfold._typing import BoolArray, FloatArray
 from prinfold.curves.arc_curve import ArcCurve, arc_lengths
+from prinfold.exceptions import Advice, Message
 from prinfold.numerics.polylines import nearest_on_polyline, segments_of
 
 _FEWEST_ROWS = 20
@@ -128,9 +129,11 @@ def _check_loop(curve: ArcCurve, about: RowsAboutCurve) -> str:
     near = max(_MEETING_DEVIATIONS * about.across, _TOUCHING_SHARE * curve.length)
     if apart > min(near, _MEETING_SHARE * curve.length):
         return ""
-    return (
+    return Message(
         f"the ends of the curve come within {apart:.3g} of each other, and it is {curve.length:.4g} long: rows seem to "
-        f'lie along a loop; set closed=True, or closed="auto"'
+        "lie along a loop",
+        Advice("closed", True),
+        Advice("closed", "auto", "{}"),
     )
 
 

@@ -13,7 +13,7 @@ from prinfold.curves.arc_curve import ArcCurve
 from prinfold.curves.base import CurveManifold, CurveTraining
 from prinfold.curves.oriented_points import OrientedWalk, reference_width
 from prinfold.curves.polygonal_curve_training import PolygonalProblem, principal_segment
-from prinfold.exceptions import DegenerateWarning
+from prinfold.exceptions import Advice, DegenerateWarning, Message
 from prinfold.files import storable
 from prinfold.validation.settings import Constraint, nothing, real
 
@@ -191,8 +191,8 @@ class OrientedPointsCurve(CurveManifold):
         found = super()._warnings()
         if self.curve_.length > 0 and len(self.points_) < 2 and self._n_rows >= _WARN_FROM_ROWS:
             words = f"of {self._n_rows} rows that differ the walk found a single oriented point, since {self.ends_[1]}"
-            advice = "The curve is a piece of the first principal component; set bandwidth, or use PrincipalCurve"
-            found.append((f"{words}. {advice}", DegenerateWarning))
+            words = f"{words}: the curve is a piece of the first principal component"
+            found.append((Message(words, Advice("bandwidth"), "take PrincipalCurve"), DegenerateWarning))
         return found
 
     def _attributes_without_length(self) -> dict[str, Any]:

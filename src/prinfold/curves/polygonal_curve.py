@@ -17,7 +17,7 @@ from prinfold.curves.bounded_length import LimitedLength
 from prinfold.curves.polygonal_curve_training import STARTS, CurvaturePenalty, PolygonalLineState, PolygonalProblem
 from prinfold.curves.polygonal_starts import is_straight, smooth_curve, vertices_along
 from prinfold.curves.starts import START_NAMES
-from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
+from prinfold.exceptions import Advice, DegenerateWarning, InvalidDataError, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.loops import StopReason
 from prinfold.validation.settings import Constraint, flag, instance_of, integer, nothing, one_of, real
@@ -191,11 +191,12 @@ class PolygonalCurve(CurveManifold):
         k, n = self.n_segments_, self._n_rows
         if self.stop_reason_ is StopReason.CAPPED and k < n // 2:  # with few rows the reason says enough
             words = f"the rule asks for more than the {k} segments at which the line stopped"
-            advice = "A few far rows can bring that about: leave them out, or set n_segments"
-            found.append((f"{words}. {advice}", DegenerateWarning))
+            words = f"{words}. A few far rows can bring that about."
+            found.append((Message(words, "leave them out", Advice("n_segments")), DegenerateWarning))
         if k > max(n // 2, 1):
             words = f"a line of {k} segments joins the {n} rows that differ rather than pass between them"
-            found.append((f"{words}. Ask for fewer (n_segments, init), or give more rows", DegenerateWarning))
+            fewer = Advice("n_segments", words="ask for fewer ({}, init)")
+            found.append((Message(words, fewer, "give more rows"), DegenerateWarning))
         return found
 
     def _doubt_warnings(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:

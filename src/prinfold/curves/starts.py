@@ -17,7 +17,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.density.ridges.longest_branch import ridge_path
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import Advice, InvalidDataError, Message
 
 CENTRES = (12, 25, 50, 100)
 """Numbers of centres that trees are made of."""
@@ -174,7 +174,8 @@ def make_starts(X: FloatArray, weight: FloatArray, init: Any, closed: bool, offs
     if not isinstance(init, str):
         return [CurveStart("given", _given_vertices(init, X.shape[1]) - offset)]
     if init != "auto" and init not in table:
-        raise InvalidDataError(f"init={init!r} is for closed curves; set closed=True, or init to one of {list(table)}")
+        words = f"init={init!r} is for closed curves"
+        raise InvalidDataError(Message(words, Advice("closed", True), f"set init to one of {list(table)}"))
     made = [start for name, make in table.items() if _is_wanted(name, init) for start in make(X, weight)]
     # Rows in a few heaps may have a single centre, which is no way.
     return [each if len(each.vertices) > 1 else CurveStart(each.name, principal_line(X, weight)) for each in made]
@@ -191,7 +192,9 @@ def start_candidates(
     shapes = [False, True] if closed == "auto" else [bool(closed)]
     if closed is True and X.shape[1] == 1:
         raise InvalidDataError(
-            "a closed curve needs two columns or more, but the table has n_features = 1; set closed=False"
+            Message(
+                "a closed curve needs two columns or more, but the table has n_features = 1", Advice("closed", False)
+            )
         )
     if closed == "auto":  # of which some starts are for one shape only, and a line is never closed
         named = [shape for shape in shapes if not isinstance(init, str) or init in ("auto", *START_TABLES[shape])]

@@ -64,7 +64,7 @@ def make_sphere(
         resolution=32,
     )
     generator = np.random.default_rng(rng)
-    surface = _rotated(surface, n_features, generator)
+    surface = _rotate(surface, n_features, generator)
     return simulate(surface, n_samples, noise, noise_kind, generator, sampling=sampling)
 
 
@@ -113,7 +113,7 @@ def make_torus(
     positive(R=radii[0], r=radii[1])
     surface = option(TORI, "kind", kind)(*radii)
     generator = np.random.default_rng(rng)
-    surface = _rotated(surface, n_features, generator)
+    surface = _rotate(surface, n_features, generator)
     return simulate(surface, n_samples, noise, noise_kind, generator, sampling=sampling)
 
 
@@ -173,7 +173,7 @@ def make_cylinder(
 
     surface = TrueSurface("cylinder", point, jacobian, domain, foot)
     generator = np.random.default_rng(rng)
-    surface = _rotated(surface, n_features, generator)
+    surface = _rotate(surface, n_features, generator)
     return simulate(surface, n_samples, noise, noise_kind, generator, sampling=sampling)
 
 
@@ -221,7 +221,7 @@ def _flat_torus(R: float, r: float) -> TrueSurface:
 TORI = {"ring": _ring_torus, "flat": _flat_torus}
 
 
-def _rotated(surface: TrueSurface, n_features: int | None, rng: np.random.Generator) -> TrueSurface:
+def _rotate(surface: TrueSurface, n_features: int | None, rng: np.random.Generator) -> TrueSurface:
     if n_features is None:
         return surface
     return surface.embedded(random_frame(n_features, surface.n_features, rng))

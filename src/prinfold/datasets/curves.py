@@ -60,7 +60,7 @@ def make_spiral(
         return np.asarray((inner + growth * U) * _unit(U))
 
     def jacobian(U: FloatArray) -> FloatArray:
-        return np.asarray(growth * _unit(U) + (inner + growth * U) * _turned(U))[:, :, None]
+        return np.asarray(growth * _unit(U) + (inner + growth * U) * _unit_derivative(U))[:, :, None]
 
     surface = TrueSurface("spiral", point, jacobian, Box.of((0.0, 2.0 * np.pi * whorls)), resolution=_CELLS)
     return simulate(
@@ -117,7 +117,7 @@ def make_circle(
     surface = TrueSurface(
         "circle",
         lambda U: radius * _unit(U),
-        lambda U: radius * _turned(U)[:, :, None],
+        lambda U: radius * _unit_derivative(U)[:, :, None],
         Box.of((0.0, 2.0 * np.pi), periodic=(True,)),
         lambda X: np.mod(np.arctan2(X[:, 1:], X[:, :1]), 2.0 * np.pi),
     )
@@ -172,7 +172,7 @@ def make_half_circle(
     surface = TrueSurface(
         "half circle",
         lambda U: radius * _unit(U),
-        lambda U: radius * _turned(U)[:, :, None],
+        lambda U: radius * _unit_derivative(U)[:, :, None],
         Box.of((0.0, np.pi)),
         foot,
     )
@@ -328,7 +328,7 @@ def make_epitrochoid(
     surface = TrueSurface(
         "epitrochoid",
         lambda U: reach * _unit(U) - arm * _unit(k * U),
-        lambda U: (reach * _turned(U) - arm * k * _turned(k * U))[:, :, None],
+        lambda U: (reach * _unit_derivative(U) - arm * k * _unit_derivative(k * U))[:, :, None],
         Box.of((0.0, 2.0 * np.pi), periodic=(True,)),
         resolution=_CELLS,
     )
@@ -395,6 +395,6 @@ def _unit(angle: FloatArray) -> FloatArray:
     return np.hstack([np.cos(angle), np.sin(angle)])
 
 
-def _turned(angle: FloatArray) -> FloatArray:
+def _unit_derivative(angle: FloatArray) -> FloatArray:
     """Derivatives of :func:`_unit`: the same vectors a quarter turn on."""
     return np.hstack([-np.sin(angle), np.cos(angle)])

@@ -1,4 +1,4 @@
-"""What every simulator and loader returns, and the noise that simulators add."""
+"""The data set that every simulator and loader returns, and the noise that simulators add."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where real data are found: a folder of files first, then OpenML, else an error that says what to do."""
+"""Files of real data: from a folder first, then from OpenML, else an error that says what to do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Folder: TypeAlias = str | os.PathLike[str] | None
 VARIABLE = "PRINFOLD_DATA"
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """Columns of text as read from a file, or as fetched."""
 
     names: tuple[str, ...]
@@ -51,7 +51,7 @@ def find(name: str, folder: Folder) -> Path | None:
     return path if path.is_file() else None
 
 
-def read_table(path: Path, columns: tuple[str, ...]) -> Table:
+def read_table(path: Path, columns: tuple[str, ...]) -> TextTable:
     """Read a gzipped CSV file with a header that has at least the given columns."""
     try:
         with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
@@ -63,7 +63,7 @@ def read_table(path: Path, columns: tuple[str, ...]) -> Table:
         raise InvalidDataError(
             f"{path.name} should be a full table with the columns {list(columns)}; it has {names} and {len(rows)} rows."
         )
-    return Table(tuple(names), rows)
+    return TextTable(tuple(names), rows)
 
 
 def read_arrays(path: Path, keys: tuple[str, ...]) -> dict[str, FloatArray]:

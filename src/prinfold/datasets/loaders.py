@@ -12,7 +12,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.datasets.dataset import Dataset
-from prinfold.datasets.files import Folder, Table, fetch, find, not_found, read_arrays, read_table
+from prinfold.datasets.files import Folder, TextTable, fetch, find, not_found, read_arrays, read_table
 from prinfold.datasets.network import line_network
 from prinfold.datasets.pipe import FLOWS, Beams, beam_names
 from prinfold.datasets.surface import option
@@ -57,7 +57,7 @@ def load_glass(folder: Folder = None) -> Dataset:
     else:
         X, kinds = fetch("glass", 1, "glass.csv.gz", folder)
     names = tuple(_GLASS_TYPES.values())
-    return _classified(X, _index(kinds, names), _GLASS_COLUMNS, names, "glass identification (UCI)")
+    return _labelled_dataset(X, _index(kinds, names), _GLASS_COLUMNS, names, "glass identification (UCI)")
 
 
 def load_diabetes(folder: Folder = None) -> Dataset:
@@ -82,7 +82,7 @@ def load_diabetes(folder: Folder = None) -> Dataset:
     else:
         X, kinds = fetch("diabetes", 1, "pima.csv.gz", folder)
     names = tuple(_PIMA_CLASSES.values())
-    return _classified(X, _index(kinds, names), _PIMA_COLUMNS, names, "Pima Indians diabetes")
+    return _labelled_dataset(X, _index(kinds, names), _PIMA_COLUMNS, names, "Pima Indians diabetes")
 
 
 def load_crabs(folder: Folder = None, *, normalise: bool = True) -> Dataset:
@@ -110,7 +110,9 @@ def load_crabs(folder: Folder = None, *, normalise: bool = True) -> Dataset:
     if normalise:
         X = X / X.mean(axis=1, keepdims=True)
         X = (X - X.mean(axis=0)) / X.std(axis=0)
-    return _classified(X, _index(groups, names), _CRAB_COLUMNS, names, "Leptograpsus crabs (Svensén, example 4.2)")
+    return _labelled_dataset(
+        X, _index(groups, names), _CRAB_COLUMNS, names, "Leptograpsus crabs (Svensén, example 4.2)"
+    )
 
 
 def load_oil_flow(folder: Folder = None, *, part: str = "train") -> Dataset:
@@ -251,7 +253,7 @@ def load_digits(digit: int | None = None) -> Dataset:
     X, y = bundled(return_X_y=True)
     keep = np.ones(len(y), dtype=bool) if digit is None else y == digit
     names = tuple(str(d) for d in range(10))
-    return _classified(X[keep], y[keep].astype(np.int64), _pixels(8), names, "handwritten digits of scikit-learn")
+    return _labelled_dataset(X[keep], y[keep].astype(np.int64), _pixels(8), names, "handwritten digits of scikit-learn")
 
 
 def load_iris() -> Dataset:
@@ -266,10 +268,10 @@ def load_iris() -> Dataset:
 
     bunch = bundled()
     features, species = tuple(map(str, bunch.feature_names)), tuple(map(str, bunch.target_names))
-    return _classified(bunch.data, bunch.target.astype(np.int64), features, species, "iris (Fisher)")
+    return _labelled_dataset(bunch.data, bunch.target.astype(np.int64), features, species, "iris (Fisher)")
 
 
-def _table(name: str, folder: Folder, columns: tuple[str, ...]) -> Table:
+def _table(name: str, folder: Folder, columns: tuple[str, ...]) -> TextTable:
     """A table that no registry is known to hold."""
     path = find(name, folder)
     if path is None:
@@ -277,7 +279,7 @@ def _table(name: str, folder: Folder, columns: tuple[str, ...]) -> Table:
     return read_table(path, columns)
 
 
-def _finite(table: Table, columns: tuple[str, ...]) -> FloatArray:
+def _finite(table: TextTable, columns: tuple[str, ...]) -> FloatArray:
     X = table.numbers(columns)
     if not np.isfinite(X).all():
         raise InvalidDataError(f"Expected finite numbers in the columns {list(columns)}.")
@@ -295,7 +297,7 @@ def _index(kinds: Sequence[str], names: tuple[str, ...]) -> IntArray:
     return np.array([names.index(kind) for kind in kinds], dtype=np.int64)
 
 
-def _classified(
+def _labelled_dataset(
     X: FloatArray, labels: IntArray, features: tuple[str, ...], classes: tuple[str, ...], description: str
 ) -> Dataset:
     if X.ndim != 2 or X.shape[1] != len(features) or not np.isfinite(X).all():

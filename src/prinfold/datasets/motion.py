@@ -14,7 +14,7 @@ from prinfold.geometry.domain import Box
 
 
 class Swing(NamedTuple):
-    """How a joint moves in a cycle, in degrees: a mean, and cosines of the phase and of twice the phase with lags."""
+    """Motion of a joint in a cycle, in degrees: a mean, and cosines of the phase and of twice the phase with lags."""
 
     mean: float
     once: float

@@ -23,7 +23,7 @@ from prinfold.exceptions import InvalidParameterError
 
 @dataclass(frozen=True)
 class Beams:
-    """Where the beams cross the unit disc.
+    """Beams across the unit disc.
 
     ``vertical`` are the x of the vertical beams: all on one side of the centre, because every flow is the
     same on both sides. ``horizontal`` are the y of the horizontal ones.

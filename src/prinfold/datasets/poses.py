@@ -145,7 +145,7 @@ def _surface(body: str, n_pixels: int, fog: float) -> TrueSurface:
     return TrueSurface(f"sphere of poses of a {body}", point, jacobian, UnitSphere(), resolution=32)
 
 
-class _Seen(NamedTuple):
+class _SeenBlob(NamedTuple):
     """A blob in n pictures: its light (n, D) and the derivatives of its exponent by Pu·x and by ‖Pu‖²."""
 
     light: FloatArray
@@ -153,7 +153,7 @@ class _Seen(NamedTuple):
     by_slant: FloatArray
 
 
-def _light(blob: Blob, pixels: FloatArray, fog: float, U: FloatArray) -> _Seen:
+def _light(blob: Blob, pixels: FloatArray, fog: float, U: FloatArray) -> _SeenBlob:
     """Light c exp(f t u₃ − ½ q) of a blob, q being the quadratic form of :func:`make_poses`.
 
     PΣPᵀ = a²I + b PuuᵀPᵀ with b = l² − a², so that by Sherman and Morrison, with e = Pu·x, ρ = ‖Pu‖² and w = e − tρ,
@@ -165,7 +165,7 @@ def _light(blob: Blob, pixels: FloatArray, fog: float, U: FloatArray) -> _Seen:
     pull = b * w / (a2 + b * rho)
     q = ((pixels**2).sum(axis=1) - 2.0 * t * e + t**2 * rho - pull * w) / a2
     light = blob.light * np.exp(fog * t * U[:, 2:] - 0.5 * q)
-    return _Seen(light, (t + pull) / a2, -0.5 * (t + pull) ** 2 / a2)
+    return _SeenBlob(light, (t + pull) / a2, -0.5 * (t + pull) ** 2 / a2)
 
 
 def _slope(blob: Blob, pixels: FloatArray, fog: float, U: FloatArray) -> FloatArray:

@@ -25,7 +25,7 @@ from prinfold.density.kernel_widths import Bandwidth, check_bandwidth
 from prinfold.density.leave_one_out import LeaveOneOutLikelihood
 from prinfold.density.ring_counts import Rings, make_rings
 from prinfold.density.split_bandwidth import LEAST_ROWS, split_bandwidth
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
 
 BandwidthRule: TypeAlias = Callable[[FloatArray, FloatArray, int, np.random.Generator], Bandwidth]
 
@@ -65,9 +65,8 @@ class _ScaledRows(NamedTuple):
     @classmethod
     def of(cls, rows: FloatArray, weight: FloatArray) -> _ScaledRows:
         if len(rows) < 2:
-            raise InvalidDataError(
-                f"a bandwidth is found from at least two different rows, got n_samples = {len(rows)}; pass a number"
-            )
+            words = f"a bandwidth is found from at least two different rows, got n_samples = {len(rows)}"
+            raise InvalidDataError(Message(words, Advice("bandwidth", words="give a number as {}")))
         rows = np.asarray(rows, dtype=np.float64)
         # Twice, so that neither squares nor sums overflow.
         size = float(np.abs(rows - rows[0]).max())

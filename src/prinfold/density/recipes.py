@@ -17,7 +17,7 @@ from prinfold.density.masks import Edge, even_points
 from prinfold.density.mixtures import MixtureDensity, RatioDensity
 from prinfold.density.row_spaces import RowSpace
 from prinfold.density.sphere import SPHERE_BANDWIDTHS, Restricted, SphereDensity
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.validation.settings import Constraint, as_generator, instance_of, nothing, one_of, real
 
 BANDWIDTH = (
@@ -127,12 +127,19 @@ def _given_density(recipe: Any, places: FloatArray, weight: FloatArray, space: R
         return recipe if space.round is None else Restricted(recipe, space.round.radius)
     if space.round is not None:
         raise InvalidParameterError(
-            f"{type(recipe).__name__} is for flat space; on a sphere use bandwidth=, or a density of places in space"
+            Message(
+                f"{type(recipe).__name__} is for flat space, and the rows lie on a sphere",
+                Advice("bandwidth", words="use {}"),
+                "give a density of places in space",
+            )
         )
     times = np.rint(weight).astype(np.int64)
     if not np.allclose(times, weight) or times.sum() > _MOST_REPEATED_ROWS:
         raise InvalidParameterError(
-            f"{type(recipe).__name__} takes weights that are small whole numbers only, as repeats; use bandwidth="
+            Message(
+                f"{type(recipe).__name__} takes weights that are small whole numbers only, as repeats",
+                Advice("bandwidth", words="use {}"),
+            )
         )
     return MixtureDensity.of(clone(recipe).fit(np.repeat(places, times, axis=0)))
 

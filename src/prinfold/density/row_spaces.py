@@ -91,7 +91,7 @@ class Globe:
     def dimension(self, n_columns: int) -> int:
         if n_columns != 2:
             raise InvalidDataError(
-                "space='sphere' takes two columns, longitude and latitude in degrees, but the table has "
+                "a sphere takes two columns, longitude and latitude in degrees, but the table has "
                 f"n_features = {n_columns}"
             )
         return 2

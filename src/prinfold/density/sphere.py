@@ -17,7 +17,7 @@ from prinfold._typing import FloatArray
 from prinfold.density.bandwidths import effective_number, ridge_width_factor
 from prinfold.density.densities import Density, Derivatives
 from prinfold.density.leave_one_out import LeaveOneOutLikelihood
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import Advice, InvalidDataError, Message
 from prinfold.files import storable
 
 
@@ -92,9 +92,8 @@ def likelihood(places: FloatArray, weight: FloatArray) -> float:
     It is found as in flat space, with densities on a surface of two dimensions.
     """
     if len(places) < 2:
-        raise InvalidDataError(
-            f"a bandwidth is found from at least two different rows, got n_samples = {len(places)}; pass a number"
-        )
+        words = f"a bandwidth is found from at least two different rows, got n_samples = {len(places)}"
+        raise InvalidDataError(Message(words, Advice("bandwidth", words="give a number as {}")))
     centred = places - np.average(places, axis=0, weights=weight)
     unit = float(np.sqrt(np.average(np.einsum("nd,nd->n", centred, centred), weights=weight)))
     return unit * LeaveOneOutLikelihood.of(centred / unit, weight, dimension=2).bandwidth()

@@ -12,7 +12,7 @@ from typing import Any
 
 from prinfold.exceptions import PrinfoldWarning, warn_caller
 from prinfold.explorer.notebooks import widget
-from prinfold.explorer.packing import asset, packed, script
+from prinfold.explorer.packing import asset, pack, script
 from prinfold.explorer.payload import payload_of
 from prinfold.files.atomic import check_target, readable, write_text
 
@@ -60,7 +60,7 @@ class Page:
 
 
 def page_target(path: str | os.PathLike[str] | None, example: str) -> Path | None:
-    """Where a page is to be written, or None; looked at before the page is made, which may take a while."""
+    """The file to write a page to, or None; checked before the page is made, which may take a while."""
     if path is not None:
         check_target(path, example)
     return None if path is None else Path(path)
@@ -133,7 +133,7 @@ def explore(
 
 def _render(payload: dict[str, Any]) -> str:
     # Nothing within the data may end the script that it is in.
-    data = json.dumps(packed(payload), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    data = json.dumps(pack(payload), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     parts = {
         "version": version("prinfold"),
         "title": escape(payload["title"]),

@@ -1,4 +1,4 @@
-"""What a page needs to evaluate a fitted surface by itself: the numbers of each kind of map.
+"""Decoders: the numbers from which a page evaluates each kind of fitted surface by itself.
 
 ``DECODERS`` has a line for each kind of map; the page has a function of the same name that computes with them what
 ``inverse_transform`` computes.
@@ -20,8 +20,8 @@ from prinfold.basis_maps.gaussian_process import BoundProcess
 from prinfold.curves.arc_curve import ArcCurve, Polyline
 from prinfold.density.ridges.chart import RidgeChart
 from prinfold.density.ridges.graph import RidgeGraph
-from prinfold.exceptions import UnsupportedInputError
-from prinfold.explorer.sampling import sampled, sentence
+from prinfold.exceptions import Advice, Message, UnsupportedInputError
+from prinfold.explorer.sampling import sample_map, sentence
 from prinfold.gtm.mixed.column_kinds import KINDS
 from prinfold.latent import Atlas, Branches, Cloud, LatentSpace, Lattice, Points, Sphere
 from prinfold.latent.arc_strands import Strands
@@ -40,11 +40,11 @@ def decoder_of(model: Any) -> Spec:
     for kind, make in DECODERS.items():
         if isinstance(surface, kind) and not (kind is Cloud and not hasattr(model, "values_")):
             return make(surface, model)
-    return sampled(model)
+    return sample_map(model)
 
 
-def told_of(decoder: Spec, name: str) -> list[str]:
-    """What a reader should know of how a page comes by its numbers: nothing where they are those of the model."""
+def decoder_notes(decoder: Spec, name: str) -> list[str]:
+    """Notes on how far a page differs from the model; none where it evaluates the model itself."""
     parts = decoder["parts"] if decoder["kind"] == "charts" else [decoder]
     return list(dict.fromkeys(sentence(each, name) for each in parts if each["kind"] in {"grid", "polyline"}))
 
@@ -111,8 +111,11 @@ def _net(basis: BoundElasticNet, model: Any) -> Spec:
 def _kernel_regression(latent: Cloud, model: Any) -> Spec:
     if getattr(model, "feature_kernel", None) is not None:
         raise UnsupportedInputError(
-            "a surface in the space of a feature kernel has no points in data space for a page to show; fit without "
-            "feature_kernel, or draw the map with model.plot(X)"
+            Message(
+                "a surface in the space of a feature kernel has no points in data space for a page to show",
+                "fit without feature_kernel",
+                Advice("plot", words="draw the map with {}"),
+            )
         )
     return {"kind": "kernel", **_density(latent), "values": model.values_, "offset": model.offset_}
 
@@ -121,7 +124,7 @@ def _node_map(surface: NodeMap, model: Any) -> Spec:
     """Kernel regression on nodes, whose distances are those of the embedding in units of the width."""
     won = surface.won.only(surface.won.occupied)
     if won.mass.shape[1] > 1:  # where cells are missing every column has weights of its own
-        return sampled(model)
+        return sample_map(model)
     units = surface.latent.node_units / surface.width
     return {
         "kind": "kernel",
@@ -138,7 +141,11 @@ def _node_map(surface: NodeMap, model: Any) -> Spec:
 def _graph(graph: RidgeGraph, model: Any) -> Spec:
     if graph.globe is not None:
         raise UnsupportedInputError(
-            "pages of ridges on a globe are not made yet; draw them with model.plot(X), or fit in flat coordinates"
+            Message(
+                "pages of ridges on a globe are not made yet",
+                Advice("plot", words="draw the ridge with {}"),
+                "fit in flat coordinates",
+            )
         )
     return _strands(graph, np.zeros(graph.points.shape[1]))
 
@@ -220,7 +227,7 @@ def _offset(model: Any) -> FloatArray:
 
 
 def links_of(model: Any) -> list[tuple[str, int, int]]:
-    """What predictors become where columns are levels or counts: the kind of each such column, and its predictors."""
+    """Link functions of columns that are levels or counts: the kind of each, and the positions of its predictors."""
     if not hasattr(model, "columns_"):
         return []
     layout = model.columns_.layout
@@ -232,7 +239,7 @@ def links_of(model: Any) -> list[tuple[str, int, int]]:
 
 
 def latent_of(latent: LatentSpace) -> Spec:
-    """Which coordinates there are, and where they are valid."""
+    """Latent coordinates and their domain, in numbers."""
     if isinstance(latent, Atlas):
         return {"kind": "charts", "parts": [latent_of(chart) for chart in latent.charts]}
     labels = list(latent.chart_labels)

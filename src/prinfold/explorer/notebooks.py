@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from prinfold.exceptions import MissingExtraError
-from prinfold.explorer.packing import asset, packed, script
+from prinfold.explorer.packing import asset, pack, script
 from prinfold.explorer.payload import payload_of
 
 __all__ = ["widget"]
@@ -65,7 +65,7 @@ def widget(
         series=series,
         title=title,
     )
-    return made(data=packed(found))
+    return made(data=pack(found))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""How numbers and texts get into a page."""
+"""Numbers and texts in the form in which a page holds them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCRIPTS = ("decode.js", "chart.js", "paint.js", "profile.js", "rows.js", "build
 
 
 def asset(name: str) -> str:
-    """The text of a part of the page."""
+    """Read the text of a part of the page."""
     return files("prinfold.explorer").joinpath("assets", name).read_text(encoding="utf-8")
 
 
@@ -24,7 +24,7 @@ def script() -> str:
     return "\n".join(asset(name) for name in _SCRIPTS)
 
 
-def packed(tree: Any) -> Any:
+def pack(tree: Any) -> Any:
     """Arrays as base64 of little-endian numbers, whatever else as JSON has it."""
     if isinstance(tree, np.ndarray):
         array = np.ascontiguousarray(tree if tree.dtype.name in _TYPES else tree.astype(np.float64))
@@ -32,7 +32,7 @@ def packed(tree: Any) -> Any:
         text = base64.b64encode(little.tobytes()).decode("ascii")
         return {"type": _TYPES[array.dtype.name], "shape": list(array.shape), "data": text}
     if isinstance(tree, dict):
-        return {key: packed(value) for key, value in tree.items()}
+        return {key: pack(value) for key, value in tree.items()}
     if isinstance(tree, list | tuple):
-        return [packed(each) for each in tree]
+        return [pack(each) for each in tree]
     return tree.item() if isinstance(tree, np.generic) else tree

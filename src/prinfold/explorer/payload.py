@@ -1,4 +1,4 @@
-"""What a page shows, as plain numbers and words: rows, colours, the shading, and units."""
+"""The contents of a page as plain numbers and words: rows, colours, shading and units."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.explorer.decoders import decoder_of, latent_of, links_of, told_of
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, quantity
+from prinfold.explorer.decoders import decoder_notes, decoder_of, latent_of, links_of
 from prinfold.latent import Atlas
 from prinfold.plot.data.surfaces import log_factor
-from prinfold.plot.inputs import Fitted, check_values, counted, group, lanes, numbers_of, row_names
+from prinfold.plot.inputs import FittedSurface, check_values, lanes, numbers_of, row_classes, row_names
 from prinfold.plot.layouts import Plane, Ring, Strip, layout_of
 from prinfold.validation.settings import integer
 
@@ -31,8 +31,8 @@ _MANY_COLUMNS = 300
 """Columns from which on they are a curve rather than a list, unless something else is said."""
 
 
-class View(NamedTuple):
-    """How a row or a point of the surface is shown: as ``kind`` first, and as what else is ``offered``."""
+class PointView(NamedTuple):
+    """Ways to show a row or a point of the surface: as ``kind`` first, and as what else is ``offered``."""
 
     kind: str
     offered: list[str]
@@ -53,7 +53,7 @@ def payload_of(
     title: str | None,
 ) -> dict[str, Any]:
     """Everything on a page, with arrays as they are."""
-    fitted = Fitted.of(model)
+    fitted = FittedSurface.of(model)
     columns = _column_names(fitted)
     view = _view(image_shape, series, columns)
     found: dict[str, Any] = {
@@ -71,37 +71,39 @@ def payload_of(
     if sum(len(each["cells"]) for each in found["extra"]) > _MOST_NUMBERS // 4:
         found["extra"], told = [], "The further columns have too many cells for a page and are not in it."
         found["notes"] = [*found["notes"], told]
-    found["notes"] = [*found["notes"], *told_of(found["decoder"], type(fitted.model).__name__)]
-    return found | {"about": _about(fitted, found["n"])}
+    found["notes"] = [*found["notes"], *decoder_notes(found["decoder"], type(fitted.model).__name__)]
+    return found | {"about": _caption(fitted, found["n"])}
 
 
-def _column_names(fitted: Fitted) -> list[str]:
-    """What the values of a point of the surface are called."""
+def _column_names(fitted: FittedSurface) -> list[str]:
+    """Names of the values of a point of the surface."""
     mixed = hasattr(fitted.model, "value_names")
     return [str(each) for each in (fitted.model.value_names() if mixed else fitted.feature_names)]
 
 
-def _cells(fitted: Fitted, X: Any) -> FloatArray:
+def _cells(fitted: FittedSurface, X: Any) -> FloatArray:
     """(n, D') rows in the terms of a point of the surface."""
     return np.asarray(fitted.model.indicators(X) if hasattr(fitted.model, "indicators") else numbers_of(X))
 
 
-def _about(fitted: Fitted, n_rows: int) -> str:
-    model, n = fitted.model, f"{counted(n_rows, 'row')} of " if n_rows else ""
-    return f"{n}{counted(len(fitted.feature_names), 'column')} on a {type(model).__name__}; {model.stop_reason_.brief}."
+def _caption(fitted: FittedSurface, n_rows: int) -> str:
+    model, n = fitted.model, f"{quantity(n_rows, 'row')} of " if n_rows else ""
+    return (
+        f"{n}{quantity(len(fitted.feature_names), 'column')} on a {type(model).__name__}; {model.stop_reason_.brief}."
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- rows
 
 
-def _rows(fitted: Fitted, X: Any, labels: Any, values: Any, names: Any, columns: list[str]) -> dict[str, Any]:
+def _rows(fitted: FittedSurface, X: Any, labels: Any, values: Any, names: Any, columns: list[str]) -> dict[str, Any]:
     """Coordinates, classes, numbers and cells of the rows."""
     if X is None:
         if labels is not None or values is not None or names is not None:
             raise InvalidParameterError("labels, values and names belong to rows; give X as well")
         return _no_rows(fitted, len(columns))
     Z, table = fitted.coordinates(X), _cells(fitted, X)
-    n, groups, notes = len(Z), None if labels is None else group(labels, len(Z)), []
+    n, groups, notes = len(Z), None if labels is None else row_classes(labels, len(Z)), []
     low, high = (np.nan_to_num(each) for each in _extremes(table))
     whole = table.size <= _MOST_NUMBERS
     if not whole:
@@ -114,7 +116,7 @@ def _rows(fitted: Fitted, X: Any, labels: Any, values: Any, names: Any, columns:
         "latentRows": Z,
         "lanes": lanes(Z[:, -1:], groups).astype(np.float32) if fitted.latent.dimension == 1 else None,
         **_classes(groups, labels, table, columns),
-        "values": _apart([*_given_values(values, n), *_model_values(fitted, X)], columns),
+        "values": _rename_clashes([*_given_values(values, n), *_model_values(fitted, X)], columns),
         "rowNames": row_names(names, X, n),
         "table": _narrow(table) if whole else None,
         "distances": None,
@@ -127,7 +129,7 @@ def _rows(fitted: Fitted, X: Any, labels: Any, values: Any, names: Any, columns:
     }
 
 
-def _no_rows(fitted: Fitted, n_columns: int) -> dict[str, Any]:
+def _no_rows(fitted: FittedSurface, n_columns: int) -> dict[str, Any]:
     """A page of the surface alone, whose own extent takes the place of the rows'."""
     nodes = fitted.points(fitted.latent.nodes)
     low, high = _extremes(nodes)
@@ -179,7 +181,7 @@ def _is_column(index: Any, column: FloatArray) -> bool:
     return all(len(np.unique(pairs[:, a])) == len(pairs) for a in (0, 1))
 
 
-def _apart(values: list[dict[str, Any]], columns: list[str]) -> list[dict[str, Any]]:
+def _rename_clashes(values: list[dict[str, Any]], columns: list[str]) -> list[dict[str, Any]]:
     """Numbers of the rows under names that no column has."""
     return [each | {"name": f"{each['name']} (value)"} if each["name"] in columns else each for each in values]
 
@@ -223,8 +225,8 @@ def _cell(value: Any) -> str:
     return f"{value:.15g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def _model_values(fitted: Fitted, X: Any) -> list[dict[str, Any]]:
-    """What the model itself has to say of each row."""
+def _model_values(fitted: FittedSurface, X: Any) -> list[dict[str, Any]]:
+    """Numbers that the model has for each row, such as its log-likelihood."""
     likelihood = fitted.log_likelihood(X)
     if likelihood is None:
         return []
@@ -234,7 +236,7 @@ def _model_values(fitted: Fitted, X: Any) -> list[dict[str, Any]]:
 # ------------------------------------------------------------------------------------------------------- the surface
 
 
-def _field(fitted: Fitted) -> FloatArray | None:
+def _field(fitted: FittedSurface) -> FloatArray | None:
     """(r, c) log magnification over the chart, NaN where there is no surface; None where there is no plane to fill."""
     if isinstance(fitted.latent, Atlas):
         return None
@@ -258,8 +260,8 @@ def _worth_showing(field: FloatArray) -> FloatArray | None:
     return field if len(known) and np.subtract(*np.quantile(known, [0.99, 0.01])) > _EVEN else None
 
 
-def _units(fitted: Fitted) -> dict[str, FloatArray] | None:
-    """How the steps before a model are undone: y·scale + shift, or y·matrix + shift.
+def _units(fitted: FittedSurface) -> dict[str, FloatArray] | None:
+    """Inverse of the steps before a model: y·scale + shift, or y·matrix + shift.
 
     The steps must be straight: what turns points of a simplex into the user's units is then known everywhere.
     """
@@ -268,8 +270,11 @@ def _units(fitted: Fitted) -> dict[str, FloatArray] | None:
     straight = fitted.straight()
     if straight is None:
         raise InvalidParameterError(
-            "a step before the model is not straight (it bends the columns), which a page cannot undo; explore "
-            "pipeline[-1] with the rows pipeline[:-1].transform(X), or scale with StandardScaler"
+            Message(
+                "a step before the model is not straight (it bends the columns), which a page cannot undo",
+                "explore the last step of the pipeline with the rows as that step gets them",
+                Advice("StandardScaler", words="scale with {}"),
+            )
         )
     matrix, shift = straight
     if matrix.shape[0] == matrix.shape[1] and np.count_nonzero(matrix - np.diag(np.diag(matrix))) == 0:
@@ -277,13 +282,13 @@ def _units(fitted: Fitted) -> dict[str, FloatArray] | None:
     return {"matrix": matrix, "shift": shift}
 
 
-def _view(image_shape: Any, series: Any, columns: list[str]) -> View:
-    """How rows are shown: as an image or a curve where that was asked for, else as bars.
+def _view(image_shape: Any, series: Any, columns: list[str]) -> PointView:
+    """The way to show rows: as an image or a curve where that was asked for, else as bars.
 
     A curve is offered where the columns have an order: where that was said, where their names are numbers that go one
     way, or where there are too many to be a list.
     """
-    n_columns, own = len(columns), _numbered(columns)
+    n_columns, own = len(columns), _numeric_names(columns)
     positions, first = np.arange(1.0, n_columns + 1.0), "bars"
     if series is None:
         first = "curve" if n_columns > _MANY_COLUMNS else "bars"
@@ -300,10 +305,10 @@ def _view(image_shape: Any, series: Any, columns: list[str]) -> View:
     kind = "image" if shape is not None else first
     ordered = first == "curve" or (series is None and own is not None)
     others = [name for name in (("bars", "curve") if ordered else ("bars",)) if name != kind]
-    return View(kind, [kind, *others], shape, positions.tolist())
+    return PointView(kind, [kind, *others], shape, positions.tolist())
 
 
-def _numbered(columns: list[str]) -> FloatArray | None:
+def _numeric_names(columns: list[str]) -> FloatArray | None:
     """(D,) the names of columns as numbers, such as wavelengths, where each is one and they go one way."""
     try:
         found = np.array([float(each) for each in columns])

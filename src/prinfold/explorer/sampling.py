@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import UnsupportedInputError
+from prinfold.exceptions import Advice, Message, UnsupportedInputError
 from prinfold.latent import Branches, Lattice, Points, Sphere
 
 _CELLS = {1: (2000,), 2: (128, 128), 3: (24, 24, 24)}
@@ -17,7 +17,7 @@ _CHECKS = 2000
 """Places between the points of a lattice at which it is held against the surface itself."""
 
 
-def sampled(model: Any) -> dict[str, Any]:
+def sample_map(model: Any) -> dict[str, Any]:
     """The map of a model of an unknown kind, in numbers: points of the surface, straight pieces between them.
 
     ``error`` is the largest distance between the two at places in between, as a share of the surface's extent.
@@ -29,14 +29,18 @@ def sampled(model: Any) -> dict[str, Any]:
         found = _grid(model, latent)
     else:
         raise UnsupportedInputError(
-            f"no page can evaluate the surface of a {type(model).__name__} with {latent.n_columns} latent columns on a "
-            f"{type(latent).__name__}; draw it with model.plot(X) instead, or fit up to three latent dimensions"
+            Message(
+                f"no page can evaluate the surface of a {type(model).__name__} with {latent.n_columns} latent columns "
+                f"on a {type(latent).__name__}",
+                Advice("plot", words="draw it with {}"),
+                "fit up to three latent dimensions",
+            )
         )
     return found
 
 
 def sentence(decoder: dict[str, Any], name: str) -> str:
-    """How far a page is off, for its reader."""
+    """A sentence on the error of a sampled map, for the reader of the page."""
     return (
         f"This page does not know how a {name} computes its surface, and reads it off "
         f"{len(decoder['points'])} points instead: between them it is off by at most "

@@ -201,7 +201,7 @@ class _Recipe:
 
 
 def _arguments(estimator: Any) -> dict[str, Any]:
-    """What the constructor of an estimator was given."""
+    """Arguments that the constructor of an estimator was given."""
     return {name: _as_recipe(value) for name, value in estimator.get_params(deep=False).items()}
 
 
@@ -226,7 +226,7 @@ def _encode_object(value: Any, where: str, arrays: dict[str, FloatArray]) -> Any
 
 
 def _fields_of(value: Any, where: str) -> dict[str, dict[str, Any]]:
-    """What rebuilds an object: the arguments of its constructor and what was set afterwards."""
+    """Fields from which an object is rebuilt: the arguments of its constructor and attributes set afterwards."""
     name = type(value).__name__
     if _classes.get(name) is type(value) and not isinstance(value, enum.Enum):
         if hasattr(value, "__dataclass_fields__"):

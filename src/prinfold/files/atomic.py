@@ -104,7 +104,7 @@ def check_target(path: str | os.PathLike[str], example: str = "result") -> Path:
     """
     asked = Path(path)
     try:
-        target = _followed(asked)
+        target = _resolve_links(asked)
         if target.is_dir():
             raise TargetIsFolderError(f"{asked} is a folder; name a file in it, such as {asked / example}")
         if _is_special(target):
@@ -148,7 +148,7 @@ def encodable(target: str) -> Iterator[None]:
 # ------------------------------------------------------------------------------------------- the target
 
 
-def _followed(asked: Path) -> Path:
+def _resolve_links(asked: Path) -> Path:
     """The end of a chain of links; ``/dev/stdout`` and its like are ends, whatever they stand for just now."""
     path = asked
     for _ in range(_MOST_LINKS):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import Advice, InvalidDataError, Message
 
 # The thesis expects inner products between neighbours to be positive: beyond a right angle is a fold.
 _FOLD_ANGLE = 0.5 * np.pi
@@ -90,7 +90,7 @@ def _worst(value: FloatArray, edges: IntArray, n_nodes: int) -> FloatArray:
     return worst
 
 
-def describe(folds: Folds) -> str | None:
+def describe(folds: Folds) -> Message | None:
     """One sentence for a warning, or None when nothing is wrong."""
     total, found = len(folds.folded), []
     folded = int(folds.folded.sum())
@@ -107,7 +107,8 @@ def describe(folds: Folds) -> str | None:
         found.append(f"is flattened to fewer dimensions at {flat} of {total} nodes")
     if not found:
         return None
-    return (
-        f"The surface {' and '.join(found)}: latent coordinates there can mislead; "
-        "use a stiffer surface (wider or fewer basis functions, more regularization) or another start."
+    return Message(
+        f"The surface {' and '.join(found)}: latent coordinates there can mislead.",
+        Advice("width", 2, "use a stiffer surface (wider basis functions, such as {})"),
+        "another start",
     )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm import evidence
 from prinfold.gtm import model as gtm
 from prinfold.gtm import weight_posterior as bands
@@ -125,8 +125,12 @@ class BandVerbs(EvidenceVerbs):
             evidence.refuse_dependent_cells(self._model, "the exact Hessian", 'hessian="approximate"')
         elif not isinstance(self._model.noise, IsotropicNoise | CellNoise):
             raise InvalidParameterError(
-                f"the posterior of a surface is not known for {in_words(self._model.noise)}; fit with "
-                "noise='isotropic', 'diagonal' or 'student'"
+                Message(
+                    f"the posterior of a surface is not known for {in_words(self._model.noise)}",
+                    Advice("noise", "isotropic", "fit with {}"),
+                    Advice("noise", "diagonal", "{}"),
+                    Advice("noise", "student", "{}"),
+                )
             )
         model, parameters = self._with_prior_found(), self._parameters()
         if X is None:

@@ -9,9 +9,11 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import (
+    Advice,
     DegenerateWarning,
     InvalidDataError,
     InvalidParameterError,
+    Message,
     UnsupportedInputError,
     warn_caller,
 )
@@ -40,7 +42,10 @@ def surveyed(estimator: Any, blocks: Blocks, sample_weight: Any, errors: Any, mi
         raise UnsupportedInputError("errors do not go with Blocks: nothing says which block they belong to")
     if not isinstance(estimator.init, str):
         raise InvalidParameterError(
-            "init holds a place for each row, which does not go with Blocks; name a start, such as init='pca'"
+            Message(
+                "init holds a place for each row, which does not go with Blocks",
+                Advice("init", "pca", "name a start, such as {}"),
+            )
         )
     found = survey(
         blocks,

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray, RandomState
 from prinfold.base.starting_points import column_variances
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
+from prinfold.exceptions import Advice, CorruptModelFileError, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
@@ -217,8 +217,10 @@ class GTM(PartialFitVerbs):
         check_is_fitted(self)
         if not isinstance(self._model.noise, StudentCells):
             raise InvalidParameterError(
-                f"a GTM with noise={self.noise!r} has no outlier weights: its rows all count alike; "
-                "fit one with noise='student'"
+                Message(
+                    f"a GTM with noise={self.noise!r} has no outlier weights: its rows all count alike",
+                    Advice("noise", "student", "fit one with {}"),
+                )
             )
         return self._ask(posteriors.row_scales, X, errors)
 

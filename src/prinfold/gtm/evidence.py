@@ -18,7 +18,7 @@ from scipy.linalg.blas import dsyrk
 
 from prinfold._typing import FloatArray
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.node_selection import Hint
@@ -90,8 +90,12 @@ def log_evidence(log_likelihood: float, prior_precision: float, roughness: float
     """ln p(T | α, β, σ) of (5.17), of the log-likelihood of all rows, α, ‖W‖² over penalised weights, and H_T."""
     if not prior_precision > 0:
         raise InvalidParameterError(
-            "the evidence needs a prior on the weights, and this model has none: its regularization or prior_precision "
-            "is 0; give one above 0, or prior_precision='evidence'"
+            Message(
+                "the evidence needs a prior on the weights, and this model has none: its regularization or "
+                "prior_precision is 0",
+                "give one above 0",
+                Advice("prior_precision", "evidence", "{}"),
+            )
         )
     occam = bent.n_penalised * np.log(prior_precision) - bent.log_determinant(prior_precision)
     return float(log_likelihood - 0.5 * prior_precision * roughness + 0.5 * occam)
@@ -298,6 +302,11 @@ def refuse_dependent_cells(
     """The formulae here are of Gaussian noise that is independent from cell to cell; Student noise is no such cells."""
     if type(model.noise) not in (IsotropicNoise, CellNoise):
         raise InvalidParameterError(
-            f"{what} is known for Gaussian noise that is independent from cell to cell, got {in_words(model.noise)}; "
-            f"use noise='isotropic' or noise='diagonal', or {instead}"
+            Message(
+                f"{what} is known for Gaussian noise that is independent from cell to cell, got "
+                f"{in_words(model.noise)}",
+                Advice("noise", "isotropic", "use {}"),
+                Advice("noise", "diagonal", "{}"),
+                instead,
+            )
         )

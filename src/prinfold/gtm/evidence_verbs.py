@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
 from prinfold.basis_maps.gaussian_process import GaussianProcess
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm import evidence
 from prinfold.gtm import model as gtm
 from prinfold.gtm.evidence_training import FIRST_STRENGTH, EvidenceModel, after_plain_steps
@@ -132,7 +132,7 @@ class EvidenceVerbs(TrainedFamily):
             return super()._penalty()
         if self.regularization is not None:
             raise InvalidParameterError(
-                "prior_precision='evidence' finds the penalty itself; leave regularization at None"
+                Message("the evidence finds the penalty itself", Advice("regularization", words="leave {} at None"))
             )
         return ConstantPenalty(FIRST_STRENGTH)
 

@@ -9,7 +9,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.base.starting_points import heaviest_row, principal_axes
 from prinfold.basis_maps.gaussian_process import GaussianProcess
-from prinfold.exceptions import DegenerateWarning, FoldWarning, MultimodalWarning, warn_caller
+from prinfold.exceptions import Advice, DegenerateWarning, FoldWarning, Message, MultimodalWarning, warn_caller
 from prinfold.geometry.folds import describe
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.posterior_verbs import GTMFamily
@@ -36,13 +36,14 @@ class CautiousFamily(GTMFamily):
         along = " along each axis" if axes > 1 else ""
         if axes >= _MANY_DIMENSIONS:
             words = f"a surface of {axes} dimensions is known at {K} nodes only, which is next to nothing"
-            self._say(f"{words}; n_components is its dimension: did you mean nodes={axes}?", DegenerateWarning)
+            advice = Advice("nodes", axes, "{} sets the nodes along each axis, if those were meant")
+            self._say(Message(words, Advice("n_components", words="lower {}"), advice), DegenerateWarning)
         if max(_NODES_PER_ROW * n, _MANY_NODES) < K:
             words = f"{K} nodes for {n} rows are many more than those can tell apart, and take long"
-            self._say(f"{words}; nodes counts them{along}: use fewer", DegenerateWarning)
+            self._say(Message(words, Advice("nodes", words=f"use fewer{along} ({{}})")), DegenerateWarning)
         if M > _MANY_FUNCTIONS and not isinstance(job.basis, GaussianProcess):
             words = f"{M} basis functions take minutes and gigabytes, as all weights are found at once"
-            self._say(f"{words}; basis counts them{along}: use fewer", DegenerateWarning)
+            self._say(Message(words, Advice("basis", words=f"use fewer{along} ({{}})")), DegenerateWarning)
 
     def _warn(self, rows: Rows) -> None:
         """Say in words what went wrong or may mislead."""
@@ -56,19 +57,25 @@ class CautiousFamily(GTMFamily):
         dimension, n_columns = self.latent_.dimension, self.n_features_in_
         if n_columns < dimension:
             words = f"a surface of {dimension} dimensions in {n_columns} column(s) is not determined"
-            self._say(f"{words}; set n_components={n_columns}", DegenerateWarning)
+            self._say(Message(words, Advice("n_components", n_columns)), DegenerateWarning)
         elif self._share_of_rows_on_folds(rows) > MANY_ON_FOLDS:
-            self._say(str(describe(self.folds_)), FoldWarning)
+            self._say(describe(self.folds_) or "", FoldWarning)
         K, M = self._model.surface.node_features.shape
         if M > K > 1 and not isinstance(self.basis_, GaussianProcess):
             words = f"{M} basis functions for {K} nodes leave most weights undetermined"
-            self._say(f"{words}; use fewer basis functions or more nodes", DegenerateWarning)
+            advice = Advice("basis", words="use fewer basis functions ({})"), Advice("nodes", words="more nodes ({})")
+            self._say(Message(words, *advice), DegenerateWarning)
         share = self._share_of_rows_with_far_modes(rows)
         if share > MANY_ROWS:
             self._say(
-                f"For {share:.0%} of the rows the posterior mean lies over {FAR_MODE:g} node spacings from the mode: "
-                "the surface passes near them in several places, or the noise spans many nodes. Look at mode_distance "
-                "before trusting their coordinates, use posterior_mode for them, or try another init or fewer nodes.",
+                Message(
+                    f"For {share:.0%} of the rows the map is not sure where they belong: their posterior mean lies "
+                    f"over {FAR_MODE:g} node spacings from the mode. The surface passes near them in several places, "
+                    "or the noise spans many nodes.",
+                    Advice("posterior_mode", words="look at their likeliest places ({})"),
+                    Advice("init", "isomap", "try another start, such as {}"),
+                    Advice("nodes", words="fewer nodes ({})"),
+                ),
                 MultimodalWarning,
             )
 
@@ -99,11 +106,18 @@ class CautiousFamily(GTMFamily):
             return
         if self._model.noise.floor > self.noise_floor * principal_axes(rows, 1).column_variance:
             words = f"the noise is as small as the rounding of the data in {rows.table.dtype}"
-            self._say(f"{words}; subtract what is common to all rows, or use float64", DegenerateWarning)
+            wider = () if rows.table.dtype == np.float64 else ("use float64",)
+            self._say(Message(words, "subtract from each column what is common to all rows", *wider), DegenerateWarning)
             return
         self._say(
-            f"the noise has shrunk to its floor (noise_floor={self.noise_floor:g}): the surface passes through "
-            "the rows themselves; use fewer basis functions or nodes, more regularization, or a higher floor",
+            Message(
+                f"the noise has shrunk to its floor (noise_floor={self.noise_floor:g}): the surface passes through "
+                "the rows themselves",
+                Advice("basis", words="use fewer basis functions ({})"),
+                Advice("nodes", words="fewer nodes ({})"),
+                Advice("regularization", words="more {}"),
+                Advice("noise_floor", words="a higher {}"),
+            ),
             DegenerateWarning,
         )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.base.unique_rows import Unique
-from prinfold.exceptions import NoPreimageError
+from prinfold.exceptions import Advice, Message, NoPreimageError
 from prinfold.geometry.projection import Projection
 from prinfold.kernel_manifolds.feature_kernels import (
     KERNEL_NAMES,
@@ -106,11 +106,14 @@ class FeatureSpaceManifold(TrainedKernelManifold):
             remedy = (
                 "give feature_kernel by name or as a function, with preimage=True, for approximate points"
                 if self._is_precomputed()
-                else "set preimage=True for approximate points, the weighted means of the training rows"
+                else Advice("preimage", True, "set {} for approximate ones, weighted means of the training rows")
             )
             raise NoPreimageError(
-                f"the surface lies in the feature space of feature_kernel={self.feature_kernel!r}, whose points have "
-                f"no exact counterparts in data space; {remedy}"
+                Message(
+                    f"the surface lives in the feature space of feature_kernel={self.feature_kernel!r}, whose points "
+                    "have no exact counterparts in data space",
+                    remedy,
+                )
             )
         return KernelMap(self._model.centres, self.span_.rows, self._model.weight, self._model.profile)
 

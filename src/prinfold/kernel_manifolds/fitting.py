@@ -11,7 +11,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.base.callbacks import with_callbacks
 from prinfold.base.unique_rows import Unique, unique_rows, weighted_places
-from prinfold.exceptions import DegenerateWarning, warn_caller
+from prinfold.exceptions import Advice, DegenerateWarning, Message, warn_caller
 from prinfold.kernel_manifolds.base import KernelManifold
 from prinfold.validation.refusals import refuse_fourth_powers
 from prinfold.validation.settings import Constraint, check_parameters, flag, integer, real
@@ -95,7 +95,7 @@ class TrainedKernelManifold(KernelManifold):
         found = self._stopping_warnings()
         if self.n_features_in_ < self.n_components:
             words = f"a surface of {self.n_components} dimensions in {self.n_features_in_} column(s) is not determined"
-            found.append((f"{words}; set n_components={self.n_features_in_}", DegenerateWarning))
+            found.append((Message(words, Advice("n_components", self.n_features_in_)), DegenerateWarning))
         if len(self.latent_.centres) == 1:
             words = "all rows are equal, so that the surface is a single point. Give rows that differ"
             found.append((words, DegenerateWarning))
@@ -103,24 +103,27 @@ class TrainedKernelManifold(KernelManifold):
         fetched = sum(self.history_.get("fetched", []))
         if fetched:
             words = f"latent points lost all their neighbours {fetched:.0f} time(s) and were moved back to them"
-            found.append((f"{words}. A wider bandwidth or kernel='gaussian' keeps them together", DegenerateWarning))
+            gaussian = Advice("kernel", "gaussian", "{}, to keep them together")
+            found.append((Message(words, Advice("bandwidth", words="take a wider {}"), gaussian), DegenerateWarning))
         return found
 
     def _latent_warnings(self) -> list[str]:
         """Warnings about the fitted latent points."""
         found, centres = list[str](), self.latent_.centres
         if len(centres) > 1 and self.history_["objective"][-1] < -_UNPREDICTED_SHARE:
-            found.append("the surface predicts rows no better than their mean does; try another init or bandwidth")
+            change = Advice("init", words="try another start ({})"), Advice("bandwidth", words="another {}")
+            found.append(Message("the surface predicts rows no better than their mean does", *change))
         others = (
             np.exp(self._model.mixture.log_density(centres)) * self.latent_.weight.sum() / self.latent_.weight - 1.0
         )
         lost = int((others < _LOST_NEIGHBOUR_WEIGHT).sum()) if self._model.mixture.profile.reach < inf else 0
         if len(centres) > 1 and np.median(others) < _LONELY_NEIGHBOUR_WEIGHT:
             words = "most latent points have no neighbours, so that the surface passes through every row"
-            found.append(f"{words}. Widen the bandwidth")
+            found.append(Message(words, Advice("bandwidth", words="take a wider {}")))
         elif lost:
             words = f"{lost} of {len(centres)} latent points have no neighbours within reach of the kernel"
-            found.append(f"{words}, so that nothing predicts their rows. Widen the bandwidth or set kernel='gaussian'")
+            advice = Advice("bandwidth", words="take a wider {}"), Advice("kernel", "gaussian", "{}")
+            found.append(Message(f"{words}, so that nothing predicts their rows", *advice))
         used = self.candidates_.neighbors[self.candidates_.neighbors > 0].tolist()
         asked = [] if self.n_neighbors is None else np.atleast_1d(self.n_neighbors).tolist()
         if asked and used and not set(used) <= set(asked):

@@ -260,7 +260,7 @@ def _cut_loop(embed: Callable[[], FloatArray]) -> FloatArray:
 
 
 def _refuse_loop() -> FloatArray:
-    raise InvalidDataError("a loop needs n_components=1 and rows of at least two columns")
+    raise InvalidDataError("only a curve, a surface of one dimension in two columns or more, can close")
 
 
 def _refuse_few_rows(n_rows: int, least: int) -> FloatArray:

@@ -39,10 +39,23 @@ class StopReason(Enum):
         return str(self.value)
 
     @property
+    def plain(self) -> str:
+        """The sentence without names of settings, for people who do not write Python."""
+        return _PLAIN.get(self.name, str(self))
+
+    @property
     def brief(self) -> str:
         """Short phrase for a page: that training finished, or why it did not."""
         return _BRIEF.get(self.name, "training finished")
 
+
+_PLAIN = {
+    "CONVERGED": "Finished: more iterations would hardly change the surface.",
+    "STALLED": "Finished: ten more iterations have not made the surface better.",
+    "MAX_ITER": "The iteration limit was reached before the surface had settled.",
+    "OPEN": "Training goes on with every block of rows.",
+}
+"""Sentences that name settings or methods, said without."""
 
 _BRIEF = {
     "MAX_ITER": "training reached its iteration limit (max_iter) before it settled",

@@ -1,4 +1,4 @@
-"""What a fitted model shows of itself in a notebook, below scikit-learn's own diagram."""
+"""A fitted model as a notebook shows it: a sentence, a small map and its settings, below scikit-learn's own diagram."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CELL = 'style="padding:1px 10px 1px 0;text-align:left;border:0;background:none"
 
 
 def summary(model: Any) -> str:
-    """How training ended, what the fit chose, and a small map, as HTML that follows the colours of the notebook."""
+    """HTML with the end of training, settings that the fit chose and a small map, in the colours of the notebook."""
     rows = "".join(
         f"<tr><td {_CELL}>{escape(name)}</td><td {_CELL}>{escape(value)}</td></tr>" for name, value in _lines(model)
     )

@@ -1,4 +1,4 @@
-"""What a model was told to do, what became of it, and why."""
+"""Settings of a model: those that were changed, and the values that a fit gave to those left open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from prinfold.latent import Lattice
 _LONGEST = 70
 
 
-class Setting(NamedTuple):
+class ShownSetting(NamedTuple):
     """A parameter: its value, whether that is the default, and what the fit made of it, if that differs."""
 
     name: str
@@ -23,13 +23,13 @@ class Setting(NamedTuple):
     became: str
 
 
-def settings_of(model: Any) -> list[Setting]:
+def settings_of(model: Any) -> list[ShownSetting]:
     """Every parameter of an estimator; those that were changed come first."""
     defaults = {name: each.default for name, each in inspect.signature(type(model).__init__).parameters.items()}
     found = []
     for name, value in model.get_params(deep=False).items():
-        words, became = worded(value), _became(model, name)
-        found.append(Setting(name, words, _same(value, defaults.get(name)), "" if became == words else became))
+        words, became = short_value(value), _fitted_value(model, name)
+        found.append(ShownSetting(name, words, _same(value, defaults.get(name)), "" if became == words else became))
     return sorted(found, key=lambda each: each.is_default)
 
 
@@ -39,8 +39,8 @@ def reasons(model: Any) -> list[str]:
     return [str(each) for each in found if each is not None]
 
 
-def worded(value: Any) -> str:
-    """A value in few words."""
+def short_value(value: Any) -> str:
+    """The ``repr`` of a value, shortened."""
     if isinstance(value, np.ndarray):
         return f"array of shape {value.shape}"
     if isinstance(value, float | np.floating):
@@ -49,7 +49,7 @@ def worded(value: Any) -> str:
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
 
 
-def _became(model: Any, name: str) -> str:
+def _fitted_value(model: Any, name: str) -> str:
     if name in _FOUND:
         return _FOUND[name](model)
     value = getattr(model, f"{name}_", None)
@@ -57,7 +57,7 @@ def _became(model: Any, name: str) -> str:
         return ""
     if isinstance(value, np.ndarray) and value.size > 1:
         return f"{value.min():.4g} to {value.max():.4g}" if value.dtype.kind == "f" else ""
-    return worded(value)
+    return short_value(value)
 
 
 def _nodes(model: Any) -> str:
@@ -68,7 +68,7 @@ def _nodes(model: Any) -> str:
 def _basis(model: Any) -> str:
     shape = getattr(model.basis_, "shape", None)
     if shape is None:
-        return worded(model.basis_)
+        return short_value(model.basis_)
     return f"{' × '.join(map(str, np.atleast_1d(shape)))} functions"
 
 
@@ -79,7 +79,7 @@ def _start(model: Any) -> str:
 
 
 def _kinds(model: Any) -> str:
-    """How many columns there are of each kind."""
+    """Numbers of columns of each kind, in words."""
     if not hasattr(model, "columns_"):
         return ""
     return ", ".join(f"{n} {kind}" for kind, n in Counter(column.kind for column in model.columns_).items())

@@ -13,7 +13,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import PrinfoldError
 from prinfold.plot.data.surfaces import limits, log_factor
 from prinfold.plot.inputs import lanes
-from prinfold.plot.layouts import Layout, Plane, Ring, Strip, layout_of
+from prinfold.plot.layouts import LatentLayout, Plane, Ring, Strip, layout_of
 
 _SIZE, _MARGIN = 200.0, 6.0
 _CELLS = 28
@@ -32,12 +32,12 @@ def small_map(model: Any) -> str:
         places, layout = _places(model), layout_of(model.latent_)
         if places is None or not isinstance(layout, Plane | Strip | Ring):
             return ""
-        return _drawn(model, layout, *places)
+        return _draw(model, layout, *places)
     except PrinfoldError:  # a model of several maps has none to show
         return ""
 
 
-def _drawn(model: Any, layout: Layout, Z: FloatArray, weight: FloatArray | None) -> str:
+def _draw(model: Any, layout: LatentLayout, Z: FloatArray, weight: FloatArray | None) -> str:
     low, high = _bounds(layout)
     span = high - low
     width = _SIZE
@@ -67,7 +67,7 @@ def _places(model: Any) -> tuple[FloatArray, FloatArray | None] | None:
     return np.asarray(model.latent_.nodes, dtype=float)[heavy], weight[heavy]
 
 
-def _bounds(layout: Layout) -> tuple[FloatArray, FloatArray]:
+def _bounds(layout: LatentLayout) -> tuple[FloatArray, FloatArray]:
     if isinstance(layout, Plane):
         return np.array(layout.low), np.array(layout.high)
     if isinstance(layout, Strip):
@@ -75,7 +75,7 @@ def _bounds(layout: Layout) -> tuple[FloatArray, FloatArray]:
     return np.array([-1.0, -1.0]), np.array([1.0, 1.0])
 
 
-def _field(model: Any, layout: Layout, width: float, height: float) -> str:
+def _field(model: Any, layout: LatentLayout, width: float, height: float) -> str:
     """The log magnification as a picture of one pixel for each cell, smoothed when it is drawn."""
     kernels = getattr(model, "embedding_", ())
     cells = None if isinstance(layout, Ring) or len(kernels) > _MOST_KERNELS else layout.cells(_CELLS)

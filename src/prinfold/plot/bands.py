@@ -9,7 +9,7 @@ import numpy as np
 from prinfold._typing import BoolArray, FloatArray
 from prinfold.density.ridges.bands import RidgeBands
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.plot import style as ink
+from prinfold.plot import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,8 +18,8 @@ _MARGIN = 0.04
 """Space around everything, of its longer side."""
 
 
-class Band(NamedTuple):
-    """What is drawn of a band: ``points`` (m, D) with ``radius`` (m,) and a ``value`` (m,) each, and the corners."""
+class DrawnBand(NamedTuple):
+    """A band to draw: ``points`` (m, D) with ``radius`` (m,) and a ``value`` (m,) each, and its corners."""
 
     points: FloatArray
     radius: FloatArray
@@ -30,7 +30,7 @@ class Band(NamedTuple):
     high: FloatArray
 
 
-def band_of(bands: RidgeBands, X: FloatArray | None = None, p_value: Any = None) -> Band:
+def band_of(bands: RidgeBands, X: FloatArray | None = None, p_value: Any = None) -> DrawnBand:
     """The discs of a band, coloured by how often a point is found again, or by p-values."""
     points, D = bands.points, bands.points.shape[1]
     if D not in (2, 3):
@@ -44,7 +44,7 @@ def band_of(bands: RidgeBands, X: FloatArray | None = None, p_value: Any = None)
     every = np.concatenate(corners)
     low, high = every.min(axis=0), every.max(axis=0)
     margin = _MARGIN * float((high - low).max() or 1.0)
-    return Band(points, radius, endless, value, low - margin, high + margin)
+    return DrawnBand(points, radius, endless, value, low - margin, high + margin)
 
 
 def ridge_bands(bands: RidgeBands, X: Any = None, *, p_value: Any = None, ax: Axes | None = None) -> Axes:
@@ -75,9 +75,9 @@ def ridge_bands(bands: RidgeBands, X: Any = None, *, p_value: Any = None, ax: Ax
     rows = None if X is None else np.asarray(X, dtype=float)
     band = band_of(bands, rows, p_value)
     depth = band.points.shape[1]
-    on = ink.axes_for(ax, depth, (6.4, 5.2))
+    on = style.axes_for(ax, depth, (6.4, 5.2))
     if rows is not None:
-        ink.dots(on, rows, s=4, c=ink.SOFT, linewidths=0, alpha=0.5, zorder=2)
+        style.dots(on, rows, s=4, c=style.SOFT, linewidths=0, alpha=0.5, zorder=2)
     if depth == 2:
         # Opaque, so that discs that overlap make one band.
         width = 2.0 * band.radius
@@ -90,9 +90,11 @@ def ridge_bands(bands: RidgeBands, X: Any = None, *, p_value: Any = None, ax: Ax
         on.set(xlim=(band.low[0], band.high[0]), ylim=(band.low[1], band.high[1]), aspect="equal")
     top = {"vmin": 0.0, "vmax": 1.0, "cmap": "viridis" if p_value is None else "viridis_r"}
     firm = ~band.endless
-    found = ink.dots(on, band.points[firm], s=9, c=band.value[firm], linewidths=0, zorder=4, **top)
+    found = style.dots(on, band.points[firm], s=9, c=band.value[firm], linewidths=0, zorder=4, **top)
     if band.endless.any():
-        ink.dots(on, band.points[band.endless], s=12, c=ink.SIGNAL, marker="x", linewidths=0.8, zorder=3, label="lost")
-        ink.legend(on)
-    ink.scale_bar(on, found, "found again" if p_value is None else "p-value")
-    return ink.done(on, settle=ax is None)
+        style.dots(
+            on, band.points[band.endless], s=12, c=style.SIGNAL, marker="x", linewidths=0.8, zorder=3, label="lost"
+        )
+        style.legend(on)
+    style.scale_bar(on, found, "found again" if p_value is None else "p-value")
+    return style.finish(on, settle=ax is None)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prinfold.plot import style as ink
+from prinfold.plot import style
 from prinfold.plot.data.choices import ChoiceLine, ChoiceLines, choice_lines
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def choice(choice: Any, along: str | None = None, *, values: str = "score", ax: 
     matplotlib.axes.Axes
     """
     shown = choice_lines(choice, along, values)
-    on = ink.axes_for(ax, 2, (5.6, 3.8))
+    on = style.axes_for(ax, 2, (5.6, 3.8))
     for i, line in enumerate(shown.lines):
         _draw_line(on, line, i)
     _ring(on, shown)
@@ -53,16 +53,16 @@ def choice(choice: Any, along: str | None = None, *, values: str = "score", ax: 
         on.minorticks_off()
     if shown.others:
         heading = ", ".join(shown.others)
-        ink.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title=heading, title_fontsize=9)
-    return ink.done(on, settle=ax is None)
+        style.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title=heading, title_fontsize=9)
+    return style.finish(on, settle=ax is None)
 
 
 def _ring(on: Any, shown: ChoiceLines) -> None:
     """Mark the candidate that was chosen, with its word on the side where there is room."""
-    on.plot(*shown.chosen, "o", mfc="none", mec=ink.SIGNAL, ms=13, mew=1.6, label="_chosen", zorder=5)
+    on.plot(*shown.chosen, "o", mfc="none", mec=style.SIGNAL, ms=13, mew=1.6, label="_chosen", zorder=5)
     last = len(shown.ticks) > 1 and shown.chosen[0] == shown.ticks[-1][0]
     side, step = ("right", -9) if last else ("left", 9)
-    place = {"textcoords": "offset points", "ha": side, "color": ink.SIGNAL, "size": 9}
+    place = {"textcoords": "offset points", "ha": side, "color": style.SIGNAL, "size": 9}
     on.annotate("chosen", shown.chosen, (step, 8), **place)
 
 
@@ -78,7 +78,7 @@ def _scale(on: Any, places: Any) -> None:
 
 
 def _draw_line(on: Any, line: ChoiceLine, index: int) -> None:
-    marker, colour = ink.MARKERS[index % len(ink.MARKERS)], ink.PALETTE[index % len(ink.PALETTE)]
+    marker, colour = style.MARKERS[index % len(style.MARKERS)], style.PALETTE[index % len(style.PALETTE)]
     error = np.where(np.isfinite(line.error), line.error, 0.0)
     on.errorbar(
         line.x,

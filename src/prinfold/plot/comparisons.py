@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.plot import style as ink
+from prinfold.plot import style
 from prinfold.plot.data.comparisons import Front, comparison_points
 
 if TYPE_CHECKING:
@@ -35,23 +35,23 @@ def comparison_front(comparison: Any, *, ax: Axes | None = None) -> Axes:
     matplotlib.axes.Axes
     """
     shown = comparison_points(comparison)
-    on = ink.axes_for(ax, 2, (6.8, 4.2))
+    on = style.axes_for(ax, 2, (6.8, 4.2))
     x = np.maximum(shown.roughness, _FLATTEST)
-    on.plot(x[shown.front], shown.error[shown.front], color=ink.PALE, lw=1.6, zorder=1, label="_front")
+    on.plot(x[shown.front], shown.error[shown.front], color=style.PALE, lw=1.6, zorder=1, label="_front")
     for i, name in enumerate(dict.fromkeys(shown.method)):
         _draw_method(on, shown, x, name, i)
     if shown.chosen >= 0:
         _ring(on, shown, x)
     on.set_xscale("symlog", linthresh=1.0)
-    on.set_yscale(ink.scale_of(shown.error))
+    on.set_yscale(style.scale_of(shown.error))
     on.set_xlim(left=0)
     on.set(xlabel="roughness: turning or bending in all", ylabel="held-out error")
-    ink.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1)
-    return ink.done(on, settle=ax is None)
+    style.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1)
+    return style.finish(on, settle=ax is None)
 
 
 def _draw_method(on: Any, shown: Front, x: FloatArray, name: str, index: int) -> None:
-    marker, colour = ink.MARKERS[index % len(ink.MARKERS)], ink.PALETTE[index % len(ink.PALETTE)]
+    marker, colour = style.MARKERS[index % len(style.MARKERS)], style.PALETTE[index % len(style.PALETTE)]
     own = np.array([each == name for each in shown.method])
     on.errorbar(
         x[own], shown.error[own], yerr=shown.standard_error[own], fmt="none", ecolor=colour, elinewidth=0.8, zorder=2
@@ -70,7 +70,7 @@ def _draw_method(on: Any, shown: Front, x: FloatArray, name: str, index: int) ->
 def _ring(on: Any, shown: Front, x: FloatArray) -> None:
     """Mark the one that is recommended, with its word on the side where there is room."""
     place = float(x[shown.chosen]), float(shown.error[shown.chosen])
-    on.plot(*place, "o", mfc="none", mec=ink.SIGNAL, ms=14, mew=1.6, label="_recommended", zorder=5)
+    on.plot(*place, "o", mfc="none", mec=style.SIGNAL, ms=14, mew=1.6, label="_recommended", zorder=5)
     right = place[0] > np.sqrt(x.min() * x.max())
     side, step = ("right", -10) if right else ("left", 10)
-    on.annotate("recommended", place, (step, -14), textcoords="offset points", ha=side, color=ink.SIGNAL, size=9)
+    on.annotate("recommended", place, (step, -14), textcoords="offset points", ha=side, color=style.SIGNAL, size=9)

@@ -1,4 +1,4 @@
-"""What a picture is of: a fitted model, alone or in a pipeline, and rows with their classes and values."""
+"""Inputs of pictures: a fitted model, alone or in a pipeline, and rows with their classes and values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedSurface:
     """A fitted estimator, with the scaling steps in front of it when it stands at the end of a pipeline."""
 
     model: Any
@@ -30,7 +30,7 @@ class Fitted:
     feature_names: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, thing: Any) -> Fitted:
+    def of(cls, thing: Any) -> FittedSurface:
         steps = getattr(thing, "steps", None)
         model, before = (thing[-1], thing[:-1] if len(steps) > 1 else None) if steps else (thing, None)
         check_is_fitted(model)
@@ -61,13 +61,13 @@ class Fitted:
 
     def coordinates(self, X: Any) -> FloatArray:
         """(n, Q) latent coordinates of rows."""
-        return joined(self.model.transform(self.rows(X)))
+        return join_sequences(self.model.transform(self.rows(X)))
 
     def modes(self, X: Any) -> FloatArray:
         """(n, Q) posterior modes of rows."""
         if not hasattr(self.model, "posterior_mode"):
             raise InvalidParameterError(f"{type(self.model).__name__} has no posterior, so there are no modes to draw")
-        return joined(self.model.posterior_mode(self.rows(X)))
+        return join_sequences(self.model.posterior_mode(self.rows(X)))
 
     def back(self, Y: FloatArray) -> FloatArray:
         """Points of the surface in the user's own units."""
@@ -75,14 +75,14 @@ class Fitted:
         return undo(steps, Y, "draw pipeline[-1] with the rows pipeline[:-1].transform(X) instead")
 
     def straight(self) -> tuple[FloatArray, FloatArray] | None:
-        """How the steps before the model are undone, y·matrix (D, D') + shift (D',); None where they bend columns."""
+        """Inverse of the steps before the model, y·matrix (D, D') + shift (D',); None where they bend columns."""
         return linear_form(self.back, self.model.n_features_in_)
 
     def log_likelihood(self, X: Any) -> FloatArray | None:
         """(n,) log-density of rows in the user's own units; None where there is none, or steps before it bend."""
         if not hasattr(self.model, "score_samples"):
             return None
-        found = joined(self.model.score_samples(self.rows(X)))
+        found = join_sequences(self.model.score_samples(self.rows(X)))
         if self.before is None:
             return found
         try:
@@ -100,8 +100,8 @@ class Fitted:
         return self.back(np.asarray(self.model.inverse_transform(Z, extrapolate=True), dtype=float))
 
 
-def joined(answers: Any) -> FloatArray:
-    """What a model says of rows, one after the other: sequences in a list have an answer for each."""
+def join_sequences(answers: Any) -> FloatArray:
+    """Answers of a model for rows in one array; of several sequences one after the other."""
     return np.concatenate(answers).astype(float) if isinstance(answers, list) else np.asarray(answers, dtype=float)
 
 
@@ -131,26 +131,21 @@ def row_names(names: Any, X: Any, n: int) -> list[str] | None:
     return found
 
 
-def counted(n: int, noun: str) -> str:
-    """So many of something."""
-    return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
 def _counts_only(index: Any) -> bool:
     """Whether the index of a frame counts its rows from 0."""
     return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
 
 
 @dataclass(frozen=True)
-class Groups:
+class RowClasses:
     """Classes of rows: their names in order, and for each row the index of its own, −1 where it has none."""
 
     names: tuple[str, ...]
     index: IntArray
 
 
-def group(labels: Any, n_rows: int) -> Groups:
-    """Sort labels into classes: categories keep their order, anything else is sorted."""
+def row_classes(labels: Any, n_rows: int) -> RowClasses:
+    """Classes of rows from their labels: categories keep their order, anything else is sorted."""
     given, order = _plain_labels(labels)
     if given.ndim != 1 or len(given) != n_rows:
         raise InvalidDataError(f"labels has shape {given.shape} for {n_rows} rows; give one label per row")
@@ -168,7 +163,7 @@ def group(labels: Any, n_rows: int) -> Groups:
     index = np.array(
         [-1 if gone else rank[each] for each, gone in zip(given.tolist(), missing, strict=True)], dtype=int
     )
-    return Groups(tuple(_short(each) for each in order), index)
+    return RowClasses(tuple(_short(each) for each in order), index)
 
 
 def _plain_labels(labels: Any) -> tuple[Any, list[Any] | None]:
@@ -211,7 +206,7 @@ def check_values(values: Any, n_rows: int) -> FloatArray:
     return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
-def lanes(Z: FloatArray, groups: Groups | None) -> FloatArray:
+def lanes(Z: FloatArray, groups: RowClasses | None) -> FloatArray:
     """(n,) offsets in [0, 1] that keep rows apart where the latent space has one axis only.
 
     Classes get a lane each. Within it the rows, in the order of their coordinate, take the steps of a

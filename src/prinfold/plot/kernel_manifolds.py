@@ -8,10 +8,18 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.plot import style as ink
-from prinfold.plot.data.kernel_manifolds import cloud_of, compared, density_curve, density_field, level, mosaic, rim
-from prinfold.plot.inputs import Fitted, Groups, check_values, group, lanes
-from prinfold.plot.layouts import Layout, Plane, layout_of
+from prinfold.plot import style
+from prinfold.plot.data.kernel_manifolds import (
+    cloud_of,
+    contour_segments,
+    density_curve,
+    density_field,
+    level,
+    mosaic,
+    start_comparison,
+)
+from prinfold.plot.inputs import FittedSurface, RowClasses, check_values, lanes, row_classes
+from prinfold.plot.layouts import LatentLayout, Plane, layout_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,29 +44,31 @@ def candidates(model: Any, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
     """
-    shown = compared(model)
-    on = ink.axes_for(ax, 2, (6.4, 3.8))
+    shown = start_comparison(model)
+    on = style.axes_for(ax, 2, (6.4, 3.8))
     sizes = np.concatenate([kind.neighbors[kind.neighbors > 0] for kind in shown.kinds])
     for i, kind in enumerate(shown.kinds):
-        colour = ink.PALETTE[i % len(ink.PALETTE)]
+        colour = style.PALETTE[i % len(style.PALETTE)]
         if kind.neighbors.any():
-            mark = ink.MARKERS[i % len(ink.MARKERS)]
+            mark = style.MARKERS[i % len(style.MARKERS)]
             on.plot(kind.neighbors, kind.errors, color=colour, marker=mark, ms=4.5, lw=1.5, label=kind.name, zorder=3)
         else:
             on.axhline(float(kind.errors[0]), color=colour, lw=1.3, ls=(0, (4, 3)), label=kind.name, zorder=2)
     name, size, error = shown.chosen
     place = size or (float(sizes.mean()) if len(sizes) else 0.5)
-    on.plot(place, error, "o", ms=12, mfc="none", mec=ink.INK, mew=1.4, label=f"chosen: {_words(name, size)}", zorder=5)
+    on.plot(
+        place, error, "o", ms=12, mfc="none", mec=style.INK, mew=1.4, label=f"chosen: {_words(name, size)}", zorder=5
+    )
     errors = np.concatenate([kind.errors for kind in shown.kinds])
-    on.set(xlabel="neighbours", ylabel="squared error before training", yscale=ink.scale_of(errors))
+    on.set(xlabel="neighbours", ylabel="squared error before training", yscale=style.scale_of(errors))
     if on.get_yscale() == "log":
-        ink.plain_log(on.yaxis)
+        style.plain_log(on.yaxis)
     if len(sizes):
         on.set_xticks(np.unique(sizes))
     else:
         on.set(xticks=[], xlabel="")
-    ink.legend(on)
-    return ink.done(on, settle=ax is None)
+    style.legend(on)
+    return style.finish(on, settle=ax is None)
 
 
 def latent_density(
@@ -98,30 +108,30 @@ def latent_density(
     -------
     matplotlib.axes.Axes
     """
-    fitted = Fitted.of(model)
+    fitted = FittedSurface.of(model)
     latent = cloud_of(fitted)
     Z = np.asarray(fitted.model.embedding_, dtype=float) if X is None else fitted.coordinates(X)
     if labels is not None and values is not None:
         raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
-    groups = None if labels is None else group(labels, len(Z))
+    groups = None if labels is None else row_classes(labels, len(Z))
     numbers = None if values is None else check_values(values, len(Z))
-    layout = layout_of(latent, flat=ax is not None and not ink.is_solid(ax))
-    on = ink.axes_for(ax, layout.depth, (6.4, 3.4) if latent.n_columns == 1 else (6.4, 5.2))
+    layout = layout_of(latent, flat=ax is not None and not style.is_solid(ax))
+    on = style.axes_for(ax, layout.depth, (6.4, 3.4) if latent.n_columns == 1 else (6.4, 5.2))
     filled = None
     if latent.n_columns == 1:
         place = _draw_curve(on, fitted, Z, groups)
     else:
-        ink.frame(on, layout)
+        style.frame(on, layout)
         place = layout.place(Z, np.zeros(len(Z)))
         filled = _draw_shade(on, fitted, layout, resolution)
     if filled is None and latent.n_columns > 1 and groups is None and numbers is None:
         numbers, value_name = np.asarray(fitted.model.latent_density(Z)), "latent density"
-    scale = ink.draw_rows(on, place, groups, numbers)
+    scale = style.draw_rows(on, place, groups, numbers)
     if scale is not None:
-        ink.scale_bar(on, scale, value_name)
+        style.scale_bar(on, scale, value_name)
     if filled is not None:
-        ink.scale_bar(on, filled, "latent density", factors=True, top=scale is not None)
-    return ink.done(on, settle=ax is None)
+        style.scale_bar(on, filled, "latent density", factors=True, top=scale is not None)
+    return style.finish(on, settle=ax is None)
 
 
 def images(model: Any, shape: Any = None, *, n: int = 15, cmap: Any = "gray_r", ax: Axes | None = None) -> Axes:
@@ -146,11 +156,11 @@ def images(model: Any, shape: Any = None, *, n: int = 15, cmap: Any = "gray_r", 
     -------
     matplotlib.axes.Axes
     """
-    fitted = Fitted.of(model)
+    fitted = FittedSurface.of(model)
     found, layout = mosaic(fitted, shape, n), layout_of(fitted.latent)
     flat = not isinstance(layout, Plane)
     height, width = found.pixels.shape
-    on = ink.axes_for(ax, 2, (8.0, 1.6) if flat else (6.6, float(np.clip(6.4 * height / width, 2.0, 9.0)) + 0.3))
+    on = style.axes_for(ax, 2, (8.0, 1.6) if flat else (6.6, float(np.clip(6.4 * height / width, 2.0, 9.0)) + 0.3))
     left, right, bottom, top = found.extent
     if flat:  # no height of its own: as tall as its images are
         bottom, top = 0.0, (right - left) * height / width
@@ -163,7 +173,7 @@ def images(model: Any, shape: Any = None, *, n: int = 15, cmap: Any = "gray_r", 
     on.tick_params(length=0)
     if flat:
         on.set_yticks([])
-    return ink.done(on, settle=ax is None)
+    return style.finish(on, settle=ax is None)
 
 
 # ------------------------------------------------------------------------------------------------ how to draw
@@ -173,23 +183,23 @@ def _words(name: str, size: int) -> str:
     return f"{name}, {size} neighbours" if size else name
 
 
-def _draw_shade(ax: Any, fitted: Fitted, layout: Layout, resolution: int) -> Any:
+def _draw_shade(ax: Any, fitted: FittedSurface, layout: LatentLayout, resolution: int) -> Any:
     field = density_field(fitted, layout, resolution)
     if field is None:
         return None
-    ink.lines(ax, list(rim(cloud_of(fitted), resolution)), colors=ink.SOFT, linewidths=0.9, zorder=1)
-    return ink.draw_field(ax, field)
+    style.lines(ax, list(contour_segments(cloud_of(fitted), resolution)), colors=style.SOFT, linewidths=0.9, zorder=1)
+    return style.draw_field(ax, field)
 
 
-def _draw_curve(ax: Any, fitted: Fitted, Z: FloatArray, groups: Groups | None) -> FloatArray:
+def _draw_curve(ax: Any, fitted: FittedSurface, Z: FloatArray, groups: RowClasses | None) -> FloatArray:
     """The density over one axis, shaded where the domain is; returns places of the latent points in a band below."""
     z, density = density_curve(fitted)
     at, top = level(fitted), float(density.max())
     ax.fill_between(z, 0.0, density, where=density >= at, color="#dfe3e8", lw=0, zorder=0)
-    ax.plot(z, density, color=ink.INK, lw=1.5, zorder=2)
-    ax.axhline(at, color=ink.SOFT, lw=0.9, ls=(0, (4, 3)), label="threshold", zorder=1)
-    ax.axhline(0.0, color=ink.PALE, lw=0.8, zorder=1)
+    ax.plot(z, density, color=style.INK, lw=1.5, zorder=2)
+    ax.axhline(at, color=style.SOFT, lw=0.9, ls=(0, (4, 3)), label="threshold", zorder=1)
+    ax.axhline(0.0, color=style.PALE, lw=0.8, zorder=1)
     ax.set(xlim=(z[0], z[-1]), ylim=(-_BAND * top * 1.1, 1.05 * top), xlabel="latent 1", ylabel="latent density")
     ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= top])
-    ink.legend(ax)
+    style.legend(ax)
     return np.stack([Z[:, 0], -_BAND * top * (1.0 - 0.9 * lanes(Z, groups))], axis=1)

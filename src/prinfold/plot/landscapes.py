@@ -9,19 +9,19 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import LatentSpace
-from prinfold.plot import style as ink
+from prinfold.plot import style
 from prinfold.plot.data.landscapes import (
     KINDS,
     NodeValues,
-    Shown,
+    ShownLandscape,
     class_index,
-    faded,
     landscape_of,
+    mix_with_white,
     node_values,
 )
 from prinfold.plot.data.surfaces import limits, node_field
-from prinfold.plot.inputs import Fitted
-from prinfold.plot.layouts import Layout, Plane, Ring, layout_of
+from prinfold.plot.inputs import FittedSurface
+from prinfold.plot.layouts import LatentLayout, Plane, Ring, layout_of
 from prinfold.plot.maps import _curve_axis, _reach, _size
 
 if TYPE_CHECKING:
@@ -88,42 +88,44 @@ def landscape(
         )
     layout = layout_of(shown.latent, flat=True)
     curve = shown.latent.n_columns == 1
-    on = ink.axes_for(ax, layout.depth, (6.4, 3.4) if curve else _size(layout))
+    on = style.axes_for(ax, layout.depth, (6.4, 3.4) if curve else _size(layout))
     if curve:
         _draw_curve(on, layout, shown, show, target, value_name)
     else:
         _draw_plane(on, layout, shown, node_values(shown, show, target), fade, value_name)
         if show_rows and X is not None:
             _draw_rows(on, layout, model, X)
-    return ink.done(on, settle=ax is None)
+    return style.finish(on, settle=ax is None)
 
 
 # ------------------------------------------------------------------------------------------------ two dimensions
 
 
-def _draw_plane(ax: Any, layout: Layout, shown: Shown, found: NodeValues, fade: bool, name: str | None) -> None:
+def _draw_plane(
+    ax: Any, layout: LatentLayout, shown: ShownLandscape, found: NodeValues, fade: bool, name: str | None
+) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize, to_rgb
 
-    ink.frame(ax, layout)
+    style.frame(ax, layout)
     sure = found.sure if fade else np.ones(len(found.sure))
     known = np.isfinite(found.value)
     if found.words == "class":
-        table = np.array([to_rgb(ink.PALETTE[i % len(ink.PALETTE)]) for i in range(len(shown.names))])
-        colour = faded(table[np.where(known, found.value, 0).astype(int)], sure)
+        table = np.array([to_rgb(style.PALETTE[i % len(style.PALETTE)]) for i in range(len(shown.names))])
+        colour = mix_with_white(table[np.where(known, found.value, 0).astype(int)], sure)
         _colour_nodes(ax, layout, shown.latent, colour, known)
         for i, each in enumerate(shown.names):
-            ax.scatter([], [], marker="s", c=[table[i]], s=34, label=ink.keyed(each))
-        ink.legend(ax)
+            ax.scatter([], [], marker="s", c=[table[i]], s=34, label=style.legend_text(each))
+        style.legend(ax)
         return
     low, high = (0.0, 1.0) if found.words.startswith("probability") else limits(found.value[known], 1e-9)
-    scale = ScalarMappable(Normalize(low, high), ink.DEEP if found.words.startswith("rows") else "viridis")
-    colour = faded(np.asarray(scale.to_rgba(np.where(known, found.value, low)))[:, :3], sure)
+    scale = ScalarMappable(Normalize(low, high), style.DEEP if found.words.startswith("rows") else "viridis")
+    colour = mix_with_white(np.asarray(scale.to_rgba(np.where(known, found.value, low)))[:, :3], sure)
     _colour_nodes(ax, layout, shown.latent, colour, known)
-    ink.scale_bar(ax, scale, name or found.words)
+    style.scale_bar(ax, scale, name or found.words)
 
 
-def _colour_nodes(ax: Any, layout: Layout, latent: LatentSpace, colour: FloatArray, known: Any) -> None:
+def _colour_nodes(ax: Any, layout: LatentLayout, latent: LatentSpace, colour: FloatArray, known: Any) -> None:
     """Cells of a lattice, or dots where the nodes are none; nodes that know nothing are left out."""
     channels = [node_field(latent, np.where(known, part, np.nan)) for part in (*colour.T, known.astype(float))]
     if channels[0] is not None and isinstance(layout, Plane):
@@ -136,20 +138,20 @@ def _colour_nodes(ax: Any, layout: Layout, latent: LatentSpace, colour: FloatArr
         return
     place = layout.place(latent.nodes, np.full(latent.n_nodes, 0.5))
     area = float(np.clip(2.2e4 / latent.n_nodes, 8.0, 160.0))
-    pen: dict[str, Any] = {"edgecolors": ink.PALE, "linewidths": 0.4, "zorder": 1, "clip_on": False}
-    ink.dots(ax, place[known], s=area, c=colour[known], **pen)
+    pen: dict[str, Any] = {"edgecolors": style.PALE, "linewidths": 0.4, "zorder": 1, "clip_on": False}
+    style.dots(ax, place[known], s=area, c=colour[known], **pen)
 
 
-def _draw_rows(ax: Any, layout: Layout, model: Any, X: Any) -> None:
-    Z = Fitted.of(model).coordinates(X)
+def _draw_rows(ax: Any, layout: LatentLayout, model: Any, X: Any) -> None:
+    Z = FittedSurface.of(model).coordinates(X)
     place = layout.place(Z, np.full(len(Z), 0.5))
-    ink.dots(ax, place, s=4, c=ink.INK, linewidths=0, alpha=0.6, zorder=2)
+    style.dots(ax, place, s=4, c=style.INK, linewidths=0, alpha=0.6, zorder=2)
 
 
 # ------------------------------------------------------------------------------------------------- one dimension
 
 
-def _draw_curve(ax: Any, layout: Layout, shown: Shown, show: Any, target: int, name: str | None) -> None:
+def _draw_curve(ax: Any, layout: LatentLayout, shown: ShownLandscape, show: Any, target: int, name: str | None) -> None:
     """Lines along the curve with bands of what they may be off by; gaps where nodes are empty."""
     _curve_axis(ax, layout)
     order = np.argsort(shown.latent.nodes[:, 0])
@@ -160,18 +162,18 @@ def _draw_curve(ax: Any, layout: Layout, shown: Shown, show: Any, target: int, n
         found: Any = shown.landscape
         for i in range(len(shown.names)) if show is None else [class_index(shown, show)]:
             p, error = found.probability[order, i], found.error[order, i]
-            colour = ink.PALETTE[i % len(ink.PALETTE)]
+            colour = style.PALETTE[i % len(style.PALETTE)]
             ax.fill_between(z, np.clip(p - error, 0, 1), np.clip(p + error, 0, 1), color=colour, alpha=0.2, lw=0)
-            ax.plot(z, p, "o-", ms=2.5, lw=1.4, color=colour, label=ink.keyed(shown.names[i]))
-        ax.set(ylim=(-0.02, 1.02), ylabel=ink.plain(name or "probability of the class"))
-        ink.legend(ax)
+            ax.plot(z, p, "o-", ms=2.5, lw=1.4, color=colour, label=style.legend_text(shown.names[i]))
+        ax.set(ylim=(-0.02, 1.02), ylabel=style.plain_text(name or "probability of the class"))
+        style.legend(ax)
         return
     values = node_values(shown, show, target)
     line = values.value[order]
     if values.words == "mean":
         for each, alpha in (("spread", 0.15), ("error", 0.35)):
             half = node_values(shown, each, target).value[order]
-            ax.fill_between(z, line - half, line + half, color=ink.ACCENT, alpha=alpha, lw=0, label=each)
-    ax.plot(z, line, "o-", ms=2.5, lw=1.4, color=ink.ACCENT, label=values.words)
-    ax.set(ylabel=ink.plain(name or values.words))
-    ink.legend(ax)
+            ax.fill_between(z, line - half, line + half, color=style.ACCENT, alpha=alpha, lw=0, label=each)
+    ax.plot(z, line, "o-", ms=2.5, lw=1.4, color=style.ACCENT, label=values.words)
+    ax.set(ylabel=style.plain_text(name or values.words))
+    style.legend(ax)

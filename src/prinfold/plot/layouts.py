@@ -1,4 +1,4 @@
-"""Where latent coordinates go on paper: a plane, a strip, a ring or a box in space."""
+"""Layouts of latent coordinates on paper: a plane, a strip, a ring or a box in space."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INNER = 0.6
 """Inner radius of a ring whose outer radius is 1."""
 
 
-class Cells(NamedTuple):
+class PaperCells(NamedTuple):
     """A lattice of cells on paper: corners ``x``, ``y`` (r + 1, c + 1), and ``Z`` (r·c, Q) at the middles."""
 
     x: FloatArray
@@ -32,8 +32,8 @@ class Cells(NamedTuple):
         return self.x.shape[0] - 1, self.x.shape[1] - 1
 
 
-class Layout(ABC):
-    """How one kind of latent space is laid out."""
+class LatentLayout(ABC):
+    """Layout of one kind of latent space."""
 
     labels: tuple[str, ...]
     depth: int = 2
@@ -44,12 +44,12 @@ class Layout(ABC):
         """(n, depth) places of coordinates; ``lane`` in [0, 1] spreads the rows where there is width to spare."""
 
     @abstractmethod
-    def cells(self, resolution: int) -> Cells | None:
+    def cells(self, resolution: int) -> PaperCells | None:
         """Cells that cover the space, or None where it has no area to fill."""
 
 
 @dataclass(frozen=True)
-class Plane(Layout):
+class Plane(LatentLayout):
     """Two axes of a chart; ``invert`` turns places back into coordinates, where that can be done."""
 
     low: tuple[float, float]
@@ -66,14 +66,14 @@ class Plane(Layout):
     def place(self, Z: FloatArray, lane: FloatArray) -> FloatArray:
         return self.chart(Z)[:, :2]
 
-    def cells(self, resolution: int) -> Cells | None:
+    def cells(self, resolution: int) -> PaperCells | None:
         if self.invert is None:
             return None
         counts = _counts(self.span, resolution)
         edges = [np.linspace(a, b, n + 1) for a, b, n in zip(self.low, self.high, counts, strict=True)]
         middle = np.meshgrid(*((e[:-1] + e[1:]) / 2 for e in edges))
         x, y = np.meshgrid(*edges)
-        return Cells(x, y, self.invert(np.stack([m.ravel() for m in middle], axis=1)))
+        return PaperCells(x, y, self.invert(np.stack([m.ravel() for m in middle], axis=1)))
 
     def difference(self, to: FloatArray, start: FloatArray) -> FloatArray:
         """Steps on paper from ``start`` to ``to``, the short way round."""
@@ -82,7 +82,7 @@ class Plane(Layout):
 
 
 @dataclass(frozen=True)
-class Strip(Layout):
+class Strip(LatentLayout):
     """One open axis; lanes run side by side above it."""
 
     low: float
@@ -92,14 +92,14 @@ class Strip(Layout):
     def place(self, Z: FloatArray, lane: FloatArray) -> FloatArray:
         return np.stack([Z[:, 0], lane], axis=1)
 
-    def cells(self, resolution: int) -> Cells:
+    def cells(self, resolution: int) -> PaperCells:
         edges = np.linspace(self.low, self.high, 3 * resolution + 1)
         x, y = np.meshgrid(edges, [0.0, 1.0])
-        return Cells(x, y, ((edges[:-1] + edges[1:]) / 2)[:, None])
+        return PaperCells(x, y, ((edges[:-1] + edges[1:]) / 2)[:, None])
 
 
 @dataclass(frozen=True)
-class Ring(Layout):
+class Ring(LatentLayout):
     """One closed axis drawn as a ring; lanes run round it from the inside out."""
 
     labels: tuple[str, ...]
@@ -108,14 +108,14 @@ class Ring(Layout):
         radius = _INNER + (1.0 - _INNER) * lane
         return np.stack([radius * np.cos(Z[:, 0]), radius * np.sin(Z[:, 0])], axis=1)
 
-    def cells(self, resolution: int) -> Cells:
+    def cells(self, resolution: int) -> PaperCells:
         edges = np.linspace(-np.pi, np.pi, 3 * resolution + 1)
         angle, radius = np.meshgrid(edges, [_INNER, 1.0])
-        return Cells(radius * np.cos(angle), radius * np.sin(angle), ((edges[:-1] + edges[1:]) / 2)[:, None])
+        return PaperCells(radius * np.cos(angle), radius * np.sin(angle), ((edges[:-1] + edges[1:]) / 2)[:, None])
 
 
 @dataclass(frozen=True)
-class Space(Layout):
+class SpaceLayout(LatentLayout):
     """The first three axes of a space with three or more."""
 
     labels: tuple[str, ...]
@@ -128,7 +128,7 @@ class Space(Layout):
         return None
 
 
-def layout_of(latent: LatentSpace, *, flat: bool = False) -> Layout:
+def layout_of(latent: LatentSpace, *, flat: bool = False) -> LatentLayout:
     """The layout that suits a latent space; ``flat`` keeps to the first two axes of three or more."""
     domain, labels = latent.domain, latent.chart_labels
     if isinstance(latent, Atlas):
@@ -142,7 +142,7 @@ def layout_of(latent: LatentSpace, *, flat: bool = False) -> Layout:
     if latent.n_columns == 1:
         return Ring(labels) if domain.periodic[0] else Strip(*_widen(domain.low[0], domain.high[0]), labels)
     if latent.n_columns > 2 and not flat:
-        return Space(labels)
+        return SpaceLayout(labels)
     (a, b), (c, d) = (_widen(domain.low[i], domain.high[i]) for i in range(2))
     invert = None if latent.n_columns > 2 else np.asarray
     return Plane((a, c), (b, d), (domain.periodic[0], domain.periodic[1]), labels[:2], latent.chart, invert)

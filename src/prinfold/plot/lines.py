@@ -8,11 +8,11 @@ import numpy as np
 
 from prinfold._typing import FloatArray, Mesh
 from prinfold.latent import Atlas, Cloud, LatentSpace, Lattice
-from prinfold.plot.inputs import Fitted
+from prinfold.plot.inputs import FittedSurface
 from prinfold.plot.layouts import Plane, layout_of
 
 
-def wires(fitted: Fitted, most: int = 20, resolution: int = 160) -> list[FloatArray]:
+def wires(fitted: FittedSurface, most: int = 20, resolution: int = 160) -> list[FloatArray]:
     """Lines of the surface as arrays (m, D): the curve itself, or lines along which one latent axis is constant.
 
     Surfaces of three and more dimensions get the segments between neighbouring nodes.
@@ -36,7 +36,7 @@ def wires(fitted: Fitted, most: int = 20, resolution: int = 160) -> list[FloatAr
     return lines or [fitted.points(latent.nodes)]
 
 
-def _pieces(fitted: Fitted) -> list[FloatArray]:
+def _pieces(fitted: FittedSurface) -> list[FloatArray]:
     """The curve as lines, one for each piece: vertices in the order of their coordinate, cut where no segment is."""
     mesh = fitted.model.mesh()
     order = np.argsort(mesh.latent[:, 0], kind="stable")
@@ -51,7 +51,7 @@ def _pieces(fitted: Fitted) -> list[FloatArray]:
 
 
 def _line_counts(latent: LatentSpace, layout: Plane) -> tuple[int, ...]:
-    """How many lines to draw across each axis."""
+    """Numbers of lines to draw across each axis."""
     if isinstance(latent, Lattice):
         return latent.shape
     return (16, 16) if isinstance(latent, Cloud) else tuple(8 if closed else 5 for closed in layout.periodic)
@@ -73,7 +73,7 @@ def _levels(layout: Plane, axis: int, count: int, most: int) -> FloatArray:
     return np.linspace(layout.low[axis], layout.high[axis], max(count, 2))
 
 
-def surface_mesh(fitted: Fitted, resolution: int = 40) -> Mesh:
+def surface_mesh(fitted: FittedSurface, resolution: int = 40) -> Mesh:
     """Triangles of a surface in the user's own units."""
     mesh: Mesh = fitted.model.mesh(resolution)
     return mesh._replace(vertices=fitted.back(mesh.vertices))

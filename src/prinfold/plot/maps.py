@@ -8,29 +8,29 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.plot import style as ink
+from prinfold.plot import style
 from prinfold.plot.data.surfaces import (
     Field,
+    curve_magnification,
     given_field,
-    ladder,
     layout_for,
     limits,
     log_factor,
     magnification_field,
     node_field,
     node_folds,
-    over_the_seams,
+    repeat_over_seams,
     row_posterior,
     stretch_ellipses,
 )
-from prinfold.plot.inputs import Fitted, check_values, group, lanes
-from prinfold.plot.layouts import Layout, Plane, Ring, Strip, layout_of
+from prinfold.plot.inputs import FittedSurface, check_values, lanes, row_classes
+from prinfold.plot.layouts import LatentLayout, Plane, Ring, Strip, layout_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_AT_THE_SEAM = 0.02
+_SEAM_WIDTH = 0.02
 """Share of the span of a closed axis from its seam at which the mean and mode of a row are marked on both sides."""
 
 
@@ -79,26 +79,26 @@ def latent_map(
     """
     fitted, Z = _coordinates(model, X)
     groups, numbers = _marks(labels, values, None if Z is None else len(Z))
-    flat = ax is not None and not ink.is_solid(ax)
+    flat = ax is not None and not style.is_solid(ax)
     layout = layout_for(fitted.model if fitted else Z, flat=flat)
     shade = _background(background, fitted, layout)
-    on = ink.axes_for(ax, layout.depth, _size(layout))
-    ink.frame(on, layout)
-    filled = None if shade is None else ink.draw_field(on, shade)
+    on = style.axes_for(ax, layout.depth, _size(layout))
+    style.frame(on, layout)
+    filled = None if shade is None else style.draw_field(on, shade)
     if fitted and (show_nodes or (show_nodes is None and Z is None)):
         _draw_nodes(on, layout, fitted)
     scale = None
     if Z is not None:
         place = layout.place(Z, lanes(Z, groups))
-        scale = ink.draw_rows(on, place, groups, numbers)
+        scale = style.draw_rows(on, place, groups, numbers)
         if mode_lines:
             _join_modes(on, layout, fitted, X, place, lanes(Z, groups))
     if scale is not None:
-        ink.scale_bar(on, scale, value_name)
+        style.scale_bar(on, scale, value_name)
     if filled is not None:
         words = "magnification factor" if isinstance(background, str) else "background"
-        ink.scale_bar(on, filled, words, factors=isinstance(background, str), top=scale is not None)
-    return ink.done(on, settle=ax is None)
+        style.scale_bar(on, filled, words, factors=isinstance(background, str), top=scale is not None)
+    return style.finish(on, settle=ax is None)
 
 
 def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
@@ -117,26 +117,26 @@ def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
     """
-    fitted = Fitted.of(model)
+    fitted = FittedSurface.of(model)
     found = row_posterior(fitted, x)
     latent, layout = fitted.latent, _layout(fitted, ax)
-    on = ink.axes_for(ax, layout.depth, (6.4, 3.2) if latent.n_columns == 1 else _size(layout))
+    on = style.axes_for(ax, layout.depth, (6.4, 3.2) if latent.n_columns == 1 else _size(layout))
     if latent.n_columns == 1:
         _stems(on, layout, latent.nodes[:, 0], found.weight, "posterior probability of the node")
-        for name, at, style in (("mean", found.mean, "-"), ("mode", found.mode, (0, (2, 2)))):
-            on.axvline(float(at[0, 0]), color=ink.SIGNAL, lw=1.2, ls=style, label=name, zorder=3)
-        ink.legend(on)
-        return ink.done(on, settle=ax is None)
-    ink.frame(on, layout)
+        for name, at, dashes in (("mean", found.mean, "-"), ("mode", found.mode, (0, (2, 2)))):
+            on.axvline(float(at[0, 0]), color=style.SIGNAL, lw=1.2, ls=dashes, label=name, zorder=3)
+        style.legend(on)
+        return style.finish(on, settle=ax is None)
+    style.frame(on, layout)
     scale = _node_colours(on, fitted, layout, found.weight, (0.0, float(found.weight.max())))
-    ink.scale_bar(on, scale, "posterior probability of the node")
-    pen: dict[str, Any] = {"linewidths": 1.4, "edgecolors": ink.SIGNAL, "zorder": 4, "clip_on": False}
+    style.scale_bar(on, scale, "posterior probability of the node")
+    pen: dict[str, Any] = {"linewidths": 1.4, "edgecolors": style.SIGNAL, "zorder": 4, "clip_on": False}
     middle = np.full(1, 0.5)
     mode, mean = (_at_both_edges(layout, layout.place(at, middle)) for at in (found.mode, found.mean))
-    ink.dots(on, mode, s=80, marker="D", facecolors="none", label="mode", **pen)
-    ink.dots(on, mean, s=34, marker="o", facecolors="white", label="mean", **pen)
-    ink.legend(on)
-    return ink.done(on, settle=ax is None)
+    style.dots(on, mode, s=80, marker="D", facecolors="none", label="mode", **pen)
+    style.dots(on, mean, s=34, marker="o", facecolors="white", label="mean", **pen)
+    style.legend(on)
+    return style.finish(on, settle=ax is None)
 
 
 def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, ax: Axes | None = None) -> Axes:
@@ -160,27 +160,27 @@ def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, a
     -------
     matplotlib.axes.Axes
     """
-    fitted = Fitted.of(model)
+    fitted = FittedSurface.of(model)
     latent, layout = fitted.latent, _layout(fitted, ax)
-    on = ink.axes_for(ax, layout.depth, (6.4, 3.2) if latent.n_columns == 1 else _size(layout))
+    on = style.axes_for(ax, layout.depth, (6.4, 3.2) if latent.n_columns == 1 else _size(layout))
     words = "magnification factor"
     if latent.n_columns == 1:
         _curve_axis(on, layout)
-        z, factor = ladder(fitted.model)
-        on.plot(z, factor, color=ink.ACCENT, lw=1.8)
+        z, factor = curve_magnification(fitted.model)
+        on.plot(z, factor, color=style.ACCENT, lw=1.8)
         on.set(ylabel="length in data space\nper unit of latent space", yscale="log")
-        ink.plain_log(on.yaxis)
-        return ink.done(on, settle=ax is None)
-    ink.frame(on, layout)
+        style.plain_log(on.yaxis)
+        return style.finish(on, settle=ax is None)
+    style.frame(on, layout)
     field = magnification_field(fitted.model, layout, resolution)
     if field is None:
         value = log_factor(fitted.model, latent.nodes)
-        ink.scale_bar(on, _node_colours(on, fitted, layout, value, limits(value)), words, factors=True)
-        return ink.done(on, settle=ax is None)
-    ink.scale_bar(on, ink.draw_field(on, field), words, factors=True)
+        style.scale_bar(on, _node_colours(on, fitted, layout, value, limits(value)), words, factors=True)
+        return style.finish(on, settle=ax is None)
+    style.scale_bar(on, style.draw_field(on, field), words, factors=True)
     if ellipses:
         _draw_ellipses(on, fitted, layout)
-    return ink.done(on, settle=ax is None)
+    return style.finish(on, settle=ax is None)
 
 
 def folds(model: Any, *, ax: Axes | None = None) -> Axes:
@@ -197,43 +197,43 @@ def folds(model: Any, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
     """
-    fitted = Fitted.of(model)
+    fitted = FittedSurface.of(model)
     latent, layout, found = fitted.latent, _layout(fitted, ax), node_folds(fitted.model)
     angle, words = np.degrees(found.angle), "angle to the next node's tangent"
-    on = ink.axes_for(ax, layout.depth, (6.4, 3.2) if latent.n_columns == 1 else _size(layout))
+    on = style.axes_for(ax, layout.depth, (6.4, 3.2) if latent.n_columns == 1 else _size(layout))
     top = max(90.0, float(angle.max(initial=0.0)))
     if latent.n_columns == 1:
         _stems(on, layout, latent.nodes[:, 0], angle, words)
-        on.axhline(90.0, color=ink.SOFT, lw=0.8, ls=(0, (4, 3)))
+        on.axhline(90.0, color=style.SOFT, lw=0.8, ls=(0, (4, 3)))
         on.set(ylim=(0.0, 1.05 * top))
         on.yaxis.set_major_formatter("{x:.0f}°")
         on.plot(
-            latent.nodes[found.folded, 0], angle[found.folded], "x", color=ink.SIGNAL, label="folded", clip_on=False
+            latent.nodes[found.folded, 0], angle[found.folded], "x", color=style.SIGNAL, label="folded", clip_on=False
         )
     else:
-        ink.frame(on, layout)
-        bar = ink.scale_bar(on, _node_colours(on, fitted, layout, angle, (0.0, top)), words)
+        style.frame(on, layout)
+        bar = style.scale_bar(on, _node_colours(on, fitted, layout, angle, (0.0, top)), words)
         bar.ax.yaxis.set_major_formatter("{x:.0f}°")
         place = layout.place(latent.nodes[found.folded], np.full(int(found.folded.sum()), 0.5))
-        ink.dots(on, place, s=26, marker="x", c=ink.SIGNAL, linewidths=1.3, label="folded")
+        style.dots(on, place, s=26, marker="x", c=style.SIGNAL, linewidths=1.3, label="folded")
     if found.folded.any():
-        ink.legend(on)
+        style.legend(on)
     else:
-        ink.title(on, "no folds")
-    return ink.done(on, settle=ax is None)
+        style.title(on, "no folds")
+    return style.finish(on, settle=ax is None)
 
 
 # ----------------------------------------------------------------------------------------------- what to draw
 
 
-def _coordinates(model: Any, X: Any) -> tuple[Fitted | None, FloatArray | None]:
+def _coordinates(model: Any, X: Any) -> tuple[FittedSurface | None, FloatArray | None]:
     if isinstance(model, np.ndarray):
         if X is not None:
             raise InvalidParameterError("X needs a fitted model; latent coordinates alone are drawn as they are")
         if model.ndim != 2 or not model.shape[1] or not np.isfinite(model).all():
             raise InvalidDataError(f"latent coordinates must be a finite (n, Q) array, got shape {model.shape}")
         return None, np.asarray(model, dtype=float)
-    fitted = Fitted.of(model)
+    fitted = FittedSurface.of(model)
     return fitted, None if X is None else fitted.coordinates(X)
 
 
@@ -243,11 +243,11 @@ def _marks(labels: Any, values: Any, n_rows: int | None) -> Any:
         raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
     if n_rows is None and (labels is not None or values is not None):
         raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
-    groups = None if labels is None else group(labels, n_rows or 0)
+    groups = None if labels is None else row_classes(labels, n_rows or 0)
     return groups, None if values is None else check_values(values, n_rows or 0)
 
 
-def _background(background: Any, fitted: Fitted | None, layout: Layout) -> Field | None:
+def _background(background: Any, fitted: FittedSurface | None, layout: LatentLayout) -> Field | None:
     if background is None or fitted is None:
         return None
     if not isinstance(background, str):
@@ -258,11 +258,11 @@ def _background(background: Any, fitted: Fitted | None, layout: Layout) -> Field
     return magnification_field(fitted.model, layout)
 
 
-def _layout(fitted: Fitted, ax: Axes | None) -> Layout:
-    return layout_of(fitted.latent, flat=ax is not None and not ink.is_solid(ax))
+def _layout(fitted: FittedSurface, ax: Axes | None) -> LatentLayout:
+    return layout_of(fitted.latent, flat=ax is not None and not style.is_solid(ax))
 
 
-def _size(layout: Layout) -> tuple[float, float]:
+def _size(layout: LatentLayout) -> tuple[float, float]:
     """Inches that suit the shape of a layout."""
     if isinstance(layout, Strip):
         return 6.4, 2.6
@@ -275,40 +275,44 @@ def _size(layout: Layout) -> tuple[float, float]:
 # ------------------------------------------------------------------------------------------------ how to draw
 
 
-def _draw_nodes(ax: Any, layout: Layout, fitted: Fitted) -> None:
+def _draw_nodes(ax: Any, layout: LatentLayout, fitted: FittedSurface) -> None:
     nodes = fitted.latent.nodes
     place = layout.place(nodes, np.full(len(nodes), 0.5))
-    ink.dots(ax, place, s=6, c=ink.SOFT, linewidths=0, zorder=1, clip_on=False)
+    style.dots(ax, place, s=6, c=style.SOFT, linewidths=0, zorder=1, clip_on=False)
 
 
-def _at_both_edges(layout: Layout, place: FloatArray) -> FloatArray:
+def _at_both_edges(layout: LatentLayout, place: FloatArray) -> FloatArray:
     """Places, and again those at a seam on the other side of it."""
     if not isinstance(layout, Plane):
         return place
-    copy, shift = over_the_seams(layout, place, _AT_THE_SEAM)
+    copy, shift = repeat_over_seams(layout, place, _SEAM_WIDTH)
     return np.asarray(place[copy] + shift)
 
 
-def _join_modes(ax: Any, layout: Layout, fitted: Fitted | None, X: Any, place: FloatArray, lane: FloatArray) -> None:
+def _join_modes(
+    ax: Any, layout: LatentLayout, fitted: FittedSurface | None, X: Any, place: FloatArray, lane: FloatArray
+) -> None:
     if fitted is None:
         raise InvalidParameterError("mode_lines needs a fitted model and its rows X, not latent coordinates alone")
-    ink.draw_joins(ax, layout, place, layout.place(fitted.modes(X), lane))
-    ink.legend(ax)
+    style.draw_joins(ax, layout, place, layout.place(fitted.modes(X), lane))
+    style.legend(ax)
 
 
-def _node_colours(ax: Any, fitted: Fitted, layout: Layout, value: FloatArray, ends: tuple[float, float]) -> Any:
+def _node_colours(
+    ax: Any, fitted: FittedSurface, layout: LatentLayout, value: FloatArray, ends: tuple[float, float]
+) -> Any:
     """Nodes by colour: as cells where they are a lattice of two axes, else as dots."""
     field = node_field(fitted.latent, value) if isinstance(layout, Plane) else None
     if field is not None and isinstance(layout, Plane):
         ax.set(xlim=_reach(field.x, layout, 0), ylim=_reach(field.y, layout, 1))
-        return ink.draw_field(ax, field, ends=ends, cmap=ink.DEEP)
+        return style.draw_field(ax, field, ends=ends, cmap=style.DEEP)
     nodes = fitted.latent.nodes
     place = layout.place(nodes, np.full(len(nodes), 0.5))
     order = np.argsort(value, kind="stable")  # what matters most lies on top
     area = float(np.clip(2.2e4 / len(nodes), 8.0, 160.0))
     shown = np.maximum(value[order], ends[0])
-    pen: dict[str, Any] = {"edgecolors": ink.PALE, "linewidths": 0.4, "zorder": 1, "clip_on": False}
-    return ink.dots(ax, place[order], s=area, c=shown, cmap=ink.DEEP, vmin=ends[0], vmax=ends[1], **pen)
+    pen: dict[str, Any] = {"edgecolors": style.PALE, "linewidths": 0.4, "zorder": 1, "clip_on": False}
+    return style.dots(ax, place[order], s=area, c=shown, cmap=style.DEEP, vmin=ends[0], vmax=ends[1], **pen)
 
 
 def _reach(edges: FloatArray, layout: Plane, axis: int) -> tuple[float, float]:
@@ -317,11 +321,11 @@ def _reach(edges: FloatArray, layout: Plane, axis: int) -> tuple[float, float]:
     return float(edges.min()), float(edges.max())
 
 
-def _draw_ellipses(ax: Any, fitted: Fitted, layout: Layout) -> None:
+def _draw_ellipses(ax: Any, fitted: FittedSurface, layout: LatentLayout) -> None:
     from matplotlib.collections import EllipseCollection
 
     found = stretch_ellipses(fitted.model)
-    copy, shift = over_the_seams(layout, found.centre)
+    copy, shift = repeat_over_seams(layout, found.centre)
     width, height = 2.0 * found.half[copy].T
     glyphs = EllipseCollection(
         width,
@@ -330,7 +334,7 @@ def _draw_ellipses(ax: Any, fitted: Fitted, layout: Layout) -> None:
         units="xy",
         offsets=found.centre[copy] + shift,
         offset_transform=ax.transData,
-        facecolors=ink.ACCENT,
+        facecolors=style.ACCENT,
         edgecolors="white",
         linewidths=0.3,
         zorder=2,
@@ -339,20 +343,20 @@ def _draw_ellipses(ax: Any, fitted: Fitted, layout: Layout) -> None:
     ax.add_collection(glyphs, autolim=False)
 
 
-def _curve_axis(ax: Any, layout: Layout) -> None:
+def _curve_axis(ax: Any, layout: LatentLayout) -> None:
     """A horizontal axis for the coordinate of a curve."""
     if isinstance(layout, Ring):
-        ink.angle_ticks(ax.xaxis)
+        style.angle_ticks(ax.xaxis)
         ax.set_xlim(-np.pi, np.pi)
     elif isinstance(layout, Strip):
         ax.set_xlim(layout.low, layout.high)
     ax.set_xlabel(layout.labels[0])
 
 
-def _stems(ax: Any, layout: Layout, z: FloatArray, height: FloatArray, words: str) -> None:
+def _stems(ax: Any, layout: LatentLayout, z: FloatArray, height: FloatArray, words: str) -> None:
     _curve_axis(ax, layout)
     low, high = ax.get_xlim()
     ax.set_xlim(low - 0.015 * (high - low), high + 0.015 * (high - low))
-    ax.vlines(z, 0.0, height, color=ink.PALE, lw=1.2, zorder=1)
-    ax.plot(z, height, "o", ms=3.2, color=ink.ACCENT, zorder=2, clip_on=False)
+    ax.vlines(z, 0.0, height, color=style.PALE, lw=1.2, zorder=1)
+    ax.plot(z, height, "o", ms=3.2, color=style.ACCENT, zorder=2, clip_on=False)
     ax.set(ylabel=words, ylim=(0.0, None))

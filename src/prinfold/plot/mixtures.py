@@ -8,10 +8,10 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.plot import style as ink
-from prinfold.plot.data.mixtures import Box, Panel, boxes, hierarchy_panels, lines_of, mixture_panels, shading
+from prinfold.plot import style
+from prinfold.plot.data.mixtures import Panel, PanelBox, boxes, hierarchy_panels, lines_of, mixture_panels, shading
 from prinfold.plot.data.surfaces import limits
-from prinfold.plot.inputs import Groups, check_values, group
+from prinfold.plot.inputs import RowClasses, check_values, row_classes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,8 +65,8 @@ def mixture(
     places = [box for line in boxes(counts) for box in line]
     colours = _colours(groups, numbers, 0 if X is None else _n_rows(X))
     for panel, box in zip(panels, places, strict=True):
-        _draw_panel(on, panel, box, groups, colours, shading(panels), ink.INK)
-    return _finished(on, panels, groups, numbers, value_name, settle=ax is None)
+        _draw_panel(on, panel, box, groups, colours, shading(panels), style.INK)
+    return _add_legends(on, panels, groups, numbers, value_name, settle=ax is None)
 
 
 def hierarchy(
@@ -114,19 +114,19 @@ def hierarchy(
     at = {panel.path: box for panel, box in zip(panels, places, strict=True)}
     for panel, box in zip(panels, places, strict=True):
         above = panel.path[:-1]
-        frame = frames.get(above, ink.SOFT)
+        frame = frames.get(above, style.SOFT)
         if above in at:
             _join(on, at[above], box, frame)
         _draw_panel(on, panel, box, groups, colours, shading(panels), frame)
-    return _finished(on, panels, groups, numbers, value_name, settle=ax is None)
+    return _add_legends(on, panels, groups, numbers, value_name, settle=ax is None)
 
 
-def _marks(X: Any, labels: Any, values: Any) -> tuple[Groups | None, FloatArray | None]:
+def _marks(X: Any, labels: Any, values: Any) -> tuple[RowClasses | None, FloatArray | None]:
     if labels is not None and values is not None:
         raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
     if X is None and (labels is not None or values is not None):
         raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
-    groups = None if labels is None else group(labels, _n_rows(X))
+    groups = None if labels is None else row_classes(labels, _n_rows(X))
     return groups, None if values is None else check_values(values, _n_rows(X))
 
 
@@ -135,8 +135,8 @@ def _n_rows(X: Any) -> int:
 
 
 def _sheet(ax: Axes | None, n_across: int, n_down: int) -> Any:
-    on = ink.axes_for(ax, 2, (_SIDE * max(n_across, 1.6) + 1.0, _SIDE * n_down + 0.5))
-    if ink.is_solid(on):
+    on = style.axes_for(ax, 2, (_SIDE * max(n_across, 1.6) + 1.0, _SIDE * n_down + 0.5))
+    if style.is_solid(on):
         raise InvalidParameterError("maps side by side need axes of two dimensions; make them without projection='3d'")
     on.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0))
     on.set_axis_off()
@@ -146,23 +146,23 @@ def _sheet(ax: Axes | None, n_across: int, n_down: int) -> Any:
 def _frames(levels: list[list[Panel]]) -> dict[tuple[int, ...], str]:
     """A colour for every map that something lies below."""
     parents = sorted({panel.path[:-1] for level in levels[1:] for panel in level}, key=lambda path: (len(path), path))
-    return {path: ink.PALETTE[i % len(ink.PALETTE)] for i, path in enumerate(parents)}
+    return {path: style.PALETTE[i % len(style.PALETTE)] for i, path in enumerate(parents)}
 
 
-def _colours(groups: Groups | None, values: FloatArray | None, n_rows: int) -> FloatArray:
+def _colours(groups: RowClasses | None, values: FloatArray | None, n_rows: int) -> FloatArray:
     """(n, 4) colour of every row, without regard to memberships."""
     from matplotlib import colormaps
     from matplotlib.colors import Normalize, to_rgba
 
     if groups is not None:
         each = np.array(
-            [to_rgba(ink.PALETTE[i % len(ink.PALETTE)]) for i in range(len(groups.names))] + [to_rgba(ink.SOFT)]
+            [to_rgba(style.PALETTE[i % len(style.PALETTE)]) for i in range(len(groups.names))] + [to_rgba(style.SOFT)]
         )
         return np.asarray(each[groups.index])
     if values is None:
-        return np.tile(to_rgba(ink.ACCENT), (n_rows, 1))
+        return np.tile(to_rgba(style.ACCENT), (n_rows, 1))
     known = ~np.isnan(values)
-    out = np.tile(to_rgba(ink.SOFT), (n_rows, 1))
+    out = np.tile(to_rgba(style.SOFT), (n_rows, 1))
     out[known] = colormaps["viridis"](Normalize(*limits(values))(values[known]))
     return out
 
@@ -170,57 +170,59 @@ def _colours(groups: Groups | None, values: FloatArray | None, n_rows: int) -> F
 def _draw_panel(
     on: Any,
     panel: Panel,
-    box: Box,
-    groups: Groups | None,
+    box: PanelBox,
+    groups: RowClasses | None,
     colours: FloatArray,
     ends: tuple[float, float] | None,
     frame: str,
 ) -> None:
     own = on.inset_axes(box)
-    ink.tidy(own)
-    ink.frame(own, panel.layout)
+    style.tidy(own)
+    style.frame(own, panel.layout)
     own.set(xlabel="", ylabel="")
     if panel.field is not None and ends is not None:
-        ink.draw_field(own, panel.field, ends=ends)
+        style.draw_field(own, panel.field, ends=ends)
     index = np.zeros(len(panel.rows), dtype=int) if groups is None else groups.index[panel.rows]
     paint = colours[panel.rows] * np.stack([*[np.ones(len(panel.rows))] * 3, panel.weight], axis=1)
     for each in np.unique(index):
         some = index == each
-        marker = ink.MARKERS[each % len(ink.MARKERS)] if each >= 0 else "o"
-        common = {"linewidths": 0.0, "zorder": 3, "clip_on": False, "s": ink.marker_area(len(colours))}
-        ink.dots(own, panel.place[some], c=paint[some], marker=marker, **common)
-    plain = frame == ink.INK
+        marker = style.MARKERS[each % len(style.MARKERS)] if each >= 0 else "o"
+        common = {"linewidths": 0.0, "zorder": 3, "clip_on": False, "s": style.marker_area(len(colours))}
+        style.dots(own, panel.place[some], c=paint[some], marker=marker, **common)
+    plain = frame == style.INK
     words = f"map {'.'.join(map(str, panel.path))} · {panel.share:.0%}"
     own.set_title(words, loc="left", fontsize=9.5, color=frame, pad=5)
-    line = {"color": ink.PALE, "linewidth": 0.8} if plain else {"color": frame, "linewidth": 1.4}
+    line = {"color": style.PALE, "linewidth": 0.8} if plain else {"color": frame, "linewidth": 1.4}
     for spine in own.spines.values():
         spine.set(visible=True, **line)
 
 
-def _join(on: Any, above: Box, below: Box, colour: str) -> None:
+def _join(on: Any, above: PanelBox, below: PanelBox, colour: str) -> None:
     """A line from a map to what was found in it, through the gap between their levels."""
     (x0, y0), (x1, y1) = above.foot, below.top
     # Clear of tick labels above and of the title below.
     y0, y1 = y0 - 0.3 * (y0 - y1), y1 + 0.34 * (y0 - y1)
-    ink.lines(on, [np.array([[x0, y0], [x1, y1]])], colors=colour, linewidths=1.2, zorder=1)
+    style.lines(on, [np.array([[x0, y0], [x1, y1]])], colors=colour, linewidths=1.2, zorder=1)
 
 
-def _finished(
-    on: Any, panels: list[Panel], groups: Groups | None, values: FloatArray | None, value_name: str, *, settle: bool
+def _add_legends(
+    on: Any, panels: list[Panel], groups: RowClasses | None, values: FloatArray | None, value_name: str, *, settle: bool
 ) -> Axes:
-    """Legend and colour scales for all maps together."""
+    """Add the legend and colour scales for all maps together."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
     for i, name in enumerate(() if groups is None else groups.names):
-        marker = ink.MARKERS[i % len(ink.MARKERS)]
-        on.scatter([], [], marker=marker, color=ink.PALETTE[i % len(ink.PALETTE)], label=ink.keyed(name))
-    ink.legend(on)
+        marker = style.MARKERS[i % len(style.MARKERS)]
+        on.scatter([], [], marker=marker, color=style.PALETTE[i % len(style.PALETTE)], label=style.legend_text(name))
+    style.legend(on)
     ends = shading(panels)
     slim = 0.12 / on.figure.get_figwidth()
     if ends is not None:
-        ink.scale_bar(on, ScalarMappable(Normalize(*ends), ink.PAPER), "magnification factor", factors=True, width=slim)
+        style.scale_bar(
+            on, ScalarMappable(Normalize(*ends), style.PAPER), "magnification factor", factors=True, width=slim
+        )
     if values is not None:
         scale = ScalarMappable(Normalize(*limits(values)), "viridis")
-        ink.scale_bar(on, scale, value_name, top=ends is not None, width=slim)
-    return ink.done(on, settle=settle)
+        style.scale_bar(on, scale, value_name, top=ends is not None, width=slim)
+    return style.finish(on, settle=settle)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
-from prinfold.plot import style as ink
-from prinfold.plot.data.monitoring import CHARTS, PARTS, Bars, Chart, chart_of, contribution_bars
+from prinfold.plot import style
+from prinfold.plot.data.monitoring import CHARTS, PARTS, ContributionBars, ControlChart, chart_of, contribution_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,26 +54,28 @@ def monitor(
     at = np.arange(len(found.value)) if times is None else np.asarray(times)
     if at.shape != found.value.shape:
         raise InvalidDataError(f"times has shape {at.shape} for {len(found.value)} rows; give one time per row")
-    on = ink.axes_for(ax, 2, (7.6, 3.0))
+    on = style.axes_for(ax, 2, (7.6, 3.0))
     _draw_chart(on, at, found, show_model)
     on.set(ylabel=found.words, xlabel="row" if times is None else "time")
     if found.log:
         on.set_yscale("log")
-    ink.legend(on)
-    return ink.done(on, settle=ax is None)
+    style.legend(on)
+    return style.finish(on, settle=ax is None)
 
 
-def _draw_chart(ax: Any, at: Any, found: Chart, show_model: bool) -> None:
+def _draw_chart(ax: Any, at: Any, found: ControlChart, show_model: bool) -> None:
     alarm = found.value > found.limit
-    ax.plot(at, found.value, color=ink.PALE, lw=0.8, zorder=1)
-    size = 0.6 * ink.marker_area(len(found.value))
-    ink.dots(ax, np.stack([at[~alarm], found.value[~alarm]], axis=1), s=size, c=ink.ACCENT, linewidths=0, label="usual")
+    ax.plot(at, found.value, color=style.PALE, lw=0.8, zorder=1)
+    size = 0.6 * style.marker_area(len(found.value))
+    style.dots(
+        ax, np.stack([at[~alarm], found.value[~alarm]], axis=1), s=size, c=style.ACCENT, linewidths=0, label="usual"
+    )
     if alarm.any():
         place = np.stack([at[alarm], found.value[alarm]], axis=1)
-        ink.dots(ax, place, s=1.6 * size, c=ink.SIGNAL, marker="D", linewidths=0, label="alarm", zorder=3)
-    ax.axhline(found.limit, color=ink.INK, lw=1.0, label=f"limit ({found.rate:g})")
+        style.dots(ax, place, s=1.6 * size, c=style.SIGNAL, marker="D", linewidths=0, label="alarm", zorder=3)
+    ax.axhline(found.limit, color=style.INK, lw=1.0, label=f"limit ({found.rate:g})")
     if show_model:
-        ax.axhline(found.model_limit, color=ink.SOFT, lw=1.0, ls=(0, (4, 3)), label="the model's own")
+        ax.axhline(found.model_limit, color=style.SOFT, lw=1.0, ls=(0, (4, 3)), label="the model's own")
 
 
 def contributions(model: Any, X: Any, *, part: str = "off", ax: Axes | None = None) -> Axes:
@@ -98,14 +100,14 @@ def contributions(model: Any, X: Any, *, part: str = "off", ax: Axes | None = No
     if part not in PARTS:
         raise InvalidParameterError(f"part must be 'off' or 'along', got {part!r}")
     found = contribution_bars(model, X, part)
-    on = ink.axes_for(ax, 2, (7.6, 3.0))
+    on = style.axes_for(ax, 2, (7.6, 3.0))
     _draw_bars(on, found)
-    return ink.done(on, settle=ax is None)
+    return style.finish(on, settle=ax is None)
 
 
-def _draw_bars(ax: Any, found: Bars) -> None:
+def _draw_bars(ax: Any, found: ContributionBars) -> None:
     at = np.arange(len(found.value))
-    for up, colour, words in ((True, ink.SIGNAL, "too high"), (False, ink.ACCENT, "too low")):
+    for up, colour, words in ((True, style.SIGNAL, "too high"), (False, style.ACCENT, "too low")):
         bars = found.raised == up
         if bars.any():
             ax.bar(at[bars], found.value[bars], width=0.8, color=colour, label=words)
@@ -113,8 +115,11 @@ def _draw_bars(ax: Any, found: Bars) -> None:
     if len(at) <= _MOST_NAMES:
         turn = max(map(len, found.names)) * len(at) > 90
         ax.set_xticks(
-            at, [ink.plain(each) for each in found.names], rotation=45 if turn else 0, ha="right" if turn else "center"
+            at,
+            [style.plain_text(each) for each in found.names],
+            rotation=45 if turn else 0,
+            ha="right" if turn else "center",
         )
     else:
         ax.set_xlabel("column")
-    ink.legend(ax)
+    style.legend(ax)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold.exceptions import InvalidParameterError
-from prinfold.plot import style as ink
+from prinfold.plot import style
 from prinfold.plot.data.ridges import density_image, in_the_plane, ridge_lines, view_of
-from prinfold.plot.inputs import Fitted, check_values, group
+from prinfold.plot.inputs import FittedSurface, check_values, row_classes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +54,7 @@ def ridge(
     -------
     matplotlib.axes.Axes
     """
-    fitted = Fitted.of(model)
+    fitted = FittedSurface.of(model)
     in_the_plane(fitted)
     if labels is not None and values is not None:
         raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
@@ -63,32 +63,32 @@ def ridge(
     found = ridge_lines(fitted)
     rows = None if X is None else np.asarray(X, dtype=float)
     low, high = view_of(*found.lines, *([] if rows is None else [rows]))
-    on = ink.axes_for(ax, 2, (6.0, 5.0))
+    on = style.axes_for(ax, 2, (6.0, 5.0))
     if show_density:
-        ink.draw_field(on, density_image(fitted, low, high, resolution))
+        style.draw_field(on, density_image(fitted, low, high, resolution))
     if rows is not None:
-        groups = None if labels is None else group(labels, len(rows))
+        groups = None if labels is None else row_classes(labels, len(rows))
         numbers = None if values is None else check_values(values, len(rows))
         if groups is None and numbers is None:
-            ink.dots(on, rows, s=4, c=ink.SOFT, linewidths=0, alpha=0.5, zorder=2)
+            style.dots(on, rows, s=4, c=style.SOFT, linewidths=0, alpha=0.5, zorder=2)
         else:
-            scale = ink.draw_rows(on, rows, groups, numbers)
+            scale = style.draw_rows(on, rows, groups, numbers)
             if scale is not None:
-                ink.scale_bar(on, scale, value_name)
+                style.scale_bar(on, scale, value_name)
     coloured = labels is not None or values is not None
     for number, line in zip(found.branch, found.lines, strict=True):
-        colour = ink.INK if coloured else ink.PALETTE[number % len(ink.PALETTE)]
+        colour = style.INK if coloured else style.PALETTE[number % len(style.PALETTE)]
         # A white edge, so that no colour is lost on the shading.
         on.plot(*line.T, color="white", lw=3.4, solid_capstyle="round", zorder=3)
         on.plot(*line.T, color=colour, lw=2.0, solid_capstyle="round", zorder=4)
-    for places, face in ((found.ends, "white"), (found.junctions, ink.INK)):
-        ink.dots(on, places, s=22, c=face, edgecolors=ink.INK, linewidths=1.1, zorder=5)
+    for places, face in ((found.ends, "white"), (found.junctions, style.INK)):
+        style.dots(on, places, s=22, c=face, edgecolors=style.INK, linewidths=1.1, zorder=5)
     names = ("longitude", "latitude") if fitted.model.space_.round is not None else fitted.feature_names
     on.set(
-        xlabel=ink.plain(names[0]),
-        ylabel=ink.plain(names[1]),
+        xlabel=style.plain_text(names[0]),
+        ylabel=style.plain_text(names[1]),
         xlim=(low[0], high[0]),
         ylim=(low[1], high[1]),
         aspect="equal",
     )
-    return ink.done(on, settle=ax is None)
+    return style.finish(on, settle=ax is None)

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 _DPI = 160
 
-__all__ = ["printed"]
+__all__ = ["render"]
 
 
-def printed(ax: Axes, formats: Iterable[str] = ("png",)) -> dict[str, bytes]:
+def render(ax: Axes, formats: Iterable[str] = ("png",)) -> dict[str, bytes]:
     """A drawn figure in each of the formats, the same bytes for the same picture; the figure is closed."""
     import matplotlib as mpl  # there is one, or nothing would have been drawn
     from matplotlib import pyplot as plt

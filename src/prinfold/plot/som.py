@@ -9,10 +9,10 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import Normalize
 
 from prinfold.exceptions import InvalidParameterError
-from prinfold.plot import style as ink
+from prinfold.plot import style
 from prinfold.plot.data.som import majorities, rows_won, u_matrix_cells, winners_of
 from prinfold.plot.data.surfaces import limits
-from prinfold.plot.inputs import Fitted, Groups, group
+from prinfold.plot.inputs import FittedSurface, RowClasses, row_classes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,7 @@ def u_matrix(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None =
     -------
     matplotlib.axes.Axes
     """
-    fitted = Fitted.of(model)
+    fitted = FittedSurface.of(model)
     cells = u_matrix_cells(fitted)
     if X is None and labels is not None:
         raise InvalidParameterError("labels are those of rows; pass the rows too, as X")
@@ -56,8 +56,8 @@ def u_matrix(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None =
     low, high = corner.min(axis=0), corner.max(axis=0)
     line = bool(np.ptp(cells.nodes[:, 1]) == 0)
     ratio = float(np.clip((high[1] - low[1]) / (high[0] - low[0]), 0.3, 1.2))
-    on = ink.axes_for(ax, 2, (6.4, 2.2 if line else 5.2 * ratio + 0.6))
-    shade = PolyCollection(list(cells.corners), cmap=ink.PAPER, norm=Normalize(*limits(cells.value)), rasterized=True)
+    on = style.axes_for(ax, 2, (6.4, 2.2 if line else 5.2 * ratio + 0.6))
+    shade = PolyCollection(list(cells.corners), cmap=style.PAPER, norm=Normalize(*limits(cells.value)), rasterized=True)
     shade.set(array=cells.value, edgecolor="face", linewidth=0.3, zorder=0)
     on.add_collection(shade, autolim=False)
     on.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xticks=[], yticks=[])
@@ -66,19 +66,19 @@ def u_matrix(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None =
         spine.set_visible(False)
     if X is not None:
         _draw_won(on, fitted, X, labels, cells.nodes)
-    ink.scale_bar(on, shade, "distance between neighbours")
-    return ink.done(on, settle=ax is None)
+    style.scale_bar(on, shade, "distance between neighbours")
+    return style.finish(on, settle=ax is None)
 
 
-def _draw_won(on: Any, fitted: Fitted, X: Any, labels: Any, place: Any) -> None:
+def _draw_won(on: Any, fitted: FittedSurface, X: Any, labels: Any, place: Any) -> None:
     """Mark nodes by what they win."""
     winner = winners_of(fitted, X)
     if labels is None:
         _draw_counts(on, rows_won(winner, fitted.latent), place)
         return
-    groups = group(labels, len(winner))
+    groups = row_classes(labels, len(winner))
     most = majorities(winner, groups, fitted.latent.n_nodes)
-    ink.draw_rows(on, place[most >= 0], Groups(groups.names, most[most >= 0]), None)
+    style.draw_rows(on, place[most >= 0], RowClasses(groups.names, most[most >= 0]), None)
 
 
 def _draw_counts(on: Any, counts: IntArray, place: Any) -> None:
@@ -88,14 +88,14 @@ def _draw_counts(on: Any, counts: IntArray, place: Any) -> None:
     room = _POINTS * on.figure.get_figwidth() * on.get_position().width / (high - low)  # from one node to the next
     if room > len(f"{counts.max(initial=0)}") * 0.7 * _SIZE + 1:
         for k in some.tolist():
-            on.text(*place[k], f"{counts[k]}", ha="center", va="center", size=_SIZE, color=ink.INK, zorder=3)
+            on.text(*place[k], f"{counts[k]}", ha="center", va="center", size=_SIZE, color=style.INK, zorder=3)
         return
     share, words = counts[some] / counts.max(), {"label": f"rows won, up to {counts.max()}", "zorder": 3}
     if np.ptp(place[:, 1]) == 0:
         bottom, top = on.get_ylim()
         height = 0.9 * (top - bottom) * share
-        on.bar(place[some, 0], height, width=0.4, bottom=bottom, color=ink.INK, alpha=0.7, linewidth=0, **words)
+        on.bar(place[some, 0], height, width=0.4, bottom=bottom, color=style.INK, alpha=0.7, linewidth=0, **words)
     else:
         area = min(room, _SIZE) ** 2 * share
-        ink.dots(on, place[some], s=area, c=ink.INK, linewidths=0, **words)
-    ink.legend(on)
+        style.dots(on, place[some], s=area, c=style.INK, linewidths=0, **words)
+    style.legend(on)

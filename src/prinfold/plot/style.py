@@ -1,4 +1,4 @@
-"""The pens that every picture shares: axes, palettes, points, fields and their scales."""
+"""Style of every picture: axes, palettes, points, fields and their scales."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from prinfold._typing import FloatArray
 from prinfold.exceptions import MissingExtraError
 from prinfold.files.atomic import readable
 from prinfold.plot.data.surfaces import Field, limits, round_factors
-from prinfold.plot.inputs import Groups
-from prinfold.plot.layouts import Layout, Plane, Ring, Strip
+from prinfold.plot.inputs import RowClasses
+from prinfold.plot.layouts import LatentLayout, Plane, Ring, Strip
 
 try:
     import matplotlib  # noqa: F401, ICN001
@@ -67,8 +67,8 @@ def axes_for(ax: Axes | None, depth: int = 2, size: tuple[float, float] = (6.4, 
     return ax
 
 
-def done(ax: Any, *, settle: bool) -> Axes:
-    """The axes, to be returned; a figure of our own has its layout settled first."""
+def finish(ax: Any, *, settle: bool) -> Axes:
+    """Return the axes; the layout of a figure of our own is computed first."""
     if settle:
         # One pass takes the axes for wider than their aspect leaves them, and labels would be cut off on saving.
         for _ in range(_PASSES):
@@ -83,7 +83,7 @@ def is_solid(ax: Axes | None) -> bool:
 
 
 def tidy(ax: Any) -> None:
-    """Quiet axes: thin soft spines, small ticks."""
+    """Give axes thin soft spines and small ticks."""
     ax.tick_params(labelsize=8.5, color=PALE, labelcolor=SOFT, width=0.8, length=3)
     for label in (ax.xaxis.label, ax.yaxis.label):
         label.set_size(9.5)
@@ -116,25 +116,25 @@ def plain_log(axis: Any) -> None:
     axis.set_major_formatter("{x:g}")
 
 
-def plain(words: str) -> str:
+def plain_text(words: str) -> str:
     """Words of the data as they are: a dollar in them begins no formula, and matplotlib stops at lone surrogates."""
     return readable(words).replace("$", r"\$")
 
 
-def keyed(words: str) -> str:
+def legend_text(words: str) -> str:
     """Words of the data for a legend, which leaves out those that begin with an underscore."""
-    return plain(f" {words}" if words.startswith("_") else words)
+    return plain_text(f" {words}" if words.startswith("_") else words)
 
 
 def title(ax: Any, words: str) -> None:
     """A heading over the left edge."""
-    ax.set_title(plain(words), loc="left", fontsize=10.5, color=INK, pad=8)
+    ax.set_title(plain_text(words), loc="left", fontsize=10.5, color=INK, pad=8)
 
 
 # ------------------------------------------------------------------------------------------------ the frame
 
 
-def frame(ax: Any, layout: Layout) -> None:
+def frame(ax: Any, layout: LatentLayout) -> None:
     """Axes, limits and labels of a layout."""
     if isinstance(layout, Plane):
         _frame_plane(ax, layout)
@@ -212,7 +212,7 @@ def scale_bar(
         bar = ax.figure.colorbar(mappable, cax=inset)
     bar.outline.set(edgecolor=PALE, linewidth=0.6)
     bar.ax.tick_params(labelsize=8, color=PALE, labelcolor=SOFT, width=0.8, length=3)
-    bar.set_label(plain(words), size=8.5 if top else 9, color=INK, labelpad=5)
+    bar.set_label(plain_text(words), size=8.5 if top else 9, color=INK, labelpad=5)
     if factors:
         low, high = mappable.norm.vmin, mappable.norm.vmax
         ticks = round_factors(low, high)
@@ -251,7 +251,7 @@ def triangles(ax: Any, corners: FloatArray) -> None:
     ax.add_collection3d(sheet, autolim=False)
 
 
-def draw_rows(ax: Any, place: FloatArray, groups: Groups | None, values: FloatArray | None) -> Any:
+def draw_rows(ax: Any, place: FloatArray, groups: RowClasses | None, values: FloatArray | None) -> Any:
     """Rows by class, by value or all alike; returns what a colour scale is made for, where there are values."""
     area = marker_area(len(place))
     common: dict[str, Any] = {
@@ -276,7 +276,7 @@ def draw_rows(ax: Any, place: FloatArray, groups: Groups | None, values: FloatAr
     return dots(ax, place[known], s=area, c=values[known], cmap="viridis", norm=shown, **common)
 
 
-def _draw_groups(ax: Any, place: FloatArray, groups: Groups, area: float, common: dict[str, Any]) -> None:
+def _draw_groups(ax: Any, place: FloatArray, groups: RowClasses, area: float, common: dict[str, Any]) -> None:
     missing = groups.index < 0
     if missing.any():
         hollow = common | {"edgecolors": SOFT, "facecolors": "none", "linewidths": 0.6, "zorder": 2.9}
@@ -289,7 +289,7 @@ def _draw_groups(ax: Any, place: FloatArray, groups: Groups, area: float, common
             s=area * _SIZES.get(marker, 1.0),
             marker=marker,
             c=PALETTE[i % len(PALETTE)],
-            label=keyed(name),
+            label=legend_text(name),
             **common,
         )
     legend(ax)
@@ -317,7 +317,7 @@ def legend(ax: Any, **options: Any) -> None:
             handle.set_sizes([34.0])
 
 
-def draw_joins(ax: Any, layout: Layout, start: FloatArray, end: FloatArray) -> None:
+def draw_joins(ax: Any, layout: LatentLayout, start: FloatArray, end: FloatArray) -> None:
     """Lines from mean to mode, the short way round, with a diamond at the mode."""
     if isinstance(layout, Plane):
         step = layout.difference(end, start)

@@ -10,9 +10,16 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import Atlas, Branches
-from prinfold.plot import style as ink
-from prinfold.plot.data.surfaces import View, choose_view, comparison, noise_ellipses, residual_lines, training
-from prinfold.plot.inputs import Fitted, check_values, group, numbers_of
+from prinfold.plot import style
+from prinfold.plot.data.surfaces import (
+    DataView,
+    choose_view,
+    clamping_comparison,
+    noise_ellipses,
+    residual_lines,
+    training_course,
+)
+from prinfold.plot.inputs import FittedSurface, check_values, numbers_of, row_classes
 from prinfold.plot.lines import surface_mesh, wires
 from prinfold.plot.maps import latent_map
 from prinfold.plot.mixtures import hierarchy, mixture
@@ -70,16 +77,16 @@ def surface(
     -------
     matplotlib.axes.Axes
     """
-    fitted = Fitted.of(model)
+    fitted = FittedSurface.of(model)
     fitted.refuse_levels()
-    rows = None if X is None else _whole(numbers_of(X), X, fitted)
+    rows = None if X is None else _filled_rows(numbers_of(X), X, fitted)
     if rows is None and (labels is not None or values is not None):
         raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
     if labels is not None and values is not None:
         raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
     lines = wires(fitted)
     curve = fitted.latent.dimension == 1
-    depth = None if ax is None else (3 if ink.is_solid(ax) else 2)
+    depth = None if ax is None else (3 if style.is_solid(ax) else 2)
     view = choose_view(fitted.feature_names, np.concatenate(lines) if rows is None else rows, dims, depth, curve)
     if depth is not None and depth != len(view.labels):
         raise InvalidParameterError(
@@ -87,24 +94,24 @@ def surface(
             'make axes with projection="3d" for three columns, without for two'
         )
     solid = len(view.labels) == 3
-    on = ink.axes_for(ax, len(view.labels), (6.4, 5.6) if solid else (6.0, 5.0))
+    on = style.axes_for(ax, len(view.labels), (6.4, 5.6) if solid else (6.0, 5.0))
     if noise:
         _draw_noise(on, fitted, view)
     seen = [view(line) for line in lines]
     if rows is not None:
-        groups = None if labels is None else group(labels, len(rows))
+        groups = None if labels is None else row_classes(labels, len(rows))
         numbers = None if values is None else check_values(values, len(rows))
-        scale = ink.draw_rows(on, view(rows), groups, numbers)
+        scale = style.draw_rows(on, view(rows), groups, numbers)
         if scale is not None:
-            ink.scale_bar(on, scale, value_name)
+            style.scale_bar(on, scale, value_name)
     _draw_lines(on, seen, curve, coloured=labels is not None or values is not None)
     if solid and fitted.latent.dimension == 2:
         _draw_sheet(on, fitted, view)
     if show_nodes:
         nodes = view(fitted.points(fitted.latent.nodes))
-        ink.dots(on, nodes, s=22, marker="+", c=ink.INK, linewidths=0.9, zorder=5)
+        style.dots(on, nodes, s=22, marker="+", c=style.INK, linewidths=0.9, zorder=5)
     _frame(on, view, np.concatenate([*seen, *([] if rows is None else [view(rows)])]))
-    return ink.done(on, settle=ax is None)
+    return style.finish(on, settle=ax is None)
 
 
 def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
@@ -121,15 +128,15 @@ def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
     """
-    curve = training(model)
-    on = ink.axes_for(ax, 2, (6.4, 3.6))
+    curve = training_course(model)
+    on = style.axes_for(ax, 2, (6.4, 3.6))
     iteration = np.arange(len(curve.objective))
     mark: dict[str, Any] = {"marker": "o", "ms": 3.0} if len(iteration) < 12 else {}
-    on.plot(iteration, curve.objective, color=ink.ACCENT, lw=1.8, label="objective", **mark, zorder=3)
+    on.plot(iteration, curve.objective, color=style.ACCENT, lw=1.8, label="objective", **mark, zorder=3)
     if curve.log_likelihood is not None:
         dash = (0, (3, 2))
         on.plot(
-            iteration, curve.log_likelihood, color=ink.PALETTE[5], lw=1.4, ls=dash, label="log-likelihood", zorder=2
+            iteration, curve.log_likelihood, color=style.PALETTE[5], lw=1.4, ls=dash, label="log-likelihood", zorder=2
         )
     last = max(len(iteration) - 1, 1)
     words = "objective" if curve.log_likelihood is None else "per row, natural log"
@@ -138,10 +145,10 @@ def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
     handles, names = on.get_legend_handles_labels()
     if curve.noise is not None:
         other = on.twinx()
-        ink.tidy(other)
+        style.tidy(other)
         other.spines["left"].set_visible(False)
-        other.spines["right"].set(visible=True, color=ink.PALE)
-        line = other.plot(iteration, curve.noise, color=ink.SIGNAL, lw=1.3, **mark)
+        other.spines["right"].set(visible=True, color=style.PALE)
+        line = other.plot(iteration, curve.noise, color=style.SIGNAL, lw=1.3, **mark)
         other.set(ylabel="noise, standard deviation", ylim=(0.0, None))
         on.figure.sca(on)
         on.set_zorder(other.get_zorder() + 1)
@@ -149,11 +156,11 @@ def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
         handles, names = [*handles, *line], [*names, "noise"]
     # Below the axes, where no line passes.
     below = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "ncols": len(handles)}
-    ink.legend(on, handles=handles, labels=names, **below)
+    style.legend(on, handles=handles, labels=names, **below)
     if curve.ending:
         unit = "iteration" if len(iteration) == 2 else "iterations"
-        ink.title(on, fill(f"{curve.ending.rstrip('.')}; {len(iteration) - 1} {unit}", _TITLE))
-    return ink.done(on, settle=ax is None)
+        style.title(on, fill(f"{curve.ending.rstrip('.')}; {len(iteration) - 1} {unit}", _TITLE))
+    return style.finish(on, settle=ax is None)
 
 
 def selection(model: Any, *, ax: Axes | None = None) -> Axes:
@@ -173,18 +180,18 @@ def selection(model: Any, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
     """
-    shown = comparison(model)
-    on = ink.axes_for(ax, 2, (6.4, 4.4))
+    shown = clamping_comparison(model)
+    on = style.axes_for(ax, 2, (6.4, 4.4))
     for i, label in enumerate(shown.labels):
         pen = {"lw": 2.2, "zorder": 4} if i == shown.chosen else {"lw": 1.1, "alpha": 0.85, "zorder": 3}
-        marker, colour = ink.MARKERS[i % len(ink.MARKERS)], ink.PALETTE[i % len(ink.PALETTE)]
+        marker, colour = style.MARKERS[i % len(style.MARKERS)], style.PALETTE[i % len(style.PALETTE)]
         on.plot(shown.roughness[i], shown.error[i], color=colour, marker=marker, ms=4.0, label=label, **pen)
-    on.axvline(shown.level, color=ink.SOFT, lw=1.0, ls=(0, (3, 2)), zorder=2)
-    on.plot(*shown.place, marker="o", ms=11, mfc="none", mec=ink.INK, mew=1.4, ls="none", label="chosen", zorder=5)
+    on.axvline(shown.level, color=style.SOFT, lw=1.0, ls=(0, (3, 2)), zorder=2)
+    on.plot(*shown.place, marker="o", ms=11, mfc="none", mec=style.INK, mew=1.4, ls="none", label="chosen", zorder=5)
     on.set(xlabel="roughness of the surface", ylabel="held-out squared distance")
-    on.set(xscale=ink.scale_of(shown.roughness), yscale=ink.scale_of(shown.error))
-    ink.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title="clamping", title_fontsize=9)
-    return ink.done(on, settle=ax is None)
+    on.set(xscale=style.scale_of(shown.roughness), yscale=style.scale_of(shown.error))
+    style.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title="clamping", title_fontsize=9)
+    return style.finish(on, settle=ax is None)
 
 
 def residuals(model: Any, *, ax: Axes | None = None) -> Axes:
@@ -202,19 +209,19 @@ def residuals(model: Any, *, ax: Axes | None = None) -> Axes:
     matplotlib.axes.Axes
     """
     shown = residual_lines(model)
-    on = ink.axes_for(ax, 2, (5.6, 3.8))
+    on = style.axes_for(ax, 2, (5.6, 3.8))
     for i, line in enumerate(shown.lines):
-        marker, colour = ink.MARKERS[i % len(ink.MARKERS)], ink.PALETTE[i % len(ink.PALETTE)]
+        marker, colour = style.MARKERS[i % len(style.MARKERS)], style.PALETTE[i % len(style.PALETTE)]
         on.plot(line.dimensions, line.residuals, color=colour, marker=marker, ms=5.0, lw=1.4, label=line.label)
-    on.axhline(shown.variance, color=ink.SOFT, lw=1.0, ls=(0, (3, 2)), zorder=1)
+    on.axhline(shown.variance, color=style.SOFT, lw=1.0, ls=(0, (3, 2)), zorder=1)
     on.annotate(
         "variance of the rows", (1.0, shown.variance), xycoords=("axes fraction", "data"), ha="right", va="bottom"
     )
     every = np.concatenate([line.residuals for line in shown.lines])
-    on.set(xlabel="latent dimension", ylabel="residual per row", yscale=ink.scale_of(every))
+    on.set(xlabel="latent dimension", ylabel="residual per row", yscale=style.scale_of(every))
     on.set_xticks(sorted({int(d) for line in shown.lines for d in line.dimensions}))
-    ink.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title="neighbours", title_fontsize=9)
-    return ink.done(on, settle=ax is None)
+    style.legend(on, loc="upper left", bbox_to_anchor=(1.0, 1.0), ncols=1, title="neighbours", title_fontsize=9)
+    return style.finish(on, settle=ax is None)
 
 
 def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
@@ -240,15 +247,15 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
     """
     if hasattr(estimator, "levels_"):
         return hierarchy(estimator, X, **options)
-    fitted = Fitted.of(estimator)
+    fitted = FittedSurface.of(estimator)
     is_ridge = hasattr(fitted.model, "flow_")
     if is_ridge and isinstance(fitted.latent, Branches):  # whose coordinates, branch after branch, make no map
         return (ridge if fitted.model.n_features_in_ == 2 else surface)(estimator, X, **options)
     if isinstance(fitted.latent, Atlas):
-        return (surface if _among_data(fitted) else mixture)(estimator, X, **options)
-    if isinstance(fitted.latent, Branches) and not _among_data(fitted) and not _marks_rows(options):
+        return (surface if _is_best_in_data_space(fitted) else mixture)(estimator, X, **options)
+    if isinstance(fitted.latent, Branches) and not _is_best_in_data_space(fitted) and not _marks_rows(options):
         return along(estimator, X, **options)
-    return (surface if _among_data(fitted) else latent_map)(estimator, X, **options)
+    return (surface if _is_best_in_data_space(fitted) else latent_map)(estimator, X, **options)
 
 
 def _marks_rows(options: dict[str, Any]) -> bool:
@@ -256,7 +263,7 @@ def _marks_rows(options: dict[str, Any]) -> bool:
     return any(options.get(name) is not None for name in ("labels", "values"))
 
 
-def _among_data(fitted: Fitted) -> bool:
+def _is_best_in_data_space(fitted: FittedSurface) -> bool:
     """Whether a model is best seen among its data: a curve in two or three columns."""
     return fitted.latent.dimension == 1 and 2 <= len(fitted.feature_names) <= 3
 
@@ -264,7 +271,7 @@ def _among_data(fitted: Fitted) -> bool:
 # ------------------------------------------------------------------------------------------------ how to draw
 
 
-def _whole(rows: FloatArray, X: Any, fitted: Fitted) -> FloatArray:
+def _filled_rows(rows: FloatArray, X: Any, fitted: FittedSurface) -> FloatArray:
     """Rows without gaps: where the pipeline or the model fills them, they are drawn as filled."""
     if np.isfinite(rows).all():
         return rows
@@ -278,17 +285,17 @@ def _whole(rows: FloatArray, X: Any, fitted: Fitted) -> FloatArray:
 def _draw_lines(ax: Any, lines: list[FloatArray], curve: bool, *, coloured: bool) -> None:
     pen: dict[str, Any] = {"colors": "#51606f", "linewidths": 0.5, "alpha": 0.6}
     if curve:
-        pen = {"colors": ink.INK if coloured else ink.SIGNAL, "linewidths": 2.0, "capstyle": "round"}
-    ink.lines(ax, lines, zorder=4 if curve else 2, **pen)
+        pen = {"colors": style.INK if coloured else style.SIGNAL, "linewidths": 2.0, "capstyle": "round"}
+    style.lines(ax, lines, zorder=4 if curve else 2, **pen)
 
 
-def _draw_sheet(ax: Any, fitted: Fitted, view: View) -> None:
+def _draw_sheet(ax: Any, fitted: FittedSurface, view: DataView) -> None:
     mesh = surface_mesh(fitted)
     if len(mesh.faces):  # a surface of scattered points has none
-        ink.triangles(ax, view(mesh.vertices)[mesh.faces])
+        style.triangles(ax, view(mesh.vertices)[mesh.faces])
 
 
-def _draw_noise(ax: Any, fitted: Fitted, view: View) -> None:
+def _draw_noise(ax: Any, fitted: FittedSurface, view: DataView) -> None:
     if fitted.latent.dimension != 1 or len(view.labels) != 2 or not hasattr(fitted.model, "noise_covariance"):
         raise InvalidParameterError(
             "noise discs are drawn for curves in two columns of a model with Gaussian noise, got "
@@ -315,16 +322,16 @@ def _draw_noise(ax: Any, fitted: Fitted, view: View) -> None:
     ax.add_collection(discs, autolim=False)
 
 
-def _frame(ax: Any, view: View, shown: FloatArray) -> None:
+def _frame(ax: Any, view: DataView, shown: FloatArray) -> None:
     low, high = shown.min(axis=0), shown.max(axis=0)
     span = np.where(high > low, high - low, 1.0)
     names = ("x", "y", "z")[: len(view.labels)]
     for i, name in enumerate(names):
         getattr(ax, f"set_{name}lim")(low[i] - 0.04 * span[i], high[i] + 0.04 * span[i])
-        getattr(ax, f"set_{name}label")(ink.plain(view.labels[i]))
+        getattr(ax, f"set_{name}label")(style.plain_text(view.labels[i]))
     # Like scales only where no axis would be squeezed out of sight by them.
     alike = bool(span.max() <= 5 * span.min())
     if len(names) == 3:
-        ink.box(ax, tuple(span / span.max()) if alike else (1.0, 1.0, 1.0))
+        style.box(ax, tuple(span / span.max()) if alike else (1.0, 1.0, 1.0))
     elif alike:
         ax.set_aspect("equal", adjustable="box")

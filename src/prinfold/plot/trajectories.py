@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold.latent import Branches
-from prinfold.plot import style as ink
+from prinfold.plot import style
 from prinfold.plot.data.trajectories import columns_along
-from prinfold.plot.inputs import Fitted
+from prinfold.plot.inputs import FittedSurface
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,13 +38,15 @@ def along(model: Any, X: Any = None, *, most: int = 24, ax: Axes | None = None) 
     -------
     matplotlib.axes.Axes
     """
-    fitted = Fitted.of(model)
+    fitted = FittedSurface.of(model)
     found = columns_along(fitted, most)
     n_columns = len(found.order)
-    on = ink.axes_for(ax, 2, (6.4, 1.4 + _LINE * n_columns))
+    on = style.axes_for(ax, 2, (6.4, 1.4 + _LINE * n_columns))
     edges = np.linspace(found.places[0], found.places[-1], found.level.shape[1] + 1)
-    shade = on.pcolormesh(edges, np.arange(n_columns + 1), found.level, cmap=ink.DEEP, vmin=0, vmax=1, rasterized=True)
-    names = [ink.plain(str(fitted.feature_names[column])) for column in found.order]
+    shade = on.pcolormesh(
+        edges, np.arange(n_columns + 1), found.level, cmap=style.DEEP, vmin=0, vmax=1, rasterized=True
+    )
+    names = [style.plain_text(str(fitted.feature_names[column])) for column in found.order]
     on.set(ylim=(n_columns + (0.9 if X is not None else 0.0), 0), xlim=(edges[0], edges[-1]))
     on.set_yticks(np.arange(n_columns) + 0.5, names)
     on.set_xlabel("arc length" if isinstance(fitted.latent, Branches) else "latent")
@@ -53,6 +55,6 @@ def along(model: Any, X: Any = None, *, most: int = 24, ax: Axes | None = None) 
     on.tick_params(length=0, axis="y")
     if X is not None:
         z = fitted.coordinates(X)[:, 0]
-        on.vlines(z, n_columns + 0.15, n_columns + 0.75, color=ink.INK, lw=0.5, alpha=0.5)
-    ink.scale_bar(on, shade, "of its range")
-    return ink.done(on, settle=ax is None)
+        on.vlines(z, n_columns + 0.15, n_columns + 0.75, color=style.INK, lw=0.5, alpha=0.5)
+    style.scale_bar(on, shade, "of its range")
+    return style.finish(on, settle=ax is None)

@@ -8,10 +8,10 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.plot import style as ink
-from prinfold.plot.data.surfaces import choose_view, over_the_seams
-from prinfold.plot.data.uncertainty import (
-    Ellipses,
+from prinfold.plot import style
+from prinfold.plot.data.surfaces import choose_view, repeat_over_seams
+from prinfold.plot.data.uncertainties import (
+    PosteriorEllipses,
     bars,
     coordinate_spread,
     half_width,
@@ -20,11 +20,11 @@ from prinfold.plot.data.uncertainty import (
     spread_field,
     tube,
 )
-from prinfold.plot.inputs import Fitted, lanes, numbers_of
-from prinfold.plot.layouts import Layout, Plane
+from prinfold.plot.inputs import FittedSurface, lanes, numbers_of
+from prinfold.plot.layouts import LatentLayout, Plane
 from prinfold.plot.lines import wires
 from prinfold.plot.maps import _layout, _marks, _size
-from prinfold.plot.surfaces import _frame, _whole
+from prinfold.plot.surfaces import _filled_rows, _frame
 from prinfold.validation.settings import check_setting, integer
 
 if TYPE_CHECKING:
@@ -58,27 +58,27 @@ def uncertainty(
     -------
     matplotlib.axes.Axes
     """
-    fitted, scale = Fitted.of(model), half_width(level)
+    fitted, scale = FittedSurface.of(model), half_width(level)
     check_setting("most", most, integer(1))
     layout = _layout(fitted, ax)
     refuse_solid(layout)
     spread = coordinate_spread(fitted, X, int(most))
     groups, _ = _marks(labels, None, len(spread.Z))
-    on = ink.axes_for(ax, 2, _size(layout))
-    ink.frame(on, layout)
+    on = style.axes_for(ax, 2, _size(layout))
+    style.frame(on, layout)
     lane = lanes(spread.Z, groups)
     place = layout.place(spread.Z, lane)
-    colours = np.array([ink.ACCENT] * len(spread.chosen), dtype=object)
+    colours = np.array([style.ACCENT] * len(spread.chosen), dtype=object)
     if groups is not None:
-        palette = np.array([*ink.PALETTE, ink.SOFT], dtype=object)
+        palette = np.array([*style.PALETTE, style.SOFT], dtype=object)
         index = groups.index[spread.chosen]
-        colours = palette[np.where(index < 0, len(ink.PALETTE), index % len(ink.PALETTE))]
+        colours = palette[np.where(index < 0, len(style.PALETTE), index % len(style.PALETTE))]
     if fitted.latent.n_columns == 1:
-        ink.lines(on, list(bars(layout, spread, lane, scale)), colors=list(colours), linewidths=1.0, alpha=0.45)
+        style.lines(on, list(bars(layout, spread, lane, scale)), colors=list(colours), linewidths=1.0, alpha=0.45)
     else:
         _draw(on, layout, on_paper(fitted, spread, place[spread.chosen], scale), list(colours))
-    ink.draw_rows(on, place, groups, None)
-    return ink.done(on, settle=ax is None)
+    style.draw_rows(on, place, groups, None)
+    return style.finish(on, settle=ax is None)
 
 
 def surface_band(
@@ -117,55 +117,60 @@ def surface_band(
     -------
     matplotlib.axes.Axes
     """
-    fitted = Fitted.of(model)
+    fitted = FittedSurface.of(model)
     how = {"X": X if hessian == "exact" else None, "hessian": hessian}
-    rows = None if X is None else _whole(numbers_of(X), X, fitted)
+    rows = None if X is None else _filled_rows(numbers_of(X), X, fitted)
     if fitted.latent.dimension == 1:
         return _draw_tube(fitted, rows, level, how, dims, ax)
     layout = _layout(fitted, ax)
     field = spread_field(fitted, layout, resolution, how)
-    on = ink.axes_for(ax, 2, _size(layout))
-    ink.frame(on, layout)
-    shown = ink.draw_field(on, field, ends=(0.0, float(np.nanquantile(field.value, 0.995))), cmap=ink.DEEP)
-    ink.scale_bar(on, shown, "standard deviation of the surface")
+    on = style.axes_for(ax, 2, _size(layout))
+    style.frame(on, layout)
+    shown = style.draw_field(on, field, ends=(0.0, float(np.nanquantile(field.value, 0.995))), cmap=style.DEEP)
+    style.scale_bar(on, shown, "standard deviation of the surface")
     if rows is not None:
         Z = fitted.coordinates(X)
         place = layout.place(Z, np.full(len(Z), 0.5))
-        ink.dots(on, place, s=5, c=ink.SIGNAL, linewidths=0, alpha=0.6, zorder=3, label="rows")
-    return ink.done(on, settle=ax is None)
+        style.dots(on, place, s=5, c=style.SIGNAL, linewidths=0, alpha=0.6, zorder=3, label="rows")
+    return style.finish(on, settle=ax is None)
 
 
 def _draw_tube(
-    fitted: Fitted, rows: FloatArray | None, level: float, how: dict[str, Any], dims: Any, ax: Axes | None
+    fitted: FittedSurface, rows: FloatArray | None, level: float, how: dict[str, Any], dims: Any, ax: Axes | None
 ) -> Axes:
-    if ink.is_solid(ax):
+    if style.is_solid(ax):
         raise InvalidParameterError("the band of a curve is drawn in two columns; give axes without projection='3d'")
     lines = wires(fitted)
     view = choose_view(fitted.feature_names, np.concatenate(lines) if rows is None else rows, dims, 2, True)
     if len(view.labels) != 2:
         raise InvalidParameterError(f"the band of a curve is drawn in two columns, but dims names {len(view.labels)}")
     discs = tube(fitted, view, level, how)
-    on = ink.axes_for(ax, 2, (6.0, 5.0))
+    on = style.axes_for(ax, 2, (6.0, 5.0))
     _draw(on, None, discs, "#c6dbec", alpha=1.0, zorder=0.5)
     if rows is not None:
-        ink.dots(on, view(rows), s=6, c=ink.SOFT, linewidths=0, alpha=0.6, zorder=2)
+        style.dots(on, view(rows), s=6, c=style.SOFT, linewidths=0, alpha=0.6, zorder=2)
     seen = [view(line) for line in lines]
-    ink.lines(on, seen, colors=ink.SIGNAL, linewidths=1.8, zorder=4)
+    style.lines(on, seen, colors=style.SIGNAL, linewidths=1.8, zorder=4)
     reach = 0.5 * discs.width[:, None]
     every = [*seen, discs.centre - reach, discs.centre + reach, *([] if rows is None else [view(rows)])]
     _frame(on, view, np.concatenate(every))
-    return ink.done(on, settle=ax is None)
+    return style.finish(on, settle=ax is None)
 
 
 def _draw(
-    ax: Any, layout: Layout | None, shapes: Ellipses, colours: Any, alpha: float = 0.2, zorder: float = 1.5
+    ax: Any,
+    layout: LatentLayout | None,
+    shapes: PosteriorEllipses,
+    colours: Any,
+    alpha: float = 0.2,
+    zorder: float = 1.5,
 ) -> None:
     from matplotlib.collections import EllipseCollection
 
     copy: IntArray = np.arange(len(shapes.centre))
     shift: FloatArray = np.zeros((len(shapes.centre), 2))
     if isinstance(layout, Plane):
-        copy, shift = over_the_seams(layout, shapes.centre)
+        copy, shift = repeat_over_seams(layout, shapes.centre)
     painted = colours if isinstance(colours, str) else [colours[i] for i in copy]
     glyphs = EllipseCollection(
         shapes.width[copy],

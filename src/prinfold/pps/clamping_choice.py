@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import Advice, InvalidDataError, Message
 from prinfold.files import storable
 from prinfold.geometry.roughness import bending
 from prinfold.latent import Atlas
@@ -293,8 +293,11 @@ def split(rows: Rows, rng: np.random.Generator) -> Folds:
     n_folds = min(_FOLDS, len(first) // _ROWS_PER_FOLD)
     if n_folds < 2:
         raise InvalidDataError(
-            f"clamping='select' holds out rows and needs at least {2 * _ROWS_PER_FOLD} different ones, "
-            f"got {len(first)}; give a clamping, such as 1"
+            Message(
+                f"to select a clamping rows are held out, which needs at least {2 * _ROWS_PER_FOLD} different ones, "
+                f"got {len(first)}",
+                Advice("clamping", 1, "give a clamping, such as {}"),
+            )
         )
     turns = rng.permuted(np.tile(np.arange(n_folds), (-(-len(first) // n_folds), 1)), axis=1).ravel()
     return Folds(kept, turns[rank[unit.reshape(-1)]], n_folds)

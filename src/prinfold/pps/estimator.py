@@ -9,7 +9,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, UnsupportedInputError
 from prinfold.files import storable
 from prinfold.gtm import model as gtm
 from prinfold.gtm.fitting import Job, TrainedFamily
@@ -222,8 +222,9 @@ class PPS(TrainedFamily):
         except InvalidDataError as error:
             if self.clamping != "select" or "contains NaN" not in str(error):
                 raise
-            words = "Or give a clamping: clamping='select' projects rows held out, which needs every cell."
-            raise InvalidDataError(f"{error} {words}") from error
+            words = "To select a clamping rows held out are projected, which needs every cell."
+            one = Advice("clamping", 1, "or give a clamping, such as {}")
+            raise InvalidDataError(Message(f"{error} {words}", one)) from error
 
     def _assemble(
         self,
@@ -237,8 +238,12 @@ class PPS(TrainedFamily):
         self._refuse_amplification()
         if errors is not None:
             raise UnsupportedInputError(
-                "clamping='select' compares how far rows are from surfaces, which knows nothing of errors; leave them "
-                "out, give the clamping, or set clamping='learn'"
+                Message(
+                    "to select a clamping is to compare how far rows are from surfaces, which knows nothing of errors",
+                    "leave them out",
+                    "give the clamping",
+                    Advice("clamping", "learn"),
+                )
             )
         job = self._twin(clamping=1.0)._assemble(table, weight, places)
         if job.rows.n_columns <= job.model.surface.latent.dimension:
@@ -354,7 +359,8 @@ class PPS(TrainedFamily):
         if n_columns != dimension or self.clamping == 1:
             return []
         words = f"a surface of {dimension} dimension(s) in {n_columns} column(s) has no directions across it"
-        return [f"{words}, so that its noise is isotropic; lower n_components, or set clamping=1"]
+        advice = Advice("n_components", words="lower {}"), Advice("clamping", 1)
+        return [Message(f"{words}, so that its noise is isotropic", *advice)]
 
 
 def _is_positive(value: Any, shapes: tuple[tuple[int, ...], ...]) -> bool:

@@ -12,8 +12,8 @@ from typing import Any
 
 from prinfold.exceptions import InvalidParameterError
 from prinfold.explorer import Page, page_target
-from prinfold.explorer.packing import asset, packed
-from prinfold.plot.inputs import Groups, check_values, group, row_names
+from prinfold.explorer.packing import asset, pack
+from prinfold.plot.inputs import RowClasses, check_values, row_classes, row_names
 from prinfold.reporting import sections, writing
 from prinfold.reporting.measurements import Study, study
 from prinfold.reporting.pictures import Picture, Request, pictures
@@ -91,7 +91,7 @@ def report(
         raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
     target, why = page_target(path, "report.html"), sections.why_this_one(reason)
     found = study(model, X)
-    groups = None if labels is None else group(labels, found.n)
+    groups = None if labels is None else row_classes(labels, found.n)
     numbers = None if values is None else check_values(values, found.n)
     named, scene = row_names(names, X, found.n), scene_of(found, groups, columns)
     asked = Request(found, model, X, labels, numbers, str(getattr(values, "name", None) or "value"))
@@ -104,7 +104,7 @@ def report(
 def _body(
     found: Study,
     model: Any,
-    groups: Groups | None,
+    groups: RowClasses | None,
     names: list[str] | None,
     worst: int,
     drawn: list[Picture],
@@ -113,16 +113,16 @@ def _body(
 ) -> str:
     """All sections, in the order in which they are read."""
     in_space = [writing.paragraph(scene)] if isinstance(scene, str) else [_SPACE]
-    in_space.append(sections.drawn(drawn, "space"))
+    in_space.append(sections.section_figures(drawn, "space"))
     return "\n".join(
         (
             writing.remarks(remarks(found)),
             sections.facts(found),
-            writing.section("map", "The map", sections.drawn(drawn, "map"), *sections.pieces(found)),
+            writing.section("map", "The map", sections.section_figures(drawn, "map"), *sections.pieces(found)),
             writing.section("space", "The surface in data space", *in_space),
-            sections.errors(found, groups, names, worst, sections.drawn(drawn, "errors")),
-            sections.training(found, sections.drawn(drawn, "training")),
-            sections.settings(found, sections.drawn(drawn, "settings"), why),
+            sections.errors(found, groups, names, worst, sections.section_figures(drawn, "errors")),
+            sections.training(found, sections.section_figures(drawn, "training")),
+            sections.settings(found, sections.section_figures(drawn, "settings"), why),
             sections.citations(model),
         )
     )
@@ -139,19 +139,19 @@ def _page(found: Study, body: str, scene: dict[str, Any] | str, title: str) -> s
     parts = {
         "version": version("prinfold"),
         "title": escape(title),
-        "about": escape(sections.about(found)),
+        "about": escape(sections.opening_sentence(found)),
         "links": "".join(f'<a href="#{name}">{words}</a>' for name, words in _LINKS.items()),
         "style": asset("style.css") + _own("report.css"),
         "body": body,
         # Nothing within the data may end the script that it is in.
-        "data": json.dumps(packed(data), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
+        "data": json.dumps(pack(data), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
         "script": "\n".join((*(asset(name) for name in _SCRIPTS), _own("scene.js"))),
     }
     return _own("report.html").format(**parts)
 
 
 def _folder(figures: Any) -> Path | None:
-    """Where figures go; made where it is missing."""
+    """The folder for figures; made where it is missing."""
     if figures is None:
         return None
     folder = Path(figures)

@@ -1,4 +1,4 @@
-"""What a report rests on, computed once: coordinates, distances from the surface, and how much each column keeps."""
+"""Measurements of a report, computed once: coordinates, distances from the surface, how well each column is kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from prinfold._typing import BoolArray, FloatArray
 from prinfold.exceptions import PrinfoldError, UnsupportedInputError
 from prinfold.gtm.mixed.column_kinds import KINDS
 from prinfold.metrics import continuity, trustworthiness
-from prinfold.plot.inputs import Fitted, numbers_of
+from prinfold.plot.inputs import FittedSurface, numbers_of
 from prinfold.select.samples import frame_of, take
 
 _MOST_RANKED = 1500
@@ -21,8 +21,8 @@ _MOST_RANKED = 1500
 _NEIGHBOURS = 10
 
 
-class Kept(NamedTuple):
-    """How much of a column a surface keeps: a share of its variance, and in words; NaN where it does not vary."""
+class ColumnKept(NamedTuple):
+    """Share of the variance of a column that a surface explains, also in words; NaN where it does not vary."""
 
     name: str
     position: int
@@ -45,7 +45,7 @@ class Study:
     ``heard`` says what was warned of on the way.
     """
 
-    fitted: Fitted
+    fitted: FittedSurface
     n: int
     table: FloatArray | None
     Z: FloatArray
@@ -83,14 +83,14 @@ class Study:
         return self.table, self.feet, list(self.fitted.feature_names)
 
     @property
-    def kept(self) -> list[Kept]:
-        """How much of each column the surface keeps."""
+    def kept(self) -> list[ColumnKept]:
+        """Share of each column that the surface explains."""
         if self.cells is not None and self.there is not None:
             return _kept_of_kinds(self.fitted.model.columns_, self.cells, self.there)
         left = self.left
         if left is None:
             return []
-        return [Kept(name, j, 1.0 - left[j]) for j, name in enumerate(self.fitted.feature_names)]
+        return [ColumnKept(name, j, 1.0 - left[j]) for j, name in enumerate(self.fitted.feature_names)]
 
     @property
     def left(self) -> FloatArray | None:
@@ -105,7 +105,7 @@ class Study:
 
 def study(model: Any, X: Any) -> Study:
     """Everything that a report says of rows, as numbers."""
-    fitted = Fitted.of(model)
+    fitted = FittedSurface.of(model)
     if not hasattr(fitted.model, "latent_"):
         raise UnsupportedInputError(
             f"a report is of one surface, which {type(fitted.model).__name__} is not; report on a model it is made of, "
@@ -137,7 +137,7 @@ def _numbers(X: Any) -> FloatArray | None:
         return None
 
 
-def _of_kinds(fitted: Fitted, rows: Any, Z: FloatArray) -> dict[str, Any]:
+def _of_kinds(fitted: FittedSurface, rows: Any, Z: FloatArray) -> dict[str, Any]:
     """Rows and the surface where they belong, in shares of levels, where columns are of different kinds."""
     if not hasattr(fitted.model, "columns_"):
         return {}
@@ -145,7 +145,7 @@ def _of_kinds(fitted: Fitted, rows: Any, Z: FloatArray) -> dict[str, Any]:
     return {"cells": np.asarray(fitted.model.indicators(rows), dtype=float), "there": np.asarray(there, dtype=float)}
 
 
-def _map_errors(fitted: Fitted, rows: Any) -> tuple[float, float] | None:
+def _map_errors(fitted: FittedSurface, rows: Any) -> tuple[float, float] | None:
     """Quantisation and topographic error, of a model that has them."""
     model = fitted.model
     if not hasattr(model, "topographic_error"):
@@ -153,7 +153,7 @@ def _map_errors(fitted: Fitted, rows: Any) -> tuple[float, float] | None:
     return float(model.quantisation_error(rows)), float(model.topographic_error(rows))
 
 
-def _kept_of_kinds(columns: Any, cells: FloatArray, there: FloatArray) -> list[Kept]:
+def _kept_of_kinds(columns: Any, cells: FloatArray, there: FloatArray) -> list[ColumnKept]:
     """Shares of numbers and counts, and of levels how often the likeliest is the right one."""
     found, parts = [], columns.layout
     for j, column in enumerate(columns):
@@ -165,12 +165,12 @@ def _kept_of_kinds(columns: Any, cells: FloatArray, there: FloatArray) -> list[K
         spread = float(np.sum((rows - rows.mean(axis=0)) ** 2)) if known.any() else 0.0
         share = 1.0 - float(np.sum((rows - surface) ** 2)) / spread if spread > 0 else np.nan
         words = _hits(rows, surface) if column.levels and known.any() else ""
-        found.append(Kept(column.name, j, share, bool(column.levels), words))
+        found.append(ColumnKept(column.name, j, share, bool(column.levels), words))
     return found
 
 
 def _hits(rows: FloatArray, surface: FloatArray) -> str:
-    """How often the likeliest level is that of the row, beside how common the commonest is."""
+    """Share of rows whose likeliest level is their own, and the share of the commonest level."""
     if rows.shape[1] == 1:  # two levels are told by the share of the second
         rows, surface = (np.hstack([1.0 - each, each]) for each in (rows, surface))
     hit = float(np.mean(rows.argmax(axis=1) == surface.argmax(axis=1)))
@@ -179,7 +179,7 @@ def _hits(rows: FloatArray, surface: FloatArray) -> str:
     )
 
 
-def _distances(fitted: Fitted, rows: Any, seen: FloatArray | None, complete: BoolArray) -> dict[str, Any]:
+def _distances(fitted: FittedSurface, rows: Any, seen: FloatArray | None, complete: BoolArray) -> dict[str, Any]:
     if seen is None or not complete.any():
         return {}
     whole = np.flatnonzero(complete)
@@ -196,7 +196,7 @@ def _distances(fitted: Fitted, rows: Any, seen: FloatArray | None, complete: Boo
     return found | {"flat": _flat(centred, fitted.latent.dimension), "feet": _feet(fitted, nearest, whole, n)}
 
 
-def _feet(fitted: Fitted, nearest: FloatArray, whole: Any, n: int) -> FloatArray | None:
+def _feet(fitted: FittedSurface, nearest: FloatArray, whole: Any, n: int) -> FloatArray | None:
     """Nearest points in the user's units, or None where a step before the model cannot be undone."""
     try:
         there = fitted.back(nearest)
@@ -216,7 +216,7 @@ def _flat(centred: FloatArray, dimension: int) -> float:
 
 
 def _neighbourhoods(
-    fitted: Fitted, seen: FloatArray | None, Z: FloatArray, complete: BoolArray
+    fitted: FittedSurface, seen: FloatArray | None, Z: FloatArray, complete: BoolArray
 ) -> tuple[float, float] | None:
     """Trustworthiness and continuity over rows spread evenly through the table, or None where there are too few."""
     if seen is None or complete.sum() <= 2 * _NEIGHBOURS + 1:

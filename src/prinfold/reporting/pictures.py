@@ -14,7 +14,7 @@ from prinfold import plot
 from prinfold.exceptions import PrinfoldError
 from prinfold.files.atomic import write_bytes
 from prinfold.latent import Atlas, Branches
-from prinfold.plot.saving import printed
+from prinfold.plot.saving import render
 from prinfold.reporting.measurements import Study
 from prinfold.select.samples import frame_of
 
@@ -23,7 +23,7 @@ _MOST_BY_COLUMN = 4
 
 @dataclass(frozen=True)
 class Request:
-    """What figures are drawn of."""
+    """A model, rows and their marks, of which figures are drawn."""
 
     study: Study
     model: Any
@@ -40,7 +40,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class FigureRecipe:
     """A figure that may be drawn: its section, what to see in it, of curves and branches too, if wanted, and how."""
 
     section: str
@@ -51,7 +51,7 @@ class Recipe:
     of_branches: str = ""
 
     def words(self, asked: Request) -> str:
-        """What to see in the figure."""
+        """The caption: what to see in the figure."""
         if self.of_branches and isinstance(asked.study.fitted.latent, Branches):
             return self.of_branches
         return self.of_curves if self.of_curves and asked.study.fitted.latent.dimension == 1 else self.caption
@@ -67,8 +67,8 @@ class Picture:
     png: bytes
 
 
-RECIPES: dict[str, Recipe] = {
-    "map": Recipe(
+RECIPES: dict[str, FigureRecipe] = {
+    "map": FigureRecipe(
         "map",
         "Each row at its place on the map. The shading is the magnification: strong where the surface is stretched, so "
         "that rows on either side of a strong seam are farther apart than they look.",
@@ -78,13 +78,13 @@ RECIPES: dict[str, Recipe] = {
         "strong where the curve is stretched.",
         "Each row at its place along the curve, by the length travelled; across it rows only keep apart.",
     ),
-    "ridge": Recipe(
+    "ridge": FigureRecipe(
         "map",
         "The curves among the rows, over their density; open circles are ends, filled ones junctions.",
         lambda asked: _in_the_plane(asked.study),
         lambda asked: plot.ridge(asked.model, asked.X, **asked.marks),
     ),
-    "magnification": Recipe(
+    "magnification": FigureRecipe(
         "map",
         "How the surface is stretched: shading for the area that a unit of the map stands for, ellipses for the "
         "direction.",
@@ -95,26 +95,26 @@ RECIPES: dict[str, Recipe] = {
         lambda asked: plot.magnification(asked.model),
         "How the curve is stretched: the length in data space that a unit of its coordinate stands for.",
     ),
-    "errors": Recipe(
+    "errors": FigureRecipe(
         "errors",
         "The same map, coloured by how far each row lies from the surface: patches of one colour are places where the "
         "surface misses something, not noise.",
         lambda asked: asked.study.distance is not None,
         lambda asked: _map(asked, shaded=False, values=asked.study.distance, value_name="distance"),
     ),
-    "learning_curve": Recipe(
+    "learning_curve": FigureRecipe(
         "training",
         "How training went, iteration by iteration.",
         lambda asked: len(asked.study.fitted.model.history_.get("objective", ())) > 1,
         lambda asked: plot.learning_curve(asked.model),
     ),
-    "selection": Recipe(
+    "selection": FigureRecipe(
         "settings",
         "How the clamping was chosen: error of rows held out against roughness.",
         lambda asked: getattr(asked.study.fitted.model, "selection_", None) is not None,
         lambda asked: plot.selection(asked.model),
     ),
-    "residuals": Recipe(
+    "residuals": FigureRecipe(
         "settings",
         "What is left by each latent dimension and number of neighbours that was tried.",
         lambda asked: hasattr(getattr(asked.study.fitted.model, "candidates_", None), "residuals"),
@@ -140,8 +140,8 @@ def _in_the_plane(study: Study) -> bool:
     return curves and study.table is not None and study.table.shape[1] == 2
 
 
-def _by_column(asked: Request) -> dict[str, Recipe]:
-    """Where columns are of different kinds: the map once more for each of those that it keeps best."""
+def _by_column(asked: Request) -> dict[str, FigureRecipe]:
+    """Maps coloured by the columns that they explain best, where columns are of different kinds."""
     if not hasattr(asked.study.fitted.model, "columns_"):
         return {}
     frame, found = frame_of(asked.X), {}
@@ -149,7 +149,7 @@ def _by_column(asked: Request) -> dict[str, Recipe]:
     for i, kept in enumerate(best[:_MOST_BY_COLUMN]):
         cells = np.asarray(asked.X)[:, kept.position] if frame is None else frame[kept.name].to_native()
         how = {"values": cells, "value_name": kept.name} if not kept.levels else {"labels": cells}
-        found[f"column_{i + 1}"] = Recipe(
+        found[f"column_{i + 1}"] = FigureRecipe(
             "space", f"The map by the column {kept.name}.", lambda asked: True, partial(_one, how=how)
         )
     return found
@@ -167,7 +167,7 @@ def pictures(asked: Request, folder: Path | None) -> list[Picture]:
         if not recipe.wanted(asked):
             continue
         try:
-            drawn = printed(recipe.draw(asked), formats)
+            drawn = render(recipe.draw(asked), formats)
         except PrinfoldError:
             if name == "map":  # without which there is nothing to report, such as labels of the wrong length
                 raise

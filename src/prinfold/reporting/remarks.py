@@ -1,4 +1,4 @@
-"""What to be told of a fit, in plain words: a table of things to look for, each with what to do about it."""
+"""Remarks on a fit in plain words: a table of checks, each of which says what it found and what to do about it."""
 
 from __future__ import annotations
 
@@ -6,35 +6,36 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from prinfold.exceptions import Advice, Message
 from prinfold.geometry.domain import Box
 from prinfold.loops import StopReason
-from prinfold.plot.inputs import Fitted
+from prinfold.plot.inputs import FittedSurface
 from prinfold.reporting.measurements import Study
 
 _UNSETTLED = {StopReason.MAX_ITER, StopReason.CALLBACK, StopReason.INTERRUPTED}
 
-_FAR = 8.0
+_FAR_DISTANCES = 8.0
 """Rows this many times the median distance away are named; of normal scatter in one column one in ten million is."""
 
-_SEVERAL = 0.05
+_MANY_FAR_SHARE = 0.05
 """Share of the rows from which on those far away are no longer single ones."""
 
-_HEAVY = 0.9
+_HEAVY_COLUMN_SHARE = 0.9
 """Share of the variance in one column from which on it alone decides what the surface is like."""
 
-_NO_BETTER = 0.95
+_NO_BETTER_RATIO = 0.95
 """Error relative to that of a flat surface from which on bending has not paid."""
 
-_EDGE, _NOTED, _CROWDED = 0.02, 0.15, 0.5
+_EDGE_WIDTH, _NOTED_SHARE, _CROWDED_SHARE = 0.02, 0.15, 0.5
 """How near the end of an axis is its edge; the share of rows there worth a word, and that of a crowded map."""
 
 
 def remarks(study: Study) -> list[str]:
-    """Sentences that a reader should see before believing a map."""
+    """Remarks that a reader should see before trusting a map."""
     return [sentence for look in LOOKS for sentence in look(study)]
 
 
-def _ended(study: Study) -> Iterator[str]:
+def _unsettled_training(study: Study) -> Iterator[str]:
     model = study.fitted.model
     if getattr(model, "stop_reason_", None) in _UNSETTLED:
         yield (
@@ -43,41 +44,42 @@ def _ended(study: Study) -> Iterator[str]:
         )
 
 
-def folded(fitted: Fitted) -> Iterator[str]:
-    """What is to be said of a surface that is folded."""
+def fold_remarks(fitted: FittedSurface) -> Iterator[str]:
+    """A remark on folds, if the surface has any."""
     folds = getattr(fitted.model, "folds_", None)
     count = 0 if folds is None else int(np.count_nonzero(folds.folded))
     if count:
-        yield (
+        yield Message(
             f"The surface is folded at {count} of its {fitted.latent.n_nodes} nodes: neighbours on the map may "
-            "be far apart in the data there. A stiffer surface (a larger width or regularization) or another start may "
-            "do without."
+            "be far apart in the data there.",
+            Advice("width", 2, "try a stiffer surface ({})"),
+            Advice("init", "isomap", "another start ({})"),
         )
 
 
-def _folded(study: Study) -> Iterator[str]:
-    yield from folded(study.fitted)
+def _folds(study: Study) -> Iterator[str]:
+    yield from fold_remarks(study.fitted)
 
 
-def _far(study: Study) -> Iterator[str]:
+def _far_rows(study: Study) -> Iterator[str]:
     if study.distance is None:
         return
     distance = study.distance[study.complete]
     squared, typical = distance**2, float(np.median(distance))
-    far = distance > _FAR * typical
-    if typical > 0 and far.mean() > _SEVERAL:
+    far = distance > _FAR_DISTANCES * typical
+    if typical > 0 and far.mean() > _MANY_FAR_SHARE:
         yield (
-            f"{100 * far.mean():.0f} % of the rows lie more than {_FAR:g} times the usual distance from the surface. "
-            "So many are no mistakes: the surface follows one part of the rows closely and passes by another. More of "
-            "it may reach them: another start, a surface that bends more, or for ridges a smaller min_density or "
-            "min_length."
+            f"{100 * far.mean():.0f} % of the rows lie more than {_FAR_DISTANCES:g} times the usual distance from the "
+            "surface. So many are no mistakes: the surface follows one part of the rows closely and passes by another. "
+            "More of it may reach them: another start, a surface that bends more, or for ridges a smaller min_density "
+            "or min_length."
         )
     elif typical > 0 and far.any():
         share = 100.0 * squared[far].sum() / squared.sum()
         yield (
-            f"{_count(int(far.sum()), 'row lies', 'rows lie')} more than {_FAR:g} times the usual distance from the "
-            f"surface and {'makes' if far.sum() == 1 else 'make'} up {share:.0f} % of the error. Look at the worst "
-            "rows below: they may be mistakes, or of a kind of their own."
+            f"{_count(int(far.sum()), 'row lies', 'rows lie')} more than {_FAR_DISTANCES:g} times the usual "
+            f"distance from the surface and {'makes' if far.sum() == 1 else 'make'} up {share:.0f} % of the error. "
+            "Look at the worst rows below: they may be mistakes, or of a kind of their own."
         )
 
 
@@ -85,7 +87,7 @@ def _one_column(study: Study) -> Iterator[str]:
     if study.table is None or study.fitted.before is not None or study.table.shape[1] < 3:
         return
     spread = np.nanvar(study.table[study.complete], axis=0) if study.complete.any() else np.zeros(1)
-    if spread.sum() > 0 and spread.max() > _HEAVY * spread.sum():
+    if spread.sum() > 0 and spread.max() > _HEAVY_COLUMN_SHARE * spread.sum():
         name = study.fitted.feature_names[int(spread.argmax())]
         yield (
             f"The column {name} holds {100 * spread.max() / spread.sum():.0f} % of the variance, so that the surface "
@@ -105,7 +107,7 @@ def _constant(study: Study) -> Iterator[str]:
 def _flat(study: Study) -> Iterator[str]:
     if study.error is None or not study.flat or study.fitted.latent.dimension >= study.fitted.model.n_features_in_:
         return
-    if study.error > _NO_BETTER * study.flat:
+    if study.error > _NO_BETTER_RATIO * study.flat:
         ratio = study.error / study.flat
         yield (
             f"A flat surface of the same dimension (principal components) leaves {study.flat:.4g}, this one "
@@ -122,20 +124,20 @@ def _gaps(study: Study) -> Iterator[str]:
         )
 
 
-def _crowded(study: Study) -> Iterator[str]:
+def _crowded_edges(study: Study) -> Iterator[str]:
     domain = study.fitted.latent.domain
     if not isinstance(domain, Box):
         return
     low, high = np.asarray(domain.low, dtype=float), np.asarray(domain.high, dtype=float)
-    margin = _EDGE * (high - low)
+    margin = _EDGE_WIDTH * (high - low)
     near = ((low + margin >= study.Z) | (high - margin <= study.Z)) & ~np.asarray(domain.periodic, dtype=bool)
     share = float(near.any(axis=1).mean())
-    if _NOTED < share <= _CROWDED and study.map_errors is None:
+    if _NOTED_SHARE < share <= _CROWDED_SHARE and study.map_errors is None:
         yield (
-            f"{100 * share:.0f} % of the rows lie within {_EDGE:.0%} of the edge of the map. Some may lie beyond it: "
-            "there the map shows them nearer together than they are."
+            f"{100 * share:.0f} % of the rows lie within {_EDGE_WIDTH:.0%} of the edge of the map. Some may lie beyond "
+            "it: there the map shows them nearer together than they are."
         )
-    if share > _CROWDED:
+    if share > _CROWDED_SHARE:
         # Means of neighbourhoods with one side only are drawn inwards, so that every open map of this kind ends early.
         why = (
             "the surface may be too short for them, or bend too little to follow them."
@@ -149,20 +151,20 @@ def _crowded(study: Study) -> Iterator[str]:
         )
 
 
-def _heard(study: Study) -> Iterator[str]:
+def _warnings(study: Study) -> Iterator[str]:
     yield from study.heard
 
 
 LOOKS: tuple[Callable[[Study], Iterator[str]], ...] = (
-    _ended,
-    _folded,
-    _far,
+    _unsettled_training,
+    _folds,
+    _far_rows,
     _one_column,
     _constant,
     _flat,
-    _crowded,
+    _crowded_edges,
     _gaps,
-    _heard,
+    _warnings,
 )
 """What is looked for, in the order in which it is told."""
 

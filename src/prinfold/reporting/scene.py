@@ -9,7 +9,7 @@ from scipy.linalg import qr
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError, PrinfoldError
-from prinfold.plot.inputs import Fitted, Groups
+from prinfold.plot.inputs import FittedSurface, RowClasses
 from prinfold.plot.lines import surface_mesh, wires
 from prinfold.reporting.measurements import Study
 
@@ -22,8 +22,8 @@ _RESOLUTION = 24
 _LINES, _ALONG = 14, 48
 
 
-def scene_of(study: Study, groups: Groups | None, columns: Any) -> dict[str, Any] | str:
-    """Everything that the view in data space needs, or why there is none."""
+def scene_of(study: Study, groups: RowClasses | None, columns: Any) -> dict[str, Any] | str:
+    """Rows, surface and columns for the view in data space, or the reason why there is none."""
     if study.cells is not None or study.table is None:
         return (
             "Some columns are levels or counts, among which a surface has no place. The columns that it keeps best are "
@@ -36,7 +36,7 @@ def scene_of(study: Study, groups: Groups | None, columns: Any) -> dict[str, Any
     except PrinfoldError as error:
         return f"The surface has no points in data space to show: {error}."
     order = _order(study.table, vertices)
-    asked = sorted(order[:3]) if columns is None else _asked(columns, study.fitted.feature_names)
+    asked = sorted(order[:3]) if columns is None else _column_positions(columns, study.fitted.feature_names)
     kept = sorted({*asked, *order[: _MOST_COLUMNS - len(asked)]})
     shown = [*asked, *(j for j in order if j in kept and j not in asked)][:3]
     rows = np.unique(np.linspace(0, study.n - 1, min(study.n, _MOST_ROWS)).astype(int))
@@ -62,7 +62,7 @@ def scene_of(study: Study, groups: Groups | None, columns: Any) -> dict[str, Any
     }
 
 
-def _surface(fitted: Fitted) -> tuple[list[FloatArray], IntArray, FloatArray]:
+def _surface(fitted: FittedSurface) -> tuple[list[FloatArray], IntArray, FloatArray]:
     """Lines and triangles of the surface; a curve has no triangles, and a space its edges only."""
     fitted.refuse_levels()
     lines = wires(fitted, _LINES, _ALONG)
@@ -91,7 +91,7 @@ def _order(table: FloatArray, vertices: FloatArray) -> list[int]:
     return [int(j) for j in qr((vertices - vertices.mean(axis=0)) / spread, mode="r", pivoting=True)[1]]
 
 
-def _asked(columns: Any, names: tuple[str, ...]) -> list[int]:
+def _column_positions(columns: Any, names: tuple[str, ...]) -> list[int]:
     found = []
     for each in [columns] if isinstance(columns, str) else columns:
         if isinstance(each, str) and each in names:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from prinfold.citations import cite
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import InvalidParameterError, quantity
 from prinfold.latent import Atlas, Branches
 from prinfold.notebook.settings import reasons, settings_of
-from prinfold.plot.inputs import Groups, counted
+from prinfold.plot.inputs import RowClasses
 from prinfold.reporting import writing
 from prinfold.reporting.measurements import Study
 from prinfold.reporting.pictures import Picture
@@ -22,8 +22,8 @@ _MOST_COLUMNS = 40
 """Columns named beside a bad row, and columns in the table of what is left of each."""
 
 
-def about(study: Study) -> str:
-    """One sentence on what was fitted to what."""
+def opening_sentence(study: Study) -> str:
+    """The opening sentence: the model, the rows and the columns."""
     model, latent = study.fitted.model, study.fitted.latent
     kind = {1: "curve", 2: "surface"}.get(latent.dimension, f"surface of {latent.dimension} dimensions")
     before = [] if study.fitted.before is None else [type(step).__name__ for _, step in study.fitted.before.steps]
@@ -76,8 +76,8 @@ def _distance_note(study: Study) -> str:
 # ------------------------------------------------------------------------------------------------------------ errors
 
 
-def errors(study: Study, groups: Groups | None, names: list[str] | None, worst: int, pictures: str) -> str:
-    """Which rows lie far off, and which columns are kept."""
+def errors(study: Study, groups: RowClasses | None, names: list[str] | None, worst: int, pictures: str) -> str:
+    """The section on errors: rows that lie far off, and columns by how well they are explained."""
     if study.distance is not None:
         values, words = study.distance, "distance from the surface"
     elif study.likelihood is not None:
@@ -99,7 +99,7 @@ def errors(study: Study, groups: Groups | None, names: list[str] | None, worst: 
     return writing.section("errors", "Errors", *parts, *_columns(study))
 
 
-def _worst_rows(study: Study, values: Any, groups: Groups | None, names: list[str] | None, worst: int) -> str:
+def _worst_rows(study: Study, values: Any, groups: RowClasses | None, names: list[str] | None, worst: int) -> str:
     order = np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")
     order = order[np.isfinite(values[order])][:worst]
     head = ["row", *(["class"] if groups else []), "error", "place on the map"]
@@ -158,7 +158,7 @@ def _columns(study: Study) -> list[str]:
 
 
 def pieces(study: Study) -> list[str]:
-    """Where there are several maps or branches: a table of them."""
+    """A table of maps or branches, where there are several."""
     latent, model = study.fitted.latent, study.fitted.model
     if isinstance(latent, Atlas):
         of = np.rint(study.Z[:, 0]).astype(int)
@@ -194,7 +194,7 @@ _BRANCHES = "<h3>The branches</h3><p>Each row counts for the branch that it is n
 
 
 def _share_of(study: Study, here: Any) -> list[str]:
-    """How many rows there are, and their root mean square distance from the surface."""
+    """Number of rows, and their root mean square distance from the surface."""
     if study.distance is None or not (here & study.complete).any():
         return [str(int(here.sum())), "–"]
     return [str(int(here.sum())), writing.number(float(np.sqrt(np.mean(study.distance[here & study.complete] ** 2))))]
@@ -204,7 +204,7 @@ def _share_of(study: Study, here: Any) -> list[str]:
 
 
 def settings(study: Study, pictures: str, why_this: list[str]) -> str:
-    """What was fitted, and why so."""
+    """The section on settings and the reasons for them."""
     model = study.fitted.model
     found = settings_of(model)
     changed = sum(not each.is_default for each in found)
@@ -232,15 +232,15 @@ def why_this_one(given: Any) -> list[str]:
 
 
 def training(study: Study, pictures: str) -> str:
-    """How training went."""
+    """The section on training."""
     model = study.fitted.model
     seconds = model.history_.get("seconds") or [0.0]
-    words = f"{counted(model.n_iter_, 'iteration')} in {seconds[-1]:.3g} seconds. {model.stop_reason_}"
+    words = f"{quantity(model.n_iter_, 'iteration')} in {seconds[-1]:.3g} seconds. {model.stop_reason_}"
     return writing.section("training", "Training", writing.paragraph(words), pictures)
 
 
 def citations(model: Any) -> str:
-    """What to cite."""
+    """The section on references to cite."""
     found = cite(model)
     items = "".join(f"<li>{escape(each.text)}</li>" for each in found.references)
     bibtex = f"<details><summary>BibTeX</summary><pre>{escape(found.bibtex)}</pre></details>"
@@ -248,8 +248,8 @@ def citations(model: Any) -> str:
     return writing.section("cite", "What to cite", f"<ul>{items}</ul>", bibtex, writing.paragraph(f"Made with {used}."))
 
 
-def drawn(pictures: list[Picture], section: str) -> str:
-    """Figures of one section."""
+def section_figures(pictures: list[Picture], section: str) -> str:
+    """The figures of one section as HTML."""
     return writing.figures([each for each in pictures if each.section == section], ALT)
 
 

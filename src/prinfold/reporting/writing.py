@@ -52,7 +52,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequen
 
 
 def remarks(sentences: Sequence[str]) -> str:
-    """What to be told, or that there is nothing."""
+    """Remarks as a list, or a sentence that there are none."""
     if not sentences:
         return (
             '<div class="pf-remarks pf-fine"><p>Nothing stood out that should keep you from using this map.</p></div>'
@@ -82,7 +82,7 @@ def meter(share: float) -> str:
 
 
 def histogram(values: FloatArray, words: str) -> str:
-    """How often values occur, as a picture that follows the colours of the page."""
+    """A histogram as a picture that follows the colours of the page."""
     low, high = float(values.min()), float(values.max())
     low, high = (min(low, 0.0), high) if high > 0 else (low, high)
     if not high > low:

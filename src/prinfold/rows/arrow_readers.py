@@ -16,24 +16,24 @@ from prinfold.rows.column_selection import Key
 
 
 @dataclass(frozen=True)
-class ArrowTable:
-    """A table in memory."""
+class ArrowTableReader:
+    """Reader of an Arrow table in memory."""
 
     table: Any
 
     def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
-        taken = _wanted(keys, self.table.column_names)
+        taken = _columns_to_read(keys, self.table.column_names)
         return _as_tables((self.table if taken is None else self.table.select(taken)).to_batches(max_chunksize=rows))
 
 
 @dataclass(frozen=True)
-class ArrowDataset:
+class ArrowDatasetReader:
     """A dataset: of Parquet files one group of rows after the other, and only the columns asked for."""
 
     data: Any
 
     def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
-        columns = _wanted(keys, self.data.schema.names)
+        columns = _columns_to_read(keys, self.data.schema.names)
         options = {"columns": columns, "batch_size": rows, "batch_readahead": 1}
         for part in self._parts():
             if not hasattr(part, "row_groups"):
@@ -53,7 +53,7 @@ class ArrowDataset:
 
 
 @dataclass(frozen=True)
-class ArrowFile:
+class ArrowFileReader:
     """A file of record batches, one after the other."""
 
     path: str
@@ -62,14 +62,14 @@ class ArrowFile:
         pa, ipc = extra("pyarrow"), extra("pyarrow.ipc")
         with pa.OSFile(self.path) as file:
             schema = ipc.open_file(file).schema
-            columns = _wanted(keys, schema.names)
+            columns = _columns_to_read(keys, schema.names)
             fields = None if columns is None else [schema.get_field_index(name) for name in columns]
             reader = ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields))
             yield from _as_tables(reader.get_batch(i) for i in range(reader.num_record_batches))
 
 
 @dataclass(frozen=True)
-class CsvFile:
+class CsvReader:
     """A file of text, whose first line names the columns.
 
     What is a whole number in the first lines may not be one further down, so that all numbers are read as fractions.
@@ -84,12 +84,12 @@ class CsvFile:
         whole = {
             each.name: pa.float64() for each in schema if pa.types.is_integer(each.type) or pa.types.is_null(each.type)
         }
-        options = csv.ConvertOptions(column_types=whole, include_columns=_wanted(keys, schema.names))
+        options = csv.ConvertOptions(column_types=whole, include_columns=_columns_to_read(keys, schema.names))
         with csv.open_csv(self.path, convert_options=options) as reader:
             yield from _as_tables(reader)
 
 
-def _wanted(keys: Sequence[Key] | None, names: Sequence[str]) -> list[str] | None:
+def _columns_to_read(keys: Sequence[Key] | None, names: Sequence[str]) -> list[str] | None:
     """Names of the columns to read; None for all, also where some are not there, of which others will tell."""
     found = [key for key in keys or () if isinstance(key, str) and key in names]
     return found if keys is not None and len(found) == len(keys) else None

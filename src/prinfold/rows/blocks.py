@@ -9,7 +9,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.rows.column_selection import Key, Layout, Numbers, cut, layout_of, length_of
+from prinfold.rows.column_selection import ColumnSelection, Key, Numbers, cut, length_of, select_columns
 from prinfold.rows.readers import reader_of
 from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.settings import integer
@@ -68,7 +68,7 @@ class Blocks:
             raise InvalidParameterError(f"Blocks: weight must be the name or number of a column, got {weight!r}")
         self.source, self.rows, self.weight = source, int(rows), weight
         self._reader = reader_of(source)
-        self._layout: Layout | None = None
+        self._layout: ColumnSelection | None = None
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -105,12 +105,12 @@ class Blocks:
             # What waits for more is copied: a source may fill one array again and again.
             waiting.append(block if n_waiting >= self.rows else Numbers(block.table.copy(), block.weight))
             if n_waiting >= self.rows:
-                whole = _joined(waiting)
+                whole = _join(waiting)
                 n_waiting -= self.rows
                 waiting = [_part(whole, slice(self.rows, None))] if n_waiting else []
                 yield _part(whole, slice(self.rows))
         if waiting:
-            yield _joined(waiting)
+            yield _join(waiting)
 
     def _read(self) -> Iterator[Numbers]:
         """Pieces of at most as many rows as a block, as numbers."""
@@ -121,7 +121,7 @@ class Blocks:
                 continue
             for each in cut(piece, self.rows):
                 if self._layout is None:
-                    self._layout = layout_of(each, self.columns, self.weight)
+                    self._layout = select_columns(each, self.columns, self.weight)
                 yield self._layout.read(each)
 
 
@@ -140,7 +140,7 @@ def _is_key(value: Any) -> bool:
     return isinstance(value, str) or integer(-(2**62)).test(value)
 
 
-def _joined(blocks: list[Numbers]) -> Numbers:
+def _join(blocks: list[Numbers]) -> Numbers:
     if len(blocks) == 1:
         return blocks[0]
     weights = [each.weight for each in blocks if each.weight is not None]

@@ -1,4 +1,4 @@
-"""Which columns of a source are taken, and pieces of it as arrays of numbers.
+"""Columns taken from a source, and pieces of it as arrays of numbers.
 
 A piece is whatever a source gives at a time: an array, a sparse matrix, a frame or an Arrow table. The first piece
 decides what the columns are; all others, of this pass and of later ones, are held to it.
@@ -34,8 +34,8 @@ class Numbers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Where the columns of a table are in each piece: by name in frames, by number in arrays.
+class ColumnSelection:
+    """Columns to take from each piece of a table: by name in frames, by number in arrays.
 
     ``width`` is how many columns a piece without names has.
     """
@@ -90,12 +90,12 @@ class Layout:
         missing = [key for key in (*self.keys, self.weight) if columns.lacks(key)]
         if missing:
             raise InvalidDataError(
-                f"a block has no column {missing[0]!r}, which the first block had; it has {_listed(columns.names)}"
+                f"a block has no column {missing[0]!r}, which the first block had; it has {_list_names(columns.names)}"
             )
 
 
-def layout_of(piece: Any, columns: Sequence[Key] | None, weight: Key | None) -> Layout:
-    """The layout of a source whose first piece this is."""
+def select_columns(piece: Any, columns: Sequence[Key] | None, weight: Key | None) -> ColumnSelection:
+    """The columns to take, found from the first piece of a source."""
     found = _Columns.of(piece)
     own = None if weight is None else found.key(weight, "weight")
     chosen = found.keys if columns is None else tuple(found.key(each, "columns") for each in columns)
@@ -105,11 +105,11 @@ def layout_of(piece: Any, columns: Sequence[Key] | None, weight: Key | None) -> 
     if own in kept:
         raise InvalidParameterError(f"column {own!r} cannot be both among the columns and the weight")
     dtype = found.numbers(kept).dtype
-    return Layout(kept, own, dtype, found.width if found.names is None else None)
+    return ColumnSelection(kept, own, dtype, found.width if found.names is None else None)
 
 
 def length_of(piece: Any) -> int:
-    """How many rows a piece has."""
+    """Number of rows of a piece."""
     shape = getattr(piece, "shape", None)
     if shape is None or len(shape) == 0:
         raise UnsupportedInputError(
@@ -161,7 +161,7 @@ class _Columns:
         return tuple(range(self.width)) if self.names is None else self.names
 
     def key(self, wanted: Key, what: str) -> Key:
-        """What the piece calls a column."""
+        """The key under which the piece holds a column."""
         if isinstance(wanted, str):
             if self.names is None:
                 raise InvalidParameterError(
@@ -169,7 +169,7 @@ class _Columns:
                     "number, from 0 on"
                 )
             if wanted not in self.names:
-                raise InvalidParameterError(f"{what} names {wanted!r}, but the source has {_listed(self.names)}")
+                raise InvalidParameterError(f"{what} names {wanted!r}, but the source has {_list_names(self.names)}")
             return wanted
         if not -self.width <= wanted < self.width:
             raise InvalidParameterError(
@@ -217,7 +217,7 @@ def _as_floats(values: Any, native: Any) -> FloatArray:
         raise InvalidDataError(f"{words} Or leave a column out: say by columns= which to read.") from error
 
 
-def _listed(names: Sequence[str] | None) -> str:
+def _list_names(names: Sequence[str] | None) -> str:
     shown = list(names or ())[:8]
     more = len(names or ()) - len(shown)
     return ", ".join(map(repr, shown)) + (f" and {more} more" if more else "")

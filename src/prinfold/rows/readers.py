@@ -1,4 +1,4 @@
-"""Where tables too large for memory come from. A reader has one verb: ``pieces`` reads all of it anew, in order.
+"""Readers of tables too large for memory. A reader has one method: ``pieces`` reads all of it anew, in order.
 
 ``reader_of`` finds the reader of a source once; nothing else needs to know what kind of source there is. Reading never
 takes more memory than a few pieces.
@@ -18,7 +18,14 @@ import numpy as np
 import scipy.sparse
 
 from prinfold.exceptions import DataNotFoundError, UnsupportedInputError
-from prinfold.rows.arrow_readers import ArrowDataset, ArrowFile, ArrowTable, CsvFile, extra, table_of
+from prinfold.rows.arrow_readers import (
+    ArrowDatasetReader,
+    ArrowFileReader,
+    ArrowTableReader,
+    CsvReader,
+    extra,
+    table_of,
+)
 from prinfold.rows.column_selection import Key
 
 
@@ -33,7 +40,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True)
-class Sliced:
+class SliceReader:
     """Anything of two dimensions that gives slices of rows: arrays, Zarr and HDF5 arrays.
 
     What is stored in chunks is read in whole chunks: a part of one costs as much.
@@ -49,7 +56,7 @@ class Sliced:
 
 
 @dataclass(frozen=True)
-class RowsOnDisk:
+class MemoryMapReader:
     """A memory map in row order, read rather than mapped: pages that were seen would stay in the process's memory."""
 
     path: str
@@ -68,8 +75,8 @@ class RowsOnDisk:
 
 
 @dataclass(frozen=True)
-class OnePiece:
-    """A table in memory."""
+class MemoryReader:
+    """Reader of a table in memory."""
 
     table: Any
 
@@ -78,8 +85,8 @@ class OnePiece:
 
 
 @dataclass(frozen=True)
-class Several:
-    """Sources one after the other."""
+class ConcatenatedReader:
+    """Reader of several sources, one after the other."""
 
     readers: tuple[Reader, ...]
 
@@ -89,8 +96,8 @@ class Several:
 
 
 @dataclass(frozen=True)
-class Called:
-    """A function that gives a fresh iterator of pieces each time it is called."""
+class FunctionReader:
+    """Reader of a function that returns a fresh iterator of pieces at each call."""
 
     make: Callable[[], Any]
 
@@ -168,19 +175,19 @@ def _from_folder(path: Path) -> Reader:
     if len(kinds) != 1:
         words = "holds no Parquet, Arrow or CSV files" if not kinds else f"holds files of {' and '.join(sorted(kinds))}"
         raise UnsupportedInputError(f"the folder {str(path)!r} {words}; name a folder of files of one kind")
-    return Several(tuple(_from_path(file) for file in files))
+    return ConcatenatedReader(tuple(_from_path(file) for file in files))
 
 
 def _from_parquet(path: str) -> Reader:
-    return ArrowDataset(extra("pyarrow.dataset").dataset(path, format="parquet"))
+    return ArrowDatasetReader(extra("pyarrow.dataset").dataset(path, format="parquet"))
 
 
 _BY_ARROW: dict[str, Callable[[str], Reader]] = {
     ".parquet": _from_parquet,
     ".pq": _from_parquet,
-    ".arrow": ArrowFile,
-    ".feather": ArrowFile,
-    ".csv": CsvFile,
+    ".arrow": ArrowFileReader,
+    ".feather": ArrowFileReader,
+    ".csv": CsvReader,
 }
 """How files that end so are read."""
 
@@ -190,7 +197,7 @@ def _is_arrow(source: Any) -> bool:
 
 
 def _from_arrow(source: Any) -> Reader:
-    return ArrowDataset(source) if hasattr(source, "scanner") else ArrowTable(source)
+    return ArrowDatasetReader(source) if hasattr(source, "scanner") else ArrowTableReader(source)
 
 
 def _is_batch(source: Any) -> bool:
@@ -211,7 +218,7 @@ def _is_plain_map(source: Any) -> bool:
 
 def _from_map(source: np.memmap[Any, Any]) -> Reader:
     source.flush()
-    return RowsOnDisk(str(source.filename), int(source.offset), source.dtype, source.shape)
+    return MemoryMapReader(str(source.filename), int(source.offset), source.dtype, source.shape)
 
 
 def _is_sliceable(source: Any) -> bool:
@@ -225,7 +232,7 @@ def _is_sequence(source: Any) -> bool:
 def _from_sequence(source: Sequence[Any]) -> Reader:
     if not source:
         raise UnsupportedInputError("got an empty list, which holds no blocks")
-    return Several(tuple(reader_of(each) for each in source))
+    return ConcatenatedReader(tuple(reader_of(each) for each in source))
 
 
 def _is_used_up(source: Any) -> bool:
@@ -254,17 +261,17 @@ _READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader]], ...] = (
     (_is_path, _from_path),
     (_is_used_up, _refuse_iterator),
     (_is_arrow, _from_arrow),
-    (_is_batch, lambda source: ArrowTable(table_of(source))),
-    (nw.dependencies.is_into_dataframe, OnePiece),
-    (scipy.sparse.issparse, OnePiece),
+    (_is_batch, lambda source: ArrowTableReader(table_of(source))),
+    (nw.dependencies.is_into_dataframe, MemoryReader),
+    (scipy.sparse.issparse, MemoryReader),
     (_is_plain_map, _from_map),
-    (_is_sliceable, Sliced),
+    (_is_sliceable, SliceReader),
     (_is_lazy, _refuse_query),
     (_is_sequence, _from_sequence),
-    (callable, Called),
+    (callable, FunctionReader),
     (
         lambda source: isinstance(source, Iterable) and not hasattr(source, "shape"),
-        lambda source: Called(source.__iter__),
+        lambda source: FunctionReader(source.__iter__),
     ),
 )
 """Kinds of sources, the first that fits being taken, each with how it is read."""

@@ -127,7 +127,7 @@ class Rows:
         return centred.astype(self.table.dtype, copy=False)
 
     def remembered(self, owner: object, make: Callable[[], T]) -> T:
-        """What somebody made of all rows, and nobody may change; of the last who asked alone."""
+        """A result computed from all rows, kept for the next call by the same owner; only the newest is kept."""
         entry = self._memory[0] if self._memory else None
         if entry is None or entry[0] is not owner:
             entry = owner, make()
@@ -156,7 +156,7 @@ class FilledRows(Rows):
 
 
 def filled(rows: Rows) -> Rows:
-    """The same rows for those who know of no gaps."""
+    """Rows with missing cells filled by column middles, for methods that cannot handle gaps."""
     if not rows.gaps:
         return rows
     return FilledRows(rows.table, rows.offset, rows.weight, rows.block_rows, scale=rows.scale)
@@ -260,13 +260,13 @@ def work_through(make: Callable[[], W], parts: Sequence[P], n_entries: int | Non
 
 
 def threads_allowed() -> int:
-    """How many threads a pass may have."""
+    """Number of threads that a pass may have."""
     with blas_on_one_thread() as allowed:
         return 1 if _busy.here else allowed
 
 
 def _threads_for(n_parts: int, n_entries: int | None, allowed: int) -> int:
-    """How many threads a pass is worth."""
+    """Number of threads that a pass is worth."""
     if n_entries is None:
         return max(1, min(allowed, n_parts))
     worth = max(1, n_entries // _ENTRIES_PER_THREAD)
@@ -343,7 +343,7 @@ class shared_property(cached_property[T]):  # noqa: N801 - a decorator
     @overload
     def __get__(self, instance: object, owner: type[Any] | None = None) -> T: ...
     def __get__(self, instance: object | None, owner: type[Any] | None = None) -> Any:
-        """What was found; asked for only until there is something."""
+        """The value, computed once however many threads ask for it."""
         if instance is None:
             return self
         with self._finding:

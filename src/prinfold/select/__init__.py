@@ -21,11 +21,11 @@ from prinfold.gtm.sequence.sequence_input import arrange
 from prinfold.gtm.sequence.verbs import SequenceVerbs
 from prinfold.loops import StopReason
 from prinfold.pps.clamping_choice import standard_error
-from prinfold.select.choices import Choice, incomparable, remarks
+from prinfold.select.choices import Choice, incomparability_note, remarks
 from prinfold.select.comparing import compare
 from prinfold.select.comparisons import Comparison
-from prinfold.select.criteria import CRITERIA, Criterion, Rows
-from prinfold.select.samples import SequenceSample, sample_of, sequences_of
+from prinfold.select.criteria import CRITERIA, Rows, SettingCriterion
+from prinfold.select.samples import SelectionSequences, sample_of, sequences_of
 from prinfold.validation.settings import as_generator, check_setting, integer
 
 __all__ = ["Choice", "Comparison", "choose", "compare"]
@@ -102,17 +102,17 @@ def choose(
     candidates = _candidates({"width": _WIDTHS} if grid is None else grid, given)
     told = {name: each for name, each in (("lengths", lengths), ("groups", groups)) if each is not None}
     rows = _read(X, given, sample_weight, errors, told)
-    job = _prepared(given, rows, by, folds, as_generator(0 if rng is None else rng))
+    job = _setting_comparison(given, rows, by, folds, as_generator(0 if rng is None else rng))
     tasks = [(settings, part) for settings in candidates for part in range(len(job.parts))]
     trials = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(job.attempt)(*task) for task in tasks)
     each = [trials[i : i + len(job.parts)] for i in range(0, len(trials), len(job.parts))]
-    table, scores = _tabulated(each, job.fold_weights)
+    table, scores = _tabulate(each, job.fold_weights)
     chosen = _best(table, scores, job.fold_weights, simplest and len(job.parts) > 1)
     found = Choice(candidates, job.criterion.words, table, scores, chosen, None)
-    fitted = configured(job.model, found.settings).fit(
+    fitted = configure(job.model, found.settings).fit(
         X, sample_weight=sample_weight, **told, **({} if errors is None else {"errors": errors})
     )
-    said = incomparable(found)
+    said = incomparability_note(found)
     if said:
         warn_caller(said, DegenerateWarning)
     return replace(found, model=fitted, notes=tuple(remarks(found, job.fold_weights)))
@@ -156,24 +156,24 @@ def _several(values: Any) -> list[Any]:
     return values.tolist() if isinstance(values, np.ndarray) and values.ndim == 1 else [values]
 
 
-def _prepared(model: Any, rows: Rows, by: str, folds: int, rng: np.random.Generator) -> Job:
+def _setting_comparison(model: Any, rows: Rows, by: str, folds: int, rng: np.random.Generator) -> SettingComparison:
     if by not in CRITERIA:
         raise InvalidParameterError(f"by must be one of {', '.join(map(repr, CRITERIA))}, got {by!r}")
     check_setting("folds", folds, integer(2))
-    if isinstance(rows, SequenceSample) and by != "held-out":
+    if isinstance(rows, SelectionSequences) and by != "held-out":
         raise InvalidParameterError(f"by={by!r} takes each row for itself, which sequences are not; use by='held-out'")
     criterion = CRITERIA[by](folds, rows.unit)
     parts = criterion.parts(rows, rng)
     if model.get_params(deep=False).get("random_state", 0) is None:  # so that all candidates begin alike
         model = clone(model).set_params(random_state=int(rng.integers(2**31)))
-    return Job(model, criterion, rows, parts)
+    return SettingComparison(model, criterion, rows, parts)
 
 
 # ------------------------------------------------------------------------------------------------- the fits
 
 
-class Trial(NamedTuple):
-    """What one fit comes to: its score, the row of the table, or why there is none."""
+class SettingTrial(NamedTuple):
+    """The outcome of one fit: its score, the row of the table, or why it failed."""
 
     score: float
     row: dict[str, float]
@@ -182,30 +182,30 @@ class Trial(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Job:
-    """What every fit of a comparison shares."""
+class SettingComparison:
+    """A comparison of settings: the model, the criterion and the rows that all its fits share."""
 
     model: Any
-    criterion: Criterion
+    criterion: SettingCriterion
     rows: Rows
     parts: list[tuple[IntArray | None, IntArray | None]]
 
-    def attempt(self, settings: Mapping[str, Any], part: int) -> Trial:
+    def attempt(self, settings: Mapping[str, Any], part: int) -> SettingTrial:
         """Fit one candidate to one part; whatever goes wrong is its own affair."""
         clock, (fitted_to, scored_on) = time.perf_counter(), self.parts[part]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the model that is chosen says what is to be said of it
             try:
                 seen = self.rows.part(fitted_to)
-                model = configured(self.model, settings).fit(seen.X, sample_weight=seen.weight, **seen.options)
+                model = configure(self.model, settings).fit(seen.X, sample_weight=seen.weight, **seen.options)
                 if model.stop_reason_ is StopReason.INTERRUPTED:
                     raise KeyboardInterrupt
                 score = self.criterion.score(model, self.rows.part(scored_on))
                 row = _row(model, seen)
             except Exception as error:  # one candidate of many: its row says what happened
                 failed = f"{type(error).__name__}: {error}"
-                return Trial(np.nan, dict.fromkeys(_COLUMNS, np.nan), time.perf_counter() - clock, failed)
-        return Trial(score, row, time.perf_counter() - clock)
+                return SettingTrial(np.nan, dict.fromkeys(_COLUMNS, np.nan), time.perf_counter() - clock, failed)
+        return SettingTrial(score, row, time.perf_counter() - clock)
 
     @property
     def fold_weights(self) -> FloatArray:
@@ -213,7 +213,7 @@ class Job:
         return np.array([self.rows.part(scored_on).total for _, scored_on in self.parts])
 
 
-def configured(model: Any, settings: Mapping[str, Any]) -> Any:
+def configure(model: Any, settings: Mapping[str, Any]) -> Any:
     """A copy of the model with other settings; a constant penalty takes the place of a prior, unless both are named."""
     changes = dict(settings)
     if changes.get("regularization") is not None and "prior_precision" in model.get_params(deep=False):
@@ -227,7 +227,7 @@ _COLUMNS = ("log_likelihood", "noise_variance", "prior_precision", "effective", 
 
 
 def _row(model: Any, rows: Rows) -> dict[str, float]:
-    """What the table says of a fitted model; what it does not have is no number."""
+    """The row of the table for a fitted model; NaN for numbers that it does not have."""
     row = dict.fromkeys(_COLUMNS, np.nan)
     row["log_likelihood"] = float(np.average(model.score_samples(rows.X, **rows.options), weights=rows.row_weight))
     row["noise_variance"] = float(np.mean(getattr(model, "noise_variance_", np.nan)))
@@ -246,7 +246,7 @@ def _row(model: Any, rows: Rows) -> dict[str, float]:
 # -------------------------------------------------------------------------------------------- the decision
 
 
-def _tabulated(trials: list[list[Trial]], weights: FloatArray) -> tuple[dict[str, Any], FloatArray]:
+def _tabulate(trials: list[list[SettingTrial]], weights: FloatArray) -> tuple[dict[str, Any], FloatArray]:
     """The table of all candidates, and their scores by fold (C, F)."""
     scores = np.array([[trial.score for trial in each] for each in trials])
     mean = np.average(scores, axis=1, weights=weights)

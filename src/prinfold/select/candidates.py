@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA, KernelPCA
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.methods import Method, manifolds
 from prinfold.select.pipelines import last_step
 from prinfold.select.surfaces import NeighborIsomap
@@ -55,21 +55,22 @@ BASELINES: dict[str, Callable[[int, FloatArray], Any]] = {
 
 
 def contestants_of(methods: Any, n_components: int, X: FloatArray, seed: int) -> tuple[Contestant, ...]:
-    """Everyone who takes part, by names, objects, or pairs of a name and an object."""
+    """Contestants of a comparison, given by names, objects, or pairs of a name and an object."""
     listed: list[Contestant] = []
     names: set[str] = set()
-    for given in _listed(methods, n_components):
+    for given in _expand(methods, n_components):
         if not isinstance(given, str):
             listed.append(_as_contestant(given))
         elif given not in names:  # who is named twice takes part once
             names.add(given)
-            listed += _named(given, n_components, X)
+            listed += _method_contestants(given, n_components, X)
     if not listed:
-        raise InvalidParameterError('methods is empty; name some, give estimators, or say methods="all"')
-    return tuple(each._replace(model=_seeded(each.model, seed)) for each in _told_apart(listed))
+        everyone = Advice("methods", "all", "say {}")
+        raise InvalidParameterError(Message("methods is empty", "name some", "give estimators", everyone))
+    return tuple(each._replace(model=_set_seeds(each.model, seed)) for each in _number_repeats(listed))
 
 
-def _told_apart(listed: list[Contestant]) -> list[Contestant]:
+def _number_repeats(listed: list[Contestant]) -> list[Contestant]:
     """Contestants with a number where a name has been there before."""
     seen: Counter[str] = Counter()
     found = []
@@ -90,7 +91,7 @@ def other_dimension(model: Any, n_components: int, fitted: int | None = None) ->
     return int(own) if isinstance(own, int | np.integer) and own != n_components else None
 
 
-def _listed(methods: Any, n_components: int) -> list[Any]:
+def _expand(methods: Any, n_components: int) -> list[Any]:
     if isinstance(methods, str):
         if methods == "all":
             tried = sorted(each.name for each in manifolds() if each.compared and _can_have(each, n_components))
@@ -106,13 +107,13 @@ def _can_have(method: Method, n_components: int) -> bool:
     return method.cls._dimension in {None, n_components}
 
 
-def _named(name: str, n_components: int, X: FloatArray) -> list[Contestant]:
+def _method_contestants(name: str, n_components: int, X: FloatArray) -> list[Contestant]:
     if name in BASELINES:
         return [Contestant(name, "", BASELINES[name](n_components, X))]
     known = {each.name: each for each in sorted(manifolds(), key=lambda each: each.name)}
     if name not in known:
         everyone = ", ".join([*known, *BASELINES])
-        raise InvalidParameterError(f"methods names {name!r}, which there is not; there are {everyone}, and 'all'")
+        raise InvalidParameterError(f"there is no method {name!r} to compare; there are {everyone}, and 'all'")
     listed = []
     for settings in known[name].tried:
         model = known[name].cls()
@@ -139,8 +140,8 @@ def _as_contestant(given: Any) -> Contestant:
     return Contestant(type(model).__name__, inside, clone(model))
 
 
-def _seeded(model: Any, seed: int) -> Any:
-    """Models that begin by chance all begin alike, so that folds differ by their rows only; parts of a model too."""
+def _set_seeds(model: Any, seed: int) -> Any:
+    """A copy of a model with a seed wherever it has none, so that folds differ by their rows only."""
     by_chance = [
         name
         for name, value in model.get_params().items()

@@ -1,4 +1,4 @@
-"""What a comparison of candidates leaves: the table, the model, and the reasons in words."""
+"""The result of choosing settings: the table of candidates, the chosen model, and the reasons in words."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Choice:
         return tuple(name for name in self.names if len({_word(value) for value in self.values(name)}) > 1)
 
     def label(self, index: int) -> str:
-        """What sets one candidate apart, in words."""
+        """The settings in which one candidate differs from others, in words."""
         settings = self.candidates[index]
         shown = [name for name in self.varied or self.names if name in settings]
         return ", ".join(f"{name}={_word(settings[name])}" for name in shown) or "the model as it was given"
@@ -140,7 +140,7 @@ def _short(words: str) -> str:
 
 
 def remarks(choice: Choice, weights: FloatArray) -> list[str]:
-    """What is to be said of a choice besides its table."""
+    """Remarks on a choice, to be read beside its table."""
     said, score = [], choice.table["score"]
     others = np.flatnonzero(np.isfinite(score) & (np.arange(len(score)) != choice.chosen))
     if len(others):
@@ -152,14 +152,14 @@ def remarks(choice: Choice, weights: FloatArray) -> list[str]:
             apart = choice.fold_scores[[choice.chosen]] - choice.fold_scores[[second]]
             words += f", with a standard error of {float(standard_error(apart.T, weights)[0]):.3g} per row"
         said.append(f"{words}.")
-    said += [incomparable(choice), *(_at_the_edge(name, choice) for name in choice.names)]
+    said += [incomparability_note(choice), *(_edge_note(name, choice) for name in choice.names)]
     n_failed = sum(map(bool, choice.table["failure"]))
     if n_failed:
         said.append(f"{n_failed} of {len(score)} candidates could not be scored; their rows say why.")
     return [words for words in said if words]
 
 
-def incomparable(choice: Choice) -> str:
+def incomparability_note(choice: Choice) -> str:
     """A warning where evidences do not compare, or nothing.
 
     A weight that no prior holds down has a flat one of a height that depends on the units of the data, so that each
@@ -176,7 +176,7 @@ def incomparable(choice: Choice) -> str:
     )
 
 
-def _at_the_edge(name: str, choice: Choice) -> str:
+def _edge_note(name: str, choice: Choice) -> str:
     """A warning where the value chosen is the last that was tried."""
     values = {v for v in choice.values(name) if isinstance(v, int | float | np.number) and not isinstance(v, bool)}
     mine = choice.settings.get(name)

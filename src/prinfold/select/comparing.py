@@ -13,18 +13,27 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, warn_caller
+from prinfold.exceptions import Advice, DegenerateWarning, InvalidDataError, InvalidParameterError, Message, warn_caller
 from prinfold.select.candidates import Contestant, contestants_of
 from prinfold.select.comparisons import Comparison
 from prinfold.select.dimensions import suggest_dimension
 from prinfold.select.measures import noise_of, thinning_of, widths_of
-from prinfold.select.trials import Job, Trial
-from prinfold.select.verdicts import CRITERIA, Measured, Verdict, blind, judge, measured, pareto, settled_noise
+from prinfold.select.trials import MethodComparison, MethodTrial
+from prinfold.select.verdicts import (
+    CRITERIA,
+    MethodLosses,
+    Verdict,
+    collect_measures,
+    judge,
+    noise_left_by_best,
+    pareto,
+    why_likelihood_is_blind,
+)
 from prinfold.select.wording import other_dimensions, reasons
 from prinfold.validation.settings import as_generator, integer
 from prinfold.validation.tables import check_table
 
-_NEARLY_ALL = 0.99
+_ONE_SIDED_SHARE = 0.99
 """Share of the variance in one column from which the others are said to hardly count."""
 
 
@@ -94,31 +103,31 @@ def compare(
     reader = BaseEstimator()
     table = np.asarray(check_table(reader, X, reset=True, min_rows=2), dtype=float)
     names = getattr(reader, "feature_names_in_", [f"column {j + 1}" for j in range(table.shape[1])])
-    rows = _some(_sorted(table), max_rows)
+    rows = _evenly_spaced_rows(_sort_rows(table), max_rows)
     fold = _folds(rows, folds, rng)
     dimension = suggest_dimension(rows, fold, n_jobs=n_jobs) if n_components is None else None
     Q = n_components if dimension is None else dimension.suggested
     assert Q is not None  # one of the two is known
     everyone = contestants_of(methods, Q, rows, int(rng.integers(2**31)))
     sigma = noise_of(rows, Q)
-    job = Job(rows, fold, widths_of(rows, sigma), thinning_of(rows, sigma, rng))
+    job = MethodComparison(rows, fold, widths_of(rows, sigma), thinning_of(rows, sigma, rng))
     tasks = [(each.model, f) for each in everyone for f in range(folds)]
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
     trials = parallel(joblib.delayed(job.attempt)(*task) for task in tasks)
-    each = _gathered(trials, everyone, folds, verbose=bool(verbose))
-    numbers = measured(each, job, sigma, max(rows.shape[1] - Q, 0))
-    found = _concluded(everyone, each, numbers, criterion, rng, X)
-    noise = float(np.sqrt(settled_noise(numbers)))
+    each = _gather(trials, everyone, folds, verbose=bool(verbose))
+    numbers = collect_measures(each, job, sigma, max(rows.shape[1] - Q, 0))
+    found = _conclude(everyone, each, numbers, criterion, rng, X)
+    noise = float(np.sqrt(noise_left_by_best(numbers)))
     came_out = [next((trial.dimension for trial in folded if trial.dimension), None) for folded in each]
-    notes = (*found.notes, *other_dimensions(everyone, Q, came_out), *_thinned_out(len(rows), len(table)))
-    notes = (*notes, *_one_sided(rows, names))
+    notes = (*found.notes, *other_dimensions(everyone, Q, came_out), *_thinning_note(len(rows), len(table)))
+    notes = (*notes, *_warn_one_sided(rows, names))
     seconds = perf_counter() - clock
     return replace(found, n_components=Q, sigma=noise, dimension=dimension, notes=notes, seconds=seconds)
 
 
-def _gathered(
-    trials: Iterable[Trial], everyone: Sequence[Contestant], folds: int, *, verbose: bool
-) -> list[list[Trial]]:
+def _gather(
+    trials: Iterable[MethodTrial], everyone: Sequence[Contestant], folds: int, *, verbose: bool
+) -> list[list[MethodTrial]]:
     """Trials by contestant, in the order in which they come; each contestant is named when all of its are there."""
     arriving, found = iter(trials), []
     for i, one in enumerate(everyone, 1):
@@ -131,20 +140,20 @@ def _gathered(
 
 def _check(criterion: str, folds: int, n_components: int | None, max_rows: int | None) -> None:
     if criterion not in CRITERIA:
-        raise InvalidParameterError(f"criterion must be one of {', '.join(map(repr, CRITERIA))}, got {criterion!r}")
+        raise InvalidParameterError(f"the criterion must be one of {', '.join(map(repr, CRITERIA))}, got {criterion!r}")
     for name, value, least in (("folds", folds, 2), ("n_components", n_components, 1), ("max_rows", max_rows, 10)):
         if not integer(least).test(value) and (value is not None or name == "folds"):
             raise InvalidParameterError(f"{name} must be {integer(least).words}, got {value!r}")
 
 
-def _sorted(table: FloatArray) -> FloatArray:
-    """Rows by what is in them, first column first, so that the order in which they come has no say in anything."""
+def _sort_rows(table: FloatArray) -> FloatArray:
+    """Rows sorted by their first column, then by the next, so that results do not depend on the order of rows."""
     table = table + 0.0  # zero has no sign, or equal rows would not lie side by side
     return np.asarray(table[np.lexsort(table.T[::-1])])
 
 
-def _some(rows: FloatArray, most: int | None) -> FloatArray:
-    """Of many rows some, evenly spread from the first to the last."""
+def _evenly_spaced_rows(rows: FloatArray, most: int | None) -> FloatArray:
+    """At most so many rows, evenly spaced from the first to the last."""
     if most is None or len(rows) <= most:
         return rows
     return np.asarray(rows[np.linspace(0, len(rows) - 1, most).round().astype(int)])
@@ -164,22 +173,22 @@ def _folds(rows: FloatArray, folds: int, rng: np.random.Generator) -> IntArray:
     return np.asarray((rng.permutation(different) % folds)[rank])
 
 
-def _thinned_out(taken: int, n: int) -> list[str]:
+def _thinning_note(taken: int, n: int) -> list[str]:
     if taken == n:
         return []
     return [f"{taken} of {n} rows took part (max_rows); the model that is recommended is fitted to all of them."]
 
 
-def _one_sided(rows: FloatArray, names: Sequence[str]) -> list[str]:
-    """A warning, which is also returned, where one column holds nearly all variance, so that others hardly count."""
+def _warn_one_sided(rows: FloatArray, names: Sequence[str]) -> list[str]:
+    """Warn where one column holds nearly all variance, so that others hardly count; the warning as a note."""
     variance = rows.var(axis=0)
     most = int(variance.argmax())
     share = float(variance[most] / max(variance.sum(), np.finfo(float).tiny))
-    if np.count_nonzero(variance) < 2 or share < _NEARLY_ALL:
+    if np.count_nonzero(variance) < 2 or share < _ONE_SIDED_SHARE:
         return []
-    words = (
-        f"{names[most]!r} holds {share:.1%} of the variance of all columns, so that surfaces go by it alone; unless "
-        "its units are those of the others, standardise them first: X = StandardScaler().fit_transform(X)."
+    words = Message(
+        f"{names[most]!r} holds {share:.1%} of the variance of all columns, so that surfaces go by it alone.",
+        Advice("StandardScaler", words="unless its units are those of the others, standardise them first ({})"),
     )
     warn_caller(words, DegenerateWarning)
     return [words]
@@ -188,25 +197,26 @@ def _one_sided(rows: FloatArray, names: Sequence[str]) -> list[str]:
 # -------------------------------------------------------------------------------------------- the conclusion
 
 
-def _concluded(
+def _conclude(
     everyone: tuple[Contestant, ...],
-    trials: list[list[Trial]],
-    found: Measured,
+    trials: list[list[MethodTrial]],
+    found: MethodLosses,
     name: str,
     rng: np.random.Generator,
     X: Any,
 ) -> Comparison:
-    table = _tabulated(everyone, trials, found)
+    table = _tabulate(everyone, trials, found)
     if np.isnan(found.errors).all():
         why = next(f"{one.name}: {words}" for one, words in zip(everyone, table["failure"], strict=True) if words)
         raise InvalidDataError(f"no method could be fitted to these rows; {why}")
-    why_not = blind(found) if name == "likelihood" else ""
+    why_not = why_likelihood_is_blind(found) if name == "likelihood" else ""
     name = "error" if why_not else name
     criterion = CRITERIA[name]
     losses, grain = criterion.losses(found), criterion.grain(found.variance)
     if np.isnan(losses).all():
-        raise InvalidParameterError(f"criterion={name!r} says nothing of these methods; use criterion='likelihood'")
-    verdict, model, lost = _settled(
+        words = f"the criterion {name!r} says nothing of these methods"
+        raise InvalidParameterError(Message(words, Advice("criterion", "likelihood", "use {}")))
+    verdict, model, lost = _judge_and_fit(
         everyone, table, losses, X, lambda left: judge(criterion, left, table["roughness"], rng, grain)
     )
     table |= {
@@ -222,7 +232,7 @@ def _concluded(
     return Comparison(everyone, table, name, verdict.chosen, (*said, *lost), model=model)
 
 
-def _settled(
+def _judge_and_fit(
     everyone: tuple[Contestant, ...],
     table: dict[str, Any],
     losses: FloatArray,
@@ -245,8 +255,8 @@ def _settled(
     raise InvalidDataError(f"no method could be fitted to all rows; {notes[0]}")
 
 
-def _tabulated(everyone: tuple[Contestant, ...], trials: list[list[Trial]], found: Measured) -> dict[str, Any]:
-    """What is to be said of each contestant besides the verdict."""
+def _tabulate(everyone: tuple[Contestant, ...], trials: list[list[MethodTrial]], found: MethodLosses) -> dict[str, Any]:
+    """Columns of the table that do not depend on the verdict."""
     over_folds = {
         name: np.array([_mean([getattr(trial, name) for trial in each]) for each in trials])
         for name in ("roughness", "trustworthiness", "continuity", "seconds", "memory")
@@ -262,7 +272,7 @@ def _tabulated(everyone: tuple[Contestant, ...], trials: list[list[Trial]], foun
     }
 
 
-def _failure(trials: Sequence[Trial]) -> str:
+def _failure(trials: Sequence[MethodTrial]) -> str:
     """The first reason, and in how many folds there was one if not in all."""
     reasons = [trial.failure for trial in trials if trial.failure]
     if not reasons or len(reasons) == len(trials):
@@ -271,6 +281,6 @@ def _failure(trials: Sequence[Trial]) -> str:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Mean of what is known, NaN if nothing is."""
+    """Mean of the finite numbers; NaN if there are none."""
     known = [value for value in values if np.isfinite(value)]
     return float(np.mean(known)) if known else float("nan")

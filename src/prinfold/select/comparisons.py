@@ -1,7 +1,8 @@
-"""What a comparison of methods leaves: the table, the recommended model, and the reasons in words."""
+"""The result of comparing methods: the table, the recommended model, and the reasons in words."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold._typing import IntArray
+from prinfold.exceptions import Message
 from prinfold.select.candidates import Contestant
 from prinfold.select.dimensions import Dimension
 from prinfold.select.wording import GUESS, ROUGHEST, legend
@@ -30,7 +32,7 @@ _COLUMNS = {
 
 
 class Recommended(NamedTuple):
-    """What a comparison recommends: method and settings in words, and the model, fitted to all rows."""
+    """The recommendation of a comparison: method and settings in words, and the model, fitted to all rows."""
 
     method: str
     settings: str
@@ -127,13 +129,27 @@ class Comparison:
         return nw.from_dict({**columns, "recommended": picked}, backend=backend).to_native()
 
     def __str__(self) -> str:
-        return "\n".join([self._caption(), *self._rows(), *self._words()])
+        return self.in_words()
+
+    def in_words(self, write: Callable[[str], str] = str) -> str:
+        """The table, and below it what it says, in one text.
+
+        Parameters
+        ----------
+        write : callable, default=str
+            Writes each line below the table, as the command line does with options in place of arguments.
+
+        Returns
+        -------
+        str
+        """
+        return "\n".join([self._caption(), *self._rows(), *map(write, self._words())])
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the table, best first, and the words below it."""
+        """HTML for a notebook: the table, best first, and the words below it."""
         head = "".join(f"<th>{escape(title)}</th>" for title in (*self._heads(), ""))
         body = "".join(self._html_row(i) for i in self.ranking())
         words = "".join(f"<p>{escape(line)}</p>" for line in self._words())
@@ -158,8 +174,8 @@ class Comparison:
         return f"{surfaces} of dimension {self.n_components}, by their {self.criterion} criterion"
 
     def _words(self) -> list[str]:
-        """What is said below the table."""
-        found = [] if self.dimension is None else [f"Dimension: {self.dimension}. {GUESS}"]
+        """Lines below the table."""
+        found = [] if self.dimension is None else [Message.after(f"Dimension: {self.dimension}. ", GUESS)]
         return [*self.notes, *found, *legend(self.criterion, self.table["roughness"], self.seconds)]
 
     @staticmethod

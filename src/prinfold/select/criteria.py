@@ -10,16 +10,16 @@ import numpy as np
 
 from prinfold._typing import IntArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.select.samples import Sample, SequenceSample
+from prinfold.select.samples import SelectionRows, SelectionSequences
 
 _MOST_WEIGHTS = 10_000
 """Weights beyond which the exact Hessian is refused: it would take a gigabyte, and its eigenvalues an hour."""
 
 
-Rows = Sample | SequenceSample
+Rows = SelectionRows | SelectionSequences
 
 
-class Criterion(Protocol):
+class SettingCriterion(Protocol):
     """A way to score candidates: the rows that each fit sees and is scored on, and what to call it."""
 
     @property
@@ -80,7 +80,7 @@ class HeldOut:
         return float(np.average(model.score_samples(rows.X, **rows.options), weights=rows.row_weight))
 
 
-CRITERIA: dict[str, Callable[[int, str], Criterion]] = {
+CRITERIA: dict[str, Callable[[int, str], SettingCriterion]] = {
     "exact": lambda folds, unit: Evidence("exact"),
     "approximate": lambda folds, unit: Evidence("approximate"),
     "held-out": HeldOut,

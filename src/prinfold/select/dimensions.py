@@ -1,4 +1,4 @@
-"""How many dimensions a surface through some rows should have, by the likelihood of rows held out."""
+"""A dimension for surfaces through some rows, suggested by the likelihood of rows held out."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import joblib
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import Advice, InvalidDataError, Message
 from prinfold.gtm.estimator import GTM
 
-_MOST = 3
+_MOST_DIMENSIONS = 3
 """Dimensions beyond which a map is no longer looked at."""
 
 
@@ -49,7 +49,9 @@ class Dimension(NamedTuple):
         return f"{self.suggested} {noun}, by the likelihood of rows held out ({parts} nats per row{why})"
 
 
-def suggest_dimension(X: FloatArray, fold: IntArray, most: int = _MOST, n_jobs: int | None = None) -> Dimension:
+def suggest_dimension(
+    X: FloatArray, fold: IntArray, most: int = _MOST_DIMENSIONS, n_jobs: int | None = None
+) -> Dimension:
     """Compare GTMs of 1, 2, … dimensions, always fewer than columns, on rows held out."""
     tried = np.arange(1, max(1, min(most, X.shape[1] - 1)) + 1)
     parts = np.unique(fold)
@@ -60,13 +62,14 @@ def suggest_dimension(X: FloatArray, fold: IntArray, most: int = _MOST, n_jobs: 
         for f, part in zip(parts, found[i * len(parts) : (i + 1) * len(parts)], strict=True):
             rows[i, fold == f] = part
     rows[np.isneginf(rows).any(axis=1)] = -np.inf  # what cannot be fitted to some rows is no candidate
-    return fewest(tried, rows)
+    return fewest_dimensions(tried, rows)
 
 
-def fewest(tried: IntArray, rows: FloatArray) -> Dimension:
+def fewest_dimensions(tried: IntArray, rows: FloatArray) -> Dimension:
     """The verdict on dimensions (K,) with log-likelihoods (K, n) of rows held out, −inf where there is none."""
     if not np.isfinite(rows).any():
-        raise InvalidDataError("no GTM could be fitted to suggest a dimension; give n_components")
+        words = "no GTM could be fitted to suggest a dimension"
+        raise InvalidDataError(Message(words, Advice("n_components", words="give {}")))
     mean = rows.mean(axis=1)
     best = int(mean.argmax())
     with np.errstate(invalid="ignore"):

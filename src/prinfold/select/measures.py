@@ -1,4 +1,4 @@
-"""What a surface is judged by on rows that it has not seen, row by row.
+"""Losses of rows held out, row by row, by which surfaces are judged.
 
 The nearest point of a wavy surface is picked by looking at the row, so that waves pass for accuracy and the error of
 rows held out goes down as a surface goes wild. The ways to measure here differ in how they deal with that.
@@ -23,7 +23,7 @@ from scipy.special import logsumexp
 from prinfold._typing import FloatArray
 from prinfold.kernel_manifolds.noise_level import neighborhood_noise
 from prinfold.numerics.distances import squared_distances
-from prinfold.select.surfaces import Surface
+from prinfold.select.surfaces import ComparedSurface
 
 _SHARE = 0.5
 """Noise τ that rows are split with, relative to their own."""
@@ -73,7 +73,7 @@ def widths_of(X: FloatArray, sigma: float) -> FloatArray:
 
 
 class Thinning(NamedTuple):
-    """What rows are split with: noise η (n, D) of standard deviation τ."""
+    """Noise η (n, D) of standard deviation τ, by which rows are thinned into x′ and x″."""
 
     noise: FloatArray
     tau: float
@@ -90,7 +90,7 @@ def thinning_of(X: FloatArray, sigma: float, rng: np.random.Generator) -> Thinni
     return Thinning(noise, tau)
 
 
-def errors(surface: Surface, X: FloatArray) -> FloatArray:
+def errors(surface: ComparedSurface, X: FloatArray) -> FloatArray:
     """(n,) squared distances of rows from the surface."""
     return np.asarray(np.square(X - surface.project(X)).sum(axis=1))
 
@@ -102,7 +102,7 @@ class Thinned(NamedTuple):
     slope: FloatArray
 
 
-def thinned_errors(surface: Surface, X: FloatArray, thinning: Thinning) -> Thinned:
+def thinned_errors(surface: ComparedSurface, X: FloatArray, thinning: Thinning) -> Thinned:
     """‖x″ − P(x′)‖² − (σ²/τ²)² ‖η‖² for each row, on average over η and −η.
 
     Of ‖x″ − p‖² = ‖x − p‖² − 2(σ²/τ²)(x − p)·η + (σ²/τ²)² ‖η‖² the last part is the same for every surface, and is left
@@ -117,7 +117,7 @@ def thinned_errors(surface: Surface, X: FloatArray, thinning: Thinning) -> Thinn
     return Thinned(level, slope / thinning.tau**2 if thinning.tau > 0 else slope)
 
 
-def spread_likelihoods(surface: Surface, X: FloatArray, seen: FloatArray, widths: FloatArray) -> FloatArray:
+def spread_likelihoods(surface: ComparedSurface, X: FloatArray, seen: FloatArray, widths: FloatArray) -> FloatArray:
     """(n, H) log-likelihoods of rows X about the feet of the rows ``seen``, for each of H widths."""
     feet, D = surface.project(seen), X.shape[1]
     found = np.empty((len(X), len(widths)))

@@ -55,7 +55,7 @@ class PipelineSurface:
         return np.asarray(self.pipeline[:-1].transform(X), dtype=float)
 
     def _back(self, Y: FloatArray) -> FloatArray:
-        """What the manifold knows among the rows."""
+        """Points of the manifold taken back through the steps of the pipeline."""
         return undo(self.pipeline.steps[:-1], Y, "compare the model without it, on rows that went through it")
 
     @cached_property

@@ -16,7 +16,7 @@ from prinfold.rows.rows import dense
 from prinfold.validation.tables import check_errors, check_table, check_weight, weighty_rows
 
 
-class Sample(NamedTuple):
+class SelectionRows(NamedTuple):
     """Some rows: an array, sparse matrix or data frame, with weights and errors where there are any."""
 
     X: Any
@@ -39,27 +39,27 @@ class Sample(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """What is held out."""
+        """The noun for what is held out."""
         return "rows"
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the verbs of a model are told besides the rows and their weights."""
+        """Further arguments for the methods of a model, besides rows and weights."""
         return {} if self.errors is None else {"errors": self.errors}
 
     def folds(self, n_folds: int, rng: np.random.Generator) -> IntArray:
         """(n,) fold of each row."""
         return split_rows(self.X, n_folds, rng)
 
-    def part(self, rows: IntArray | None) -> Sample:
+    def part(self, rows: IntArray | None) -> SelectionRows:
         """Some of the rows; None is all of them."""
         if rows is None:
             return self
         weight, errors = (None if each is None else each[rows] for each in (self.weight, self.errors))
-        return Sample(take(self.X, rows), weight, errors)
+        return SelectionRows(take(self.X, rows), weight, errors)
 
 
-class SequenceSample(NamedTuple):
+class SelectionSequences(NamedTuple):
     """Some sequences, one after another in a table: ``cuts`` (S + 1,) of its rows, with a weight for each sequence."""
 
     X: Any
@@ -80,15 +80,15 @@ class SequenceSample(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """What is held out."""
+        """The noun for what is held out."""
         return "sequences"
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the verbs of a model are told besides the rows and their weights."""
+        """Further arguments for the methods of a model, besides rows and weights."""
         return {"lengths": np.diff(self.cuts)} | ({} if self.errors is None else {"errors": self.errors})
 
-    def part(self, sequences: IntArray | None) -> SequenceSample:
+    def part(self, sequences: IntArray | None) -> SelectionSequences:
         """Some of the sequences; None is all of them."""
         if sequences is None:
             return self
@@ -96,7 +96,7 @@ class SequenceSample(NamedTuple):
         rows = np.concatenate(spans) if spans else np.zeros(0, dtype=np.int64)
         weight = None if self.weight is None else self.weight[sequences]
         errors = None if self.errors is None else self.errors[rows]
-        return SequenceSample(take(self.X, rows), np.append(0, np.cumsum([*map(len, spans)])), weight, errors)
+        return SelectionSequences(take(self.X, rows), np.append(0, np.cumsum([*map(len, spans)])), weight, errors)
 
     def folds(self, n_folds: int, rng: np.random.Generator) -> IntArray:
         """(S,) fold of each sequence, by what is in it: order does not matter, and equal sequences share a fold."""
@@ -110,25 +110,25 @@ class SequenceSample(NamedTuple):
         return _folds_of(keys, n_folds, rng)
 
 
-def sample_of(X: Any, model: Any, sample_weight: Any, errors: Any) -> Sample:
+def sample_of(X: Any, model: Any, sample_weight: Any, errors: Any) -> SelectionRows:
     """All rows that have a weight; numbers are checked once, data frames are left to the model."""
-    table = _checked(X, model)
+    table = _check_rows(X, model)
     weight = check_weight(sample_weight, table)
-    whole = Sample(table, weight, None if errors is None else check_errors(errors, table))
+    whole = SelectionRows(table, weight, None if errors is None else check_errors(errors, table))
     return whole.part(weighty_rows(weight, min_rows=2))
 
 
-def sequences_of(given: Arranged, model: Any, sample_weight: Any, errors: Any) -> SequenceSample:
+def sequences_of(given: Arranged, model: Any, sample_weight: Any, errors: Any) -> SelectionSequences:
     """All sequences that have a weight, one after another."""
-    table = _checked(given.X, model)
+    table = _check_rows(given.X, model)
     order = given.order(table.shape[0])
     weight, known = sequence_weight(sample_weight, order), given.stacked(errors)
     known = None if known is None else order.sorted(check_errors(known, table))
-    whole = SequenceSample(table if order.rows is None else take(table, order.rows), order.cuts, weight, known)
+    whole = SelectionSequences(table if order.rows is None else take(table, order.rows), order.cuts, weight, known)
     return whole if weight is None else whole.part(np.flatnonzero(weight > 0))
 
 
-def _checked(X: Any, model: Any) -> Any:
+def _check_rows(X: Any, model: Any) -> Any:
     if frame_of(X) is not None:
         return X
     missing = bool(getattr(model, "_accept_missing", False))
@@ -160,7 +160,7 @@ def split_rows(X: Any, n_folds: int, rng: np.random.Generator) -> IntArray:
 
 
 def _keys(X: Any) -> list[bytes]:
-    """What is in each row."""
+    """A key of each row, equal for equal rows."""
     frame = frame_of(X)
     if frame is None:
         return [dense(X[i : i + 1]).tobytes() for i in range(X.shape[0])]

@@ -1,4 +1,4 @@
-"""One face for all that can stand in a comparison: principal manifolds, and transformers that have an inverse."""
+"""One interface for all models in a comparison: principal manifolds, and transformers that have an inverse."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _MESH = {1: 400, 2: 25}
 """Mesh vertices along each axis on which the roughness of a transformer's surface is taken, by its dimension."""
 
 
-class Surface(Protocol):
-    """What a comparison asks of something fitted."""
+class ComparedSurface(Protocol):
+    """Interface of a fitted model in a comparison."""
 
     def project(self, X: FloatArray) -> FloatArray:
         """(n, D) nearest points of the surface."""
@@ -129,8 +129,8 @@ class TransformerSurface:
         return roughness(Mesh(self._point(nodes), nodes, unit.faces), self._jacobian, self._domain).total
 
 
-def surface_of(model: Any, X: FloatArray) -> Surface:
-    """The face of a fitted model; X are the rows it was fitted to."""
+def surface_of(model: Any, X: FloatArray) -> ComparedSurface:
+    """The surface of a fitted model; X are the rows it was fitted to."""
     if isinstance(model, PrincipalManifold):
         return ManifoldSurface(model)
     if isinstance(last_step(model), PrincipalManifold):

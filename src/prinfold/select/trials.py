@@ -1,4 +1,4 @@
-"""One contestant on one fold: fitted, measured on the rows left out, and put down as numbers or as a reason."""
+"""One contestant on one fold: fitted, measured on the rows left out, and reported as numbers or as a reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from prinfold.loops import StopReason
 from prinfold.metrics import continuity, trustworthiness
 from prinfold.select.measures import Thinning, errors, spread_likelihoods, thinned_errors
 from prinfold.select.pipelines import last_step
-from prinfold.select.surfaces import Surface, surface_of
+from prinfold.select.surfaces import ComparedSurface, surface_of
 
 _NEIGHBORS = 5
 """Neighbours that trustworthiness and continuity look at."""
@@ -27,8 +27,8 @@ _MOST_ROWS = 500
 """Rows on which they are taken: they look at all pairs."""
 
 
-class Trial(NamedTuple):
-    """What a fit comes to: losses of the rows held out, numbers about the surface, or why there is none.
+class MethodTrial(NamedTuple):
+    """The outcome of a fit: losses of the rows held out, numbers about the surface, or why it failed.
 
     ``errors``, ``level`` and ``slope`` of thinned rows, and ``log_likelihood`` are (m,), one for each row held out;
     ``spread`` is (m, H). ``dimension`` is that of the latent space that was fitted, where it is said.
@@ -50,27 +50,29 @@ class Trial(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Job:
-    """What every fit of a comparison shares: rows X (n, D), the fold of each, widths (H,) and what thins them."""
+class MethodComparison:
+    """A comparison of methods: rows X (n, D), the fold of each, widths (H,) and the noise that thins them."""
 
     X: FloatArray
     fold: IntArray
     widths: FloatArray
     thinning: Thinning
 
-    def attempt(self, model: Any, fold: int) -> Trial:
+    def attempt(self, model: Any, fold: int) -> MethodTrial:
         """Fit one contestant without one fold; whatever goes wrong is its own affair."""
         held = self.fold == fold
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the model that is recommended says what is to be said of it
             try:
-                return self._measured(
+                return self._measure(
                     clone(model), self.X[~held], self.X[held], self.thinning.part(held), watched=fold == 0
                 )
             except Exception as error:  # one contestant of many: its row says what happened
-                return failed(f"{type(error).__name__}: {error}")
+                return failed_trial(f"{type(error).__name__}: {error}")
 
-    def _measured(self, model: Any, seen: FloatArray, X: FloatArray, thinning: Thinning, *, watched: bool) -> Trial:
+    def _measure(
+        self, model: Any, seen: FloatArray, X: FloatArray, thinning: Thinning, *, watched: bool
+    ) -> MethodTrial:
         clock = time.perf_counter()
         with peak_memory(watched) as peak:
             model.fit(seen)
@@ -79,7 +81,7 @@ class Job:
             raise KeyboardInterrupt
         surface = surface_of(model, seen)
         density = surface.log_likelihood(X)
-        trial = Trial(
+        trial = MethodTrial(
             errors(surface, X),
             *thinned_errors(surface, X, thinning),
             spread_likelihoods(surface, X, seen, self.widths),
@@ -95,10 +97,10 @@ class Job:
         return trial
 
 
-def failed(reason: str) -> Trial:
+def failed_trial(reason: str) -> MethodTrial:
     """A trial without numbers."""
     none = np.empty(0)
-    return Trial(none, none, none, none, none, *(np.nan,) * 5, failure=reason)
+    return MethodTrial(none, none, none, none, none, *(np.nan,) * 5, failure=reason)
 
 
 @contextmanager
@@ -116,7 +118,7 @@ def peak_memory(watched: bool) -> Iterator[list[float]]:
         tracemalloc.stop()
 
 
-def _neighborhoods(surface: Surface, X: FloatArray) -> tuple[float, float]:
+def _neighborhoods(surface: ComparedSurface, X: FloatArray) -> tuple[float, float]:
     """Trustworthiness and continuity of the map on the rows that it was fitted to, or on some of them."""
     X = X[np.unique(np.linspace(0, len(X) - 1, min(len(X), _MOST_ROWS)).astype(int))]
     k = min(_NEIGHBORS, (len(X) - 1) // 2)

@@ -1,4 +1,4 @@
-"""How trials become a verdict: losses of all rows by each contestant, who is best, and how sure that is."""
+"""Verdict of a comparison: losses of all rows by contestant, the best of them, and how sure that is."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import NamedTuple
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.select.trials import Job, Trial
+from prinfold.select.trials import MethodComparison, MethodTrial
 
 _RESAMPLES = 500
-_BLIND = 2.0
+_BLIND_WIDTH = 2.0
 """How many times wider than the noise kernels may be that still see it."""
 
 _ROUNDING = 1e-12
 """Differences that rounding makes, in units of the variance of the rows, or in nats."""
 
 
-class Measured(NamedTuple):
-    """What C contestants come to on n rows held out; NaN all along where one of them failed or has no such number.
+class MethodLosses(NamedTuple):
+    """Losses of C contestants on n rows held out; NaN where one of them failed or has no such number.
 
     ``errors``, ``level``, ``slope`` and ``log_likelihood`` are (C, n), ``spread`` is (C, n, H); see
-    :class:`~prinfold.select.trials.Trial`. ``sigma`` is the noise of the rows as their neighbourhoods show it,
+    :class:`~prinfold.select.trials.MethodTrial`. ``sigma`` is the noise of the rows as their neighbourhoods show it,
     ``across`` the number of directions across the surface, ``widths`` (H,) are those of ``spread``, and ``variance`` is
     that of the rows, all columns together.
     """
@@ -38,27 +38,29 @@ class Measured(NamedTuple):
     variance: float
 
 
-def measured(trials: Sequence[Sequence[Trial]], job: Job, sigma: float, across: int) -> Measured:
+def collect_measures(
+    trials: Sequence[Sequence[MethodTrial]], job: MethodComparison, sigma: float, across: int
+) -> MethodLosses:
     """Trials, one for each contestant and fold, put together in the order of the rows."""
     fold = job.fold
-    shapes = [part.shape[1:] for part in next((one[0][:5] for one in trials if not _failed(one)), trials[0][0][:5])]
+    shapes = [part.shape[1:] for part in next((one[0][:5] for one in trials if not _any_failed(one)), trials[0][0][:5])]
     columns = [np.full((len(trials), len(fold), *shape), np.nan) for shape in shapes]
     for c, one in enumerate(trials):
-        if not _failed(one):
+        if not _any_failed(one):
             for f, trial in enumerate(one):
                 for column, part in zip(columns, trial[:5], strict=True):
                     column[c, fold == f] = part
     errors, level, slope, spread, log_likelihood = columns
-    return Measured(
+    return MethodLosses(
         errors, level, slope, spread, log_likelihood, sigma, across, job.widths, float(job.X.var(axis=0).sum())
     )
 
 
-def _failed(trials: Sequence[Trial]) -> bool:
+def _any_failed(trials: Sequence[MethodTrial]) -> bool:
     return any(trial.failure for trial in trials)
 
 
-class Criterion(NamedTuple):
+class MethodCriterion(NamedTuple):
     """A way to judge: ``losses`` takes what was measured to losses (C, n), lowest at best.
 
     ``words`` name the loss; ``record`` says how its choices fared on simulators that it was not designed on;
@@ -67,7 +69,7 @@ class Criterion(NamedTuple):
     """
 
     words: str
-    losses: Callable[[Measured], FloatArray]
+    losses: Callable[[MethodLosses], FloatArray]
     record: str
     choose: Callable[[FloatArray, FloatArray], int] | None = None
     nats: bool = False
@@ -77,8 +79,8 @@ class Criterion(NamedTuple):
         return _ROUNDING if self.nats else _ROUNDING * variance
 
 
-def settled_noise(found: Measured) -> float:
-    """Variance σ² of the noise in each direction across, such that it is what the surface it recommends leaves.
+def noise_left_by_best(found: MethodLosses) -> float:
+    """Variance σ² of the noise in each direction across the surface, equal to what the best surface leaves.
 
     Neighbourhoods that bend look noisier than they are. Beginning with what they show, the best surface by thinned
     errors says what the noise is, and so on until it says what was said before; it never rises.
@@ -93,31 +95,31 @@ def settled_noise(found: Measured) -> float:
     return variance
 
 
-def _thinned(found: Measured) -> FloatArray:
-    return np.asarray(found.level + settled_noise(found) * found.slope)
+def _thinned_losses(found: MethodLosses) -> FloatArray:
+    return np.asarray(found.level + noise_left_by_best(found) * found.slope)
 
 
-def _spread_choice(found: Measured) -> IntArray:
+def _spread_choice(found: MethodLosses) -> IntArray:
     """(C,) which width is best for all rows together."""
     return np.asarray(np.nan_to_num(found.spread.mean(axis=1), nan=-np.inf).argmax(axis=1))
 
 
-def _best_spread(found: Measured) -> FloatArray:
+def _best_spread(found: MethodLosses) -> FloatArray:
     """Minus the log-likelihood, for each contestant with the width that is best for all rows together."""
     return np.asarray(-np.take_along_axis(found.spread, _spread_choice(found)[:, None, None], axis=2)[:, :, 0])
 
 
-def blind(found: Measured) -> str:
+def why_likelihood_is_blind(found: MethodLosses) -> str:
     """Why the likelihood about the surface cannot tell surfaces apart, or nothing where it can.
 
     Kernels have to be as wide as feet are apart, and as rows are off the surface. Where the likeliest surface needs
     them much wider than the noise is, what is seen is how its feet lie, or its misfit, and not what waves cost.
     """
     if not found.across:
-        return "surfaces of as many dimensions as there are columns leave nothing across them; give fewer n_components"
+        return "surfaces of as many dimensions as there are columns leave nothing across them; compare fewer dimensions"
     best = int(np.nanargmin(_best_spread(found).mean(axis=1)))
     width = float(found.widths[_spread_choice(found)[best]])
-    if width <= _BLIND * found.sigma:
+    if width <= _BLIND_WIDTH * found.sigma:
         return ""
     return (
         f"it wants kernels of {width:.2g} where neighbouring rows show a noise of {found.sigma:.2g} in each direction, "
@@ -144,14 +146,14 @@ def _record(regret: str, worst: str, near: int) -> str:
     return f"{far}; in {near} of the 16 tables it was within a quarter of the best"
 
 
-CRITERIA: dict[str, Criterion] = {
-    "likelihood": Criterion(
+CRITERIA: dict[str, MethodCriterion] = {
+    "likelihood": MethodCriterion(
         "minus log-likelihood about the surface", _best_spread, _record("1.08", "1.4", 15), nats=True
     ),
-    "thinned": Criterion("thinned error", _thinned, _record("1.20", "2.5", 13)),
-    "error": Criterion("held-out error", lambda found: found.errors, _record("1.27", "1.9", 8)),
-    "elbow": Criterion("held-out error", lambda found: found.errors, _record("2.5", "30", 8), elbow),
-    "density": Criterion(
+    "thinned": MethodCriterion("thinned error", _thinned_losses, _record("1.20", "2.5", 13)),
+    "error": MethodCriterion("held-out error", lambda found: found.errors, _record("1.27", "1.9", 8)),
+    "elbow": MethodCriterion("held-out error", lambda found: found.errors, _record("2.5", "30", 8), elbow),
+    "density": MethodCriterion(
         "minus the model's own log-likelihood",
         lambda found: -found.log_likelihood,
         _record("1.28", "2.9", 12),
@@ -185,7 +187,11 @@ class Verdict(NamedTuple):
 
 
 def judge(
-    criterion: Criterion, losses: FloatArray, roughness: FloatArray, rng: np.random.Generator, grain: float = _ROUNDING
+    criterion: MethodCriterion,
+    losses: FloatArray,
+    roughness: FloatArray,
+    rng: np.random.Generator,
+    grain: float = _ROUNDING,
 ) -> Verdict:
     """A verdict from losses (C, n), rows of NaN where a contestant has none; at least one must have some.
 

@@ -1,4 +1,4 @@
-"""A comparison of methods in words: what is recommended and why, how sure that is, and what the columns say."""
+"""A comparison of methods in words: the recommendation, its reasons, how sure it is, and a legend of the table."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.exceptions import Advice, Message
 from prinfold.select.candidates import Contestant, other_dimension
-from prinfold.select.verdicts import CRITERIA, Criterion, Verdict
+from prinfold.select.verdicts import CRITERIA, MethodCriterion, Verdict
 
-_SURE, _FAIRLY = 0.9, 0.6
+_SURE_SHARE, _LIKELY_SHARE = 0.9, 0.6
 """Shares of resamples in which the recommended one would be chosen, from which it is called sure (while
 none is tied) and likely."""
 
@@ -20,9 +21,9 @@ _MOST_NAMED = 4
 ROUGHEST = 1e6
 """Roughness beyond which nobody wants to know how much: such surfaces turn back at every row."""
 
-GUESS = (
-    "That is a guess, right in 9 of 16 simulated tables, where always saying 2 would have been right in 8; give "
-    "n_components if you know it."
+GUESS = Message(
+    "That is a guess, right in 9 of 16 simulated tables, where always saying 2 would have been right in 8.",
+    Advice("n_components", words="give {} if you know it"),
 )
 
 _RECORD = (
@@ -47,11 +48,11 @@ def reasons(
     """
     i, criterion = verdict.chosen, CRITERIA[name]
     known = int(np.isfinite(verdict.loss).sum())
-    what = "it is the only one that could be judged" if known == 1 else _place(verdict, criterion, known)
+    what = "it is the only one that could be judged" if known == 1 else _rank_words(verdict, criterion, known)
     loss = f"{verdict.loss[i]:.4g} ± {verdict.standard_error[i]:.1g}"
     said = [f"{everyone[i].name} is recommended: {what} ({criterion.words} {loss})."]
     if known > 1:
-        said += [_how_sure(everyone, verdict), *_smoother(everyone, verdict), _ERRORS]
+        said += [_confidence(everyone, verdict), *_smoothest_note(everyone, verdict), _ERRORS]
     if known > 1 and not why_not:
         said.append(f"{_RECORD} {criterion.record}.")
     n_failed = sum(map(bool, table["failure"]))
@@ -62,42 +63,42 @@ def reasons(
     return said
 
 
-def _place(verdict: Verdict, criterion: Criterion, known: int) -> str:
+def _rank_words(verdict: Verdict, criterion: MethodCriterion, known: int) -> str:
     if criterion.choose is None or verdict.chosen == int(np.nanargmin(verdict.loss)):
         return f"of {known} surfaces it has the lowest loss on rows held out"
     return f"of {known} surfaces it has the best balance of error and roughness"
 
 
-def _how_sure(everyone: tuple[Contestant, ...], verdict: Verdict) -> str:
+def _confidence(everyone: tuple[Contestant, ...], verdict: Verdict) -> str:
     share = float(verdict.wins[verdict.chosen])
     others = [j for j in np.argsort(verdict.loss) if verdict.tied[j] and j != verdict.chosen]
     sure = (
         "That is sure as far as these rows go"
-        if share >= _SURE and not others
+        if share >= _SURE_SHARE and not others
         else "That is likely"
-        if share >= _FAIRLY
+        if share >= _LIKELY_SHARE
         else "That is a close call"
     )
     words = f"{sure}: it would be chosen in {share:.0%} of resamples of the rows"
-    if share < _FAIRLY:
+    if share < _LIKELY_SHARE:
         next_to_it = int(np.where(np.arange(len(everyone)) == verdict.chosen, -1.0, verdict.wins).argmax())
         words += f", {everyone[next_to_it].name} in {verdict.wins[next_to_it]:.0%}"
     if others:
         named = ", ".join(everyone[j].name for j in others[:_MOST_NAMED])
         more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
         return f"{words}; not told apart by one standard error: {named}{more}."
-    apart = ", and every other one is more than one standard error away" if share >= _FAIRLY else ""
+    apart = ", and every other one is more than one standard error away" if share >= _LIKELY_SHARE else ""
     return f"{words}{apart}."
 
 
-def _smoother(everyone: tuple[Contestant, ...], verdict: Verdict) -> list[str]:
+def _smoothest_note(everyone: tuple[Contestant, ...], verdict: Verdict) -> list[str]:
     if verdict.smoothest == verdict.chosen:
         return []
     return [f"The smoothest of those tied is {everyone[verdict.smoothest].name}, for those who want a smooth map."]
 
 
 def legend(name: str, roughness: FloatArray, seconds: float) -> list[str]:
-    """What the columns of a printed table say, a line each, where their headings do not."""
+    """Explanations of the columns of a printed table, a line each."""
     said = [
         f"criterion: {CRITERIA[name].words}, lowest at best"
         + (" (a likelihood above 1 makes it negative)" if CRITERIA[name].nats else ""),

@@ -13,9 +13,11 @@ from prinfold.base.file_requirements import is_finite_array, require_parts
 from prinfold.base.starting_points import column_variances, observed_mean, weighted_mean
 from prinfold.basis_maps.default_sizes import GRIDS, LATENTS, make_map_latent
 from prinfold.exceptions import (
+    Advice,
     DegenerateWarning,
     InvalidDataError,
     InvalidParameterError,
+    Message,
     UnsupportedInputError,
     warn_caller,
 )
@@ -235,8 +237,11 @@ class SOM(SOMVerbs):
         check_parameters(self, self._constraints)
         if self.rate is not None and self.trainer == "batch":
             raise InvalidParameterError(
-                f"rate={self.rate!r} is the step size of online training, and batch training has none; set "
-                "trainer='online', or leave rate at None"
+                Message(
+                    f"rate={self.rate!r} is the step size of online training, and batch training has none",
+                    Advice("trainer", "online"),
+                    "leave rate at None",
+                )
             )
         self._forget()
         table = check_table(
@@ -244,7 +249,9 @@ class SOM(SOMVerbs):
         )
         if self.trainer == "online" and not isinstance(table, np.ndarray):
             raise UnsupportedInputError(
-                "trainer='online' takes no sparse table; use trainer='batch' or pass X.toarray()"
+                Message(
+                    "online training takes no sparse table", Advice("trainer", "batch", "use {}"), "pass X.toarray()"
+                )
             )
         weight = check_weight(sample_weight, table)
         kept = self._training_rows(table, weight)
@@ -347,10 +354,10 @@ class SOM(SOMVerbs):
         found = self._stopping_warnings()
         if self.n_features_in_ < self.latent_.dimension:
             words = f"a map of {self.latent_.dimension} dimensions in {self.n_features_in_} column(s) is not determined"
-            found.append((f"{words}; set n_components={self.n_features_in_}", DegenerateWarning))
+            found.append((Message(words, Advice("n_components", self.n_features_in_)), DegenerateWarning))
         if self.latent_.n_nodes == 1:
-            words = "the map has a single node, so that its surface is the mean of the rows. Raise nodes"
-            found.append((words, DegenerateWarning))
+            words = "the map has a single node, so that its surface is the mean of the rows"
+            found.append((Message(words, Advice("nodes", words="raise {}")), DegenerateWarning))
         elif (
             np.ptp(self.cell_means_[self.cell_mass_.any(axis=1)], axis=0).max() == 0 and self.history_["error"][-1] == 0
         ):

@@ -16,7 +16,7 @@ from prinfold.base.unique_rows import centred_rows, weighted_places
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import make_latent
 from prinfold.basis_maps.linear_geometry import linear_geometry
-from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, warn_caller
+from prinfold.exceptions import Advice, CorruptModelFileError, DegenerateWarning, Message, warn_caller
 from prinfold.latent import Lattice
 from prinfold.loops import StoppingRule, run_fixed_point
 from prinfold.surfaces.projected_regression import (
@@ -148,7 +148,7 @@ class RegressedManifold(PrincipalManifold):
         found = self._stopping_warnings()
         if self.n_features_in_ < self.n_components:
             words = f"a surface of {self.n_components} dimensions in {self.n_features_in_} column(s) is not determined"
-            found.append((f"{words}; set n_components={self.n_features_in_}", DegenerateWarning))
+            found.append((Message(words, Advice("n_components", self.n_features_in_)), DegenerateWarning))
         if not np.any(self.weights_):
             found.append(("all rows are equal, so that the surface is a point", DegenerateWarning))
         return found

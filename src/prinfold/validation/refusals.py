@@ -1,4 +1,4 @@
-"""Refusals: what of a table cannot be used, named by row and column, and what to do about it."""
+"""Errors for tables that cannot be used, which name rows and columns and say what to do about them."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def refuse_dates(X: Any) -> None:
         schema = nw.from_native(X, eager_only=True).schema
         dated = [name for name, kind in schema.items() if isinstance(kind, _TEMPORAL)]
     if dated:
-        raise InvalidDataError(_about_columns([repr(str(name)) for name in dated], "dates", ""))
+        raise InvalidDataError(_column_refusal([repr(str(name)) for name in dated], "dates", ""))
 
 
 def refuse_text(X: Any) -> None:
@@ -139,7 +139,7 @@ def refuse_text(X: Any) -> None:
                 example = example or f", such as {str(values[row])!r} in row {row}"
                 found.append(name)
         if found:
-            raise InvalidDataError(_about_columns(found, kind, example))
+            raise InvalidDataError(_column_refusal(found, kind, example))
 
 
 def _columns(X: Any) -> Iterator[tuple[str, Sequence[Any]]]:
@@ -168,7 +168,7 @@ def _reads(value: Any) -> bool:
     return True
 
 
-def _about_columns(names: Sequence[str], kind: str, example: str) -> str:
+def _column_refusal(names: Sequence[str], kind: str, example: str) -> str:
     one = len(names) == 1
     advice = _ADVICE[kind] if one else _ADVICE[kind].replace(" it", " them")
     subject = "column" if one else "columns"

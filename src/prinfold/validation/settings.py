@@ -1,4 +1,4 @@
-"""Settings of estimators and options: what each may be, and what to say of one that cannot be."""
+"""Checks of settings: the values that each may have, and the message that refuses others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from prinfold.exceptions import InvalidParameterError
 
 @dataclass(frozen=True)
 class Constraint:
-    """What a parameter may be: a test, the words that describe it, and the names among its values."""
+    """Values that a parameter may have: a test, the words that describe it, and the names among its values."""
 
     test: Callable[[Any], bool]
     words: str
@@ -29,7 +29,7 @@ class Constraint:
         return Constraint(lambda v: self.test(v) or other.test(v), _either(parts), self.names + other.names, parts)
 
     def refusal(self, name: str, value: Any) -> str:
-        """What to say of a value that cannot be, with the name that was probably meant."""
+        """The message that refuses a value, with the name that was probably meant."""
         near = difflib.get_close_matches(value.lower(), self.names, 1) if isinstance(value, str) else []
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"{name} must be {self.words}, got {value!r}{hint}"

@@ -1,4 +1,4 @@
-"""What comes in: tables, weights, classes, latent coordinates.
+"""Checks of what users hand in: tables, weights, classes, latent coordinates.
 
 The only file that touches scikit-learn's private helpers.
 """
@@ -54,7 +54,7 @@ def check_table(
     if isinstance(X, np.ma.MaskedArray):  # what is masked is missing, not whatever lies beneath
         X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
     try:
-        table: Any = _validated(
+        table: Any = _validate(
             estimator,
             X,
             reset=reset,
@@ -81,8 +81,8 @@ def check_table(
     return cast(FloatArray, table) if scipy.sparse.issparse(table) else np.asarray(table)
 
 
-def _validated(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Any:
-    """What scikit-learn makes of a table; it sees names of frames only, so that those of blocks are checked here."""
+def _validate(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Any:
+    """A table validated by scikit-learn, which sees names of frames only; those of blocks are checked here."""
     names = X.names if isinstance(X, NamedBlock) else None
     if names is None:
         return validate_data(estimator, X, reset=reset, **options)
@@ -225,7 +225,7 @@ def check_targets(estimator: Any, y: Any, table: FloatArray) -> FloatArray:
 
 
 def weighty_rows(weight: FloatArray | None, min_rows: int) -> IntArray | None:
-    """Which rows have a weight, or None for all: the others must not count, not even in how rounding falls."""
+    """Indices of rows with a weight, or None for all: the others must not count, not even in how rounding falls."""
     if weight is None or (weight > 0).all():
         return None
     kept = np.flatnonzero(weight)

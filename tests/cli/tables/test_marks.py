@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.cli.conftest import QUICK, Said, numbers
 
-from prinfold.cli.tables.marks import MISSING, AmbiguousError, has_unit, marked_numbers
+from prinfold.cli.tables.marks import MISSING, AmbiguousError, has_unit, numbers_with_marks
 from prinfold.cli.tables.reading import Reading, read_table
 
 Call = Callable[..., Said]
@@ -37,7 +37,7 @@ Call = Callable[..., Said]
     ],
 )
 def test_marks_that_can_be_read(cells: list[str], expected: list[float] | None) -> None:
-    found = marked_numbers(cells, MISSING)
+    found = numbers_with_marks(cells, MISSING)
     if expected is None:
         assert found is None
         return
@@ -48,16 +48,16 @@ def test_marks_that_can_be_read(cells: list[str], expected: list[float] | None) 
 @pytest.mark.parametrize("cells", [["1,234", "5"], ["$1,234", "$2"], ["-9,100"]])
 def test_a_comma_that_may_be_either_is_not_guessed(cells: list[str]) -> None:
     with pytest.raises(AmbiguousError, match=cells[0].replace("$", r"\$")):
-        marked_numbers(cells, MISSING)
+        numbers_with_marks(cells, MISSING)
     plain = float(cells[0].replace("$", "").replace(",", ""))
     for decimal, factor in ((".", 1), (",", 1000)):
-        found = marked_numbers(cells, MISSING, decimal)
+        found = numbers_with_marks(cells, MISSING, decimal)
         assert found is not None
         assert found.numbers[0] * factor == pytest.approx(plain)
 
 
 def test_a_late_cell_decides_too() -> None:
-    assert marked_numbers([*["$1"] * 60, "free"], MISSING) is None
+    assert numbers_with_marks([*["$1"] * 60, "free"], MISSING) is None
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ from tests.cli.conftest import csv_text, numbers
 
 from prinfold.cli.tables.delimited import read_delimited
 from prinfold.cli.tables.marks import number_of
-from prinfold.cli.tables.reading import Reading, Table, read_table
+from prinfold.cli.tables.reading import FileTable, Reading, read_table
 from prinfold.exceptions import DataNotFoundError, InvalidDataError, MissingExtraError
 
 X = np.round(numbers(12), 6)
 
 
-def matrix(table: Table) -> np.ndarray:
+def matrix(table: FileTable) -> np.ndarray:
     return np.stack([table.columns[name] for name in table.measured], axis=1)
 
 

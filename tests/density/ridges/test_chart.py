@@ -403,7 +403,7 @@ def test_a_flap_on_a_thread_lies_on_its_own_side():
 
 def test_no_ridge_point_is_an_error_that_says_what_to_do():
     flow, points = ridge(cloud(), 0.3)
-    with pytest.raises(InvalidDataError, match="larger bandwidth or another n_components"):
+    with pytest.raises(InvalidDataError, match="larger bandwidth, or another n_components"):
         RidgeChart.of(flow, points.only(np.empty(0, dtype=int)))
 
 

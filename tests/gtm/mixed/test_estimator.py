@@ -437,7 +437,7 @@ def test_verbs_that_need_a_distance_say_so():
     model = fitted(TABLE)
     assert_allclose(model.reconstruct(TABLE), model.inverse_transform(model.transform(TABLE)), atol=1e-12)
     for verb in (model.project, model.projection_error):
-        with pytest.raises(UnsupportedInputError, match=r"'ill' is bernoulli; reconstruct\(X\)"):
+        with pytest.raises(UnsupportedInputError, match=r"'ill' is bernoulli; ask for coordinates"):
             verb(TABLE)
     with pytest.raises(UnsupportedInputError, match="a covariance needs columns of numbers"):
         model.noise_covariance()

@@ -137,7 +137,7 @@ def test_maps_given_in_another_order_are_the_same_maps():
 @pytest.mark.parametrize("noise", ["isotropic", "diagonal", "student", "aligned", "varying"])
 def test_the_objective_never_gets_worse(noise: str, shared: bool):
     if shared and noise not in {"isotropic", "diagonal"}:
-        with pytest.raises(InvalidParameterError, match=f"noise='isotropic' or 'diagonal', got '{noise}'"):
+        with pytest.raises(InvalidParameterError, match=f"'isotropic' or 'diagonal', got '{noise}'"):
             GTMMixture(2, GTM(noise=noise), shared_noise=True).fit(two_sheets()[0])
         return
     X, _ = two_sheets(80, apart=0.6)

@@ -496,7 +496,7 @@ def test_sequences_that_cannot_be(given, how: dict, message: str):
     [
         ({"transitions": "fre"}, "did you mean 'free'"),
         ({"jump": 0.0}, "jump must be None or a number above 0 and at most 1, got 0.0"),
-        ({"jump": 0.2, "transitions": "uniform"}, "with transitions='uniform' all of them do; leave out jump"),
+        ({"jump": 0.2, "transitions": "uniform"}, "with uniform transitions all of them do; leave out jump"),
         ({"jump": 1.5}, "jump must be None or a number above 0 and at most 1"),
         ({"reach": -1}, "reach must be None or"),
         ({"strength": 0}, "strength must be"),
@@ -518,7 +518,7 @@ def test_questions_that_cannot_be_answered(walked: GTMSequence):
         walked.sample(2, length=0)
     with pytest.raises(InvalidParameterError, match="n must be"):
         walked.sample(-1, length=3)
-    with pytest.raises(InvalidParameterError, match="init='slow' looks at what changes from row to row"):
+    with pytest.raises(InvalidParameterError, match="'slow' looks at what changes from row to row"):
         model(init="slow").fit(X)
     import scipy.sparse
 

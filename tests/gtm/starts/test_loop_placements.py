@@ -94,7 +94,9 @@ def test_without_angles_no_loops_are_looked_for(latent: LatentSpace, monkeypatch
 
 def test_cycles_need_angles() -> None:
     X = datasets.make_circle(30, rng=0).X
-    with pytest.raises(InvalidParameterError, match="init='cycles' finds angles, of which this latent space has none"):
+    with pytest.raises(
+        InvalidParameterError, match="the start 'cycles' finds angles, of which this latent space has none"
+    ):
         GTM(init="cycles").fit(X)
 
 

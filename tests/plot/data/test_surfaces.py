@@ -125,7 +125,7 @@ def test_ticks_are_few_and_inside(ends: tuple[float, float]) -> None:
 def test_ellipses_are_the_stretch_at_their_places(models: dict[str, GTM], name: str) -> None:
     model = models[name]
     found = data.stretch_ellipses(model)
-    Z = data.spread(model.latent_, 20)
+    Z = data.evenly_spread_places(model.latent_, 20)
     stretch = model.magnification(Z)
     np.testing.assert_allclose(found.centre, Z)
     assert len(Z) == model.latent_.n_nodes
@@ -178,14 +178,14 @@ def test_ellipses_stay_inside_open_edges_and_stand_even(models: dict[str, GTM], 
     ids=["grid", "torus", "sphere"],
 )
 def test_large_grids_are_thinned(space: latent.LatentSpace, most: int) -> None:
-    kept = data.spread(space, most)
+    kept = data.evenly_spread_places(space, most)
     assert 1 < len(kept) <= most**2
     assert space.domain.contains(kept).all()
 
 
 def test_thinned_points_are_points_of_the_cloud(rng: np.random.Generator) -> None:
     space = latent.Points(rng.normal(size=(2000, 2)))
-    kept = data.spread(space, 10)
+    kept = data.evenly_spread_places(space, 10)
     assert len(kept) <= 100
     assert {tuple(each) for each in kept} <= {tuple(each) for each in space.nodes}
 
@@ -193,7 +193,7 @@ def test_thinned_points_are_points_of_the_cloud(rng: np.random.Generator) -> Non
 def test_glyphs_near_a_seam_show_on_both_sides() -> None:
     layout = layouts.layout_of(latent.torus(6, 6))
     centre = np.array([[-np.pi, 0.0], [0.0, 0.0], [-np.pi, -np.pi]])
-    index, shift = data.over_the_seams(layout, centre)
+    index, shift = data.repeat_over_seams(layout, centre)
     places = {tuple(np.round(place, 9)) for place in centre[index] + shift}
     pi = round(np.pi, 9)
     assert places == {(-pi, 0), (pi, 0), (0, 0), (-pi, -pi), (pi, -pi), (-pi, pi), (pi, pi)}
@@ -219,7 +219,7 @@ def test_glyphs_near_a_seam_show_on_both_sides() -> None:
     ],
 )
 def test_labels_of_any_kind_become_classes(labels: Any, names: tuple[str, ...]) -> None:
-    found = subject.group(labels, 3)
+    found = subject.row_classes(labels, 3)
     assert found.names == names
     given = [None if pd.isna(each) else each for each in list(labels)]
     for each, index in zip(given, found.index, strict=True):
@@ -228,9 +228,9 @@ def test_labels_of_any_kind_become_classes(labels: Any, names: tuple[str, ...]) 
 
 def test_wrong_labels_and_values_are_named() -> None:
     with pytest.raises(InvalidDataError, match=r"labels has shape \(2,\) for 3 rows; give one label per row"):
-        subject.group(["a", "b"], 3)
+        subject.row_classes(["a", "b"], 3)
     with pytest.raises(InvalidDataError, match="61 different values, too many for classes; pass them as values="):
-        subject.group(np.arange(61), 61)
+        subject.row_classes(np.arange(61), 61)
     with pytest.raises(InvalidDataError, match=r"values has shape \(3, 1\) for 3 rows; give one number per row"):
         subject.check_values(np.zeros((3, 1)), 3)
 
@@ -246,7 +246,7 @@ def test_infinite_values_are_no_values() -> None:
 
 def test_lanes_keep_classes_apart(rng: np.random.Generator) -> None:
     Z, index = rng.normal(size=(90, 1)), np.arange(90) % 3
-    lane = subject.lanes(Z, subject.Groups(("a", "b", "c"), index))
+    lane = subject.lanes(Z, subject.RowClasses(("a", "b", "c"), index))
     for each in range(3):
         inside = lane[index == each]
         assert (inside > each / 3).all()
@@ -313,7 +313,7 @@ def test_one_column_has_no_view() -> None:
 @pytest.mark.parametrize("name", ["line", "circle", "grid", "cylinder", "torus", "sphere", "points", "space"])
 def test_wires_lie_on_the_surface(models: dict[str, GTM], rows: dict[str, np.ndarray], name: str) -> None:
     model = models[name]
-    drawn = lines.wires(subject.Fitted.of(model), most=4, resolution=5)
+    drawn = lines.wires(subject.FittedSurface.of(model), most=4, resolution=5)
     points = np.concatenate(drawn)[::7]
     if model.latent_.dimension <= 2:
         np.testing.assert_allclose(model.project(points), points, atol=1e-5)
@@ -323,22 +323,22 @@ def test_wires_lie_on_the_surface(models: dict[str, GTM], rows: dict[str, np.nda
 
 
 def test_a_closed_curve_closes(models: dict[str, GTM]) -> None:
-    (line,) = lines.wires(subject.Fitted.of(models["circle"]))
+    (line,) = lines.wires(subject.FittedSurface.of(models["circle"]))
     np.testing.assert_array_equal(line[0], line[-1])
-    (line,) = lines.wires(subject.Fitted.of(models["line"]))
+    (line,) = lines.wires(subject.FittedSurface.of(models["line"]))
     assert not np.allclose(line[0], line[-1])
 
 
 def test_a_pipeline_is_seen_in_the_units_of_its_rows(rows: dict[str, np.ndarray]) -> None:
     X = rows["grid"] * [1.0, 100.0, 1.0] + 7.0
     pipe = make_pipeline(StandardScaler(), GTM(nodes=5, basis=3, max_iter=3, tol=0)).fit(X)
-    fitted = subject.Fitted.of(pipe)
+    fitted = subject.FittedSurface.of(pipe)
     np.testing.assert_allclose(fitted.coordinates(X), pipe.transform(X))
     Z = pipe[-1].latent_.nodes
     np.testing.assert_allclose(fitted.points(Z), pipe[0].inverse_transform(pipe[-1].inverse_transform(Z)))
     assert fitted.feature_names == ("column 1", "column 2", "column 3")
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    assert subject.Fitted.of(pipe.fit(frame)).feature_names == ("a", "b", "c")
+    assert subject.FittedSurface.of(pipe.fit(frame)).feature_names == ("a", "b", "c")
 
 
 # -------------------------------------------------------------------------------------------------- posterior
@@ -346,17 +346,17 @@ def test_a_pipeline_is_seen_in_the_units_of_its_rows(rows: dict[str, np.ndarray]
 
 def test_posterior_of_one_row(models: dict[str, GTM], rows: dict[str, np.ndarray]) -> None:
     model, x = models["grid"], rows["grid"][0]
-    found = data.row_posterior(subject.Fitted.of(model), x)
+    found = data.row_posterior(subject.FittedSurface.of(model), x)
     np.testing.assert_allclose(found.weight, model.responsibilities(x[None])[0])
     np.testing.assert_allclose(found.mean, model.transform(x[None]))
     np.testing.assert_allclose(found.mode, model.posterior_mode(x[None]))
     with pytest.raises(InvalidDataError, match=r"one row, but got 2; pass a single one such as X\[:1\]"):
-        data.row_posterior(subject.Fitted.of(model), rows["grid"][:2])
+        data.row_posterior(subject.FittedSurface.of(model), rows["grid"][:2])
 
 
 def test_a_row_of_a_frame_keeps_its_names(rows: dict[str, np.ndarray]) -> None:
     frame = pd.DataFrame(rows["grid"], columns=["a", "b", "c"])
-    fitted = subject.Fitted.of(GTM(nodes=5, basis=3, max_iter=2, tol=0).fit(frame))
+    fitted = subject.FittedSurface.of(GTM(nodes=5, basis=3, max_iter=2, tol=0).fit(frame))
     np.testing.assert_allclose(
         data.row_posterior(fitted, frame.iloc[3]).weight, data.row_posterior(fitted, frame.iloc[[3]]).weight
     )
@@ -367,14 +367,14 @@ def test_a_row_of_a_frame_keeps_its_names(rows: dict[str, np.ndarray]) -> None:
 
 def test_training_is_the_history(models: dict[str, GTM]) -> None:
     model = models["grid"]
-    found = data.training(model)
+    found = data.training_course(model)
     np.testing.assert_array_equal(found.objective, model.history_["objective"])
     assert found.noise is not None
     np.testing.assert_allclose(found.noise[-1], model.noise_variance_**0.5)
     assert found.ending == str(model.stop_reason_)
-    assert data.training({"objective": [1.0, 2.0]}).log_likelihood is None
+    assert data.training_course({"objective": [1.0, 2.0]}).log_likelihood is None
     with pytest.raises(InvalidDataError, match=r"needs the key 'objective', got \['seconds'\]"):
-        data.training({"seconds": [1.0]})
+        data.training_course({"seconds": [1.0]})
 
 
 # ------------------------------------------------------------------------------------ regions of any shape
@@ -406,14 +406,14 @@ def test_a_field_is_blank_outside_the_region() -> None:
 
 def test_glyphs_are_spread_over_the_region_only() -> None:
     model = ring_with_a_hole()
-    Z = data.spread(model.latent_, 12)
+    Z = data.evenly_spread_places(model.latent_, 12)
     assert 20 < len(Z) < 144
     assert model.latent_.domain.contains(Z).all()
 
 
 def test_lines_on_a_surface_stop_at_its_edge() -> None:
     model = ring_with_a_hole()
-    wired = lines.wires(subject.Fitted.of(model))
+    wired = lines.wires(subject.FittedSurface.of(model))
     drawn = np.concatenate(wired)
     assert len(wired) > 32  # more than there are levels: some are cut in two by the hole
     assert np.linalg.norm(drawn[:, :2], axis=1).min() > 2
@@ -422,11 +422,11 @@ def test_lines_on_a_surface_stop_at_its_edge() -> None:
 
 def test_a_curve_in_pieces_is_as_many_lines() -> None:
     model = curve_in_two_pieces()
-    drawn = lines.wires(subject.Fitted.of(model))
+    drawn = lines.wires(subject.FittedSurface.of(model))
     assert len(drawn) == 2
     steps = [np.linalg.norm(np.diff(line, axis=0), axis=1).max() for line in drawn]
     assert max(steps) < 0.05
-    z, factor = data.ladder(model)
+    z, factor = data.curve_magnification(model)
     np.testing.assert_array_equal(np.isfinite(factor), model.latent_.domain.contains(z[:, None]))
     assert np.isnan(factor[(z > 10) & (z < 16)]).all()
 
@@ -434,7 +434,7 @@ def test_a_curve_in_pieces_is_as_many_lines() -> None:
 def test_a_ridge_goes_by_its_length_and_is_stretched_nowhere() -> None:
     pieces = np.concatenate([datasets.make_half_circle(80, rng=0).X, datasets.make_half_circle(80, rng=1).X + 5.0])
     model = DensityRidge(bandwidth=0.3).fit(pieces)
-    z, factor = data.ladder(model)
+    z, factor = data.curve_magnification(model)
     within = model.latent_.domain.contains(z[:, None])
     assert 0 < within.sum() < len(z)
     np.testing.assert_allclose(factor[within], 1.0, atol=0.02)
@@ -443,4 +443,4 @@ def test_a_ridge_goes_by_its_length_and_is_stretched_nowhere() -> None:
 
 def test_scattered_points_have_lines_of_some_kind() -> None:
     model = Given(100.0 * np.arange(4.0)[:, None] * [[1.0, 2.0]]).fit(np.eye(4)[:, :3])
-    assert np.isfinite(np.concatenate(lines.wires(subject.Fitted.of(model)))).all()
+    assert np.isfinite(np.concatenate(lines.wires(subject.FittedSurface.of(model)))).all()

@@ -1,4 +1,4 @@
-"""Large text files by Arrow, which reads them many times faster; whatever it balks at is left to our own reader."""
+"""Large text files read by Arrow, many times faster; files that it cannot read are left to our own reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which columns of a table a surface runs through: those asked for, or all numbers, with a reason for each left out."""
+"""Columns of a table to fit: those asked for, or all numbers, with a reason for each that is left out."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from prinfold.cli.console import listed
+from prinfold.cli.console import join_names
 from prinfold.cli.tables.dates import dates_of
 from prinfold.cli.tables.marks import MISSING, has_unit, number_of
-from prinfold.cli.tables.reading import Table
+from prinfold.cli.tables.reading import FileTable
 from prinfold.exceptions import InvalidDataError
 
-_MOSTLY = 0.9
+_MOSTLY_NUMBERS = 0.9
 """Share of numbers among the cells of a column from which on the others are mistakes rather than the column text."""
 
 
-_CLASSES = 10
+_MOST_CLASSES = 10
 """Different whole numbers up to which a column may be a class."""
 
 _FEWEST = 20
@@ -29,7 +29,7 @@ _FEWEST = 20
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenColumns:
     """Columns to use, and those left out with the reason."""
 
     names: tuple[str, ...]
@@ -37,20 +37,20 @@ class Chosen:
     cautions: tuple[str, ...] = ()
 
     def in_words(self) -> list[str]:
-        """What was left out, one line for each reason, and what may better be."""
+        """One line for each reason why columns were left out, and for columns that better be."""
         reasons = dict.fromkeys(reason for _, reason in self.left_out)
         grouped = {reason: [name for name, other in self.left_out if other == reason] for reason in reasons}
-        return [*(f"left out {listed(names)}: {reason}" for reason, names in grouped.items()), *self.cautions]
+        return [*(f"left out {join_names(names)}: {reason}" for reason, names in grouped.items()), *self.cautions]
 
 
 def choose_columns(
-    table: Table, wanted: Sequence[str], dropped: Sequence[str], set_aside: Sequence[str], *, text: bool = False
-) -> Chosen:
+    table: FileTable, wanted: Sequence[str], dropped: Sequence[str], set_aside: Sequence[str], *, text: bool = False
+) -> ChosenColumns:
     """Choose columns: by patterns where there are some, else all that hold numbers.
 
     Parameters
     ----------
-    table : Table
+    table : FileTable
         The table.
     wanted, dropped : sequence of str
         Patterns of names, as :func:`find_columns` takes them.
@@ -69,7 +69,7 @@ def choose_columns(
         for name in names:
             if not text and not table.is_number(name):
                 raise InvalidDataError(no_number(table, name, leave_out=True))
-        chosen = Chosen(tuple(names))
+        chosen = ChosenColumns(tuple(names))
     else:
         reasons = {name: _reason(table, name, text) for name in table.measured if name not in gone}
         same = [name for name, reason in reasons.items() if reason is None and not _varies(table, name)]
@@ -77,13 +77,13 @@ def choose_columns(
             reasons |= dict.fromkeys(same, "it is the same in every row")
         kept = tuple(name for name, reason in reasons.items() if reason is None)
         left_out = tuple((name, reason) for name, reason in reasons.items() if reason is not None)
-        chosen = Chosen(kept, left_out, tuple(_cautions(table, kept)))
+        chosen = ChosenColumns(kept, left_out, tuple(_cautions(table, kept)))
     if not chosen.names:
         raise InvalidDataError(f"{table.path} has no column of numbers to use; {_what_there_is(table)}")
     return chosen
 
 
-def find_columns(table: Table, patterns: Sequence[str], option: str) -> list[str]:
+def find_columns(table: FileTable, patterns: Sequence[str], option: str) -> list[str]:
     """Columns by name, by pattern (gene_*), by range (first:last) or by number from 1 on, in the order asked for.
 
     A word may be a list of those with commas, unless a column is called so as a whole.
@@ -100,15 +100,15 @@ def comma_separated(words: str) -> list[str]:
     return [word.strip() for word in words.split(",") if word.strip()]
 
 
-def one_column(table: Table, name: str, option: str) -> str:
+def one_column(table: FileTable, name: str, option: str) -> str:
     """The one column that an option names."""
     found = _matches(table, name, option)
     if len(found) != 1:
-        raise InvalidDataError(f"{option} takes one column, but {name!r} is {listed(found)}")
+        raise InvalidDataError(f"{option} takes one column, but {name!r} is {join_names(found)}")
     return found[0]
 
 
-def name_columns(table: Table, used: Sequence[str]) -> list[str]:
+def name_columns(table: FileTable, used: Sequence[str]) -> list[str]:
     """Columns of text that are different in each row, and so its names; times come after what is a name only."""
     text = [name for name in table.columns if name not in used and not table.is_number(name)]
     found = [name for name in text if len(table) > 1 and _all_differ(table.columns[name])]
@@ -119,7 +119,7 @@ def _all_differ(values: Any) -> bool:
     return not any(each is None or _is_missing(each) for each in values) and len({*values}) == len(values)
 
 
-def _matches(table: Table, pattern: str, option: str) -> list[str]:
+def _matches(table: FileTable, pattern: str, option: str) -> list[str]:
     names = list(table.columns)
     if pattern in table.columns:
         return [pattern]
@@ -135,7 +135,7 @@ def _matches(table: Table, pattern: str, option: str) -> list[str]:
 
 
 def _place(names: Sequence[str], word: str, default: int | None) -> int | None:
-    """Where a column stands that is given by name or by number; ``default`` where nothing is given."""
+    """Position of a column that is given by name or by number; ``default`` where nothing is given."""
     if word in names:
         return names.index(word)
     if not word:
@@ -143,26 +143,26 @@ def _place(names: Sequence[str], word: str, default: int | None) -> int | None:
     return int(word) - 1 if word.isdecimal() and 1 <= int(word) <= len(names) else None
 
 
-def _nearest(table: Table, pattern: str) -> str:
+def _nearest(table: FileTable, pattern: str) -> str:
     near = difflib.get_close_matches(pattern, table.columns, n=1, cutoff=0.7)
     return f"did you mean {near[0]!r}?" if near else _what_there_is(table)
 
 
-def _what_there_is(table: Table) -> str:
+def _what_there_is(table: FileTable) -> str:
     kinds = [name if table.is_number(name) else f"{name} (text)" for name in table.columns]
     only = " Is the separator right (--separator)?" if len(kinds) == 1 and table.lines is not None else ""
-    return f"it has {listed(kinds, 12)}.{only}".removesuffix("." if not only else "\0")
+    return f"it has {join_names(kinds, 12)}.{only}".removesuffix("." if not only else "\0")
 
 
 # ------------------------------------------------------------------------------------------ reasons not to use a column
 
 
-def _reason(table: Table, name: str, text: bool) -> str | None:
+def _reason(table: FileTable, name: str, text: bool) -> str | None:
     """Why a column is left out where nobody asked for it; None where it is used."""
     values = table.columns[name]
     if not table.is_number(name):
         share, row = _share_of_numbers(values)
-        if share >= _MOSTLY or name in table.unclear:
+        if share >= _MOSTLY_NUMBERS or name in table.unclear:
             raise InvalidDataError(no_number(table, name, leave_out=True))
         if text:
             return None
@@ -174,16 +174,16 @@ def _reason(table: Table, name: str, text: bool) -> str | None:
     return None
 
 
-def _cautions(table: Table, names: Sequence[str]) -> list[str]:
-    """What columns of whole numbers may be instead of measurements; where most columns are such, that is the table."""
+def _cautions(table: FileTable, names: Sequence[str]) -> list[str]:
+    """Notes on columns of whole numbers that may be classes or counts; none where most columns are like that."""
     whole = {name: table.columns[name] for name in names if table.is_number(name) and _whole(table.columns[name])}
     if len(table) < _FEWEST or len(whole) > len(names) / 2:
         return []
     found = []
     for name, values in whole.items():
         different, drop = np.unique(values[~np.isnan(values)]), f"--drop {shlex.quote(name)} leaves it out"
-        if 2 <= len(different) <= _CLASSES:
-            few = listed([f"{each:g}" for each in different], _CLASSES)
+        if 2 <= len(different) <= _MOST_CLASSES:
+            few = join_names([f"{each:g}" for each in different], _MOST_CLASSES)
             found.append(
                 f"{name} takes the values {few} only, and may be a class of each row: it is fitted like the others; "
                 f"--label {shlex.quote(name)} makes labels of it, {drop}"
@@ -205,7 +205,7 @@ def _contiguous(different: Any) -> bool:
     return bool(different[-1] - different[0] == len(different) - 1)
 
 
-def _varies(table: Table, name: str) -> bool:
+def _varies(table: FileTable, name: str) -> bool:
     """Whether a column holds more than one number; text is taken as it is, and what is infinite is an error later."""
     values = table.columns[name]
     return not table.is_number(name) or bool(np.nanmin(values) < np.nanmax(values) or np.isinf(values).any())
@@ -217,7 +217,7 @@ def _counts_rows(values: Any) -> bool:
 
 
 def _share_of_numbers(values: Any) -> tuple[float, int]:
-    """Which share of the cells of text that are there are numbers, and the first row that is none."""
+    """Share of numbers among the cells of text that are not missing, and the first row that holds none."""
     there = [(row, number_of(cell)) for row, cell in enumerate(values) if cell is not None and not _is_missing(cell)]
     odd = [row for row, number in there if number is None]
     return (1 - len(odd) / len(there), odd[0] if odd else -1) if there else (0.0, -1)
@@ -231,12 +231,12 @@ def _why_text(values: Any) -> str:
     """Why a column of text is no column of numbers; numbers with units beside them could easily become one."""
     there = [cell for cell in values if cell is not None and not _is_missing(cell)]
     with_unit = [cell for cell in there if has_unit(cell)]
-    if there and len(with_unit) >= _MOSTLY * len(there):
+    if there and len(with_unit) >= _MOSTLY_NUMBERS * len(there):
         return f"numbers with something beside them, such as {with_unit[0]!r}; write numbers alone to use it"
     return "text"
 
 
-def no_number(table: Table, name: str, *, leave_out: bool) -> str:
+def no_number(table: FileTable, name: str, *, leave_out: bool) -> str:
     """Why a column that is needed as numbers is none, and what to do; not every command can leave columns out."""
     drop = f", or leave the column out with --drop {shlex.quote(name)}" if leave_out else ""
     if name in table.unclear:

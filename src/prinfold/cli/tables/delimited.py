@@ -23,7 +23,7 @@ from prinfold.cli.tables.arrow_text import read_by_arrow
 from prinfold.cli.tables.marks import (
     COMMA,
     POINT,
-    Seen,
+    NumberMarks,
     all_missing,
     doubtful,
     number_of,
@@ -49,8 +49,8 @@ _LARGE = 2_000_000
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How a text file is laid out: ``skip`` lines first, then one of names where there is a ``header``, then rows."""
+class TextLayout:
+    """Layout of a text file: ``skip`` lines first, then one of names where there is a ``header``, then rows."""
 
     encoding: str
     separator: str
@@ -61,11 +61,11 @@ class Layout:
 
 
 @dataclass
-class Source:
-    """The rows of a file, all of them or some that are drawn; ``whole`` is then how many were passed by."""
+class TextSource:
+    """The rows of a text file, all of them or a random sample; ``whole`` is then the number of all rows."""
 
     path: Path
-    layout: Layout
+    layout: TextLayout
     draw: Draw | None = None
     whole: int | None = None
 
@@ -76,19 +76,19 @@ class Source:
             return
         count = 0
 
-        def counted() -> Iterator[tuple[int, list[str]]]:
+        def count_rows() -> Iterator[tuple[int, list[str]]]:
             nonlocal count
             for row in _rows(self.path, self.layout):
                 count += 1
                 yield row
 
-        yield from (row for _, row in self.draw.pick(counted()))
+        yield from (row for _, row in self.draw.pick(count_rows()))
         self.whole = count if count > self.draw.rows else None
 
 
 @dataclass
-class Cells:
-    """What a text file holds: columns of numbers or of text, the line of each row, and what is to be said.
+class TextCells:
+    """The cells of a text file: columns of numbers or of text, the line of each row, and notes for the user.
 
     ``doubtful`` columns of text are numbers with commas of which it is not clear what they are.
     """
@@ -109,8 +109,8 @@ def read_delimited(
     missing: Sequence[str] = (),
     decimal: str | None = None,
     draw: Draw | None = None,
-) -> Cells:
-    """Read a text file; what is not said is found out.
+) -> TextCells:
+    """Read a text file; separator, header and decimal mark are found where they are not given.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def _open(path: Path, encoding: str) -> io.TextIOBase:
     return io.TextIOWrapper(stream, encoding=encoding, newline="")
 
 
-def _layout(path: Path, separator: str | None, header: bool | None, missing: frozenset[str]) -> Layout:
+def _layout(path: Path, separator: str | None, header: bool | None, missing: frozenset[str]) -> TextLayout:
     encoding, text = _beginning(path)
     skip, lines, comment = _without_comments(text)
     if not lines:
@@ -173,10 +173,10 @@ def _layout(path: Path, separator: str | None, header: bool | None, missing: fro
     width = body.most_common(1)[0][0]
     named = header if header is not None else any(number_of(cell, missing) is None for cell in rows[0])
     if named:
-        return Layout(encoding, separator, skip, True, _header(rows[0], width), width)
+        return TextLayout(encoding, separator, skip, True, _header(rows[0], width), width)
     spoken = next(cells_of([comment], separator)) if comment else []
     names = tuple(name.strip() for name in spoken) if len(spoken) == width and header is None else None
-    return Layout(encoding, separator, skip, False, names, width)
+    return TextLayout(encoding, separator, skip, False, names, width)
 
 
 def _header(cells: Sequence[str], width: int) -> tuple[str, ...]:
@@ -205,7 +205,7 @@ def _beginning(path: Path) -> tuple[str, str]:
 
 
 def _without_comments(text: str) -> tuple[int, list[str], str | None]:
-    """How many lines to skip, the lines of the sample after those, and the last comment, which may hold names."""
+    """Number of lines to skip, the lines of the sample after those, and the last comment, which may hold names."""
     lines = list(io.StringIO(text, newline=""))
     skip, comment = 0, None
     for line in lines:
@@ -228,7 +228,7 @@ def _is_blank(cells: Sequence[str]) -> bool:
 
 
 def _likely_separator(path: Path, lines: Sequence[str], missing: frozenset[str]) -> str:
-    """What cuts the lines into equally many cells, and into numbers as often as possible."""
+    """The separator that cuts lines into equally many cells, and into numbers as often as possible."""
     name = path.name.removesuffix(".gz")
     order = ["\t", ",", ";", "|"] if name.endswith((".tsv", ".tab")) else list(_SEPARATORS)
     scores = {separator: _score(lines, separator, missing) for separator in [*order, _BLANKS]}
@@ -239,7 +239,7 @@ def _likely_separator(path: Path, lines: Sequence[str], missing: frozenset[str])
 
 
 def _score(lines: Sequence[str], separator: str, missing: frozenset[str]) -> tuple[float, int] | None:
-    """How well a separator fits; None where it does not cut at all."""
+    """Score of a separator, higher where it fits better; None where it does not cut at all."""
     try:
         rows = [cells for cells in cells_of(lines, separator) if not _is_blank(cells)]
     except csv.Error:
@@ -256,7 +256,7 @@ def _score(lines: Sequence[str], separator: str, missing: frozenset[str]) -> tup
 # ----------------------------------------------------------------------------------------------------------- reading it
 
 
-def _by_arrow(path: Path, layout: Layout, missing: frozenset[str]) -> Cells | None:
+def _by_arrow(path: Path, layout: TextLayout, missing: frozenset[str]) -> TextCells | None:
     """A large plain file by Arrow, where it is installed; which line a row is on is then not known."""
     if path.suffix == ".gz" or path.stat().st_size < _LARGE or layout.separator == _BLANKS:
         return None
@@ -267,7 +267,7 @@ def _by_arrow(path: Path, layout: Layout, missing: frozenset[str]) -> Cells | No
     lines = list(io.StringIO(text, newline=""))[layout.skip + layout.header :]
     rows = [cells for cells in cells_of(lines, layout.separator) if len(cells) == layout.width]
     numeric = [all(number_of(row[j], missing) is not None for row in rows) for j in range(layout.width)]
-    seen = _seen([[row[j] for row in rows] if numeric[j] else [] for j in range(layout.width)])
+    seen = _number_marks([[row[j] for row in rows] if numeric[j] else [] for j in range(layout.width)])
     if doubtful(seen):
         return None
     comma = any(each.comma for each in seen)
@@ -279,18 +279,20 @@ def _by_arrow(path: Path, layout: Layout, missing: frozenset[str]) -> Cells | No
         decimal="," if comma else ".",
         missing=missing,
     )
-    return None if columns is None or not len(columns[0]) else _told(Cells(_names(layout), columns, None), comma)
+    return (
+        None if columns is None or not len(columns[0]) else _add_notes(TextCells(_names(layout), columns, None), comma)
+    )
 
 
-def _seen(columns: Sequence[Sequence[str]]) -> list[Seen]:
-    found = [Seen() for _ in columns]
+def _number_marks(columns: Sequence[Sequence[str]]) -> list[NumberMarks]:
+    found = [NumberMarks() for _ in columns]
     for each, cells in zip(found, columns, strict=True):
         each.look(cells)
     return found
 
 
-def _read(path: Path, layout: Layout, missing: frozenset[str], decimal: str | None, draw: Draw | None) -> Cells:
-    source = Source(path, layout, draw)
+def _read(path: Path, layout: TextLayout, missing: frozenset[str], decimal: str | None, draw: Draw | None) -> TextCells:
+    source = TextSource(path, layout, draw)
     columns, lines, seen = _columns(source, missing, frozenset(), decimal)
     # A column that turned out to be text after some portions of numbers is read again, as it is written.
     mixed = {j for j, parts in enumerate(columns) if len({part.dtype == object for part in parts}) > 1}
@@ -299,18 +301,18 @@ def _read(path: Path, layout: Layout, missing: frozenset[str], decimal: str | No
         columns, lines, seen = _columns(source, missing, frozenset(mixed | unclear), decimal)
     if not len(lines):
         raise InvalidDataError(f"{path} has names of columns, but no row below them")
-    found = Cells(
+    found = TextCells(
         _names(layout), [np.concatenate(parts) for parts in columns], lines, doubtful=unclear, whole=source.whole
     )
-    return _told(found, any(each.comma for each in seen))
+    return _add_notes(found, any(each.comma for each in seen))
 
 
-def _names(layout: Layout) -> list[str] | None:
+def _names(layout: TextLayout) -> list[str] | None:
     return None if layout.names is None else list(layout.names)
 
 
-def _told(found: Cells, commas: bool) -> Cells:
-    """The same, with what is to be said of it."""
+def _add_notes(found: TextCells, commas: bool) -> TextCells:
+    """The cells with notes on header and decimal commas; an empty last column is dropped."""
     if found.names and not found.names[-1] and _is_void(found.columns[-1]):  # every line ends in a separator
         found.names.pop()
         found.columns.pop()
@@ -326,11 +328,11 @@ def _is_void(column: Any) -> bool:
 
 
 def _columns(
-    source: Source, missing: frozenset[str], text: frozenset[int], decimal: str | None
-) -> tuple[list[list[Any]], Any, list[Seen]]:
+    source: TextSource, missing: frozenset[str], text: frozenset[int], decimal: str | None
+) -> tuple[list[list[Any]], Any, list[NumberMarks]]:
     """Portions of each column, the line of each row, and what commas and points there were in numbers."""
     columns: list[list[Any]] = [[] for _ in range(source.layout.width)]
-    lines, seen = [], [Seen() for _ in columns]
+    lines, seen = [], [NumberMarks() for _ in columns]
     for numbers, rows in _portions(source.rows()):
         lines.append(np.asarray(numbers, dtype=np.int64))
         for j, cells in enumerate(zip(*rows, strict=True)):
@@ -362,7 +364,7 @@ def _portions(lines: Iterable[tuple[int, list[str]]]) -> Iterator[tuple[list[int
         yield numbers, rows
 
 
-def _rows(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: Path, layout: TextLayout) -> Iterator[tuple[int, list[str]]]:
     """Lines as cells, each with its number in the file; lines of nothing are passed over."""
     with _open(path, layout.encoding) as stream:
         for _ in range(layout.skip):
@@ -379,12 +381,12 @@ def _rows(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
                 if len(cells) == layout.width:
                     yield number, cells
                 elif not _is_blank(cells):
-                    raise InvalidDataError(_ragged(path, number, len(cells), layout))
+                    raise InvalidDataError(_ragged_line_error(path, number, len(cells), layout))
         except csv.Error as error:
             raise InvalidDataError(f"{path} cannot be read as a table: {error}; is it a text file?") from error
 
 
-def _ragged(path: Path, number: int, found: int, layout: Layout) -> str:
+def _ragged_line_error(path: Path, number: int, found: int, layout: TextLayout) -> str:
     separator = _SEPARATORS.get(layout.separator, "blanks" if layout.separator == _BLANKS else repr(layout.separator))
     return (
         f"line {number} of {path} has {found} cells, but other lines have {layout.width} (cells being separated by "

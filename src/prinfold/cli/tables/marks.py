@@ -59,11 +59,11 @@ def plain_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray |
     try:
         return np.array([float(cell) if cell not in missing else np.nan for cell in cells])
     except ValueError:
-        return _spelt_numbers(cells, missing)
+        return _lenient_numbers(cells, missing)
 
 
-def _spelt_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray | None:
-    """(n,) the same where words for missing cells have capitals or blanks around them."""
+def _lenient_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray | None:
+    """(n,) cells as numbers where words for missing cells are spelt freely; None where any is text."""
     try:
         return np.array([np.nan if cell.strip().lower() in missing else float(cell) for cell in cells])
     except ValueError:
@@ -84,7 +84,7 @@ def odd_numbers(cells: Sequence[str], missing: frozenset[str]) -> FloatArray | N
 # ---------------------------------------------------------------------------------------------- what marks stand for
 
 
-class Marked(NamedTuple):
+class MarkedNumbers(NamedTuple):
     """A column of text that holds numbers: (n,) them, and what was done to the cells, in words."""
 
     numbers: FloatArray
@@ -92,7 +92,7 @@ class Marked(NamedTuple):
 
 
 @dataclass
-class Seen:
+class NumberMarks:
     """Commas and points that numbers of a column had: ``decimal`` a comma that can only be one before decimals."""
 
     comma: str = ""
@@ -107,7 +107,7 @@ class Seen:
         self.decimal = self.decimal or not all(map(is_ambiguous, commas))
 
 
-def doubtful(columns: Sequence[Seen]) -> set[int]:
+def doubtful(columns: Sequence[NumberMarks]) -> set[int]:
     """Columns whose commas may be no decimal points: they have points too, or nothing tells what commas are."""
     known = any(each.decimal for each in columns)
     return {j for j, each in enumerate(columns) if each.comma and (each.point or not known)}
@@ -132,7 +132,9 @@ def has_unit(word: str) -> bool:
     return _BESIDE.fullmatch(word.strip()) is not None
 
 
-def marked_numbers(cells: Sequence[Any], missing: frozenset[str], decimal: str | None = None) -> Marked | None:
+def numbers_with_marks(
+    cells: Sequence[Any], missing: frozenset[str], decimal: str | None = None
+) -> MarkedNumbers | None:
     """Numbers of a column of text; None where it is text, or where its cells are marked in several ways.
 
     Parameters
@@ -159,14 +161,14 @@ def marked_numbers(cells: Sequence[Any], missing: frozenset[str], decimal: str |
     if not found:
         return None
     mark, point, said = found
-    numbers = [np.nan if word.lower() in missing else _number(_unmarked(word, mark), point) for word in words]
-    return Marked(np.array(numbers), said)
+    numbers = [np.nan if word.lower() in missing else _number(_strip_mark(word, mark), point) for word in words]
+    return MarkedNumbers(np.array(numbers), said)
 
 
 def _way(words: list[str], decimal: str | None, *, last: bool) -> tuple[str, str, str] | None:
-    """How all cells of a column are marked: the mark, the decimal point, and both in words."""
+    """The mark and the decimal point that all cells of a column share, and both in words."""
     mark = _mark(words[0])
-    bare = [_unmarked(word, mark) for word in words]
+    bare = [_strip_mark(word, mark) for word in words]
     if "" in bare:
         return None
     fitting = [
@@ -193,7 +195,7 @@ def _mark(word: str) -> str:
     return next((sign for sign in f"%{_MONEY}" if sign in word), "")
 
 
-def _unmarked(word: str, mark: str) -> str:
+def _strip_mark(word: str, mark: str) -> str:
     """A cell without its sign, which stands before or behind; nothing where it is not there, or in the middle."""
     if not mark:
         return word

@@ -19,10 +19,10 @@ import numpy as np
 import scipy.sparse
 
 from prinfold._typing import FloatArray
-from prinfold.cli.console import listed
+from prinfold.cli.console import join_names
 from prinfold.cli.tables.delimited import read_delimited
-from prinfold.cli.tables.marks import AmbiguousError, all_missing, has_mark, marked_numbers
-from prinfold.cli.tables.sampling import Draw, drawn_parquet
+from prinfold.cli.tables.marks import AmbiguousError, all_missing, has_mark, numbers_with_marks
+from prinfold.cli.tables.sampling import Draw, draw_parquet
 from prinfold.exceptions import DataNotFoundError, InvalidDataError, MissingExtraError
 
 _MOST_CELLS = 10**8
@@ -31,7 +31,7 @@ _MOST_CELLS = 10**8
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table is to be read, where the file itself does not say."""
+    """Options for reading a table, where the file itself does not tell."""
 
     separator: str | None = None
     header: bool | None = None
@@ -42,7 +42,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Table:
+class FileTable:
     """Columns by name: numbers (n,) in double precision, or objects, which are text.
 
     ``measured`` are the columns that a surface may run through; others, as those of cells in a file of single cells,
@@ -68,13 +68,13 @@ class Table:
         return bool(self.columns[name].dtype != object)
 
     def place(self, row: int) -> str:
-        """Where a row is, in words."""
+        """The place of a row in its file, in words."""
         if self.lines is not None:
             return f"line {self.lines[row]}"
         return f"row {row}" if self.whole is None else "one of the rows that were drawn"
 
 
-def read_table(path: Path, reading: Reading | None = None) -> Table:
+def read_table(path: Path, reading: Reading | None = None) -> FileTable:
     """Read a table; the end of the file's name tells how.
 
     Parameters
@@ -91,13 +91,13 @@ def read_table(path: Path, reading: Reading | None = None) -> Table:
     reading = reading or Reading()
     refuse_absent(path)
     with _in_one_line(path):
-        table = _drawn(_reader_of(path)(path, reading), reading.draw)
+        table = _draw_rows(_reader_of(path)(path, reading), reading.draw)
     if len(table) == 0:
         raise InvalidDataError(f"{path} has columns, but no row")
     return table
 
 
-def _drawn(table: Table, draw: Draw | None) -> Table:
+def _draw_rows(table: FileTable, draw: Draw | None) -> FileTable:
     """Some rows of a table that was read as a whole."""
     if draw is None or table.whole is not None or len(table) <= draw.rows:
         return table
@@ -106,7 +106,7 @@ def _drawn(table: Table, draw: Draw | None) -> Table:
     return replace(table, columns=columns, lines=None if table.lines is None else table.lines[places], whole=len(table))
 
 
-def _reader_of(path: Path) -> Callable[[Path, Reading], Table]:
+def _reader_of(path: Path) -> Callable[[Path, Reading], FileTable]:
     name = path.name.lower().removesuffix(".gz")
     suffix = Path(name).suffix
     if suffix in READERS:
@@ -120,7 +120,7 @@ def refuse_absent(path: Path) -> None:
     """Say at once that there is no such file, or that it is a folder."""
     if path.is_dir():
         inside = sorted(each.name for each in path.iterdir() if each.suffix in READERS)
-        files = f"; it holds {listed(inside)}" if inside else ""
+        files = f"; it holds {join_names(inside)}" if inside else ""
         raise InvalidDataError(f"{path} is a folder; name a file in it{files}")
     if path.exists():
         return
@@ -153,7 +153,7 @@ def _in_one_line(path: Path) -> Iterator[None]:
 # ------------------------------------------------------------------------------------------------------- text and NumPy
 
 
-def _from_text(path: Path, reading: Reading) -> Table:
+def _from_text(path: Path, reading: Reading) -> FileTable:
     found = read_delimited(
         path,
         separator=reading.separator,
@@ -162,14 +162,14 @@ def _from_text(path: Path, reading: Reading) -> Table:
         decimal=reading.decimal,
         draw=reading.draw,
     )
-    names, notes = _different(_named(found.names, len(found.columns)))
+    names, notes = _number_repeats(_complete_names(found.names, len(found.columns)))
     columns = dict(zip(names, found.columns, strict=True))
     unclear: dict[str, str] = {}
     for j, name in enumerate(names):
         if columns[name].dtype == object:
             notes += _read_marks(path, name, columns, unclear, reading, doubted=j in found.doubtful)
     named = found.names is not None
-    return Table(path, columns, tuple(names), named, (*found.notes, *notes), found.lines, unclear, found.whole)
+    return FileTable(path, columns, tuple(names), named, (*found.notes, *notes), found.lines, unclear, found.whole)
 
 
 def _read_marks(
@@ -179,7 +179,7 @@ def _read_marks(
     cells = columns[name]
     example = next((cell for cell in cells if cell and has_mark(cell)), "")
     try:
-        found = marked_numbers(cells, all_missing(reading.missing), reading.decimal)
+        found = numbers_with_marks(cells, all_missing(reading.missing), reading.decimal)
     except AmbiguousError as error:
         digits = re.sub(r"[^\d,]", "", str(error))
         either = f"{digits.replace(',', '')} or {digits.replace(',', '.')}"
@@ -199,21 +199,21 @@ def _read_marks(
     return []
 
 
-def _from_npy(path: Path, reading: Reading) -> Table:
+def _from_npy(path: Path, reading: Reading) -> FileTable:
     return _of_array(path, np.load(path, allow_pickle=False), None, {})
 
 
-def _from_npz(path: Path, reading: Reading) -> Table:
+def _from_npz(path: Path, reading: Reading) -> FileTable:
     """One array of two dimensions; those of one number or word for each row can be labels."""
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     if {"format", "shape", "data"} <= arrays.keys():  # as SciPy writes them
-        return _of_array(path, _filled_in(path), None, {}, ["the sparse table was filled in"])
+        return _of_array(path, _to_dense(path), None, {}, ["the sparse table was filled in"])
     flat = [name for name, each in arrays.items() if each.ndim == 2 and each.dtype.kind in "biuf"]
     chosen = reading.array or ("X" if "X" in flat else flat[0] if len(flat) == 1 else None)
     if chosen is None or chosen not in arrays:
         what = "which" if chosen is None else f"not {chosen!r}"
-        raise InvalidDataError(f"{path} holds the arrays {listed(list(arrays))}; say {what} with --array NAME")
+        raise InvalidDataError(f"{path} holds the arrays {join_names(list(arrays))}; say {what} with --array NAME")
     rows = arrays[chosen].shape[0] if arrays[chosen].ndim else 0
     others = {name: each for name, each in arrays.items() if each.shape == (rows,) and name != chosen}
     names = arrays.get("columns", arrays.get("names", arrays.get("feature_names")))
@@ -222,7 +222,7 @@ def _from_npz(path: Path, reading: Reading) -> Table:
     return _of_array(path, arrays[chosen], given, others, notes)
 
 
-def _filled_in(path: Path) -> FloatArray:
+def _to_dense(path: Path) -> FloatArray:
     """A sparse table of SciPy's as an ordinary one."""
     table = scipy.sparse.load_npz(path)
     n, width = table.shape
@@ -235,17 +235,16 @@ def _filled_in(path: Path) -> FloatArray:
 
 
 def _which_array(chosen: str, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> str:
-    """Which of several arrays was taken, and what may be made of the others."""
-    rest = (
-        f"; {listed(list(others))} {'has' if len(others) == 1 else 'have'} a value for each row, for --label or --keep"
-    )
-    known = f"of the arrays {listed(list(arrays))} the table is {chosen}, unless --array names another"
+    """A note on which of several arrays was taken, and how to use the others."""
+    verb = "has" if len(others) == 1 else "have"
+    rest = f"; {join_names(list(others))} {verb} a value for each row, for --label or --keep"
+    known = f"of the arrays {join_names(list(arrays))} the table is {chosen}, unless --array names another"
     return f"{known}{rest}" if others else known
 
 
 def _of_array(
     path: Path, array: Any, names: Sequence[str] | None, others: dict[str, Any], said: Sequence[str] = ()
-) -> Table:
+) -> FileTable:
     if array.ndim not in {1, 2} or array.dtype.kind not in "biuf":
         raise InvalidDataError(
             f"{path} holds an array of shape {array.shape} and type {array.dtype}; a table has two dimensions, rows "
@@ -254,10 +253,10 @@ def _of_array(
     matrix = np.asarray(array[:, None] if array.ndim == 1 else array, dtype=np.float64)
     if matrix.shape[1] == 0:
         raise InvalidDataError(f"{path} holds an array of shape {array.shape}, in which there is no column")
-    found, notes = _different(_named(names, matrix.shape[1]))
+    found, notes = _number_repeats(_complete_names(names, matrix.shape[1]))
     columns: dict[str, Any] = {name: matrix[:, j] for j, name in enumerate(found)}
     columns |= {name: _plain(each) for name, each in others.items() if name not in columns}
-    return Table(path, columns, tuple(found), names is not None, (*said, *notes))
+    return FileTable(path, columns, tuple(found), names is not None, (*said, *notes))
 
 
 def _plain(values: Any) -> Any:
@@ -273,7 +272,7 @@ def _word(value: Any) -> str | None:
     return None if nothing else value if isinstance(value, str) else str(value)
 
 
-def _named(names: Sequence[str] | None, width: int) -> list[str]:
+def _complete_names(names: Sequence[str] | None, width: int) -> list[str]:
     given = [""] * width if names is None else list(names)
     if len(given) != width:
         raise InvalidDataError(
@@ -282,7 +281,7 @@ def _named(names: Sequence[str] | None, width: int) -> list[str]:
     return [name or f"column {j + 1}" for j, name in enumerate(given)]
 
 
-def _different(names: Sequence[str]) -> tuple[list[str], list[str]]:
+def _number_repeats(names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Names of which none comes twice, and what is to be said of that."""
     found: list[str] = []
     notes = []
@@ -300,15 +299,15 @@ def _different(names: Sequence[str]) -> tuple[list[str], list[str]]:
 # ---------------------------------------------------------------------------------------------------- Arrow and AnnData
 
 
-def _from_parquet(path: Path, reading: Reading) -> Table:
+def _from_parquet(path: Path, reading: Reading) -> FileTable:
     parquet = _extra("pyarrow.parquet", path)
     if reading.draw is None:
         return _of_arrow(path, parquet.read_table(path))
-    some, whole = drawn_parquet(path, reading.draw)
+    some, whole = draw_parquet(path, reading.draw)
     return replace(_of_arrow(path, some), whole=whole if whole > some.num_rows else None)
 
 
-def _from_arrow(path: Path, reading: Reading) -> Table:
+def _from_arrow(path: Path, reading: Reading) -> FileTable:
     ipc = _extra("pyarrow.ipc", path)
     arrow = import_module("pyarrow")
     with arrow.OSFile(str(path)) as stream:
@@ -319,12 +318,12 @@ def _from_arrow(path: Path, reading: Reading) -> Table:
         return _of_arrow(path, reader.read_all())
 
 
-def _of_arrow(path: Path, table: Any) -> Table:
-    names, notes = _different(_named(table.column_names, table.num_columns))
+def _of_arrow(path: Path, table: Any) -> FileTable:
+    names, notes = _number_repeats(_complete_names(table.column_names, table.num_columns))
     if not names:
         raise InvalidDataError(f"{path} has no column")
     columns = {name: _of_chunks(table.column(j)) for j, name in enumerate(names)}
-    return Table(path, columns, tuple(names), True, tuple(notes))
+    return FileTable(path, columns, tuple(names), True, tuple(notes))
 
 
 def _of_chunks(column: Any) -> Any:
@@ -340,7 +339,7 @@ def _booleans(column: Any) -> FloatArray:
     return np.array([np.nan if each is None else float(each) for each in column.to_pylist()])
 
 
-def _from_h5ad(path: Path, reading: Reading) -> Table:
+def _from_h5ad(path: Path, reading: Reading) -> FileTable:
     """Single cells: the table is X, a layer or something of obsm; what is known of cells can be labels and names."""
     data = _extra("anndata", path).read_h5ad(path)
     wanted = reading.array or "X"
@@ -353,13 +352,13 @@ def _from_h5ad(path: Path, reading: Reading) -> Table:
         names = [f"{wanted} {j + 1}" for j in range(matrix.shape[1])]
     else:
         known = ["X", *data.layers, *data.obsm]
-        raise InvalidDataError(f"{path} has no array {wanted!r}; --array takes {listed(known)}")
+        raise InvalidDataError(f"{path} has no array {wanted!r}; --array takes {join_names(known)}")
     dense = matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix)
     others = {str(name): _plain(np.asarray(data.obs[name].astype(object))) for name in data.obs.columns}
     others = {name: _numbers_if_all(each) for name, each in others.items()}
     others["obs_names"] = np.array([str(each) for each in data.obs_names], dtype=object)
     elsewhere = [*data.layers, *data.obsm]
-    notes = [f"the table is X; --array takes one of {listed(elsewhere)} instead"]
+    notes = [f"the table is X; --array takes one of {join_names(elsewhere)} instead"]
     return _of_array(path, dense, names, others, notes if elsewhere and not reading.array else [])
 
 
@@ -382,7 +381,7 @@ def _extra(name: str, path: Path) -> Any:
         ) from error
 
 
-READERS: dict[str, Callable[[Path, Reading], Table]] = {
+READERS: dict[str, Callable[[Path, Reading], FileTable]] = {
     ".csv": _from_text,
     ".tsv": _from_text,
     ".txt": _from_text,

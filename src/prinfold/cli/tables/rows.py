@@ -10,27 +10,26 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.cli.console import counted
 from prinfold.cli.tables.marks import MISSING
-from prinfold.cli.tables.reading import Table
-from prinfold.exceptions import InvalidDataError, MissingExtraError
+from prinfold.cli.tables.reading import FileTable
+from prinfold.exceptions import InvalidDataError, MissingExtraError, quantity
 from prinfold.validation.named_block import NamedBlock
 
 
 @dataclass(frozen=True)
-class Cells:
+class ChosenCells:
     """Columns of a table that were chosen: numbers (n, D) where all are, else the columns themselves.
 
     ``missing`` (n, D) tells which cells are not there, ``named`` whether the columns have names of their own.
     """
 
-    table: Table
+    table: FileTable
     names: tuple[str, ...]
     missing: BoolArray
     matrix: FloatArray | None
 
     @classmethod
-    def of(cls, table: Table, names: Sequence[str]) -> Cells:
+    def of(cls, table: FileTable, names: Sequence[str]) -> ChosenCells:
         """Those columns, whose numbers must be finite."""
         columns = [table.columns[name] for name in names]
         missing = np.stack([_missing(each) for each in columns], axis=1)
@@ -64,12 +63,12 @@ class Cells:
         return NamedBlock.of(block, self.names) if self.table.named else block
 
 
-def select_rows(cells: Cells, policy: str, *, takes_gaps: bool, method: str) -> tuple[IntArray, list[str]]:
-    """Which rows are fitted, and what is to be said of the others.
+def select_rows(cells: ChosenCells, policy: str, *, takes_gaps: bool, method: str) -> tuple[IntArray, list[str]]:
+    """Indices of the rows to fit, and notes on the others.
 
     Parameters
     ----------
-    cells : Cells
+    cells : ChosenCells
         What was read.
     policy : {"keep", "drop", "error"}
         What to do about rows with missing cells.
@@ -93,22 +92,22 @@ def select_rows(cells: Cells, policy: str, *, takes_gaps: bool, method: str) -> 
         hint = "--missing keep keeps them, --missing drop leaves them out" if takes_gaps else "use --missing drop"
         raise InvalidDataError(f"{_where(cells)}{why}; {hint}{other}")
     if policy == "drop":
-        return np.flatnonzero(~gone), [f"{int(gone.sum())} of {counted(len(gone), 'row')} left out: cells are missing"]
+        return np.flatnonzero(~gone), [f"{int(gone.sum())} of {quantity(len(gone), 'row')} left out: cells are missing"]
     some = int((gone & ~void).sum())
     verbs = ("has", "is", "it has") if some == 1 else ("have", "are", "they have")
-    notes = [f"{some} of {counted(len(gone), 'row')} {verbs[0]} missing cells and {verbs[1]} used for what {verbs[2]}"]
+    notes = [f"{some} of {quantity(len(gone), 'row')} {verbs[0]} missing cells and {verbs[1]} used for what {verbs[2]}"]
     if void.any():
-        notes.append(f"{counted(int(void.sum()), 'row')} left out: no cell has a number")
+        notes.append(f"{quantity(int(void.sum()), 'row')} left out: no cell has a number")
     return np.flatnonzero(~void), notes if some else notes[1:]
 
 
-def _where(cells: Cells) -> str:
+def _where(cells: ChosenCells) -> str:
     gone = cells.incomplete
     row, j = np.argwhere(cells.missing)[0]
     number = int(gone.sum())
     verb = "has" if number == 1 else "have"
     return (
-        f"{counted(number, 'row')} of {cells.table.path} {verb} missing cells, the first in {cells.table.place(row)}, "
+        f"{quantity(number, 'row')} of {cells.table.path} {verb} missing cells, the first in {cells.table.place(row)}, "
         f"column {cells.names[j]!r}"
     )
 

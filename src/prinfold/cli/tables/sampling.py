@@ -24,7 +24,7 @@ _BATCH = 65_536
 
 
 class Draw(NamedTuple):
-    """How many rows to draw, and by which seed."""
+    """A random sample of rows: their number and the seed."""
 
     rows: int
     seed: int
@@ -58,7 +58,7 @@ def is_large(path: Path) -> bool:
     return bool(meta.num_rows * meta.num_columns > LARGE)
 
 
-def drawn_parquet(path: Path, draw: Draw) -> tuple[Any, int]:
+def draw_parquet(path: Path, draw: Draw) -> tuple[Any, int]:
     """Some rows of a Parquet file as an Arrow table, never holding all of them, and how many there are."""
     arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     file = parquet.ParquetFile(path)

@@ -1,4 +1,4 @@
-"""Results as files: tables in the format that the file's name says, never over what is there unless told to."""
+"""Results as files: tables in the format that the file's ending names; existing files are kept unless ``--force``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STANDARD = Path("-")
 _WHOLE = 2.0**53
 
 
-def named_after(path: Path, ending: str) -> Path:
+def sibling_file(path: Path, ending: str) -> Path:
     """A file beside another, of the same name but for its ending."""
     whole = path if path.name else path.absolute()  # a dot is the folder where we are
     return whole.with_name(f"{Path(whole.name.removesuffix('.gz')).stem}{ending}")
@@ -84,7 +84,7 @@ def write_table(path: Path, columns: dict[str, Any]) -> None:
         WRITERS[path.suffix.lower()](passing, columns)
 
 
-def _separated(separator: str) -> Callable[[Path, dict[str, Any]], None]:
+def _text_writer(separator: str) -> Callable[[Path, dict[str, Any]], None]:
     def write(path: Path, columns: dict[str, Any]) -> None:
         with path.open("w", newline="", encoding="utf-8") as file:
             _write_rows(file, columns, separator)
@@ -95,10 +95,10 @@ def _separated(separator: str) -> Callable[[Path, dict[str, Any]], None]:
 def _write_rows(file: TextIO, columns: dict[str, Any], separator: str) -> None:
     writer = csv.writer(file, delimiter=separator, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(zip(*(_written(each) for each in columns.values()), strict=True))
+    writer.writerows(zip(*(_text_cells(each) for each in columns.values()), strict=True))
 
 
-def _written(column: Any) -> list[Any]:
+def _text_cells(column: Any) -> list[Any]:
     """Cells as text has them: whole numbers without a point, nothing where there is nothing."""
     values = np.asarray(column)
     if values.dtype.kind != "f":
@@ -150,9 +150,9 @@ def _write_npz(path: Path, columns: dict[str, Any]) -> None:
 
 
 WRITERS: dict[str, Callable[[Path, dict[str, Any]], None]] = {
-    ".csv": _separated(","),
-    ".tsv": _separated("\t"),
-    ".txt": _separated("\t"),
+    ".csv": _text_writer(","),
+    ".tsv": _text_writer("\t"),
+    ".txt": _text_writer("\t"),
     ".parquet": _write_arrow("pyarrow.parquet", "write_table"),
     ".feather": _write_arrow("pyarrow.feather", "write_feather"),
     ".arrow": _write_arrow("pyarrow.feather", "write_feather"),

@@ -18,7 +18,7 @@ from prinfold.density.ridges.chart_embedding import embed
 from prinfold.density.ridges.chart_nodes import make_sheet
 from prinfold.density.ridges.chart_patches import Patches, fit_patches
 from prinfold.density.ridges.mean_shift import Flow, FlowResult
-from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError, warn_caller
+from prinfold.exceptions import Advice, DegenerateWarning, InvalidDataError, InvalidParameterError, Message, warn_caller
 from prinfold.files import storable
 from prinfold.geometry.projection import Projection, project_to_surface
 from prinfold.geometry.projection_starts import Footholds, graph_starts
@@ -72,8 +72,11 @@ class RidgeChart:
         """The chart of kept ridge points (n, D) with their tangents."""
         if len(ridge.points) == 0:
             raise InvalidDataError(
-                f"no row came to rest on a ridge of dimension {flow.dimension}, so that there is no surface. "
-                "Use a larger bandwidth or another n_components"
+                Message(
+                    f"no row came to rest on a ridge of dimension {flow.dimension}, so that there is no surface",
+                    Advice("bandwidth", words="use a larger {}"),
+                    Advice("n_components", words="another {}"),
+                )
             )
         sheet = make_sheet(flow, ridge)
         (Z, frame), node, piece = embed(sheet)
@@ -188,8 +191,11 @@ def _warn_about_flat_piece(Z: FloatArray, spacing: float) -> None:
     wide = int((np.ptp(Z, axis=0) > spacing).sum())
     if wide < Z.shape[1]:
         warn_caller(
-            f"the largest piece of the ridge, of {len(Z)} nodes, extends along {wide} of {Z.shape[1]} dimensions only; "
-            "across the others the surface is what the tangent planes show within a bandwidth. A larger bandwidth may "
-            "join pieces, and a smaller n_components may suit the data",
+            Message(
+                f"the largest piece of the ridge, of {len(Z)} nodes, extends along {wide} of {Z.shape[1]} dimensions "
+                "only; across the others the surface is what the tangent planes show within a bandwidth.",
+                Advice("bandwidth", words="take a larger {}, which may join pieces"),
+                Advice("n_components", words="a smaller {}"),
+            ),
             DegenerateWarning,
         )

@@ -29,7 +29,7 @@ from prinfold.density.ridges.mean_shift import (
 from prinfold.density.ridges.normals import NORMALS
 from prinfold.density.ridges.verbs import RidgeVerbs
 from prinfold.density.row_spaces import SPACES, RowSpace
-from prinfold.exceptions import DegenerateWarning, InvalidDataError, warn_caller
+from prinfold.exceptions import Advice, DegenerateWarning, InvalidDataError, Message, warn_caller
 from prinfold.files import storable
 from prinfold.geometry.projection import Projection
 from prinfold.latent import LatentSpace
@@ -329,10 +329,13 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
     def _check_dimension(self, n_columns: int, space: RowSpace) -> None:
         n = space.dimension(n_columns)
         if self.n_components >= n:
+            fewer = Advice("n_components", words=f"set {{}} below {n}")
             raise InvalidDataError(
-                f"a ridge of {self.n_components} dimension(s) needs more columns than that, but the table has "
-                f"n_features = {n_columns}; "
-                + (f"set n_components below {n}" if n > 1 else "ModeClustering finds the modes of one")
+                Message(
+                    f"a ridge of {self.n_components} dimension(s) needs more columns than that, but the table has "
+                    f"n_features = {n_columns}",
+                    fewer if n > 1 else "take more columns, since the modes of one are for ModeClustering",
+                )
             )
 
     def _make_flow(self, made: EstimatedDensity, places: FloatArray, space: RowSpace) -> Flow:
@@ -391,14 +394,16 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         moving = int((lost == Status.NOT_CONVERGED).sum())
         if moving > _WARN_MOVING_SHARE * n and self.tol > 0:
             words = f"{moving} of {n} rows were still moving after {self.n_iter_} steps and are left out of the ridge"
-            found.append((f"{words}. Raise max_iter (now {self.max_iter}), or the bandwidth", ConvergenceWarning))
+            more = Advice("max_iter", words=f"raise {{}} (now {self.max_iter})")
+            found.append((Message(words, more, Advice("bandwidth", words="raise {}")), ConvergenceWarning))
         if len(lost) > _WARN_LOST_SHARE * n:
             kinds, counts = np.unique(lost, return_counts=True)
             words = f"{len(lost)} of {n} rows ended on no ridge and are left out of it"
             if len(lost) == n:
                 words = f"no row ended on a ridge, so the {len(self.places_.points)} that come nearest are used"
             why = Status(kinds[counts.argmax()]).sentence
-            found.append((f"{words}. Mostly: {why} Try another bandwidth or n_components.", DegenerateWarning))
+            others = Advice("bandwidth", words="try another {}"), Advice("n_components", words="another {}")
+            found.append((Message(f"{words}; mostly: {why}", *others), DegenerateWarning))
         return found
 
     def _latent_of(self, table: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.density.ridges.mean_shift import STEPS, Flow, select_ridge_rows
 from prinfold.density.ridges.normals import NORMALS
 from prinfold.density.row_spaces import SPACES
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import Advice, InvalidDataError, Message
 
 _MAX_ITER, _TOL, _MIN_GAP, _NEIGHBORS = 200, 1e-4, 0.05, 30
 _MOST_VERTICES = 200
@@ -20,7 +20,8 @@ _MOST_VERTICES = 200
 def ridge_path(X: FloatArray, weight: FloatArray) -> FloatArray:
     """(m, D) points along the longest branch of the ridge that rows (n, D) with weights (n,) have; D ≥ 2."""
     if X.shape[1] == 1:
-        raise InvalidDataError("init='ridge' needs two columns or more, but there is 1; set init='pca'")
+        words = "a start from the ridge needs two columns or more, but there is 1"
+        raise InvalidDataError(Message(words, Advice("init", "pca")))
     space = SPACES["flat"](X)
     made = DensityRecipe(None, "auto", None, None).make(X, weight, 1, space)
     flow = Flow(

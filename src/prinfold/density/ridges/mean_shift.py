@@ -24,7 +24,7 @@ from prinfold.density.densities import Density, Derivatives
 from prinfold.density.masks import Edge
 from prinfold.density.ridges.normals import InverseCovariance, Normal
 from prinfold.density.row_spaces import Globe, RowSpace
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.rows.rows import for_each_block
 
@@ -358,14 +358,22 @@ def mesh_starts(flow: Flow, rows: FloatArray) -> FloatArray:
     width = 0.5 * float(np.median(flow.density.length(rows)))
     if rows.shape[1] > _MOST_MESH_COLUMNS:
         raise InvalidParameterError(
-            f"start='mesh' is for up to {_MOST_MESH_COLUMNS} columns, got {rows.shape[1]}; "
-            "use start='data', or give points"
+            Message(
+                f"a mesh to start from is for up to {_MOST_MESH_COLUMNS} columns, got {rows.shape[1]}",
+                Advice("start", "data", "use {}"),
+                "give points",
+            )
         )
     counts = np.floor((high - low) / width) + 2.0
     if counts.prod() > _MOST_MESH_POINTS:
         raise InvalidParameterError(
-            f"a mesh half a bandwidth ({width:.3g}) wide over these rows would have {counts.prod():.3g} points, more "
-            f"than the {_MOST_MESH_POINTS} allowed; use start='data', a larger bandwidth, or give points"
+            Message(
+                f"a mesh half a bandwidth ({width:.3g}) wide over these rows would have {counts.prod():.3g} points, "
+                f"more than the {_MOST_MESH_POINTS} allowed",
+                Advice("start", "data", "use {}"),
+                Advice("bandwidth", words="a larger {}"),
+                "give points",
+            )
         )
     middle = 0.5 * (low + high)
     axes = [middle[j] + width * (np.arange(k) - 0.5 * (k - 1.0)) for j, k in enumerate(counts.tolist())]

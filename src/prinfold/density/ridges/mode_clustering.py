@@ -15,7 +15,7 @@ from prinfold.density.recipes import BANDWIDTH, DENSITY, MASK, DensityRecipe
 from prinfold.density.ridges.mean_shift import STEPS, Flow, FlowResult, Status
 from prinfold.density.ridges.modes import Modes, find_modes, label_rows
 from prinfold.density.row_spaces import SPACES, RowSpace
-from prinfold.exceptions import CorruptModelFileError, DegenerateWarning, warn_caller
+from prinfold.exceptions import Advice, CorruptModelFileError, DegenerateWarning, Message, warn_caller
 from prinfold.files import save, storable
 from prinfold.rows.rows import blas_on_one_thread
 from prinfold.validation.settings import Constraint, check_parameters, integer, one_of, random_state, real
@@ -197,11 +197,12 @@ class ModeClustering(ClusterMixin, BaseEstimator):
         self.labels_, self.status_ = self._label_table(found, table, rows.name)
         if self.mode_weight_[0] < self.min_weight:
             words = f"no mode has the weight min_weight={self.min_weight:g}: the heaviest has {self.mode_weight_[0]:g}"
-            warn_caller(f"{words} and is kept; lower min_weight", DegenerateWarning)
+            warn_caller(Message(f"{words} and is kept", Advice("min_weight", words="lower {}")), DegenerateWarning)
         unsettled = int((self.status_ == Status.NOT_CONVERGED).sum())
         if unsettled and self.tol > 0:
             words = f"{unsettled} of {len(table)} rows were still climbing after {self.max_iter} steps"
-            warn_caller(f"{words}. Raise max_iter or tol", DegenerateWarning)
+            more = Advice("max_iter", words="raise {}"), Advice("tol", words="raise {}")
+            warn_caller(Message(words, *more), DegenerateWarning)
         return self
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.gtm.mixed.column_kinds import KINDS, SIZE_FACTOR, Layout
 
@@ -286,8 +286,12 @@ def _refuse_row_numbers(raw: RawColumn, distinct: FloatArray) -> None:
     n = len(raw.present)
     if len(distinct) == n > _FEW_IDS and distinct[0] in {0.0, 1.0} and distinct[-1] - distinct[0] == n - 1:
         raise InvalidDataError(
-            f"column {raw.name!r} holds the numbers {distinct[0]:.0f} to {distinct[-1]:.0f}, each once: it looks like "
-            f"numbers of rows. Drop it, or say columns={{{raw.name!r}: 'gaussian'}}"
+            Message(
+                f"column {raw.name!r} holds the numbers {distinct[0]:.0f} to {distinct[-1]:.0f}, each once: it looks "
+                "like numbers of rows.",
+                "drop it",
+                Advice("columns", {raw.name: "gaussian"}, "say {}"),
+            )
         )
 
 
@@ -296,8 +300,12 @@ def _kind_of_text(raw: RawColumn) -> tuple[str, str]:
     n, distinct = len(present), len(set(present))
     if (distinct == n > 2 or distinct > max(_FEW_IDS, n / 2)) and not raw.declared:
         raise InvalidDataError(
-            f"column {raw.name!r} has {distinct} different values in {n} rows, such as {present[0]!r}: it looks like "
-            f"names of rows rather than levels. Drop it, or say columns={{{raw.name!r}: 'categorical'}}"
+            Message(
+                f"column {raw.name!r} has {distinct} different values in {n} rows, such as {present[0]!r}: it looks "
+                "like names of rows rather than levels.",
+                "drop it",
+                Advice("columns", {raw.name: "categorical"}, "say {}"),
+            )
         )
     n_levels = len(raw.declared) if raw.declared else distinct
     return ("bernoulli", "two levels") if n_levels == 2 else ("categorical", f"{n_levels} level{'s' * (n_levels > 1)}")
@@ -343,8 +351,11 @@ def encode(raw: RawColumn, column: Column, unseen: str) -> FloatArray:
     if strange.any() and unseen == "error":
         row = int(np.argmax(strange))
         raise InvalidDataError(
-            f"column {column.name!r} holds the level {values[row]!r} in row {row}, which the model has not seen; it "
-            f"knows {_listed(column.levels)}. Set unseen='missing' to treat such cells as missing"
+            Message(
+                f"column {column.name!r} holds the level {values[row]!r} in row {row}, which the model has not seen; "
+                f"it knows {_listed(column.levels)}.",
+                Advice("unseen", "missing", "set {} to treat such cells as missing"),
+            )
         )
     return np.where(strange, np.nan, codes)
 

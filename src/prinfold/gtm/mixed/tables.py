@@ -11,7 +11,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, Message, UnsupportedInputError
 from prinfold.gtm.fitting import FEWEST_ROWS, TrainedFamily
 from prinfold.gtm.mixed.column_frames import as_frame, decode, fill_frame
 from prinfold.gtm.mixed.column_typing import (
@@ -90,8 +90,10 @@ class MixedTables(TrainedFamily):
         odd = [column.name for column in self.columns_ if column.kind != "gaussian"]
         if odd:
             raise UnsupportedInputError(
-                f"{words} needs columns of numbers, but {odd[0]!r} is {self.columns_[odd[0]].kind}; reconstruct(X) "
-                "gives what the model expects of rows, and score_samples(X) how likely they are"
+                Message(
+                    f"{words} needs columns of numbers, but {odd[0]!r} is {self.columns_[odd[0]].kind}",
+                    "ask for coordinates, likelihoods or reconstructions of rows instead",
+                )
             )
 
     def _of_levels(self) -> Any:

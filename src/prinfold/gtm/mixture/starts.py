@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.gaussian_process import GaussianProcess
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
 from prinfold.gtm import model as algorithm
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.fitting import Job
@@ -96,11 +96,14 @@ def check_recipes(given: Any, n_maps: int, shared: bool) -> list[GTM]:
         _refuse_unknown_numbers(recipe)
         if shared and recipe.noise not in ("isotropic", "diagonal"):
             raise InvalidParameterError(
-                f"shared_noise=True needs maps with noise='isotropic' or 'diagonal', got {recipe.noise!r}; "
-                "set shared_noise=False"
+                Message(
+                    f"a shared noise needs maps whose noise is 'isotropic' or 'diagonal', got {recipe.noise!r}",
+                    Advice("shared_noise", False),
+                )
             )
     if shared and len({str(recipe.noise) for recipe in recipes}) > 1:
-        raise InvalidParameterError("shared_noise=True needs the same noise for all maps; set shared_noise=False")
+        words = "a shared noise needs the same noise for all maps"
+        raise InvalidParameterError(Message(words, Advice("shared_noise", False)))
     return recipes
 
 

@@ -16,9 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray, Mesh, RandomState
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import (
+    Advice,
     DegenerateWarning,
     InterruptedWarning,
     InvalidParameterError,
+    Message,
     UnsupportedInputError,
     warn_caller,
 )
@@ -408,8 +410,12 @@ class MixtureVerbs(PrincipalManifold):
         dead = [j for j, share in enumerate(self.mixing_) if share * total < _FEW_ROWS]
         if dead:
             warn_caller(
-                f"map(s) {_listed(dead)} hold less than one row: there is nothing left for them to explain; "
-                f"set n_maps={max(1, len(self.maps_) - len(dead))}, or another random_state or partition",
+                Message(
+                    f"map(s) {_listed(dead)} hold less than one row: there is nothing left for them to explain",
+                    Advice("n_maps", max(1, len(self.maps_) - len(dead))),
+                    Advice("random_state", words="try another {}"),
+                    "another partition",
+                ),
                 DegenerateWarning,
             )
         said: dict[tuple[str, type[Warning]], list[int]] = {}
@@ -423,10 +429,10 @@ class MixtureVerbs(PrincipalManifold):
                 each._warn(replace(rows, offset=each.offset_, weight=weight * share[:, j]))
             for one in caught:
                 if not issubclass(one.category, ConvergenceWarning | InterruptedWarning):
-                    said.setdefault((str(one.message), one.category), []).append(j)
+                    said.setdefault((Message.after("", one.message), one.category), []).append(j)
         for (words, category), maps in said.items():
             where = "" if len(maps) == len(self.maps_) else f"map(s) {_listed(maps)}: "
-            warn_caller(where + words, category)
+            warn_caller(Message.after(where, words), category)
 
 
 def _listed(maps: list[int]) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.base.starting_points import Axes, principal_axes
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.factor_loadings import FactorParameters, SharedLoading
 from prinfold.gtm.noise.protocol import Noise
@@ -42,7 +42,7 @@ def with_directions(start: Start, noise: Noise) -> Start:
     if loading.axes is None:
         return partial(_left_over, start, loading)
     raise InvalidParameterError(
-        f"axes={loading.axes} of the noise go with init='pca'; leave them out, or set that init"
+        Message(f"axes={loading.axes} of the noise go with one start only", "leave them out", Advice("init", "pca"))
     )
 
 

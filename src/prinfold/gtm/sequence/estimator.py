@@ -10,7 +10,7 @@ import numpy as np
 from prinfold._typing import FloatArray, RandomState
 from prinfold.base.callbacks import with_callbacks
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
+from prinfold.exceptions import Advice, CorruptModelFileError, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.gtm import model as gtm
 from prinfold.gtm.fitting import FEWEST_ROWS, Job
@@ -360,8 +360,11 @@ class GTMSequence(ProcessVerbs):
             return super()._start(job, places)
         if not _has_steps(job.rows):
             raise InvalidParameterError(
-                "init='slow' looks at what changes from row to row, but each row is a sequence of one; give lengths "
-                "or groups, or use init='pca'"
+                Message(
+                    "the start 'slow' looks at what changes from row to row, but each row is a sequence of one",
+                    "give lengths or groups",
+                    Advice("init", "pca", "use {}"),
+                )
             )
         start = slow_start(cast(SequenceRows, job.rows).cuts)
         return among_outliers(start) if self._is_robust() else start
@@ -373,8 +376,13 @@ class GTMSequence(ProcessVerbs):
         rules: dict[str, Rule | None]
         if self.transitions == "uniform" and self.jump not in (None, 1):
             raise InvalidParameterError(
-                f"jump={self.jump!r} is the share of steps that go anywhere, but with transitions='uniform' all of "
-                "them do; leave out jump, or use transitions='shared' or 'free'"
+                Message(
+                    f"jump={self.jump!r} is the share of steps that go anywhere, but with uniform transitions all of "
+                    "them do",
+                    "leave out jump",
+                    Advice("transitions", "shared", "use {}"),
+                    Advice("transitions", "free", "{}"),
+                )
             )
         rules = {"shared": SharedRule(), "free": FreeRule(float(self.strength)), "uniform": None}
         return ChainRecipe(rules[self.transitions], self.reach, self.jump, self.initial == "learned")
@@ -407,7 +415,8 @@ class GTMSequence(ProcessVerbs):
         if self.transitions == "uniform" or self.jump is not None or self.jump_ <= _MANY_JUMPS:
             return []
         words = f"{self.jump_:.0%} of the steps go further than the {self.reach_} node(s) that a step reaches"
-        return [f"{words}; raise reach, use fewer nodes, or rows may be too far apart in time to tell of each other"]
+        words = f"{words}: nodes may be too close for it, or rows too far apart in time to tell of each other"
+        return [Message(words, Advice("reach", words="raise {}"), Advice("nodes", words="use fewer nodes ({})"))]
 
     def _restore(self) -> None:
         super()._restore()

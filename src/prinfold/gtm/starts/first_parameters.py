@@ -25,7 +25,7 @@ from prinfold.base.starting_points import (
     principal_nodes,
     spectral_placements,
 )
-from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
+from prinfold.exceptions import Advice, DegenerateWarning, InvalidParameterError, Message, warn_caller
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.protocol import Parameters
@@ -139,8 +139,12 @@ def cycle_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parame
     latent = model.surface.latent
     if not has_angles(latent):
         raise InvalidParameterError(
-            "init='cycles' finds angles, of which this latent space has none; use 'pca' or 'isomap', or a circle, "
-            "cylinder or torus"
+            Message(
+                "the start 'cycles' finds angles, of which this latent space has none",
+                Advice("init", "pca", "use {}"),
+                Advice("init", "isomap", "{}"),
+                "take a circle, cylinder or torus",
+            )
         )
     fits = _cycle_fits(model, rows, rng)
     if fits:

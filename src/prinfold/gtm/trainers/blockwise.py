@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm import model as gtm
 from prinfold.gtm.evidence_training import EvidenceModel
 from prinfold.gtm.gaussian_process_training import TunedModel
@@ -64,8 +64,11 @@ def refuse_following(model: gtm.GTMModel) -> None:
     """A penalty that follows the evidence needs sums of all rows under one set of parameters."""
     if isinstance(model, EvidenceModel):
         raise InvalidParameterError(
-            "prior_precision='evidence' takes trainer='batch': other trainers hold the penalty fixed; or give "
-            "prior_precision or regularization as a number"
+            Message(
+                "a penalty that follows the evidence needs all rows at once, and this trainer holds the penalty fixed",
+                Advice("trainer", "batch"),
+                "give prior_precision or regularization as a number",
+            )
         )
 
 
@@ -73,8 +76,12 @@ def refuse_open_process(model: Any) -> None:
     """The same for a process whose numbers are chosen on the way."""
     if isinstance(model, TunedModel) and isinstance(model.model, BlockedModel) and not model.fixed:
         raise InvalidParameterError(
-            "a GaussianProcess that finds its own numbers takes trainer='batch': other trainers hold the map fixed; "
-            "or give its length_scale and variance"
+            Message(
+                "a GaussianProcess that finds its own numbers needs all rows at once, and this trainer holds the map "
+                "fixed",
+                Advice("trainer", "batch"),
+                "give its length_scale and variance",
+            )
         )
 
 

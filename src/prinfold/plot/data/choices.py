@@ -1,4 +1,4 @@
-"""What a picture of a choice consists of: scores along one setting, a line for each value of the others."""
+"""Data of a picture of a choice: scores along one setting, a line for each value of the others."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _column(choice: Any, values: str) -> FloatArray:
 
 
 def _places(values: list[Any]) -> tuple[FloatArray, tuple[tuple[float, str], ...], bool]:
-    """Where values stand on an axis: numbers at themselves, anything else side by side."""
+    """Places of values on an axis: numbers at themselves, anything else side by side."""
     if all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in values):
         place = np.array(values, dtype=float)
         return place, tuple((float(v), f"{v:g}") for v in np.unique(place)), True

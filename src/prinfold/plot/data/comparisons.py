@@ -1,4 +1,4 @@
-"""What a picture of a comparison consists of: places of the contestants, and the front that they leave."""
+"""Data of a picture of a comparison: places of the contestants, and the front of the best of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pictures of kernel methods show, as plain arrays: starts, latent density, its contour, images."""
+"""Data of pictures of kernel methods, as plain arrays: starts, latent density, its contour, images."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from prinfold.kernel_manifolds.kmm_table import Residuals
 from prinfold.kernel_manifolds.starts import Candidates
 from prinfold.latent import Cloud
 from prinfold.plot.data.surfaces import Field
-from prinfold.plot.inputs import Fitted
-from prinfold.plot.layouts import Layout, Plane, Space, Strip, layout_of
+from prinfold.plot.inputs import FittedSurface
+from prinfold.plot.layouts import LatentLayout, Plane, SpaceLayout, Strip, layout_of
 
 _STRETCHED = 4.0
 """How many times as many rows as columns of images there may be, or the other way round."""
@@ -26,7 +26,7 @@ _MARGIN = 1 / 16
 # ---------------------------------------------------------------------------------------------- candidates
 
 
-class Attempts(NamedTuple):
+class StartAttempts(NamedTuple):
     """Candidates of one kind: their numbers of neighbours (k,), in order, and errors (k,); (0,) where none count."""
 
     name: str
@@ -34,16 +34,16 @@ class Attempts(NamedTuple):
     errors: FloatArray
 
 
-class Comparison(NamedTuple):
-    """What was compared to begin with, by kind, and the ``chosen`` one: name, neighbours, error."""
+class StartComparison(NamedTuple):
+    """Starts that were compared, by kind, and the ``chosen`` one: name, neighbours, error."""
 
-    kinds: tuple[Attempts, ...]
+    kinds: tuple[StartAttempts, ...]
     chosen: tuple[str, int, float]
 
 
-def compared(model: Any) -> Comparison:
-    """What :func:`candidates` shows, from a fitted model or from its ``candidates_``."""
-    table = model if isinstance(model, _TABLES) else getattr(Fitted.of(model).model, "candidates_", None)
+def start_comparison(model: Any) -> StartComparison:
+    """Data of :func:`candidates`, from a fitted model or from its ``candidates_``."""
+    table = model if isinstance(model, _TABLES) else getattr(FittedSurface.of(model).model, "candidates_", None)
     if table is None:
         raise InvalidParameterError("the model has compared no starts; fit a UKR or a KMM")
     errors = table.residuals if isinstance(table, Residuals) else table.errors
@@ -52,8 +52,8 @@ def compared(model: Any) -> Comparison:
     for name in dict.fromkeys(labels.tolist()):
         rows = np.flatnonzero(labels == name)
         rows = rows[np.argsort(table.neighbors[rows], kind="stable")]
-        kinds.append(Attempts(name, table.neighbors[rows], errors[rows]))
-    return Comparison(tuple(kinds), (str(labels[best]), int(table.neighbors[best]), float(errors[best])))
+        kinds.append(StartAttempts(name, table.neighbors[rows], errors[rows]))
+    return StartComparison(tuple(kinds), (str(labels[best]), int(table.neighbors[best]), float(errors[best])))
 
 
 def _kinds(table: Candidates | Residuals) -> list[str]:
@@ -66,7 +66,7 @@ def _kinds(table: Candidates | Residuals) -> list[str]:
 # ------------------------------------------------------------------------------------------------- density
 
 
-def cloud_of(fitted: Fitted) -> Cloud:
+def cloud_of(fitted: FittedSurface) -> Cloud:
     """The latent points of a kernel method, refused where a model has no density over latent space."""
     if not isinstance(fitted.latent, Cloud):
         raise InvalidParameterError(
@@ -75,13 +75,13 @@ def cloud_of(fitted: Fitted) -> Cloud:
     return fitted.latent
 
 
-def level(fitted: Fitted) -> float:
+def level(fitted: FittedSurface) -> float:
     """The threshold as a density that integrates to 1."""
     latent = cloud_of(fitted)
     return latent.threshold / latent.profile.volume(latent.n_columns)
 
 
-def density_field(fitted: Fitted, layout: Layout, resolution: int = 200) -> Field | None:
+def density_field(fitted: FittedSurface, layout: LatentLayout, resolution: int = 200) -> Field | None:
     """Log-density at the middles of fine cells, NaN outside the domain; None where there is nothing to fill."""
     cells = layout.cells(resolution)
     if cells is None:
@@ -91,7 +91,7 @@ def density_field(fitted: Fitted, layout: Layout, resolution: int = 200) -> Fiel
     return Field(cells.x, cells.y, np.log(inside).reshape(cells.shape))
 
 
-def density_curve(fitted: Fitted, resolution: int = 600) -> tuple[FloatArray, FloatArray]:
+def density_curve(fitted: FittedSurface, resolution: int = 600) -> tuple[FloatArray, FloatArray]:
     """Coordinates (r,) along a curve, a little beyond both ends, and the density there."""
     domain = cloud_of(fitted).domain
     margin = 0.03 * (domain.high[0] - domain.low[0]) or 0.5
@@ -99,7 +99,7 @@ def density_curve(fitted: Fitted, resolution: int = 600) -> tuple[FloatArray, Fl
     return z, np.asarray(fitted.model.latent_density(z[:, None]), dtype=float)
 
 
-def rim(latent: Cloud, resolution: int = 200) -> FloatArray:
+def contour_segments(latent: Cloud, resolution: int = 200) -> FloatArray:
     """(E, 2, 2) short segments along the contour that bounds a domain of two dimensions, holes and pieces included.
 
     Triangles that fill the domain share their sides with others, all but those along the contour.
@@ -126,7 +126,7 @@ class Mosaic(NamedTuple):
     margin: int
 
 
-def mosaic(fitted: Fitted, shape: Any = None, n: int = 15) -> Mosaic:
+def mosaic(fitted: FittedSurface, shape: Any = None, n: int = 15) -> Mosaic:
     """Points of the surface as images, ``n`` of them across latent space, at the middles of the cells they fill.
 
     Where the model has a latent density, opacity grows with it up to the median over the latent points, also beyond
@@ -144,11 +144,11 @@ def mosaic(fitted: Fitted, shape: Any = None, n: int = 15) -> Mosaic:
     images[opacity > 0] = fitted.points(Z[opacity > 0])
     margin = max(round(_MARGIN * min(height, width)), 1)
     faded = np.broadcast_to(opacity[:, None, None], (len(Z), height, width))
-    pixels, clear = (_tiled(each, (rows, columns), margin) for each in (images.reshape(-1, height, width), faded))
+    pixels, clear = (_tile(each, (rows, columns), margin) for each in (images.reshape(-1, height, width), faded))
     return Mosaic(pixels, clear, (low[0], high[0], low[1], high[1]), (rows, columns), margin)
 
 
-def _tiled(images: FloatArray, shape: tuple[int, int], margin: int) -> FloatArray:
+def _tile(images: FloatArray, shape: tuple[int, int], margin: int) -> FloatArray:
     """(r·c, h, w) images as one, row by row, with a margin of zeros around each."""
     padded = np.pad(images, ((0, 0), (margin, margin), (margin, margin)))
     height, width = padded.shape[1:]
@@ -171,9 +171,9 @@ def image_shape(shape: Any, n_columns: int) -> tuple[int, int]:
     return height, width
 
 
-def _paper(layout: Layout) -> Any:
+def _paper(layout: LatentLayout) -> Any:
     """Corners of the paper that images are laid out on, and what turns places there into latent coordinates."""
-    if isinstance(layout, Space):
+    if isinstance(layout, SpaceLayout):
         raise InvalidParameterError("images are laid out over one or two latent axes; the model has more")
     if isinstance(layout, Plane):
         return layout.low, layout.high, layout.invert
@@ -190,7 +190,7 @@ def _counts(low: Any, high: Any, n: int, ratio: float) -> tuple[int, int]:
     return (n, max(round(n * shape), 1)) if shape <= 1 else (max(round(n / shape), 1), n)
 
 
-def _opacity(fitted: Fitted, Z: FloatArray) -> FloatArray:
+def _opacity(fitted: FittedSurface, Z: FloatArray) -> FloatArray:
     if not isinstance(fitted.latent, Cloud):
         return np.asarray(fitted.latent.domain.contains(Z), dtype=float)
     usual = float(np.median(fitted.model.latent_density(fitted.latent.nodes)))

@@ -1,4 +1,4 @@
-"""What pictures of landscapes show, as plain arrays."""
+"""Data of pictures of landscapes, as plain arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from prinfold.applications.landscapes import (
 )
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.latent import LatentSpace
-from prinfold.plot.inputs import Fitted, group
+from prinfold.plot.inputs import FittedSurface, row_classes
 from prinfold.validation.tables import rows_of
 
 _MOST_CLASSES = 20
@@ -30,8 +30,8 @@ _LEAST_INK = 0.25
 KINDS = ("class", "property")
 
 
-class Shown(NamedTuple):
-    """What is known at the nodes: the landscape, the names of its classes if any, and the latent space."""
+class ShownLandscape(NamedTuple):
+    """A landscape at the nodes, the names of its classes if any, and the latent space."""
 
     landscape: ClassLandscape | PropertyLandscape
     names: tuple[str, ...]
@@ -46,14 +46,14 @@ class NodeValues(NamedTuple):
     words: str
 
 
-def landscape_of(model: Any, X: Any, y: Any, kind: str | None, min_mass: float | None) -> Shown:
+def landscape_of(model: Any, X: Any, y: Any, kind: str | None, min_mass: float | None) -> ShownLandscape:
     """The landscape of a classifier or regressor, or of a map with rows and what is known of them."""
     shown = _given_landscape(model, X, y, kind)
     return shown if min_mass is None else shown._replace(landscape=replace(shown.landscape, min_mass=float(min_mass)))
 
 
-def _given_landscape(model: Any, X: Any, y: Any, kind: str | None) -> Shown:
-    fitted = Fitted.of(model)
+def _given_landscape(model: Any, X: Any, y: Any, kind: str | None) -> ShownLandscape:
+    fitted = FittedSurface.of(model)
     inner = fitted.model
     if hasattr(inner, "landscape_"):
         if y is not None:
@@ -61,7 +61,7 @@ def _given_landscape(model: Any, X: Any, y: Any, kind: str | None) -> Shown:
                 f"{type(inner).__name__} has its landscape already; leave y out, or pass the map"
             )
         names = tuple(map(str, inner.classes_)) if hasattr(inner, "classes_") else ()
-        return Shown(inner.landscape_, names, inner.surface_.latent_)
+        return ShownLandscape(inner.landscape_, names, inner.surface_.latent_)
     if not hasattr(inner, "responsibilities"):
         raise InvalidParameterError(f"{type(inner).__name__} has no posterior over nodes, so that it has no landscapes")
     if X is None or y is None:
@@ -72,8 +72,8 @@ def _given_landscape(model: Any, X: Any, y: Any, kind: str | None) -> Shown:
         return np.asarray(inner.responsibilities(rows_of(rows, part)), dtype=float)
 
     if (kind or _kind_of(y)) == "class":
-        return Shown(*_of_classes(share, inner.latent_.n_nodes, _length(rows), y), inner.latent_)
-    return Shown(_of_numbers(share, inner.latent_.n_nodes, _length(rows), y), (), inner.latent_)
+        return ShownLandscape(*_of_classes(share, inner.latent_.n_nodes, _length(rows), y), inner.latent_)
+    return ShownLandscape(_of_numbers(share, inner.latent_.n_nodes, _length(rows), y), (), inner.latent_)
 
 
 def _length(rows: Any) -> int:
@@ -81,7 +81,7 @@ def _length(rows: Any) -> int:
 
 
 def _of_classes(ask: Responsibilities, n_nodes: int, n_rows: int, y: Any) -> tuple[ClassLandscape, tuple[str, ...]]:
-    groups = group(y, n_rows)
+    groups = row_classes(y, n_rows)
     known = (groups.index >= 0).astype(float)
     if not known.any():
         raise InvalidDataError("no row has a class; give y for some of them")
@@ -112,15 +112,15 @@ def _kind_of(y: Any) -> str:
 # ------------------------------------------------------------------------------------------------- values
 
 
-def node_values(shown: Shown, show: Any, target: int) -> NodeValues:
-    """What is shown of each node."""
+def node_values(shown: ShownLandscape, show: Any, target: int) -> NodeValues:
+    """The value to draw at each node."""
     if isinstance(show, str) and show == "mass":
         return _mass(shown, target)
     return _class_values(shown, show) if shown.names else _property_values(shown, show, target)
 
 
-def class_index(shown: Shown, show: Any) -> int:
-    """Which of the classes has that name."""
+def class_index(shown: ShownLandscape, show: Any) -> int:
+    """Index of the class with a name."""
     if str(show) not in shown.names:
         raise InvalidParameterError(
             f"there is no class {show!r} to show; the classes are {', '.join(shown.names)}, and 'mass' shows the rows"
@@ -128,7 +128,7 @@ def class_index(shown: Shown, show: Any) -> int:
     return shown.names.index(str(show))
 
 
-def _class_values(shown: Shown, show: Any) -> NodeValues:
+def _class_values(shown: ShownLandscape, show: Any) -> NodeValues:
     """The most likely class by its index, or the probability of one class.
 
     How sure a node is of its class: by how much its probability, less a standard error, is above that of guessing.
@@ -147,7 +147,7 @@ def _class_values(shown: Shown, show: Any) -> NodeValues:
 _WORDS = {"mean": "mean", "spread": "spread between rows", "error": "standard error of the mean"}
 
 
-def _property_values(shown: Shown, show: Any, target: int) -> NodeValues:
+def _property_values(shown: ShownLandscape, show: Any, target: int) -> NodeValues:
     """Mean, spread or standard error. A node is less sure of its mean as the error nears the spread of all rows."""
     found: Any = shown.landscape
     name = "mean" if show is None else show
@@ -158,21 +158,21 @@ def _property_values(shown: Shown, show: Any, target: int) -> NodeValues:
     return NodeValues(value, np.clip(1.0 - unsure, 0.0, 1.0), _WORDS[name])
 
 
-def _mass(shown: Shown, target: int) -> NodeValues:
+def _mass(shown: ShownLandscape, target: int) -> NodeValues:
     mass, empty = shown.landscape.mass, shown.landscape.empty
     if mass.ndim == 2:
         mass, empty = mass[:, _target(shown, target)], empty[:, target]
     return NodeValues(np.where(empty, np.nan, mass), np.ones(len(mass)), "rows at the node")
 
 
-def _target(shown: Shown, target: int) -> int:
+def _target(shown: ShownLandscape, target: int) -> int:
     m = shown.landscape.mass.shape[1]
     if not -m <= target < m:
         raise InvalidParameterError(f"there is no target {target}; the landscape has {m}, counted from 0")
     return target
 
 
-def faded(rgb: FloatArray, sure: FloatArray) -> FloatArray:
+def mix_with_white(rgb: FloatArray, sure: FloatArray) -> FloatArray:
     """(K, 3) colours mixed with white where nodes are less sure."""
     weight = _LEAST_INK + (1.0 - _LEAST_INK) * np.nan_to_num(sure)[:, None]
     return np.asarray(1.0 - weight * (1.0 - rgb))

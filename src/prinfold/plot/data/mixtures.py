@@ -1,4 +1,4 @@
-"""What pictures of mixtures and hierarchies show: a panel for each map, with the rows that belong to it."""
+"""Data of pictures of mixtures and hierarchies: a panel for each map, with the rows that belong to it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import Atlas
 from prinfold.plot.data.surfaces import Field, layout_for, limits, magnification_field
-from prinfold.plot.inputs import Fitted, Groups, lanes
-from prinfold.plot.layouts import Layout
+from prinfold.plot.inputs import FittedSurface, RowClasses, lanes
+from prinfold.plot.layouts import LatentLayout
 
 FAINTEST = 0.02
 """Membership below which a row is not shown on a map."""
@@ -27,15 +27,15 @@ class Panel(NamedTuple):
 
     path: tuple[int, ...]
     share: float
-    layout: Layout
+    layout: LatentLayout
     field: Field | None
     rows: IntArray
     place: FloatArray
     weight: FloatArray
 
 
-class Box(NamedTuple):
-    """Where a panel goes, as shares of the paper."""
+class PanelBox(NamedTuple):
+    """Place of a panel, as shares of the paper."""
 
     left: float
     bottom: float
@@ -53,9 +53,9 @@ class Box(NamedTuple):
         return self.left + self.width / 2, self.bottom
 
 
-def mixture_panels(model: Any, X: Any, groups: Groups | None, *, shaded: bool = True) -> list[Panel]:
+def mixture_panels(model: Any, X: Any, groups: RowClasses | None, *, shaded: bool = True) -> list[Panel]:
     """A panel for each map of a mixture, alone or at the end of a pipeline."""
-    fitted = Fitted.of(model)
+    fitted = FittedSurface.of(model)
     if not isinstance(fitted.latent, Atlas):
         raise InvalidParameterError(
             f"{type(fitted.model).__name__} has one map only; draw it with plot.latent_map, or fit a GTMMixture"
@@ -68,7 +68,7 @@ def mixture_panels(model: Any, X: Any, groups: Groups | None, *, shaded: bool = 
     ]
 
 
-def hierarchy_panels(tree: Any, X: Any, groups: Groups | None, *, shaded: bool = True) -> list[list[Panel]]:
+def hierarchy_panels(tree: Any, X: Any, groups: RowClasses | None, *, shaded: bool = True) -> list[list[Panel]]:
     """Panels by level, the root's first; within a level from left to right."""
     if not hasattr(tree, "levels_"):
         raise InvalidParameterError(f"got {type(tree).__name__}; a fitted GTMHierarchy has levels to draw")
@@ -89,13 +89,13 @@ def shading(panels: list[Panel]) -> tuple[float, float] | None:
     return limits(np.concatenate(values)) if values else None
 
 
-def boxes(counts: list[int], most: int | None = None) -> list[list[Box]]:
+def boxes(counts: list[int], most: int | None = None) -> list[list[PanelBox]]:
     """Boxes for as many panels on each line, from top to bottom, all of one size, each line about the middle."""
     wide = max(counts) if most is None else most
     width, height = 1.0 / wide, 1.0 / len(counts)
     return [
         [
-            Box(0.5 + (i - count / 2 + 0.09) * width, 1.0 - (line + 0.88) * height, 0.82 * width, 0.74 * height)
+            PanelBox(0.5 + (i - count / 2 + 0.09) * width, 1.0 - (line + 0.88) * height, 0.82 * width, 0.74 * height)
             for i in range(count)
         ]
         for line, count in enumerate(counts)
@@ -119,7 +119,7 @@ def _panel(
     share: float,
     X: Any,
     held: FloatArray | None,
-    groups: Groups | None,
+    groups: RowClasses | None,
     shaded: bool,
 ) -> Panel:
     own = mixture.component(j)

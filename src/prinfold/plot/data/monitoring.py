@@ -1,4 +1,4 @@
-"""What pictures of a monitor show, as plain arrays."""
+"""Data of pictures of a monitor, as plain arrays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.plot.inputs import Fitted
+from prinfold.plot.inputs import FittedSurface
 
 CHARTS = {
     "off": "distance from the surface²\nin units of the noise",
@@ -20,7 +20,7 @@ CHARTS = {
 PARTS = {"off": "part of the distance\nfrom the surface²", "along": "part of the distance along\nto the usual²"}
 
 
-class Chart(NamedTuple):
+class ControlChart(NamedTuple):
     """A control chart: values (n,), large where rows are unusual, the limits, and the rate of alarms."""
 
     value: FloatArray
@@ -31,7 +31,7 @@ class Chart(NamedTuple):
     log: bool
 
 
-class Bars(NamedTuple):
+class ContributionBars(NamedTuple):
     """Contributions (D,) of the columns, whether each is too high rather than too low, and their names."""
 
     value: FloatArray
@@ -40,24 +40,24 @@ class Bars(NamedTuple):
     words: str
 
 
-def _watcher(model: Any) -> Fitted:
-    fitted = Fitted.of(model)
+def _watcher(model: Any) -> FittedSurface:
+    fitted = FittedSurface.of(model)
     if not hasattr(fitted.model, "contributions"):
         raise InvalidParameterError(f"got a {type(fitted.model).__name__}; pass a fitted SurfaceMonitor")
     return fitted
 
 
-def chart_of(model: Any, X: Any, chart: str) -> Chart:
+def chart_of(model: Any, X: Any, chart: str) -> ControlChart:
     """Values and limits of a chart."""
     fitted = _watcher(model)
     own = fitted.model
     value = own.measure(fitted.rows(X)).badness[:, ["density", "along", "off"].index(chart)]
     name, sign = ("log_density", -1.0) if chart == "density" else (chart, 1.0)
     limit, other = (sign * getattr(each, name) for each in (own.limits_, own.model_limits_))
-    return Chart(value, limit, other, float(own.alarm_rate), CHARTS[chart], chart == "off")
+    return ControlChart(value, limit, other, float(own.alarm_rate), CHARTS[chart], chart == "off")
 
 
-def contribution_bars(model: Any, X: Any, part: str) -> Bars:
+def contribution_bars(model: Any, X: Any, part: str) -> ContributionBars:
     """Contributions of the columns, on average over rows."""
     fitted = _watcher(model)
     if np.ndim(X) == 1:
@@ -66,4 +66,4 @@ def contribution_bars(model: Any, X: Any, part: str) -> Bars:
     gap = found.residual if part == "off" else found.shift
     value = getattr(found, part).mean(axis=0)
     names = fitted.feature_names if len(fitted.feature_names) == len(value) else tuple(map(str, range(len(value))))
-    return Bars(value, gap.mean(axis=0) >= 0, names, PARTS[part])
+    return ContributionBars(value, gap.mean(axis=0) >= 0, names, PARTS[part])

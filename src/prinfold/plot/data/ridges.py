@@ -1,4 +1,4 @@
-"""What the pictures of ridges show, as plain arrays: the density around them, branches, ends and junctions."""
+"""Data of pictures of ridges, as plain arrays: the density around them, branches, ends and junctions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.plot.data.surfaces import Field
-from prinfold.plot.inputs import Fitted
+from prinfold.plot.inputs import FittedSurface
 
 _MARGIN = 0.04
 """Space around everything, of its longer side."""
@@ -27,7 +27,7 @@ class RidgeLines(NamedTuple):
     junctions: FloatArray
 
 
-def in_the_plane(fitted: Fitted) -> None:
+def in_the_plane(fitted: FittedSurface) -> None:
     """Refuse models whose ridge is not a curve in two columns."""
     if not hasattr(fitted.model, "graph_") or fitted.model.n_features_in_ != 2:
         raise InvalidParameterError(
@@ -36,7 +36,7 @@ def in_the_plane(fitted: Fitted) -> None:
         )
 
 
-def ridge_lines(fitted: Fitted) -> RidgeLines:
+def ridge_lines(fitted: FittedSurface) -> RidgeLines:
     """The branches of a graph in units of the data, cut where longitudes begin anew."""
     model = fitted.model
     graph, mesh = model.graph_, model.mesh()
@@ -45,20 +45,20 @@ def ridge_lines(fitted: Fitted) -> RidgeLines:
     for b, closed in enumerate(graph.latent.closed.tolist()):
         line = mesh.vertices[piece == b][np.argsort(mesh.latent[piece == b, 0], kind="stable")]
         line = np.concatenate([line, line[:1]]) if closed else line
-        for part in _unwrapped(line, model.space_):
+        for part in _unwrap(line, model.space_):
             lines.append(fitted.back(part))
             numbers.append(b)
     places = fitted.back(model.space_.leave(graph.places)) if len(graph.places) else np.empty((0, 2))
     return RidgeLines(tuple(lines), tuple(numbers), places[graph.degrees == 1], places[graph.degrees > 2])
 
 
-def _unwrapped(line: FloatArray, space: Any) -> list[FloatArray]:
+def _unwrap(line: FloatArray, space: Any) -> list[FloatArray]:
     if space.round is None:
         return [line]
     return np.split(line, np.flatnonzero(np.abs(np.diff(line[:, 0])) > 180.0) + 1)
 
 
-def density_image(fitted: Fitted, low: FloatArray, high: FloatArray, resolution: int) -> Field:
+def density_image(fitted: FittedSurface, low: FloatArray, high: FloatArray, resolution: int) -> Field:
     """The density over a rectangle in units of the data, as a logarithm; nothing where it is next to none."""
     x, y = (np.linspace(a, b, resolution + 1) for a, b in zip(low, high, strict=True))
     middles = np.meshgrid(0.5 * (x[1:] + x[:-1]), 0.5 * (y[1:] + y[:-1]))

@@ -1,4 +1,4 @@
-"""What the pictures of a self-organising map's nodes show, as plain arrays: cells with distances in them."""
+"""Data of pictures of a self-organising map's nodes, as plain arrays: cells with distances in them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import Hexagons, LatentSpace, Lattice
-from prinfold.plot.inputs import Fitted, Groups
+from prinfold.plot.inputs import FittedSurface, RowClasses
 
 _ROW = np.sqrt(0.75)
 
@@ -26,7 +26,7 @@ class NodeCells(NamedTuple):
     nodes: FloatArray
 
 
-def u_matrix_cells(fitted: Fitted) -> NodeCells:
+def u_matrix_cells(fitted: FittedSurface) -> NodeCells:
     """A cell on every node, with its mean distance to its neighbours, and one between any two neighbours, with theirs.
 
     On rectangular grids there is one between any four nodes as well, with the mean of the two diagonals over √2. What
@@ -61,7 +61,7 @@ def _places(latent: Lattice) -> FloatArray:
 
 
 def _steps(latent: Lattice, place: FloatArray, edges: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Where each edge starts on paper and how it goes on; over a seam it goes beyond the last node."""
+    """Start of each edge on paper and its direction; over a seam it goes beyond the last node."""
     step = place[edges[:, 1]] - place[edges[:, 0]]
     unit = np.array([1.0, _ROW if isinstance(latent, Hexagons) else 1.0])
     for axis, (n, closed) in enumerate(zip(latent.shape, latent.periodic, strict=True)):
@@ -81,7 +81,7 @@ def _diagonals(latent: Lattice, codebook: FloatArray) -> tuple[FloatArray, Float
     return _places(latent)[a] + 0.5, np.asarray(length / (2 * np.sqrt(2)))
 
 
-def majorities(winner: IntArray, groups: Groups, n_nodes: int) -> IntArray:
+def majorities(winner: IntArray, groups: RowClasses, n_nodes: int) -> IntArray:
     """(K,) the class that most rows of each node have, −1 where there are none; the first of several."""
     counts = np.zeros((n_nodes, len(groups.names)), dtype=int)
     known = groups.index >= 0
@@ -94,6 +94,6 @@ def rows_won(winner: IntArray, latent: LatentSpace) -> IntArray:
     return np.bincount(winner, minlength=latent.n_nodes)
 
 
-def winners_of(fitted: Fitted, X: Any) -> IntArray:
+def winners_of(fitted: FittedSurface, X: Any) -> IntArray:
     """(n,) the node that wins each row."""
     return np.asarray(fitted.model.winners(fitted.rows(X)))

@@ -1,4 +1,4 @@
-"""What the pictures show, as plain arrays: fields, ellipses, posteriors, views of data space."""
+"""Data of pictures of surfaces, as plain arrays: fields, ellipses, posteriors, views of data space."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
 from prinfold.geometry.folds import Folds, find_folds
 from prinfold.latent import Cloud, Hexagons, LatentSpace, Lattice, Points
-from prinfold.plot.inputs import Fitted
-from prinfold.plot.layouts import Cells, Layout, Plane, Strip, layout_of, local_frame
+from prinfold.plot.inputs import FittedSurface
+from prinfold.plot.layouts import LatentLayout, PaperCells, Plane, Strip, layout_of, local_frame
 
 _BLOCK = 2**22
 """Most numbers of a Jacobian held at once."""
 
 
-def layout_for(model_or_coordinates: Any, *, flat: bool = False) -> Layout:
+def layout_for(model_or_coordinates: Any, *, flat: bool = False) -> LatentLayout:
     """The layout of a fitted model's latent space, or of plain coordinates (n, Q)."""
     if isinstance(model_or_coordinates, np.ndarray):
         return layout_of(Points(model_or_coordinates), flat=flat)
@@ -49,7 +49,7 @@ def log_factor(model: Any, Z: FloatArray) -> FloatArray:
         return np.asarray(np.log(factor))
 
 
-def magnification_field(model: Any, layout: Layout, resolution: int = 200) -> Field | None:
+def magnification_field(model: Any, layout: LatentLayout, resolution: int = 200) -> Field | None:
     """The log magnification factor at the middles of fine cells, or None where there is nothing to fill."""
     cells = layout.cells(resolution)
     if cells is None:
@@ -77,14 +77,14 @@ def node_field(latent: LatentSpace, value: FloatArray) -> Field | None:
     return Field(x, y, image.T)
 
 
-def given_field(value: Any, model: Any, layout: Layout) -> Field:
+def given_field(value: Any, model: Any, layout: LatentLayout) -> Field:
     """A background handed in: values at the nodes (K,), or an image (r, c) whose first row lies at the bottom."""
     image = np.asarray(value, dtype=float)
     if image.shape == (model.latent_.n_nodes,):
         field = node_field(model.latent_, image)
         if field is not None:
             return field
-    cells: Cells | None = layout.cells(1)
+    cells: PaperCells | None = layout.cells(1)
     if image.ndim != 2 or cells is None:
         raise InvalidDataError(
             f"background has shape {image.shape}; give 'magnification', None, one value for each of the "
@@ -120,7 +120,7 @@ def round_factors(low: float, high: float) -> FloatArray:
     return np.asarray(ticks[:: max(-(-len(ticks) // 6), 1)])
 
 
-def ladder(model: Any, resolution: int = 400) -> tuple[FloatArray, FloatArray]:
+def curve_magnification(model: Any, resolution: int = 400) -> tuple[FloatArray, FloatArray]:
     """Coordinates (r,) along a curve and the magnification factor there, NaN where the curve has a gap."""
     layout = layout_of(model.latent_)
     low, high = (layout.low, layout.high) if isinstance(layout, Strip) else (-np.pi, np.pi)
@@ -131,7 +131,7 @@ def ladder(model: Any, resolution: int = 400) -> tuple[FloatArray, FloatArray]:
 # ---------------------------------------------------------------------------------------------- ellipses
 
 
-class Ellipses(NamedTuple):
+class StretchEllipses(NamedTuple):
     """Glyphs of stretch: ``centre`` (n, 2), ``half`` (n, 2) half-axes, longest first, ``angle`` (n,) of the longest.
 
     ``half`` is ``scale`` times the true lengths ℓ of the stretch.
@@ -143,14 +143,14 @@ class Ellipses(NamedTuple):
     scale: float
 
 
-def stretch_ellipses(model: Any, most: int = 20) -> Ellipses:
+def stretch_ellipses(model: Any, most: int = 20) -> StretchEllipses:
     """Magnitude and direction of stretch, on a linear scale, as large as they can be without overlap or overhang.
 
     There are as many as nodes, but at most about ``most`` along an axis. Two ellipses lie apart if their half-widths
     h(u) = ‖diag(ℓ) Vᵀ u‖ along the line u between their centres add up to less than its length.
     """
     latent = model.latent_
-    Z = spread(latent, most)
+    Z = evenly_spread_places(latent, most)
     stretch = model.magnification(Z)
     # Axes as columns on paper: directions times lengths, seen in the frame of the paper.
     axes = np.matmul(local_frame(latent, Z), stretch.directions) * stretch.lengths[:, None, :]
@@ -172,7 +172,7 @@ def stretch_ellipses(model: Any, most: int = 20) -> Ellipses:
     if isinstance(layout, Plane) and isinstance(latent, Lattice):
         fits = min(fits, _room_to_the_edge(layout, centre, axes))
     scale = 0.95 * fits
-    return Ellipses(centre, scale * half, np.arctan2(U[:, 1, 0], U[:, 0, 0]), scale)
+    return StretchEllipses(centre, scale * half, np.arctan2(U[:, 1, 0], U[:, 0, 0]), scale)
 
 
 def _room_to_the_edge(layout: Plane, centre: FloatArray, axes: FloatArray) -> float:
@@ -183,8 +183,8 @@ def _room_to_the_edge(layout: Plane, centre: FloatArray, axes: FloatArray) -> fl
     return float(np.min(gap[held] / reach[held], initial=np.inf))
 
 
-def over_the_seams(layout: Layout, centre: FloatArray, margin: float = 0.1) -> tuple[IntArray, FloatArray]:
-    """Which glyphs to draw and by how much to shift them (n, 2): all of them, and again those near a seam beyond it.
+def repeat_over_seams(layout: LatentLayout, centre: FloatArray, margin: float = 0.1) -> tuple[IntArray, FloatArray]:
+    """Indices of glyphs to draw and their shifts (n, 2): all of them, and again those near a seam beyond it.
 
     ``margin`` is how near, as a share of the span of the axis.
     """
@@ -201,7 +201,7 @@ def over_the_seams(layout: Layout, centre: FloatArray, margin: float = 0.1) -> t
     return index, shift
 
 
-def spread(latent: LatentSpace, most: int) -> FloatArray:
+def evenly_spread_places(latent: LatentSpace, most: int) -> FloatArray:
     """(k, Q) places spread evenly over the space, about as many as nodes but at most ``most`` along an axis.
 
     On a lattice these are the middles of equal cells, which keeps them off its open edges, and so they are in a region
@@ -239,7 +239,7 @@ def node_folds(model: Any) -> Folds:
 # ------------------------------------------------------------------------------------------------ posterior
 
 
-class Posterior(NamedTuple):
+class RowPosterior(NamedTuple):
     """Posterior of one row: ``weight`` (K,) of the nodes, ``mean`` (1, Q) and ``mode`` (1, Q)."""
 
     weight: FloatArray
@@ -247,7 +247,7 @@ class Posterior(NamedTuple):
     mode: FloatArray
 
 
-def row_posterior(fitted: Fitted, x: Any) -> Posterior:
+def row_posterior(fitted: FittedSurface, x: Any) -> RowPosterior:
     """Responsibilities of one row over the nodes, with their mean and mode."""
     if not hasattr(fitted.model, "responsibilities"):
         raise InvalidParameterError(f"{type(fitted.model).__name__} has no posterior over latent space to draw")
@@ -256,14 +256,14 @@ def row_posterior(fitted: Fitted, x: Any) -> Posterior:
     if len(x) != 1:
         raise InvalidDataError(f"posterior draws one row, but got {len(x)}; pass a single one such as X[:1]")
     weight = np.asarray(fitted.model.responsibilities(fitted.rows(x)), dtype=float)[0]
-    return Posterior(weight, fitted.coordinates(x), fitted.modes(x))
+    return RowPosterior(weight, fitted.coordinates(x), fitted.modes(x))
 
 
 # ----------------------------------------------------------------------------------------------- data space
 
 
-class View(NamedTuple):
-    """How data space is seen: ``axes`` (D, a) columns onto which points less ``origin`` are projected, named."""
+class DataView(NamedTuple):
+    """A view of data space: ``axes`` (D, a) onto which points less ``origin`` are projected, and their names."""
 
     origin: FloatArray
     axes: FloatArray
@@ -275,7 +275,7 @@ class View(NamedTuple):
 
 def choose_view(
     names: tuple[str, ...], points: FloatArray, dims: Any = None, depth: int | None = None, curve: bool = False
-) -> View:
+) -> DataView:
     """Columns as they are where there are two or three, those named in ``dims``, else principal components.
 
     The components are those of ``points``; there are ``depth`` of them, by default two for a curve, three for
@@ -286,12 +286,12 @@ def choose_view(
         columns = [_column(each, names) for each in dims]
         if not 2 <= len(columns) <= 3 or len(set(columns)) != len(columns):
             raise InvalidParameterError(f"dims must name two or three different columns, got {dims!r}")
-        return View(np.zeros(D), np.eye(D)[:, columns], tuple(names[j] for j in columns))
+        return DataView(np.zeros(D), np.eye(D)[:, columns], tuple(names[j] for j in columns))
     if D < 2:
         raise InvalidDataError("a surface in a single column has no picture in data space; use latent_map instead")
     depth = depth or min(D, 3 if D == 3 or not curve else 2)
     if depth == D:
-        return View(np.zeros(D), np.eye(D), names)
+        return DataView(np.zeros(D), np.eye(D), names)
     origin = points.mean(axis=0)
     _, s, Vt = np.linalg.svd(points - origin, full_matrices=False)
     # Of the two signs of a component take the one whose largest loading is positive.
@@ -300,7 +300,7 @@ def choose_view(
         Vt = np.concatenate([Vt, np.zeros((depth - len(Vt), D))])
     share = np.pad(s**2, (0, depth))[:depth] / max(float((s**2).sum()), 1e-300)
     labels = tuple(f"component {i + 1} ({100 * part:.0f} %)" for i, part in enumerate(share))
-    return View(origin, Vt[:depth].T, labels)
+    return DataView(origin, Vt[:depth].T, labels)
 
 
 def _column(name: Any, names: tuple[str, ...]) -> int:
@@ -323,7 +323,7 @@ def noise_ellipses(covariance: FloatArray) -> tuple[FloatArray, FloatArray, Floa
     return width, height, np.degrees(np.arctan2(axes[:, 1, 1], axes[:, 0, 1]))
 
 
-class Curve(NamedTuple):
+class LearningCurve(NamedTuple):
     """The way of training: values by iteration, the first being the start, and a sentence on how it ended."""
 
     objective: FloatArray
@@ -332,23 +332,23 @@ class Curve(NamedTuple):
     ending: str
 
 
-def training(model: Any) -> Curve:
-    """What :func:`learning_curve` shows, from a fitted model or from a ``history_``; noise as standard deviation."""
+def training_course(model: Any) -> LearningCurve:
+    """Data of :func:`learning_curve`, from a fitted model or from a ``history_``; noise as standard deviation."""
     if isinstance(model, Mapping):
         history, ending = model, ""
     else:
-        model = Fitted.of(model).model
+        model = FittedSurface.of(model).model
         history, ending = model.history_, str(model.stop_reason_)
     if "objective" not in history:
         raise InvalidDataError(f"a history needs the key 'objective', got {sorted(history)}")
     objective = np.asarray(history["objective"], dtype=float)
     likelihood = np.asarray(history["log_likelihood"], dtype=float) if "log_likelihood" in history else None
     noise = np.sqrt(np.asarray(history["noise"], dtype=float)) if "noise" in history else None
-    return Curve(objective, likelihood, noise, ending)
+    return LearningCurve(objective, likelihood, noise, ending)
 
 
-class Comparison(NamedTuple):
-    """How a clamping was chosen: roughness and error of each (A, L), the level, and the ``place`` (2,) chosen."""
+class ClampingComparison(NamedTuple):
+    """The choice of a clamping: roughness and error of each (A, L), the level, and the ``place`` (2,) chosen."""
 
     labels: tuple[str, ...]
     roughness: FloatArray
@@ -358,15 +358,18 @@ class Comparison(NamedTuple):
     place: FloatArray
 
 
-def comparison(model: Any) -> Comparison:
-    """What :func:`selection` shows, from a fitted model or from its ``selection_``."""
-    table = model if hasattr(model, "matched_error") else getattr(Fitted.of(model).model, "selection_", None)
+def clamping_comparison(model: Any) -> ClampingComparison:
+    """Data of :func:`selection`, from a fitted model or from its ``selection_``."""
+    table = model if hasattr(model, "matched_error") else getattr(FittedSurface.of(model).model, "selection_", None)
     if table is None:
-        raise InvalidParameterError("the model has selected nothing; fit a PPS with clamping='select'")
+        fit = Advice("clamping", "select", "fit a PPS with {}")
+        raise InvalidParameterError(Message("the model has selected nothing", fit))
     notes = np.where(table.comparable, "", ", not matched")
     labels = tuple(f"{clamping:.2g}{note}" for clamping, note in zip(table.clampings, notes, strict=True))
     error = table.error[table.chosen, table.own] if table.kept else table.matched_error[table.chosen]
-    return Comparison(labels, table.roughness, table.error, table.level, table.chosen, np.array([table.level, error]))
+    return ClampingComparison(
+        labels, table.roughness, table.error, table.level, table.chosen, np.array([table.level, error])
+    )
 
 
 class ResidualLine(NamedTuple):
@@ -378,7 +381,7 @@ class ResidualLine(NamedTuple):
 
 
 class ResidualLines(NamedTuple):
-    """What :func:`residuals` shows, and the residual in no dimension."""
+    """Data of :func:`residuals`, and the residual in no dimension."""
 
     lines: tuple[ResidualLine, ...]
     variance: float
@@ -386,7 +389,7 @@ class ResidualLines(NamedTuple):
 
 def residual_lines(model: Any) -> ResidualLines:
     """Lines of a table of residuals, or of the one that a fitted model has."""
-    table: Any = model if hasattr(model, "residuals") else getattr(Fitted.of(model).model, "candidates_", None)
+    table: Any = model if hasattr(model, "residuals") else getattr(FittedSurface.of(model).model, "candidates_", None)
     if not hasattr(table, "residuals"):
         raise InvalidParameterError("the model has no table of residuals; fit a KMM or call select_kmm")
     several = len(set(table.names)) > 1

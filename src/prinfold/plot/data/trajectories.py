@@ -9,11 +9,11 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import Atlas, Branches
-from prinfold.plot.inputs import Fitted
+from prinfold.plot.inputs import FittedSurface
 from prinfold.validation.settings import check_setting, integer
 
 
-class Along(NamedTuple):
+class CurveColumns(NamedTuple):
     """``level`` (c, m) of columns at places (m,), from 0 to 1 between the lowest and highest of each; their ``order``.
 
     ``order`` (c,) are the numbers of the columns, those that peak first at the beginning of the curve.
@@ -24,7 +24,7 @@ class Along(NamedTuple):
     order: IntArray
 
 
-def columns_along(fitted: Fitted, most: int, n_places: int = 200) -> Along:
+def columns_along(fitted: FittedSurface, most: int, n_places: int = 200) -> CurveColumns:
     """The columns that vary most along a curve beside their own spread, at most so many."""
     latent = fitted.latent
     if isinstance(latent, Atlas) or latent.dimension != 1 or (isinstance(latent, Branches) and latent.n_branches > 1):
@@ -42,7 +42,7 @@ def columns_along(fitted: Fitted, most: int, n_places: int = 200) -> Along:
     kept = kept[reach[kept] > 0] if (reach[kept] > 0).any() else kept
     level = (Y - low)[kept] / np.where(reach[kept] > 0, reach[kept], 1.0)[:, None]
     first = np.argsort(np.argmax(level, axis=1), kind="stable")
-    return Along(places, level[first], kept[first])
+    return CurveColumns(places, level[first], kept[first])
 
 
 def _share(reach: FloatArray, Y: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Commands to type next: what was asked for once need not be thought of again."""
+"""Commands to type next, with the options that were given once already."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from prinfold.cli.console import aligned, as_called
+from prinfold.cli.console import align, program_call
 
 READING = ("separator", "decimal", "header", "na", "array", "missing")
 """How a table is read: whoever reads it again needs the same."""
@@ -34,7 +34,7 @@ def subparser(parser: argparse.ArgumentParser, command: str) -> argparse.Argumen
     return found
 
 
-def given_again(options: argparse.Namespace, command: str, names: Sequence[str]) -> list[str]:
+def repeat_options(options: argparse.Namespace, command: str, names: Sequence[str]) -> list[str]:
     """Words that give another command the options of this one.
 
     Parameters
@@ -67,9 +67,9 @@ def _words(action: argparse.Action, value: object) -> Iterator[str]:
         yield from [f"{option}={each}"] if str(each).startswith("-") else [option, str(each)]
 
 
-def typed(*words: object) -> str:
+def command_line(*words: object) -> str:
     """Words as one types them, after the name of this program."""
-    return f"{as_called()} {shlex.join(str(word) for word in words)}"
+    return f"{program_call()} {shlex.join(str(word) for word in words)}"
 
 
 def next_steps(
@@ -101,9 +101,9 @@ def next_steps(
     lines = []
     for name, words in uses.items():
         if name == "compare":
-            call = [name, options.data, *given_again(options, name, (*CHOOSING, *READING))]
+            call = [name, options.data, *repeat_options(options, name, (*CHOOSING, *READING))]
         else:
             about = shown if name in {"explore", "report"} else []
-            call = [name, model, options.data, *about, *given_again(options, name, READING)]
-        lines.append((typed(*call), f"# {words}"))
-    return f"\nTry next\n{aligned(lines, wrap=False)}"
+            call = [name, model, options.data, *about, *repeat_options(options, name, READING)]
+        lines.append((command_line(*call), f"# {words}"))
+    return f"\nTry next\n{align(lines, wrap=False)}"

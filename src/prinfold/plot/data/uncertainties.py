@@ -1,4 +1,4 @@
-"""What pictures of uncertainty show, as plain arrays: ellipses of posteriors, tubes about curves, fields of spread."""
+"""Data of pictures of uncertainty, as plain arrays: ellipses of posteriors, tubes about curves, fields of spread."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from scipy.stats import norm
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.plot.data.surfaces import Field, View
-from prinfold.plot.inputs import Fitted
-from prinfold.plot.layouts import Layout, Plane, Space, local_frame
+from prinfold.plot.data.surfaces import DataView, Field
+from prinfold.plot.inputs import FittedSurface
+from prinfold.plot.layouts import LatentLayout, Plane, SpaceLayout, local_frame
 from prinfold.validation.settings import real
 
 _ALONG = 400
@@ -21,7 +21,7 @@ _ARC = np.linspace(-1.0, 1.0, 9)
 """Steps of a bar, which is bent where the axis is a ring."""
 
 
-class Ellipses(NamedTuple):
+class PosteriorEllipses(NamedTuple):
     """Ellipses of a size: ``centre`` (n, 2), full ``width`` and ``height`` (n,), ``angle`` (n,) in degrees."""
 
     centre: FloatArray
@@ -30,17 +30,17 @@ class Ellipses(NamedTuple):
     angle: FloatArray
 
 
-def ellipses_of(centre: FloatArray, covariance: FloatArray, scale: float) -> Ellipses:
+def ellipses_of(centre: FloatArray, covariance: FloatArray, scale: float) -> PosteriorEllipses:
     """Ellipses of ``scale`` standard deviations, from covariances (n, 2, 2)."""
     variance, axes = np.linalg.eigh(covariance)
     width, height = 2.0 * scale * np.sqrt(np.maximum(variance[:, ::-1], 0.0)).T
-    return Ellipses(centre, width, height, np.degrees(np.arctan2(axes[:, 1, 1], axes[:, 0, 1])))
+    return PosteriorEllipses(centre, width, height, np.degrees(np.arctan2(axes[:, 1, 1], axes[:, 0, 1])))
 
 
 # ----------------------------------------------------------------------------------------------- of coordinates
 
 
-class Spread(NamedTuple):
+class PosteriorSpread(NamedTuple):
     """Rows of a map with the spread of their posteriors: ``chosen`` (k,) rows have one drawn."""
 
     Z: FloatArray
@@ -48,7 +48,7 @@ class Spread(NamedTuple):
     chosen: IntArray
 
 
-def coordinate_spread(fitted: Fitted, X: Any, most: int) -> Spread:
+def coordinate_spread(fitted: FittedSurface, X: Any, most: int) -> PosteriorSpread:
     """Posterior means (n, Q) of all rows, and covariances (k, Q, Q) of evenly spaced ones."""
     if not hasattr(fitted.model, "posterior_covariance"):
         raise InvalidParameterError(f"{type(fitted.model).__name__} has no posterior, so there is no spread to draw")
@@ -56,16 +56,16 @@ def coordinate_spread(fitted: Fitted, X: Any, most: int) -> Spread:
     Z = np.asarray(fitted.model.transform(rows), dtype=float)
     chosen = np.unique(np.linspace(0, len(Z) - 1, min(most, len(Z))).round().astype(np.intp))
     covariance = np.asarray(fitted.model.posterior_covariance(rows), dtype=float)[chosen]
-    return Spread(Z, covariance, chosen)
+    return PosteriorSpread(Z, covariance, chosen)
 
 
-def on_paper(fitted: Fitted, spread: Spread, place: FloatArray, scale: float) -> Ellipses:
+def on_paper(fitted: FittedSurface, spread: PosteriorSpread, place: FloatArray, scale: float) -> PosteriorEllipses:
     """Posteriors as ellipses of ``scale`` standard deviations about ``place`` (k, 2)."""
     frame = local_frame(fitted.latent, spread.Z[spread.chosen])
     return ellipses_of(place, frame @ spread.covariance @ np.swapaxes(frame, 1, 2), scale)
 
 
-def bars(layout: Layout, spread: Spread, lane: FloatArray, scale: float) -> FloatArray:
+def bars(layout: LatentLayout, spread: PosteriorSpread, lane: FloatArray, scale: float) -> FloatArray:
     """(k, s, 2) posteriors of coordinates along a curve, as bars that follow a ring where there is one."""
     half = scale * np.sqrt(np.maximum(spread.covariance[:, 0, 0], 0.0))
     Z = spread.Z[spread.chosen, :1] + half[:, None] * _ARC
@@ -73,9 +73,9 @@ def bars(layout: Layout, spread: Spread, lane: FloatArray, scale: float) -> Floa
     return layout.place(Z.reshape(-1, 1), own).reshape(len(Z), len(_ARC), 2)
 
 
-def refuse_solid(layout: Layout) -> None:
-    """Spread is drawn on paper, not in space."""
-    if isinstance(layout, Space):
+def refuse_solid(layout: LatentLayout) -> None:
+    """Raise an error for layouts in space: spread is drawn on paper."""
+    if isinstance(layout, SpaceLayout):
         raise InvalidParameterError(
             "spread is drawn over one or two latent axes, and this model has more; pass flat axes as ax= to see the "
             "first two"
@@ -92,7 +92,7 @@ def half_width(level: float) -> float:
     return float(norm.ppf(0.5 + 0.5 * level))
 
 
-def _banded(fitted: Fitted) -> Any:
+def _model_with_band(fitted: FittedSurface) -> Any:
     if not hasattr(fitted.model, "surface_std"):
         raise InvalidParameterError(f"the surface of a {type(fitted.model).__name__} has no posterior to draw")
     if fitted.before is not None:
@@ -100,9 +100,9 @@ def _banded(fitted: Fitted) -> Any:
     return fitted.model
 
 
-def tube(fitted: Fitted, view: View, level: float, how: dict[str, Any]) -> Ellipses:
+def tube(fitted: FittedSurface, view: DataView, level: float, how: dict[str, Any]) -> PosteriorEllipses:
     """Ellipses along a curve that make up a band, as ``view`` sees them in two columns."""
-    model, size = _banded(fitted), half_width(level)
+    model, size = _model_with_band(fitted), half_width(level)
     Z = fitted.latent.refined(_ALONG).nodes
     if how["hessian"] == "exact":
         covariance = model.surface_covariance(Z, **how)
@@ -112,9 +112,9 @@ def tube(fitted: Fitted, view: View, level: float, how: dict[str, Any]) -> Ellip
     return ellipses_of(view(fitted.points(Z)), seen, size)
 
 
-def spread_field(fitted: Fitted, layout: Layout, resolution: int, how: dict[str, Any]) -> Field:
+def spread_field(fitted: FittedSurface, layout: LatentLayout, resolution: int, how: dict[str, Any]) -> Field:
     """Standard deviation of a surface over its map, the root of the mean square over columns; NaN outside."""
-    model = _banded(fitted)
+    model = _model_with_band(fitted)
     cells = layout.cells(resolution)
     if cells is None or not isinstance(layout, Plane):
         raise InvalidParameterError(
