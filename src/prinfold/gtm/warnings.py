@@ -13,7 +13,7 @@ from prinfold.exceptions import Advice, DegenerateWarning, FoldWarning, Message,
 from prinfold.geometry.folds import describe
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.posterior_verbs import GTMFamily
-from prinfold.gtm.starts.trials import FAR_MODE, MANY_ON_FOLDS, MANY_ROWS
+from prinfold.gtm.starts.trials import FAR_MODE, MANY_ON_FOLDS, MANY_ROWS, widest_spacing
 from prinfold.rows.rows import Rows, filled
 
 _FEW_ROWS, _NEARLY_ALL = 20, 0.9
@@ -131,7 +131,8 @@ class CautiousFamily(GTMFamily):
 
     def _share_of_rows_with_far_modes(self, rows: Rows) -> float:
         """Of the rows that count, those whose posterior has its mean far from its mode."""
-        far = posteriors.mode_distance(self._model, rows, self._parameters()) > FAR_MODE * self.latent_.spacing
+        distance = posteriors.mode_distance(self._model, rows, self._parameters())
+        far = distance > FAR_MODE * widest_spacing(self.latent_)
         return float(np.average(far, weights=self._row_weights(rows)))
 
     def _share_of_rows_on_folds(self, rows: Rows) -> float:

@@ -56,8 +56,11 @@ _WARM_UP_RELAXATION = 1.8
 _WARM_UP_TOL = 0.01
 """Nats per row and iteration below which the coarse grid has done its work."""
 
+_UNROLLED_ROWS = 2000
+"""Rows that are unrolled at most. Of 600 rows a roll with three turns comes out half unrolled."""
+
 _TRIAL_ROWS = 600
-"""Rows on which starts are compared."""
+"""Rows on which starts are compared. What 300 of them came to was no good start on rolls."""
 
 _CYCLE_ROWS = 1000
 """Rows in which loops are sought, and on which starts are compared where there may be some."""
@@ -65,9 +68,10 @@ _CYCLE_ROWS = 1000
 _MOST_TRIED = 2
 """Ways round that are compared."""
 
-_WORTH_UNROLLING = 0.8
+_WORTH_UNROLLING = 0.6
 """Share of the squared error of places in the principal plane that unrolled places leave at most, to be worth a trial:
-0.01 to 0.6 on rolls, coils and spirals, and 0.8 to 1.2 on tables that have nothing to unroll."""
+0.00 to 0.6 on rolls, coils, spirals and arcs, and 0.64 to 1.2 on tables that have nothing to unroll, where the unrolled
+start fell behind in nearly every trial."""
 
 _FAR_BEHIND = 0.5
 """Nats per row by which a start may fall behind the best in a trial and still be worth a fit."""
@@ -210,7 +214,7 @@ def _unlike_planes(model: GTMModel, rows: Rows) -> list[Parameters]:
     Nor where there is nothing to unroll: the surface fills the space of the rows, or they are too few.
     """
     latent = model.surface.latent
-    unique, weight = distinct_rows(rows, np.random.default_rng(0))
+    unique, weight = distinct_rows(rows, np.random.default_rng(0), _UNROLLED_ROWS)
     n_embedded = latent.embed(latent.nodes[:1]).shape[1]
     if latent.dimension >= rows.n_columns or len(unique) <= n_embedded + 2:
         return []
@@ -220,8 +224,8 @@ def _unlike_planes(model: GTMModel, rows: Rows) -> list[Parameters]:
     if not has_angles(latent):
         flat = EmbeddedRows(fit_to_domain(latent, principal_coordinates(unique, weight, n_embedded)), unique, weight)
         return [unrolled.parameters] if unrolled.error < _WORTH_UNROLLING * placed_start(model, flat).error else []
-    fewer, shares = distinct_rows(as_rows(unique, None, weight), np.random.default_rng(0), _CYCLE_ROWS)
-    cycles = _cycle_fits(model, as_rows(fewer, None, shares), np.random.default_rng(0))
+    more, shares = distinct_rows(rows, np.random.default_rng(0), _CYCLE_ROWS)
+    cycles = _cycle_fits(model, as_rows(more, None, shares), np.random.default_rng(0))
     return [unrolled.parameters, *_each(cycles)]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from prinfold.geometry.folds import find_folds
 from prinfold.gtm.model import GTMModel, State, measure
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.posterior import mode_distance
-from prinfold.latent import Hexagons, Lattice
+from prinfold.latent import Hexagons, LatentSpace, Lattice
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.rows.rows import Rows
 
@@ -39,7 +40,8 @@ CLOSE = 0.15
 """Nats per row below which a start that is troubled gives way to one that is not."""
 
 FAR_MODE = 2.0
-"""Node spacings between posterior mean and mode from which a posterior counts as many-peaked or skewed."""
+"""Node spacings between posterior mean and mode from which a posterior counts as many-peaked or skewed: those of the
+axis with the fewest nodes, since one with four times as many would make narrow posteriors look wide."""
 
 MANY_ROWS, MANY_ON_FOLDS = 0.05, 0.1
 """Share of such rows, and share of the data on folded nodes, from which a map is troubled."""
@@ -47,17 +49,23 @@ MANY_ROWS, MANY_ON_FOLDS = 0.05, 0.1
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """A start, the model and state that a little training took it to, and whether the map is troubled there."""
+    """A start, the model and rows of its trial, and the model on a finer lattice with the state it was taken to."""
 
     start: Parameters
+    given: GTMModel
+    rows: Rows
     model: GTMModel
     state: State
-    troubled: bool
 
     @property
     def objective(self) -> float:
         """Penalised log-likelihood per row."""
         return measure(self.model, self.state)["objective"]
+
+    @cached_property
+    def troubled(self) -> bool:
+        """Whether the map is folded or many-peaked there; asked where likelihoods leave it open."""
+        return is_troubled(self.given, self.rows, self.state.parameters)
 
 
 def tried(model: GTMModel, rows: Rows, start: Parameters) -> Tried:
@@ -68,7 +76,7 @@ def tried(model: GTMModel, rows: Rows, start: Parameters) -> Tried:
     mass = half.statistics.mass if finer.surface.latent is model.surface.latent else None
     finer = replace(model, surface=refined_axes(model.surface, half.parameters, mass, most))
     state = _trained(finer, rows, half.parameters)
-    return Tried(start, finer, state, is_troubled(model, rows, state.parameters))
+    return Tried(start, model, rows, finer, state)
 
 
 def _trained(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
@@ -136,15 +144,20 @@ def is_troubled(model: GTMModel, rows: Rows, parameters: Parameters) -> bool:
         mass = model.begin(rows, parameters).statistics.mass
         if mass[folded].sum() > MANY_ON_FOLDS * mass.sum():
             return True
-    far = mode_distance(model, rows, parameters) > FAR_MODE * latent.spacing
+    far = mode_distance(model, rows, parameters) > FAR_MODE * widest_spacing(latent)
     return bool(np.average(far, weights=rows.weight) > MANY_ROWS)
+
+
+def widest_spacing(latent: LatentSpace) -> float:
+    """Distance of neighbouring nodes along the axis where it is largest."""
+    return max((axis.spacing for axis in latent.axes if axis.n_nodes > 1), default=latent.spacing)
 
 
 def ranked(trials: Sequence[Tried]) -> list[Tried]:
     """Trials, the best first: those that come furthest, but for troubled ones that others come close to."""
     furthest = max(each.objective for each in trials)
     close = [each for each in trials if each.objective >= furthest - CLOSE]
-    sound = [each for each in close if not each.troubled] or close
+    sound = [each for each in close if len(close) > 1 and not each.troubled] or close
     top = max(each.objective for each in sound)
     first = next(each for each in sound if each.objective >= top - _AS_GOOD)
     others = sorted((each for each in trials if each is not first), key=lambda each: -each.objective)
