@@ -29,6 +29,7 @@ from prinfold.exceptions import (
     FoldWarning,
     InvalidDataError,
     InvalidParameterError,
+    MultimodalWarning,
     UnsupportedInputError,
 )
 from prinfold.gtm import fitting as training
@@ -71,7 +72,7 @@ SETTINGS = {
     "isomap start": GTM(init="isomap", **QUICK),
     "evidence": GTM(prior_precision="evidence", **QUICK),
     "process": GTM(**(QUICK | {"basis": GaussianProcess()})),
-    "circle": GTM(latent="circle", **QUICK),
+    "circle": GTM(latent="circle", init="pca", **QUICK),
     "PPS": PPS(clamping=0.5, **QUICK),
     "PPS, learned": PPS(clamping="learn", **QUICK),
 }
@@ -215,7 +216,7 @@ def test_a_pass_for_each_iteration():
 
 
 def test_folds_and_posteriors_with_several_modes_are_told_of():
-    with pytest.warns(FoldWarning):
+    with pytest.warns(FoldWarning), pytest.warns(MultimodalWarning):
         GTM(nodes=10, basis=6, init="random", random_state=1, max_iter=30, tol=0.0, regularization=1e-6).fit(
             Blocks(sheet(noise=0.01), rows=64)
         )

@@ -398,7 +398,9 @@ def test_rows_of_a_memory_map_are_read_in_order(swept, monkeypatch, tmp_path, es
     settings = {"nodes": 16, "basis": 5, "max_iter": 8, "tol": 0.0}
     model = estimator(**settings).fit(on_disk, sample_weight=weight)
     model.transform(on_disk)
-    assert all(kind is np.memmap and isinstance(part, slice) for kind, part in asked)
+    on_map = [part for kind, part in asked if kind is np.memmap]  # others are of the rows that a start is tried on
+    assert on_map
+    assert all(isinstance(part, slice) for part in on_map)
     monkeypatch.setattr(Rows, "block", original)
     in_memory = estimator(**settings).fit(X, sample_weight=weight)
     assert_allclose(model.history_["objective"], in_memory.history_["objective"], rtol=1e-7)

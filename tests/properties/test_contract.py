@@ -238,7 +238,7 @@ def test_what_the_posterior_gives(case: Case):
     assert_allclose(R.sum(axis=1), 1.0, rtol=1e-12)
     mode, heaviest = model.posterior_mode(X), nodes[R.argmax(axis=1)]
     assert model.latent_.domain.contains(mode).all()
-    if hasattr(model, "_model") and refinement_of(model._model, model._parameters()) is not None:
+    if hasattr(model, "_parameters") and refinement_of(model._model, model._parameters()) is not None:
         step = np.median(model.latent_.domain.difference(mode, heaviest), axis=0)  # within the cell, or the next
         assert (np.abs(step) <= model.latent_.spacing).all()
     else:

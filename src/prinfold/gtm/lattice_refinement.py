@@ -341,7 +341,10 @@ def _pieces(row: IntArray, cell: IntArray, log_weight: FloatArray, n_rows: int) 
     """Weights of the points of some cells of each row, sorted by row, from their logarithms."""
     starts = np.append(0, np.cumsum(np.bincount(row, minlength=n_rows)))
     largest = np.maximum.reduceat(log_weight.max(axis=1), starts[:-1])
-    weight = np.exp(np.maximum(log_weight - largest[row, None], -_FARTHEST))
+    with np.errstate(invalid="ignore"):
+        relative = log_weight - largest[row, None]
+    relative[np.isnan(relative)] = 0.0  # rows beyond the range of the numbers are as far from every cell
+    weight = np.exp(np.maximum(relative, -_FARTHEST))
     total = np.add.reduceat(weight.sum(axis=1), starts[:-1])
     return Pieces(starts, cell, weight / total[row, None])
 

@@ -188,7 +188,8 @@ def test_a_tenth_of_gross_outliers_does_not_bend_the_surface(make, dimension, si
     table, some = wild(data.X - data.X.mean(axis=0), 0.1, size=size)
     table += data.X.mean(axis=0)
     good = np.setdiff1d(np.arange(400), some)
-    settings = {"n_components": dimension, "max_iter": 1000, "random_state": 0}
+    # From one start: which one is found among outliers is another matter than the noise.
+    settings = {"n_components": dimension, "init": "pca", "max_iter": 1000, "random_state": 0}
 
     def off(model):
         """Root mean square distance of the places of the good rows on the surface from the true surface."""

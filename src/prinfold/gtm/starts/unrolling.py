@@ -115,7 +115,7 @@ def shortest_tree(X: FloatArray, near: IntArray, far: FloatArray) -> csr_matrix:
     gap = np.minimum.reduceat(np.minimum.reduceat(square, first, axis=0), first, axis=1)
     gap = np.clip(np.sqrt(gap), 1e-150, 1e150)  # what is nil or endless would be no link
     np.fill_diagonal(gap, 0.0)
-    pairs = zip(*minimum_spanning_tree(gap).nonzero(), strict=True)
+    pairs = zip(*minimum_spanning_tree(csr_matrix(gap)).nonzero(), strict=True)
     ends = [_nearest_pair(square, first, int(a), int(b)) for a, b in pairs]
     a, b = order[np.array(ends).T]
     length = np.maximum(np.linalg.norm(X[a] - X[b], axis=1), np.finfo(float).tiny)
