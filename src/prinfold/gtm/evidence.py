@@ -301,3 +301,17 @@ def refuse_dependent_cells(
             f"{what} is known for Gaussian noise that is independent from cell to cell, got {in_words(model.noise)}; "
             f"use noise='isotropic' or noise='diagonal', or {instead}"
         )
+
+
+def check_hessian(hessian: str) -> None:
+    """Refuse a Hessian of another name."""
+    if hessian not in HESSIANS:
+        raise InvalidParameterError(f"hessian must be one of {', '.join(HESSIANS)}, got {hessian!r}")
+
+
+def curvature_and_likelihood(
+    model: gtm.GTMModel, rows: Rows, parameters: Parameters, hessian: str
+) -> tuple[Curvature, float]:
+    """Curvature of the log-likelihood of rows in the weights, and that log-likelihood."""
+    log_likelihood = gtm.e_step(model, rows, parameters, Hint())[0].log_likelihood
+    return HESSIANS[hessian](model, rows, parameters), log_likelihood

@@ -1,126 +1,149 @@
-"""What a trained map has to say of itself: sizes that are likely slips, how training ended, what may mislead."""
+"""Warnings about a fit: sizes that are likely slips, before it begins, and what may mislead, after it has ended.
+
+Each function gives the words and the category of what is to be said, if anything; ``warn_all`` says it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.base.starting_points import heaviest_row, principal_axes
+from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.gaussian_process import GaussianProcess
 from prinfold.exceptions import DegenerateWarning, FoldWarning, MultimodalWarning, warn_caller
-from prinfold.geometry.folds import describe
+from prinfold.geometry.folds import Folds, describe
 from prinfold.gtm import posterior as posteriors
-from prinfold.gtm.posterior_verbs import GTMFamily
+from prinfold.gtm.model import GTMModel
+from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.starts.trials import FAR_MODE, MANY_ON_FOLDS, MANY_ROWS
-from prinfold.rows.rows import Rows, filled
+from prinfold.rows.rows import Rows
 
-_FEW_ROWS, _NEARLY_ALL = 20, 0.9
+Words = tuple[str, type[Warning]]
+"""A warning and its category."""
+
+Check = Callable[[Any], list[str]]
+"""What a member of the family has to say of its own noise once it is fitted."""
+
+_FEWEST_ROWS_TO_WARN, _WARN_SCATTER_SHARE = 20, 0.9
 """Among how many rows one that holds so much of their scatter is worth a warning."""
 
-_NODES_PER_ROW, _MANY_NODES, _MANY_FUNCTIONS, _MANY_DIMENSIONS = 20, 10_000, 4096, 10
+_WARN_NODES_PER_ROW, _WARN_NODES, _WARN_FUNCTIONS, _WARN_DIMENSIONS = 20, 10_000, 4096, 10
 """Beyond which nodes and basis functions are so many that a total was likely given where one axis is asked for, and
 dimensions so many that nodes were likely meant."""
 
 
-class CautiousFamily(GTMFamily):
-    """Warnings of a training job, before it begins and after it has ended."""
+def warn_all(found: Iterable[Words]) -> None:
+    """Pass warnings on to whoever called the package."""
+    for words, category in found:
+        warn_caller(words, category)
 
-    noise_floor: float
 
-    def _warn_of_size(self, job: Any) -> None:
-        """What would take very long is likely to be meant otherwise; said before it does."""
-        K, M = job.model.surface.node_features.shape
-        n, axes = job.rows.n_rows, job.model.surface.latent.dimension
-        along = " along each axis" if axes > 1 else ""
-        if axes >= _MANY_DIMENSIONS:
-            words = f"a surface of {axes} dimensions is known at {K} nodes only, which is next to nothing"
-            self._say(f"{words}; n_components is its dimension: did you mean nodes={axes}?", DegenerateWarning)
-        if max(_NODES_PER_ROW * n, _MANY_NODES) < K:
-            words = f"{K} nodes for {n} rows are many more than those can tell apart, and take long"
-            self._say(f"{words}; nodes counts them{along}: use fewer", DegenerateWarning)
-        if M > _MANY_FUNCTIONS and not isinstance(job.basis, GaussianProcess):
-            words = f"{M} basis functions take minutes and gigabytes, as all weights are found at once"
-            self._say(f"{words}; basis counts them{along}: use fewer", DegenerateWarning)
-
-    def _warn(self, rows: Rows) -> None:
-        """Say in words what went wrong or may mislead."""
-        for words, category in self._how_it_ended():
-            self._say(words, category)
-        if self._model.noise.floored(self._parameters()):
-            self._warn_of_the_floor(filled(rows))
-        for words in self._cautions():
-            self._say(words, DegenerateWarning)
-        self._warn_of_one_row(rows)
-        dimension, n_columns = self.latent_.dimension, self.n_features_in_
-        if n_columns < dimension:
-            words = f"a surface of {dimension} dimensions in {n_columns} column(s) is not determined"
-            self._say(f"{words}; set n_components={n_columns}", DegenerateWarning)
-        elif self._share_of_rows_on_folds(rows) > MANY_ON_FOLDS:
-            self._say(str(describe(self.folds_)), FoldWarning)
-        K, M = self._model.surface.node_features.shape
-        if M > K > 1 and not isinstance(self.basis_, GaussianProcess):
-            words = f"{M} basis functions for {K} nodes leave most weights undetermined"
-            self._say(f"{words}; use fewer basis functions or more nodes", DegenerateWarning)
-        share = self._share_of_rows_with_far_modes(rows)
-        if share > MANY_ROWS:
-            self._say(
-                f"For {share:.0%} of the rows the posterior mean lies over {FAR_MODE:g} node spacings from the mode: "
-                "the surface passes near them in several places, or the noise spans many nodes. Look at mode_distance "
-                "before trusting their coordinates, use posterior_mode for them, or try another init or fewer nodes.",
-                MultimodalWarning,
-            )
-
-    def _warn_of_one_row(self, rows: Rows) -> None:
-        """A row so far off that the surface is about little else is often a slip, and folds are its least trouble."""
-        row, share = heaviest_row(rows)
-        if rows.n_rows >= _FEW_ROWS and share > _NEARLY_ALL:
-            self._say(
-                f"one row, number {row} of those that count, holds {share:.1%} of the scatter of all rows, so that the "
-                "surface goes by it alone; look at it, and leave it out if it is a slip",
-                DegenerateWarning,
-            )
-
-    def _row_weights(self, rows: Rows) -> FloatArray | None:
-        """How much each row counted in the end."""
-        return rows.weight
-
-    def _cautions(self) -> list[str]:
-        """What a member of the family has to say of its noise besides."""
-        return []
-
-    def _warn_of_the_floor(self, rows: Rows) -> None:
-        """The noise has run into its floor: the nodes sit on the rows, or there is nothing to explain."""
-        if principal_axes(rows, 1).column_variance == 0:
-            self._say(
-                "all rows are equal, so that there is no surface: every place is the same point", DegenerateWarning
-            )
-            return
-        if self._model.noise.floor > self.noise_floor * principal_axes(rows, 1).column_variance:
-            words = f"the noise is as small as the rounding of the data in {rows.table.dtype}"
-            self._say(f"{words}; subtract what is common to all rows, or use float64", DegenerateWarning)
-            return
-        self._say(
-            f"the noise has shrunk to its floor (noise_floor={self.noise_floor:g}): the surface passes through "
-            "the rows themselves; use fewer basis functions or nodes, more regularization, or a higher floor",
+def warn_about_empty_rows(table: FloatArray) -> None:
+    """Say which rows have no value at all."""
+    empty = np.flatnonzero(np.isnan(table).all(axis=1))
+    if len(empty):
+        warn_caller(
+            f"{len(empty)} row(s) have no value in any column, the first being row {empty[0]}; they teach "
+            "nothing, and all that can be said of them is what the model expects of any row",
             DegenerateWarning,
         )
 
-    def _say(self, words: str, category: type[Warning]) -> None:
-        warn_caller(words, category)
 
-    def _is_troubled(self, rows: Rows) -> bool:
-        """Whether the map will be warned of as folded or many-peaked."""
-        folds = self.n_features_in_ >= self.latent_.dimension and self._share_of_rows_on_folds(rows) > MANY_ON_FOLDS
-        return folds or self._share_of_rows_with_far_modes(rows) > MANY_ROWS
+# ------------------------------------------------------------------------------------------------ before training
 
-    def _share_of_rows_with_far_modes(self, rows: Rows) -> float:
-        """Of the rows that count, those whose posterior has its mean far from its mode."""
-        far = posteriors.mode_distance(self._model, rows, self._parameters()) > FAR_MODE * self.latent_.spacing
-        return float(np.average(far, weights=self._row_weights(rows)))
 
-    def _share_of_rows_on_folds(self, rows: Rows) -> float:
-        """Folds where no row lies are harmless: they bridge gaps between clusters."""
-        mass = self._model.begin(rows, self._parameters()).statistics.mass
-        return float(mass[self.folds_.folded].sum() / mass.sum())
+def about_size(surface: BasisMap, basis: Any, n_rows: int) -> Iterator[Words]:
+    """Sizes that would take very long and are likely to be meant otherwise."""
+    K, M = surface.node_features.shape
+    axes = surface.latent.dimension
+    along = " along each axis" if axes > 1 else ""
+    if axes >= _WARN_DIMENSIONS:
+        words = f"a surface of {axes} dimensions is known at {K} nodes only, which is next to nothing"
+        yield f"{words}; n_components is its dimension: did you mean nodes={axes}?", DegenerateWarning
+    if max(_WARN_NODES_PER_ROW * n_rows, _WARN_NODES) < K:
+        words = f"{K} nodes for {n_rows} rows are many more than those can tell apart, and take long"
+        yield f"{words}; nodes counts them{along}: use fewer", DegenerateWarning
+    if M > _WARN_FUNCTIONS and not isinstance(basis, GaussianProcess):
+        words = f"{M} basis functions take minutes and gigabytes, as all weights are found at once"
+        yield f"{words}; basis counts them{along}: use fewer", DegenerateWarning
+
+
+# ------------------------------------------------------------------------------------------------- after training
+
+
+def about_noise_floor(floor: float, noise_floor: float, rows: Rows) -> Words:
+    """The noise has run into its floor: the nodes sit on the rows, or there is nothing to explain."""
+    if principal_axes(rows, 1).column_variance == 0:
+        return "all rows are equal, so that there is no surface: every place is the same point", DegenerateWarning
+    if floor > noise_floor * principal_axes(rows, 1).column_variance:
+        words = f"the noise is as small as the rounding of the data in {rows.table.dtype}"
+        return f"{words}; subtract what is common to all rows, or use float64", DegenerateWarning
+    return (
+        (
+            f"the noise has shrunk to its floor (noise_floor={noise_floor:g}): the surface passes through "
+            "the rows themselves; use fewer basis functions or nodes, more regularization, or a higher floor"
+        ),
+        DegenerateWarning,
+    )
+
+
+def about_one_row(rows: Rows) -> Iterator[Words]:
+    """A row so far off that the surface is about little else is often a slip, and folds are its least trouble."""
+    row, share = heaviest_row(rows)
+    if rows.n_rows >= _FEWEST_ROWS_TO_WARN and share > _WARN_SCATTER_SHARE:
+        yield (
+            (
+                f"one row, number {row} of those that count, holds {share:.1%} of the scatter of all rows, so that the "
+                "surface goes by it alone; look at it, and leave it out if it is a slip"
+            ),
+            DegenerateWarning,
+        )
+
+
+def about_dimension(dimension: int, n_columns: int) -> Iterator[Words]:
+    """A surface of more dimensions than the data have columns."""
+    if n_columns < dimension:
+        words = f"a surface of {dimension} dimensions in {n_columns} column(s) is not determined"
+        yield f"{words}; set n_components={n_columns}", DegenerateWarning
+
+
+def about_folds(folds: Folds) -> Words:
+    """Folds on which rows lie."""
+    return str(describe(folds)), FoldWarning
+
+
+def about_basis(surface: BasisMap, basis: Any) -> Iterator[Words]:
+    """More basis functions than nodes, whose weights nothing determines."""
+    K, M = surface.node_features.shape
+    if M > K > 1 and not isinstance(basis, GaussianProcess):
+        words = f"{M} basis functions for {K} nodes leave most weights undetermined"
+        yield f"{words}; use fewer basis functions or more nodes", DegenerateWarning
+
+
+def about_far_modes(share: float) -> Iterator[Words]:
+    """Rows whose posterior has several peaks."""
+    if share > MANY_ROWS:
+        yield (
+            (
+                f"For {share:.0%} of the rows the posterior mean lies over {FAR_MODE:g} node spacings from the mode: "
+                "the surface passes near them in several places, or the noise spans many nodes. Look at mode_distance "
+                "before trusting their coordinates, use posterior_mode for them, or try another init or fewer nodes."
+            ),
+            MultimodalWarning,
+        )
+
+
+def has_rows_on_folds(model: GTMModel, rows: Rows, parameters: Parameters, folds: Folds) -> bool:
+    """Whether many rows lie on folds; folds where no row lies are harmless: they bridge gaps between clusters."""
+    mass = model.begin(rows, parameters).statistics.mass
+    return bool(mass[folds.folded].sum() / mass.sum() > MANY_ON_FOLDS)
+
+
+def share_with_far_modes(model: GTMModel, rows: Rows, parameters: Parameters, weight: FloatArray | None) -> float:
+    """Share of rows, by weight, whose posterior has its mean far from its mode."""
+    far = posteriors.mode_distance(model, rows, parameters) > FAR_MODE * model.surface.latent.spacing
+    return float(np.average(far, weights=weight))

@@ -14,7 +14,7 @@ from prinfold.base.callbacks import with_callbacks
 from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError
 from prinfold.files import storable
 from prinfold.gtm.estimator import GTM
-from prinfold.gtm.fitting import FEWEST_ROWS
+from prinfold.gtm.fitting import FEWEST_ROWS, rows_that_count
 from prinfold.gtm.mixture.hierarchy import ROOT, HierarchyVerbs
 from prinfold.gtm.mixture.model import MixtureModel, State
 from prinfold.gtm.mixture.starts import (
@@ -27,6 +27,7 @@ from prinfold.gtm.mixture.starts import (
     nearest_places,
 )
 from prinfold.gtm.mixture.verbs import MixtureVerbs
+from prinfold.gtm.warnings import warn_about_empty_rows
 from prinfold.latent import Atlas
 from prinfold.loops import run_fixed_point
 from prinfold.rows.rows import Rows
@@ -192,7 +193,10 @@ class GTMMixture(MixtureVerbs):
         table = check_table(self, X, reset=True, min_rows=FEWEST_ROWS, accept_sparse=True, accept_missing=True)
         weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
         given = Table(table, weight, known, given_memberships(self.partition, self.n_maps, table.shape[0]))
-        kept = recipes[0]._rows_that_count(table, weight)
+        gaps = has_gaps(table)
+        if gaps:
+            warn_about_empty_rows(table)
+        kept = rows_that_count(table, weight, gaps=gaps)
         given = given if kept is None else given.rows(kept)
         if has_gaps(given.table):
             refuse_empty_columns(given.table, getattr(self, "feature_names_in_", None))

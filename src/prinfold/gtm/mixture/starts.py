@@ -14,13 +14,12 @@ from prinfold.basis_maps.gaussian_process import GaussianProcess
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.gtm import model as algorithm
 from prinfold.gtm.estimator import GTM
-from prinfold.gtm.fitting import Job
+from prinfold.gtm.fitting import TrainingJob, suit_noise
 from prinfold.gtm.mixture.model import MixtureModel, MixtureParameters, State
 from prinfold.gtm.mixture.partitions import distinct_rows, find_centres, find_clouds, find_flats, parts_of
-from prinfold.gtm.noise.factor_starts import with_directions
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import Spread
-from prinfold.gtm.starts.first_parameters import in_units, pca_start, warmed_up
+from prinfold.gtm.starts.first_parameters import pca_start, warmed_up
 from prinfold.gtm.starts.loop_placements import has_angles
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.rows.rows import Rows, as_rows, dense
@@ -70,7 +69,7 @@ class Begun:
     """
 
     recipes: list[GTM]
-    jobs: list[Job]
+    jobs: list[TrainingJob]
     model: MixtureModel
     rows: Rows
     state: State
@@ -80,7 +79,7 @@ class Begun:
         """Map j as a fitted GTM."""
         found: GTM = clone(self.recipes[j])
         job = self.jobs[j]._replace(model=self.model.maps[j])
-        found._set(found._found(job, algorithm.State(state.parameters.maps[j], state.statistics.maps[j])))
+        found._set(found._attributes_of_state(job, algorithm.State(state.parameters.maps[j], state.statistics.maps[j])))
         return found
 
 
@@ -132,14 +131,14 @@ def begin(mixture: Any, recipes: list[GTM], given: Table, rng: np.random.Generat
     whole = recipes[0]._assemble(given.table, given.weight, None, given.errors)
     several = any(recipe is not recipes[0] for recipe in recipes)
     if given.memberships is not None:
-        return _begun(mixture, recipes, given, whole, rng, free=False)
+        return _begin_from_parts(mixture, recipes, given, whole, rng, free=False)
     found = _distinct_parts(mixture, len(recipes), whole, rng)
     ways = [(part, order) for part in found for order in _orders(len(recipes), several)]
     # One after the other: memberships of all at once would be many times as long as the table.
     shares = (np.eye(len(recipes))[:, order][part] for part, order in ways)
     given_to = (given._replace(memberships=each) for each in shares)
     if len(ways) == 1:
-        return _begun(mixture, recipes, next(given_to), whole, rng, not several)
+        return _begin_from_parts(mixture, recipes, next(given_to), whole, rng, not several)
     tried = ((each, _tried(mixture, recipes, each, whole, rng, not several, planes=True)) for each in given_to)
     parts, best = max(tried, key=lambda pair: _objective(pair[1]))
     if all(recipe.init != "auto" for recipe in recipes):
@@ -152,19 +151,19 @@ def _tried(
     mixture: Any,
     recipes: list[GTM],
     given: Table,
-    whole: Job,
+    whole: TrainingJob,
     rng: np.random.Generator,
     free: bool,
     planes: bool = False,
 ) -> Begun:
-    return _after_a_few_steps(mixture, _begun(mixture, recipes, given, whole, rng, free, planes))
+    return _after_a_few_steps(mixture, _begin_from_parts(mixture, recipes, given, whole, rng, free, planes))
 
 
 def _objective(begun: Begun) -> float:
     return begun.model.measure(begun.state)["objective"]
 
 
-def _distinct_parts(mixture: Any, n_maps: int, whole: Job, rng: np.random.Generator) -> list[IntArray]:
+def _distinct_parts(mixture: Any, n_maps: int, whole: TrainingJob, rng: np.random.Generator) -> list[IntArray]:
     """(n,) parts of all rows, the heaviest first, by as many partitions as are wanted; those found twice once."""
     if n_maps == 1:
         return [np.zeros(whole.rows.n_rows, dtype=np.intp)]
@@ -191,11 +190,11 @@ def _orders(n_maps: int, several: bool) -> list[tuple[int, ...]]:
     return list(islice(permutations(range(n_maps)), _ORDERS if several else 1))
 
 
-def _begun(
+def _begin_from_parts(
     mixture: Any,
     recipes: list[GTM],
     given: Table,
-    whole: Job,
+    whole: TrainingJob,
     rng: np.random.Generator,
     free: bool,
     planes: bool = False,
@@ -239,7 +238,7 @@ def _part(given: Table, weight: FloatArray, j: int, rows: Rows) -> Table:
     return part._replace(table=np.where(empty, rows.offset.astype(part.table.dtype), part.table))
 
 
-def _spread(recipe: GTM, job: Job, whole: Job) -> Spread:
+def _spread(recipe: GTM, job: TrainingJob, whole: TrainingJob) -> Spread:
     """How far the rows of a part spread, or those of the whole where the part is too small to tell."""
     some = dense(job.rows.table[:: -(-job.rows.n_rows // _LOOKED_AT)])
     return recipe._spread(job.rows if len(np.unique(some, axis=0)) >= _ENOUGH else whole.rows)
@@ -254,16 +253,15 @@ def _mean_spread(spreads: list[Spread], shares: FloatArray) -> Spread:
     return Spread(float(floor), np.asarray(floors), np.sqrt(squares))
 
 
-def _with_noise(recipe: GTM, job: Job, spread: Spread) -> Job:
+def _with_noise(recipe: GTM, job: TrainingJob, spread: Spread) -> TrainingJob:
     """The job with a noise for data of that spread."""
     noise = recipe._recipe().make(job.model.surface, spread)
     return job._replace(model=recipe._for(job.rows, replace(job.model, noise=noise)))
 
 
-def _start(recipe: GTM, job: Job, rng: np.random.Generator) -> Parameters:
-    noise = job.model.noise
-    start = with_directions(recipe._start(job, None), noise)
-    return warmed_up(in_units(start, getattr(noise, "scale", None)))(job.model, job.rows, rng)
+def _start(recipe: GTM, job: TrainingJob, rng: np.random.Generator) -> Parameters:
+    start = suit_noise(recipe._start(job, None), job.model.noise)
+    return warmed_up(start)(job.model, job.rows, rng)
 
 
 def _after_a_few_steps(mixture: Any, begun: Begun) -> Begun:

@@ -28,6 +28,7 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.mixture import model as algorithm
 from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.warnings import warn_about_empty_rows
 from prinfold.latent import Atlas
 from prinfold.rows.rows import Rows, as_rows
 from prinfold.validation.settings import as_generator, check_setting, fraction, integer, nothing
@@ -309,7 +310,7 @@ class MixtureVerbs(PrincipalManifold):
         table = self._table(X)
         rows = self._rows(table, check_errors(errors, table, self))
         if rows.gaps:
-            self.maps_[0]._warn_of_the_unseen(table)
+            warn_about_empty_rows(table)
         return rows
 
     def _rows(self, table: FloatArray, errors: FloatArray | None = None) -> Rows:
