@@ -23,7 +23,7 @@ from prinfold.gtm import weight_posterior as bands
 from prinfold.gtm.fitting import TrainingJob
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import NOISES, NoiseRecipe, Spread
+from prinfold.gtm.noise.recipes import NOISES, ColumnSpread, NoiseRecipe
 from prinfold.gtm.noise.student import StudentCells
 from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.starts.first_parameters import Start
@@ -453,7 +453,7 @@ class GTM(LatentGridModel):
             return evidence_training.first_penalty(self.regularization)
         return super()._penalty()
 
-    def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+    def _make_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         model = gtm.GTMModel(surface, self._recipe().make(surface, spread), self._penalty())
         return evidence_training.follow_evidence(model, self.basis) if self.prior_precision == "evidence" else model
 
@@ -465,7 +465,7 @@ class GTM(LatentGridModel):
     def _about_median(self, rows: Rows) -> Rows:
         return replace(rows, offset=spatial_median(self._in_units(rows)), variances=None)
 
-    def _spread(self, rows: Rows) -> Spread:
+    def _spread(self, rows: Rows) -> ColumnSpread:
         held = replace(rows, weight=tempered(self._in_units(rows)).weight) if self._is_robust() else rows
         return super()._spread(held)
 
@@ -504,7 +504,7 @@ class GTM(LatentGridModel):
         found: Parameters = self._model.noise.recall(self.weights_, self.noise_variance_, self.noise_parameters_)
         return found
 
-    def _kept_spread(self) -> Spread:
+    def _kept_spread(self) -> ColumnSpread:
         if self.memory_ is None:
             return super()._kept_spread()
         return streams.spread_of_memory(self.memory_, self.n_features_in_)

@@ -172,7 +172,7 @@ def finer_job(
 ) -> TrainingJob | None:
     """The job on a finer space, where plain training has settled and found the nodes to be far apart."""
     rows, state = job.rows, outcome.state
-    plain = type(job.model) is gtm.GTMModel and isinstance(state, gtm.State) and rows.at_hand
+    plain = type(job.model) is gtm.GTMModel and isinstance(state, gtm.GTMState) and rows.at_hand
     if not plain or outcome.reason is not StopReason.CONVERGED:
         return None
     finer = finer_space(job.model, state.parameters, state.statistics.mass)

@@ -220,7 +220,7 @@ class TunedModel:
         model, parameters = tuned.model, tuned.parameters
         return _Search(model, *regression(model, parameters, tuned.statistics), parameters, self.open_variance)
 
-    def _carried(self, tuned: TunedState, best: Choice) -> tuple[GTMModel, Any]:
+    def _carried(self, tuned: TunedState, best: ProcessChoice) -> tuple[GTMModel, Any]:
         """The model of a choice, and the surface so far as one of its own."""
         model, parameters, sums = tuned.model, tuned.parameters, tuned.statistics
         penalty = model.penalty
@@ -232,7 +232,7 @@ class TunedModel:
         carried = replace(parameters, weights=best.surface.fit(nodes, images, _RIDGE * len(nodes)))
         return new, new.noise.m_step(new.surface, sums, penalty, carried)
 
-    def _freedom(self, best: Choice, sums: Any) -> float:
+    def _freedom(self, best: ProcessChoice, sums: Any) -> float:
         """Weights that the data decide, those of the mean among them, of all columns."""
         if not isinstance(self.model.noise, IsotropicNoise | CellNoise):  # others know nothing of (5.24)
             return 0.0
@@ -254,7 +254,7 @@ def regression(model: GTMModel, parameters: Any, sums: Any) -> tuple[FloatArray,
     return mass, moment * np.sqrt(np.asarray(parameters.precision) / parameters.level)
 
 
-class Choice(NamedTuple):
+class ProcessChoice(NamedTuple):
     """A length scale with the variance that suits it, the map that goes with it, their evidence, and γ of a column."""
 
     length: float
@@ -274,16 +274,16 @@ class _Search:
     parameters: Any
     open_variance: bool
 
-    def at(self, log_length: float) -> Choice:
+    def at(self, log_length: float) -> ProcessChoice:
         """The best that can be had with a length scale."""
         surface, length = self.model.surface, float(np.exp(log_length))
         if length != _length(self.model):
             surface = _rebound(surface, length)
         found = spectrum(surface, self.mass, self.moment, self.parameters.level)
         variance = self._best_variance(found) if self.open_variance else _variance(self.model, self.parameters)
-        return Choice(length, variance, surface, found.log_evidence(variance), found.freedom(variance))
+        return ProcessChoice(length, variance, surface, found.log_evidence(variance), found.freedom(variance))
 
-    def best_length(self) -> Choice:
+    def best_length(self) -> ProcessChoice:
         """The top of the parabola through three length scales, or else the best of what was tried."""
         now = np.log(_length(self.model))
         low, high = self.lengths()

@@ -42,7 +42,7 @@ from prinfold.gtm.fitting import FEWEST_ROWS, TrainingJob
 from prinfold.gtm.gaussian_process_training import TunedState, with_process_prior
 from prinfold.gtm.noise.per_cell import node_masses
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import Spread, spread_of_model
+from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
 from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.starts.first_parameters import STARTS, Contest, InterruptedStart, Start
 from prinfold.gtm.starts.trials import CLOSE, MANY_ROWS
@@ -509,16 +509,16 @@ class LatentGridModel(PrincipalManifold):
         """(D,) what is taken off the rows first."""
         return (observed_mean if has_gaps(table) else weighted_mean)(table, weight)
 
-    def _spread(self, rows: Rows) -> Spread:
+    def _spread(self, rows: Rows) -> ColumnSpread:
         """How far the columns of rows spread, and the least noise that they may have."""
         scale = np.sqrt(column_variances(rows))
-        return Spread(smallest_noise(rows, self.noise_floor), smallest_noises(rows, self.noise_floor), scale)
+        return ColumnSpread(smallest_noise(rows, self.noise_floor), smallest_noises(rows, self.noise_floor), scale)
 
     def _penalty(self) -> Penalty:
         return fitting.choose_penalty(self.regularization, self.prior_precision, self.basis)
 
     @abstractmethod
-    def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+    def _make_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         """The model on a surface in data of that spread."""
 
     # --------------------------------------------------------------------------------------------- training
@@ -653,11 +653,11 @@ class LatentGridModel(PrincipalManifold):
         if isinstance(self.basis_, GaussianProcess):
             self._model = with_process_prior(self._model, self.basis_, 1.0, penalised=self.basis_.variance is None)
 
-    def _remake_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+    def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         """The model of what was fitted, on reading a file."""
         return self._make_model(surface, spread)
 
-    def _kept_spread(self) -> Spread:
+    def _kept_spread(self) -> ColumnSpread:
         """How far the data spread of which a file knows no more than the model."""
         return spread_of_model(float(np.min(self.noise_variance_)), self.n_features_in_)
 

@@ -23,8 +23,8 @@ from prinfold.gtm.fitting import TrainingJob
 from prinfold.gtm.gaussian_process_training import ProcessPrior
 from prinfold.gtm.noise.per_cell import node_masses
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import Spread
-from prinfold.gtm.trainers.online import Online, Stream, after_blocks, in_blocks
+from prinfold.gtm.noise.recipes import ColumnSpread
+from prinfold.gtm.trainers.online import Online, OnlineStream, after_blocks, in_blocks
 from prinfold.gtm.trainers.stream_memory import Memory, remembered, with_gaps
 from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
 from prinfold.gtm.warnings import warn_about_empty_rows
@@ -127,7 +127,7 @@ def _continue_stream(estimator: Any, given: GatheredRows, clock: float) -> None:
         model, statistics = replace(model, noise=model.noise.with_gaps()), with_gaps(statistics)
     job, online = TrainingJob(model, rows, estimator.basis_), online_rule(estimator._trainer())
     after, score = after_blocks(
-        model, in_blocks(rows, online.unit), Stream(parameters, statistics, memory.seen), online
+        model, in_blocks(rows, online.unit), OnlineStream(parameters, statistics, memory.seen), online
     )
     measured = score.measured(model, after.parameters, after.statistics.total)
     estimator._set(estimator._attributes(job, after.parameters))
@@ -160,7 +160,7 @@ def _warn_about_drift(moved: FloatArray, given: GatheredRows, precision: float) 
 # --------------------------------------------------------------------------------------------------- model files
 
 
-def spread_of_memory(memory: Any, n_columns: int) -> Spread:
+def spread_of_memory(memory: Any, n_columns: int) -> ColumnSpread:
     """How far the columns of the rows spread that the stream began with."""
     if not (isinstance(memory, Memory) and memory.sound(n_columns)):
         words = "the model in the file does not fit together: it needs a memory with floors above zero"

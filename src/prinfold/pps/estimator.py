@@ -16,7 +16,7 @@ from prinfold.gtm.fitting import TrainingJob
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import Spread
+from prinfold.gtm.noise.recipes import ColumnSpread
 from prinfold.gtm.warnings import Check
 from prinfold.loops import StopReason
 from prinfold.pps import clamping as clampings
@@ -298,13 +298,13 @@ class PPS(LatentGridModel):
         start = model.noise.first(fitted.weights_, 1.0 / fitted.noise_variance_)
         self._train(begun, start, stopped=fitted.stop_reason_ is StopReason.INTERRUPTED)
 
-    def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+    def _make_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         dimension, (n_columns, floor) = surface.latent.dimension, (spread.n_columns, spread.floor)
         if n_columns <= dimension or (self.clamping == 1 and self.amplification is None):
             return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())  # round: the GTM, bit for bit
         return self._oriented(surface, floor, self._shape(n_columns, dimension))
 
-    def _remake_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+    def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         """By what was fitted: parameters may have been set to something else since."""
         floor = spread.floor
         if np.ndim(self.clamping_) == 0 and self.clamping_ == self.across_ == 1:

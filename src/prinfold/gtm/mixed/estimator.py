@@ -28,7 +28,7 @@ from prinfold.gtm.mixed.starts import informed, through_links
 from prinfold.gtm.mixed.tables import MixedTables
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import Spread, spread_of_model
+from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
 from prinfold.gtm.starts.first_parameters import Start
 from prinfold.rows.rows import Rows, dense
 from prinfold.validation.settings import Constraint, instance_of, integer, nothing, one_of, real
@@ -357,13 +357,13 @@ class MixedGTM(MixedTables):
         found: MixedNoise = noise
         return found
 
-    def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+    def _make_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         layout, cells = self.columns_.layout, CellNoise(spread.floor, spread.floors, spread.scale)
         none = np.zeros(layout.n_predictors)  # the row added is known where there are rows, to train on
         noise = MixedNoise(layout, cells, prior=none, prior_mass=none, dispersion=self.dispersion)
         return gtm.GTMModel(surface, noise, self._penalty())
 
-    def _remake_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+    def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         model = self._make_model(surface, spread_of_model(spread.floor, len(self.columns_.layout.columns("gaussian"))))
         reference = self.noise_parameters_.get("reference")
         noise: Any = model.noise
@@ -376,10 +376,10 @@ class MixedGTM(MixedTables):
             found[g] = super()._mean(table[:, g], weight)
         return found
 
-    def _spread(self, rows: Rows) -> Spread:
+    def _spread(self, rows: Rows) -> ColumnSpread:
         g = self.columns_.layout.columns("gaussian")
         if not len(g):
-            return Spread(1.0, np.empty(0), np.empty(0))
+            return ColumnSpread(1.0, np.empty(0), np.empty(0))
         return super()._spread(replace(rows, table=rows.table[:, g], offset=rows.offset[g]))
 
     def _assemble(self, table: FloatArray, weight: Any, places: Any, errors: FloatArray | None = None) -> TrainingJob:

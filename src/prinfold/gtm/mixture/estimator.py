@@ -16,11 +16,11 @@ from prinfold.files import storable
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.fitting import FEWEST_ROWS, rows_that_count
 from prinfold.gtm.mixture.hierarchy import ROOT, HierarchyVerbs
-from prinfold.gtm.mixture.model import MixtureModel, State
+from prinfold.gtm.mixture.model import MixtureModel, MixtureState
 from prinfold.gtm.mixture.starts import (
     PARTITIONS,
     Begun,
-    Table,
+    MixtureTable,
     begin,
     check_recipes,
     given_memberships,
@@ -192,7 +192,7 @@ class GTMMixture(MixtureVerbs):
         self._forget()
         table = check_table(self, X, reset=True, min_rows=FEWEST_ROWS, accept_sparse=True, accept_missing=True)
         weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
-        given = Table(table, weight, known, given_memberships(self.partition, self.n_maps, table.shape[0]))
+        given = MixtureTable(table, weight, known, given_memberships(self.partition, self.n_maps, table.shape[0]))
         gaps = has_gaps(table)
         if gaps:
             warn_about_empty_rows(table)
@@ -274,7 +274,7 @@ class GTMMixture(MixtureVerbs):
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _train(self, begun: Begun) -> tuple[Rows, MixtureModel, State]:
+    def _train(self, begun: Begun) -> tuple[Rows, MixtureModel, MixtureState]:
         """EM from the best start."""
         model, rows = begun.model, begun.rows
         outcome = self._listened_to(
@@ -292,7 +292,7 @@ class GTMMixture(MixtureVerbs):
             each.stop_reason_, each.history_ = self.stop_reason_, self.history_
         return rows, model, outcome.state
 
-    def _attributes(self, begun: Begun, state: State) -> dict[str, Any]:
+    def _attributes(self, begun: Begun, state: MixtureState) -> dict[str, Any]:
         """What a fitted mixture consists of, its largest map first unless the maps have an order of their own."""
         shares = state.parameters.shares
         order = np.argsort(-shares, kind="stable") if begun.free else np.arange(len(shares))

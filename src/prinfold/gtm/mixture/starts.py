@@ -15,10 +15,10 @@ from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.gtm import model as algorithm
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.fitting import TrainingJob, suit_noise
-from prinfold.gtm.mixture.model import MixtureModel, MixtureParameters, State
+from prinfold.gtm.mixture.model import MixtureModel, MixtureParameters, MixtureState
 from prinfold.gtm.mixture.partitions import distinct_rows, find_centres, find_clouds, find_flats, parts_of
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import Spread
+from prinfold.gtm.noise.recipes import ColumnSpread
 from prinfold.gtm.starts.first_parameters import pca_start, warmed_up
 from prinfold.gtm.starts.loop_placements import has_angles
 from prinfold.loops import StopReason, run_fixed_point
@@ -47,7 +47,7 @@ of their map as small as they like."""
 _LOOKED_AT = 2000
 
 
-class Table(NamedTuple):
+class MixtureTable(NamedTuple):
     """A training table with weights, errors and memberships to begin with, where those are given."""
 
     table: FloatArray
@@ -55,10 +55,10 @@ class Table(NamedTuple):
     errors: FloatArray | None = None
     memberships: FloatArray | None = None
 
-    def rows(self, chosen: IntArray) -> Table:
+    def rows(self, chosen: IntArray) -> MixtureTable:
         """Some of its rows."""
         others = (None if each is None else each[chosen] for each in self[1:])
-        return Table(self.table[chosen], *others)
+        return MixtureTable(self.table[chosen], *others)
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,16 @@ class Begun:
     jobs: list[TrainingJob]
     model: MixtureModel
     rows: Rows
-    state: State
+    state: MixtureState
     free: bool
 
-    def fitted_map(self, j: int, state: State) -> GTM:
+    def fitted_map(self, j: int, state: MixtureState) -> GTM:
         """Map j as a fitted GTM."""
         found: GTM = clone(self.recipes[j])
         job = self.jobs[j]._replace(model=self.model.maps[j])
-        found._set(found._attributes_of_state(job, algorithm.State(state.parameters.maps[j], state.statistics.maps[j])))
+        found._set(
+            found._attributes_of_state(job, algorithm.GTMState(state.parameters.maps[j], state.statistics.maps[j]))
+        )
         return found
 
 
@@ -126,7 +128,7 @@ def _refuse_unknown_numbers(recipe: GTM) -> None:
         )
 
 
-def begin(mixture: Any, recipes: list[GTM], given: Table, rng: np.random.Generator) -> Begun:
+def begin(mixture: Any, recipes: list[GTM], given: MixtureTable, rng: np.random.Generator) -> Begun:
     """The best of several starts after a few iterations; where there is one only, that one."""
     whole = recipes[0]._assemble(given.table, given.weight, None, given.errors)
     several = any(recipe is not recipes[0] for recipe in recipes)
@@ -150,7 +152,7 @@ def begin(mixture: Any, recipes: list[GTM], given: Table, rng: np.random.Generat
 def _tried(
     mixture: Any,
     recipes: list[GTM],
-    given: Table,
+    given: MixtureTable,
     whole: TrainingJob,
     rng: np.random.Generator,
     free: bool,
@@ -193,7 +195,7 @@ def _orders(n_maps: int, several: bool) -> list[tuple[int, ...]]:
 def _begin_from_parts(
     mixture: Any,
     recipes: list[GTM],
-    given: Table,
+    given: MixtureTable,
     whole: TrainingJob,
     rng: np.random.Generator,
     free: bool,
@@ -222,7 +224,7 @@ def _begin_from_parts(
     return Begun(recipes, jobs, model, rows, state, free)
 
 
-def _part(given: Table, weight: FloatArray, j: int, rows: Rows) -> Table:
+def _part(given: MixtureTable, weight: FloatArray, j: int, rows: Rows) -> MixtureTable:
     """The rows that map j begins with; without any, all of them, for a map whose share is nil."""
     assert given.memberships is not None
     own = weight * given.memberships[:, j]
@@ -238,22 +240,22 @@ def _part(given: Table, weight: FloatArray, j: int, rows: Rows) -> Table:
     return part._replace(table=np.where(empty, rows.offset.astype(part.table.dtype), part.table))
 
 
-def _spread(recipe: GTM, job: TrainingJob, whole: TrainingJob) -> Spread:
+def _spread(recipe: GTM, job: TrainingJob, whole: TrainingJob) -> ColumnSpread:
     """How far the rows of a part spread, or those of the whole where the part is too small to tell."""
     some = dense(job.rows.table[:: -(-job.rows.n_rows // _LOOKED_AT)])
     return recipe._spread(job.rows if len(np.unique(some, axis=0)) >= _ENOUGH else whole.rows)
 
 
-def _mean_spread(spreads: list[Spread], shares: FloatArray) -> Spread:
+def _mean_spread(spreads: list[ColumnSpread], shares: FloatArray) -> ColumnSpread:
     """What one noise for all maps goes by."""
     floor, floors, squares = (
         sum(share * part for share, part in zip(shares, each, strict=True))
         for each in zip(*((s.floor, s.floors, np.square(s.scale)) for s in spreads), strict=True)
     )
-    return Spread(float(floor), np.asarray(floors), np.sqrt(squares))
+    return ColumnSpread(float(floor), np.asarray(floors), np.sqrt(squares))
 
 
-def _with_noise(recipe: GTM, job: TrainingJob, spread: Spread) -> TrainingJob:
+def _with_noise(recipe: GTM, job: TrainingJob, spread: ColumnSpread) -> TrainingJob:
     """The job with a noise for data of that spread."""
     noise = recipe._recipe().make(job.model.surface, spread)
     return job._replace(model=recipe._for(job.rows, replace(job.model, noise=noise)))

@@ -401,7 +401,7 @@ class MixtureVerbs(PrincipalManifold):
 
     # -------------------------------------------------------------------------------------- warnings
 
-    def _warn(self, rows: Rows, model: algorithm.MixtureModel, state: algorithm.State) -> None:
+    def _warn(self, rows: Rows, model: algorithm.MixtureModel, state: algorithm.MixtureState) -> None:
         """Say in words what went wrong or may mislead."""
         for words, category in self._how_it_ended():
             warn_caller(words, category)

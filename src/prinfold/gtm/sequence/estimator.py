@@ -17,7 +17,7 @@ from prinfold.gtm.fitting import FEWEST_ROWS, TrainingJob, given_places
 from prinfold.gtm.gaussian_process_training import TunedState
 from prinfold.gtm.model_files import refuse_misfits
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import Spread
+from prinfold.gtm.noise.recipes import ColumnSpread
 from prinfold.gtm.sequence.model import SequenceModel, SequenceRows, in_sequences
 from prinfold.gtm.sequence.node_steps import moves_on
 from prinfold.gtm.sequence.sequence_input import (
@@ -29,7 +29,7 @@ from prinfold.gtm.sequence.sequence_input import (
     weighty_sequences,
 )
 from prinfold.gtm.sequence.starts import TRIED_STEPS, slow_start
-from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, FreeRule, Rule, SharedRule, shared_steps
+from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, FreeRule, SharedRule, TransitionRule, shared_steps
 from prinfold.gtm.sequence.verbs import SequenceVerbs
 from prinfold.gtm.starts.first_parameters import Start
 from prinfold.gtm.starts.outliers import among_outliers
@@ -381,7 +381,7 @@ class GTMSequence(SequenceVerbs):
         return TRAINERS["batch"]
 
     def _chain_recipe(self) -> ChainRecipe:
-        rules: dict[str, Rule | None]
+        rules: dict[str, TransitionRule | None]
         if self.transitions == "uniform" and self.jump not in (None, 1):
             raise InvalidParameterError(
                 f"jump={self.jump!r} is the share of steps that go anywhere, but with transitions='uniform' all of "
@@ -390,7 +390,7 @@ class GTMSequence(SequenceVerbs):
         rules = {"shared": SharedRule(), "free": FreeRule(float(self.strength)), "uniform": None}
         return ChainRecipe(rules[self.transitions], self.reach, self.jump, self.initial == "learned")
 
-    def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+    def _make_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         plain = super()._make_model(surface, spread)
         return SequenceModel(plain.surface, plain.noise, plain.penalty, self._chain_recipe())
 

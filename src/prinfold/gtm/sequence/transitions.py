@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.gtm.sequence.hidden_markov import Steps
+from prinfold.gtm.sequence.hidden_markov import ChainSteps
 from prinfold.gtm.sequence.node_steps import Moves, default_reach, moves_on
 from prinfold.latent import LatentSpace
 
@@ -46,10 +46,10 @@ class Chain:
     initial: FloatArray
 
     @cached_property
-    def steps(self) -> Steps:
+    def steps(self) -> ChainSteps:
         """As passes over rows want it."""
         share = (1.0 - self.jump) * self.local
-        return Steps(self.initial, self.moves.cuts, self.moves.node, share, self.jump / self.moves.n_nodes)
+        return ChainSteps(self.initial, self.moves.cuts, self.moves.node, share, self.jump / self.moves.n_nodes)
 
     @property
     def forgetful(self) -> bool:
@@ -83,7 +83,7 @@ class Visits(NamedTuple):
         return Visits(self.moves + other.moves, self.jumps + other.jumps, self.first + other.first)
 
 
-class Rule(Protocol):
+class TransitionRule(Protocol):
     """How the steps of different nodes hang together; see the head of this file."""
 
     def update(self, chain: Chain, counts: FloatArray) -> Chain:
@@ -162,7 +162,7 @@ def _best_kinds(moves: Moves, counts: FloatArray, kinds: FloatArray) -> FloatArr
 class ChainRecipe:
     """What is to be learned of a chain. Without a ``rule`` every step is a jump; without a ``jump`` that is learned."""
 
-    rule: Rule | None
+    rule: TransitionRule | None
     reach: int | None = None
     jump: float | None = None
     learn_initial: bool = False
