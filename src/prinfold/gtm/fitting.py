@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,14 +15,24 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.gaussian_process import GaussianProcess
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.gtm import model as gtm
-from prinfold.gtm.gaussian_process_training import in_training
+from prinfold.gtm.gaussian_process_training import tune_process
 from prinfold.gtm.lattice_refinement import finer_space
 from prinfold.gtm.noise.factor_starts import with_directions
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
-from prinfold.gtm.starts.first_parameters import STARTS, Start, furthest_start, given_start, in_units, warmed_up
+from prinfold.gtm.starts.first_parameters import (
+    STARTS,
+    Contest,
+    Start,
+    furthest_start,
+    given_start,
+    in_units,
+    warmed_up,
+)
+from prinfold.gtm.starts.trials import CLOSE
 from prinfold.gtm.trainers.blockwise import ending_true, refuse_open_process
 from prinfold.gtm.trainers.trainers import Trainer
+from prinfold.gtm.warnings import is_troubled
 from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_point
 from prinfold.rows.rows import Rows, cut_for
 from prinfold.validation.settings import as_generator
@@ -33,6 +44,9 @@ _REGULARIZATION = 0.1
 _MOST_DOUBLINGS, _FINER_ITERATIONS = 2, 16
 """How often nodes are doubled, and iterations that training goes on for each time: the surface is in place, and the
 noise soon follows."""
+
+_TRIED_TWICE_BELOW = 2**22
+"""Rows × nodes from which a second training would take too long: some 5000 rows on the usual nodes."""
 
 FEWEST_ROWS = 2
 
@@ -134,7 +148,7 @@ def em_loop(way: TrainingWay, job: TrainingJob, start: Parameters) -> Loop:
     rows = job.rows
     model: Any = way.trainer.training(job.model, way.random_state)
     if isinstance(job.basis, GaussianProcess):
-        model = in_training(model, job.basis, way.tol)
+        model = tune_process(model, job.basis, way.tol)
         refuse_open_process(model)
     run = partial(
         run_fixed_point,
@@ -180,6 +194,27 @@ def finer_job(
         return None
     model = remake(BasisMap(finer, job.basis.bind(finer)), rows)
     return job._replace(model=model, rows=cut_for(rows, room * finer.n_nodes))
+
+
+def try_second_start(estimator: Any, job: TrainingJob) -> None:
+    """Train from the start that came second too, where the map is folded or many-peaked, and keep the better.
+
+    Not so of large tables, which would take as long again.
+    """
+    begin, rows = job.begin, job.rows
+    if not isinstance(begin, Contest) or begin.second is None or not rows.at_hand:
+        return
+    if rows.n_rows * job.model.surface.latent.n_nodes >= _TRIED_TWICE_BELOW:
+        return
+    if estimator.stop_reason_ is StopReason.INTERRUPTED or not is_troubled(estimator, rows):
+        return
+    other = copy(estimator)
+    other._skl_callbacks = []  # which hear of one training
+    other._train(job, other._initial_parameters(job._replace(begin=begin.runner_up()), None), finer=True)
+    # Better is what is likelier, or nearly as likely and not troubled.
+    gain = other.history_["objective"][-1] - estimator.history_["objective"][-1]
+    if gain > 0 or (gain > -CLOSE and not is_troubled(other, rows)):
+        estimator._set({name: value for name, value in vars(other).items() if name != "_skl_callbacks"})
 
 
 def _interrupt(state: Any) -> Any:

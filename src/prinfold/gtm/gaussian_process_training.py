@@ -78,14 +78,14 @@ class ProcessPrior(PriorPenalty):
         return super().precision(n_values - self.freedom, error, roughness)
 
 
-def with_process_prior(model: GTMModel, basis: Any, unit: float, *, penalised: bool) -> GTMModel:
-    """The model with the prior that its process brings along; any other as it is.
+def with_process_prior(model: GTMModel, basis: GaussianProcess, unit: float, *, penalised: bool) -> GTMModel:
+    """The model with the prior that its process brings along, if it does.
 
     ``penalised`` says that the user set a penalty, which then takes the place of the variance. Columns with noise of
     their own may have units of their own too, in which no one variance makes sense; there the constant λ that the
     model has anyway does.
     """
-    if not isinstance(basis, GaussianProcess) or (penalised and basis.variance is None):
+    if penalised and basis.variance is None:
         return model
     if basis.variance is None and getattr(model.noise, "floors", None) is not None:
         return model
@@ -99,12 +99,10 @@ def with_process_prior(model: GTMModel, basis: Any, unit: float, *, penalised: b
     return replace(model, penalty=ProcessPrior(1.0 / variance, unit))
 
 
-def in_training(model: GTMModel, basis: Any, tol: float) -> GTMModel | TunedModel:
-    """What is trained: a model on a process together with the choice of its numbers; any other as it is."""
-    if not isinstance(basis, GaussianProcess):
-        return model
-    by_evidence = isinstance(model.penalty, ProcessPrior) and basis.variance is None
-    return TunedModel(model, tol, basis.length_scale is None, by_evidence)
+def tune_process(model: GTMModel, process: GaussianProcess, tol: float) -> TunedModel:
+    """A model on a process together with the choice of its numbers, as it is trained."""
+    by_evidence = isinstance(model.penalty, ProcessPrior) and process.variance is None
+    return TunedModel(model, tol, process.length_scale is None, by_evidence)
 
 
 class TunedState(NamedTuple):
@@ -183,7 +181,7 @@ class TunedModel:
         return TunedState(model, fresh, 0, after.choices + 1, after.choices + 1 >= _MOST_CHOICES)
 
     def measure(self, tuned: TunedState) -> dict[str, float]:
-        """What the history records of a state, with the two numbers under which it was reached."""
+        """Entries of the history for a state, with the two numbers under which it was reached."""
         numbers = {"length_scale": _length(tuned.model), "variance": _variance(tuned.model, tuned.parameters)}
         return tuned.model.measure(tuned.state) | numbers
 

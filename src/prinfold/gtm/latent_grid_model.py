@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
@@ -31,13 +30,12 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import LATENTS, make_basis, make_latent
 from prinfold.basis_maps.gaussian_process import GaussianProcess
 from prinfold.basis_maps.linear_geometry import linear_geometry
-from prinfold.exceptions import DegenerateWarning, InvalidParameterError, UnsupportedInputError
+from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
 from prinfold.geometry.folds import Folds, find_folds
 from prinfold.gtm import fitting, model_files
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
-from prinfold.gtm import warnings as cautions
-from prinfold.gtm.block_input import mean_over_blocks, surveyed
+from prinfold.gtm.block_input import score_blocks, surveyed
 from prinfold.gtm.fitting import FEWEST_ROWS, TrainingJob
 from prinfold.gtm.gaussian_process_training import TunedState, with_process_prior
 from prinfold.gtm.noise.per_cell import node_masses
@@ -45,13 +43,13 @@ from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
 from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.starts.first_parameters import STARTS, Contest, InterruptedStart, Start
-from prinfold.gtm.starts.trials import CLOSE, MANY_ROWS
 from prinfold.gtm.trainers.stream import Survey, stream_of
 from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
+from prinfold.gtm.warnings import Check, about_size, warn_about_empty_rows, warn_about_fit, warn_all
 from prinfold.latent import LatentSpace
-from prinfold.loops import Outcome, StopReason
+from prinfold.loops import Outcome
 from prinfold.rows.blocks import Blocks
-from prinfold.rows.rows import Rows, as_rows, filled
+from prinfold.rows.rows import Rows, as_rows
 from prinfold.validation.refusals import refuse_containers, refuse_empty_columns
 from prinfold.validation.settings import (
     Constraint,
@@ -71,9 +69,6 @@ from prinfold.validation.settings import (
 from prinfold.validation.tables import check_errors, check_table, check_weight, has_gaps
 
 R = TypeVar("R")
-
-_TRIED_TWICE_BELOW = 2**22
-"""Rows × nodes from which a second training would take too long: some 5000 rows on the usual nodes."""
 
 
 class LatentGridModel(PrincipalManifold):
@@ -105,8 +100,8 @@ class LatentGridModel(PrincipalManifold):
         "random_state": random_state,
         "verbose": integer(0) | flag,
     }
-    _checks: ClassVar[tuple[cautions.Check, ...]] = ()
-    """What a member of the family looks at besides once it is fitted."""
+    _checks: ClassVar[tuple[Check, ...]] = ()
+    """Looks at a fitted model that a member of the family takes besides."""
     _accept_sparse: ClassVar[bool] = True
     _takes_blocks: ClassVar[bool] = False
     _room: ClassVar[int] = 1
@@ -144,7 +139,7 @@ class LatentGridModel(PrincipalManifold):
         self._forget()
         fit_rows = self._fit_blocks if isinstance(X, Blocks) else self._fit_table
         rows = fit_rows(X, sample_weight, errors)
-        self._warn(rows)
+        warn_about_fit(self, rows)
         return self
 
     def transform(self, X: Any, *, errors: Any = None) -> FloatArray:
@@ -196,7 +191,7 @@ class LatentGridModel(PrincipalManifold):
         float
         """
         if isinstance(X, Blocks):
-            return self._score_blocks(X, errors)
+            return score_blocks(self, X, errors)
         return float(np.mean(self.score_samples(X, errors=errors), dtype=np.float64))
 
     def responsibilities(self, X: Any, threshold: float | None = None, *, errors: Any = None) -> Any:
@@ -390,17 +385,6 @@ class LatentGridModel(PrincipalManifold):
             self._warn_about_empty_rows(rows.table)
         return question(self._for(rows, self._model), rows, self._parameters())
 
-    def _score_blocks(self, blocks: Blocks, errors: Any) -> float:
-        check_is_fitted(self)
-        if errors is not None:
-            raise UnsupportedInputError("errors do not go with Blocks: nothing says which block they belong to")
-
-        def of_rows(table: FloatArray) -> FloatArray:
-            rows = self._rows(table)
-            return posteriors.log_likelihood(self._for(rows, self._model), rows, self._parameters())
-
-        return mean_over_blocks(self, blocks, of_rows)
-
     def _rows(self, table: FloatArray, errors: FloatArray | None = None) -> Rows:
         width = self._room * self.latent_.n_nodes
         return as_rows(table, self.offset_, None, width=width, gaps=has_gaps(table), errors=errors)
@@ -411,7 +395,7 @@ class LatentGridModel(PrincipalManifold):
         return replace(model, noise=model.noise.with_gaps()) if rows.gaps or rows.errors is not None else model
 
     def _warn_about_empty_rows(self, table: FloatArray) -> None:
-        cautions.warn_about_empty_rows(table)
+        warn_about_empty_rows(table)
 
     # ------------------------------------------------------------------------------------------------- map
 
@@ -525,13 +509,13 @@ class LatentGridModel(PrincipalManifold):
 
     def _train_from(self, job: TrainingJob, places: FloatArray | None) -> None:
         """Train from the start; where that was interrupted, what it had come to is all that there will be."""
-        cautions.warn_all(cautions.about_size(job.model.surface, job.basis, job.rows.n_rows))
+        warn_all(about_size(job.model.surface, job.basis, job.rows.n_rows))
         try:
             start, stopped = self._initial_parameters(job, places), False
         except InterruptedStart as caught:
             start, stopped = caught.parameters, True
         self._train(job, start, stopped=stopped, finer=True)
-        self._try_another_start(job)
+        fitting.try_second_start(self, job)
 
     def _initial_parameters(self, job: TrainingJob, places: FloatArray | None) -> Parameters:
         """Parameters that training begins with."""
@@ -572,24 +556,6 @@ class LatentGridModel(PrincipalManifold):
 
         return fitting.finer_job(job, outcome, self._room, remake)
 
-    def _try_another_start(self, job: TrainingJob) -> None:
-        """Train from the start that came second too, where the map is folded or many-peaked, and keep the better.
-
-        Not so of large tables, which would take as long again.
-        """
-        begin, size = job.begin, job.rows.n_rows * job.model.surface.latent.n_nodes
-        if not isinstance(begin, Contest) or begin.second is None or size >= _TRIED_TWICE_BELOW or not job.rows.at_hand:
-            return
-        if self.stop_reason_ is StopReason.INTERRUPTED or not self._is_troubled(job.rows):
-            return
-        other = copy(self)
-        other._skl_callbacks = []  # which hear of one training
-        other._train(job, other._initial_parameters(job._replace(begin=begin.runner_up()), None), finer=True)
-        # Better is what is likelier, or nearly as likely and not troubled.
-        gain = other.history_["objective"][-1] - self.history_["objective"][-1]
-        if gain > 0 or (gain > -CLOSE and not other._is_troubled(job.rows)):
-            self._set({name: value for name, value in vars(other).items() if name != "_skl_callbacks"})
-
     def _attributes(self, job: TrainingJob, parameters: Parameters) -> dict[str, Any]:
         """Fitted attributes of a map with some parameters."""
         return {
@@ -607,35 +573,6 @@ class LatentGridModel(PrincipalManifold):
         if isinstance(state, TunedState):
             job = job._replace(model=state.model, basis=state.process)
         return self._attributes(job, state.parameters) | {"node_mass_": node_masses(state.statistics)}
-
-    # --------------------------------------------------------------------------------------------- warnings
-
-    def _warn(self, rows: Rows) -> None:
-        """Say in words what went wrong or may mislead."""
-        surface, parameters = self._model.surface, self._parameters()
-        cautions.warn_all(self._how_it_ended())
-        if self._model.noise.floored(parameters):
-            cautions.warn_all([cautions.about_noise_floor(self._model.noise.floor, self.noise_floor, filled(rows))])
-        cautions.warn_all((words, DegenerateWarning) for check in self._checks for words in check(self))
-        cautions.warn_all(cautions.about_one_row(rows))
-        cautions.warn_all(cautions.about_dimension(self.latent_.dimension, self.n_features_in_))
-        if self._is_folded(rows):
-            cautions.warn_all([cautions.about_folds(self.folds_)])
-        cautions.warn_all(cautions.about_basis(surface, self.basis_))
-        cautions.warn_all(cautions.about_far_modes(self._share_with_far_modes(rows)))
-
-    def _is_folded(self, rows: Rows) -> bool:
-        """Whether many rows lie on folds; a surface of more dimensions than columns has folds everywhere."""
-        if self.n_features_in_ < self.latent_.dimension:
-            return False
-        return cautions.has_rows_on_folds(self._model, rows, self._parameters(), self.folds_)
-
-    def _share_with_far_modes(self, rows: Rows) -> float:
-        return cautions.share_with_far_modes(self._model, rows, self._parameters(), self._row_weights(rows))
-
-    def _is_troubled(self, rows: Rows) -> bool:
-        """Whether the map will be warned of as folded or many-peaked."""
-        return self._is_folded(rows) or self._share_with_far_modes(rows) > MANY_ROWS
 
     def _row_weights(self, rows: Rows) -> FloatArray | None:
         """How much each row counted in the end."""
@@ -666,6 +603,6 @@ class LatentGridModel(PrincipalManifold):
         return int(self.n_features_in_)
 
     def _noise_parts(self) -> dict[str, bool]:
-        """What the noise in a file must be like, and whether it is."""
+        """Conditions on the noise in a file, in words, and whether they hold."""
         variance = self.noise_variance_
         return {"a finite noise variance above zero": type(variance) is float and 0 < variance < np.inf}

@@ -27,7 +27,7 @@ _GROWTH = 1.1
 
 @dataclass(frozen=True)
 class GTMModel:
-    """What stays fixed during training."""
+    """Map, noise and penalty, which stay fixed during training."""
 
     surface: BasisMap
     noise: Noise
@@ -52,7 +52,7 @@ class GTMModel:
         return step(self, rows, state, relaxation)
 
     def measure(self, state: Any) -> dict[str, float]:
-        """What the history records of a state."""
+        """Entries of the history for a state."""
         return measure(self, state)
 
     def visit(self, rows: Rows, parameters: Any, take: Take) -> None:

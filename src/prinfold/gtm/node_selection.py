@@ -116,17 +116,17 @@ class Near(NamedTuple):
 
 
 class Hint(NamedTuple):
-    """What a pass remembers for the next: the groups, if any were made, and how many passes there were."""
+    """A hint from one pass to the next: the groups, if any were made, and how many passes there were."""
 
     groups: RowGroups | None = None
     age: int = 0
 
     def for_new_rows(self) -> Hint:
-        """What is known of rows that were never at hand: groups are made anew, for sweeps once these pay."""
+        """A hint for rows that were never at hand: groups are made anew, for sweeps once these pay."""
         return Hint(None, _SWEEP_AFTER if self.age >= _SWEEP_AFTER else 0)
 
     def without_rows(self) -> Hint:
-        """What is left to remember of a pass whose rows are gone."""
+        """The hint that is left of a pass whose rows are gone."""
         return Hint(None, self.age + 1)
 
 

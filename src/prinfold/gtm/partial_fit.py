@@ -37,7 +37,7 @@ _HISTORY = 1000
 """Entries of the history that are kept of a stream."""
 
 _ROUNDING = 0.1
-"""What a log density may lose to rounding before a warning is due."""
+"""Loss of a log density to rounding from which a warning is due."""
 
 
 class GatheredRows(NamedTuple):

@@ -17,16 +17,14 @@ from prinfold.basis_maps.gaussian_process import GaussianProcess
 from prinfold.exceptions import DegenerateWarning, FoldWarning, MultimodalWarning, warn_caller
 from prinfold.geometry.folds import Folds, describe
 from prinfold.gtm import posterior as posteriors
-from prinfold.gtm.model import GTMModel
-from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.starts.trials import FAR_MODE, MANY_ON_FOLDS, MANY_ROWS
-from prinfold.rows.rows import Rows
+from prinfold.rows.rows import Rows, filled
 
 Words = tuple[str, type[Warning]]
 """A warning and its category."""
 
 Check = Callable[[Any], list[str]]
-"""What a member of the family has to say of its own noise once it is fitted."""
+"""A look at a fitted member of the family, which gives words of warning about its own noise."""
 
 _FEWEST_ROWS_TO_WARN, _WARN_SCATTER_SHARE = 20, 0.9
 """Among how many rows one that holds so much of their scatter is worth a warning."""
@@ -137,13 +135,38 @@ def about_far_modes(share: float) -> Iterator[Words]:
         )
 
 
-def has_rows_on_folds(model: GTMModel, rows: Rows, parameters: Parameters, folds: Folds) -> bool:
-    """Whether many rows lie on folds; folds where no row lies are harmless: they bridge gaps between clusters."""
-    mass = model.begin(rows, parameters).statistics.mass
-    return bool(mass[folds.folded].sum() / mass.sum() > MANY_ON_FOLDS)
+def warn_about_fit(fitted: Any, rows: Rows) -> None:
+    """Say in words what went wrong in a fit of rows, or may mislead."""
+    noise, surface = fitted._model.noise, fitted._model.surface
+    warn_all(fitted._how_it_ended())
+    if noise.floored(fitted._parameters()):
+        warn_all([about_noise_floor(noise.floor, fitted.noise_floor, filled(rows))])
+    warn_all((words, DegenerateWarning) for check in fitted._checks for words in check(fitted))
+    warn_all(about_one_row(rows))
+    warn_all(about_dimension(fitted.latent_.dimension, fitted.n_features_in_))
+    if _is_folded(fitted, rows):
+        warn_all([about_folds(fitted.folds_)])
+    warn_all(about_basis(surface, fitted.basis_))
+    warn_all(about_far_modes(_share_with_far_modes(fitted, rows)))
 
 
-def share_with_far_modes(model: GTMModel, rows: Rows, parameters: Parameters, weight: FloatArray | None) -> float:
-    """Share of rows, by weight, whose posterior has its mean far from its mode."""
-    far = posteriors.mode_distance(model, rows, parameters) > FAR_MODE * model.surface.latent.spacing
-    return float(np.average(far, weights=weight))
+def is_troubled(fitted: Any, rows: Rows) -> bool:
+    """Whether a map will be warned of as folded or many-peaked."""
+    return _is_folded(fitted, rows) or _share_with_far_modes(fitted, rows) > MANY_ROWS
+
+
+def _is_folded(fitted: Any, rows: Rows) -> bool:
+    """Whether many rows lie on folds; folds where no row lies are harmless: they bridge gaps between clusters.
+
+    A surface of more dimensions than columns is folded everywhere, and not called so.
+    """
+    if fitted.n_features_in_ < fitted.latent_.dimension:
+        return False
+    mass = fitted._model.begin(rows, fitted._parameters()).statistics.mass
+    return bool(mass[fitted.folds_.folded].sum() / mass.sum() > MANY_ON_FOLDS)
+
+
+def _share_with_far_modes(fitted: Any, rows: Rows) -> float:
+    """Share of the rows that count whose posterior has its mean far from its mode."""
+    apart = posteriors.mode_distance(fitted._model, rows, fitted._parameters())
+    return float(np.average(apart > FAR_MODE * fitted.latent_.spacing, weights=fitted._row_weights(rows)))

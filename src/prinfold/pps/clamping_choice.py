@@ -70,7 +70,7 @@ _ROUGHEST = 1e100
 @storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection:
-    """What was compared to choose a clamping, and what follows from it.
+    """Comparison of clampings, and the one that was chosen by it.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def _rings(rows: Rows) -> IntArray:
 
 
 class ClampingTrial(NamedTuple):
-    """What a fit without one fold comes to."""
+    """Result of a fit without one fold."""
 
     error: float
     projection_error: float

@@ -49,7 +49,7 @@ class OrientedCellNodes(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """What rows and nodes have of factors.
+    """Factors of rows and nodes.
 
     ``share`` (n, K) is r, ``mean`` (Q, n, K) r m and ``square`` (Q, Q, n, K) r (m mᵀ ± C); ``m`` and ``C`` are without.
     """

@@ -1,4 +1,4 @@
-"""What a pass over rows reads of nodes with oriented noise, and what it adds up for them."""
+"""Nodes with oriented noise as a pass over rows reads them, and the sums that it adds up for them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class OrientedStatistics:
 
 
 class SweptOrientedNodes(NamedTuple):
-    """What sweeps read and add to, node by node: all with the nodes before the columns, and signs for all nodes."""
+    """Arrays that sweeps read and add to by node: all with the nodes before the columns, and signs for all nodes."""
 
     loading: FloatArray
     signs: FloatArray

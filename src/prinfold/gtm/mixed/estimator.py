@@ -233,7 +233,7 @@ class MixedGTM(MixedTables):
         return np.array([name for column in self.columns_ for name in column.value_names], dtype=object)
 
     def inverse_transform(self, Z: Any, *, extrapolate: bool = False) -> FloatArray:
-        """What is expected at latent coordinates: numbers, shares of levels, and counts at a size factor of 1.
+        """Expected values at latent coordinates: numbers, shares of levels, and counts at a size factor of 1.
 
         Parameters
         ----------

@@ -293,7 +293,7 @@ class GTMMixture(MixtureVerbs):
         return rows, model, outcome.state
 
     def _attributes(self, begun: Begun, state: MixtureState) -> dict[str, Any]:
-        """What a fitted mixture consists of, its largest map first unless the maps have an order of their own."""
+        """Attributes of a fitted mixture, its largest map first unless the maps have an order of their own."""
         shares = state.parameters.shares
         order = np.argsort(-shares, kind="stable") if begun.free else np.arange(len(shares))
         maps = [begun.fitted_map(int(j), state) for j in order]

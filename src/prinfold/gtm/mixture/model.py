@@ -81,7 +81,7 @@ class MixtureState(NamedTuple):
 
 @dataclass(frozen=True)
 class MixtureModel:
-    """What stays fixed during training: a GTM for each map, and the origin (D,) about which it sees the rows.
+    """A mixture, fixed during training: a GTM for each map, and the origin (D,) about which it sees the rows.
 
     ``shared`` says that all maps have one noise, as can be where it is a variance, or one for each column.
     """

@@ -247,7 +247,7 @@ def _spread(recipe: GTM, job: TrainingJob, whole: TrainingJob) -> ColumnSpread:
 
 
 def _mean_spread(spreads: list[ColumnSpread], shares: FloatArray) -> ColumnSpread:
-    """What one noise for all maps goes by."""
+    """Mean spread, for one noise of all maps."""
     floor, floors, squares = (
         sum(share * part for share, part in zip(shares, each, strict=True))
         for each in zip(*((s.floor, s.floors, np.square(s.scale)) for s in spreads), strict=True)

@@ -28,7 +28,7 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.mixture import model as algorithm
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.warnings import warn_about_empty_rows
+from prinfold.gtm.warnings import warn_about_empty_rows, warn_about_fit
 from prinfold.latent import Atlas
 from prinfold.rows.rows import Rows, as_rows
 from prinfold.validation.settings import as_generator, check_setting, fraction, integer, nothing
@@ -41,7 +41,7 @@ _FEW_ROWS = 1.0
 
 
 class MixtureVerbs(PrincipalManifold):
-    """What a fitted mixture answers; it has ``maps_``, ``mixing_`` and ``latent_``, the atlas of its maps."""
+    """Verbs of a fitted mixture; it has ``maps_``, ``mixing_`` and ``latent_``, the atlas of its maps."""
 
     _stored: ClassVar[tuple[str, ...]] = (*PrincipalManifold._stored, "maps_", "mixing_")
     _accept_sparse: ClassVar[bool] = True
@@ -421,7 +421,7 @@ class MixtureVerbs(PrincipalManifold):
                 continue
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                each._warn(replace(rows, offset=each.offset_, weight=weight * share[:, j]))
+                warn_about_fit(each, replace(rows, offset=each.offset_, weight=weight * share[:, j]))
             for one in caught:
                 if not issubclass(one.category, ConvergenceWarning | InterruptedWarning):
                     said.setdefault((str(one.message), one.category), []).append(j)

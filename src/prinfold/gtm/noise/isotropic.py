@@ -43,7 +43,7 @@ class IsotropicNodes(NamedTuple):
 
 
 class SweptNodes(NamedTuple):
-    """What sweeps read and add to, node by node: ``loading`` (K, D + 2) and ``products`` Rᵀ[−½‖t‖², T, 1]."""
+    """Arrays that sweeps read and add to, node by node: ``loading`` (K, D + 2) and ``products`` Rᵀ[−½‖t‖², T, 1]."""
 
     loading: FloatArray
     products: FloatArray

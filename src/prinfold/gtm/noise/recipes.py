@@ -48,7 +48,7 @@ class ColumnSpread(NamedTuple):
 
 
 def spread_of_model(variance: float, n_columns: int) -> ColumnSpread:
-    """What stands for the spread of data where a model was fitted already and will not be trained further."""
+    """A spread that stands in for that of data, where a model was fitted already and will not be trained further."""
     return ColumnSpread(variance, np.full(n_columns, variance), np.ones(n_columns))
 
 
@@ -75,7 +75,7 @@ def _are_axes(value: object) -> bool:
 
 
 AXES = nothing | Constraint(_are_axes, "a tuple of different integers of at least 0")
-"""What may name the principal axes that a surface begins in."""
+"""A constraint on the principal axes that a surface begins in."""
 
 
 @storable

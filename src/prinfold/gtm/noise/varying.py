@@ -389,7 +389,7 @@ def _uncertain_log_density(cells: MeasuredCells, nodes: VaryingNodes, chosen: An
 
 
 def _finite(kept: dict[str, Any], name: str, size: int) -> FloatArray:
-    """What was kept of a noise under a name: finite numbers, as many as said, or a ValueError."""
+    """A stored array of a noise: finite numbers, as many as said, or a ValueError."""
     found = np.asarray(kept.get(name))
     if found.dtype.kind != "f" or found.shape != (size,) or not np.isfinite(found).all():
         raise ValueError(f"{name} of the noise, finite and of shape ({size},)")

@@ -34,7 +34,7 @@ from prinfold.gtm.sequence.verbs import SequenceVerbs
 from prinfold.gtm.starts.first_parameters import Start
 from prinfold.gtm.starts.outliers import among_outliers
 from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
-from prinfold.gtm.warnings import Check
+from prinfold.gtm.warnings import Check, warn_about_fit
 from prinfold.rows.rows import Rows
 from prinfold.validation.refusals import refuse_empty_columns
 from prinfold.validation.settings import Constraint, check_parameters, integer, nothing, one_of, real
@@ -314,7 +314,7 @@ class GTMSequence(SequenceVerbs):
         self._refuse_shares(job)
         job = job._replace(rows=in_sequences(job.rows, cuts))
         self._train_from(job, places)
-        self._warn(job.rows)
+        warn_about_fit(self, job.rows)
 
     def fit_transform(
         self,

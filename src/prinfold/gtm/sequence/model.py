@@ -43,7 +43,7 @@ def in_sequences(rows: Rows, cuts: IntArray) -> SequenceRows:
 
 @dataclass(frozen=True)
 class SequenceModel(gtm.GTMModel):
-    """What stays fixed during training; once trained, ``chain`` is what it came to."""
+    """A GTM whose rows come from a chain; once trained, ``chain`` is the one that was learned."""
 
     recipe: ChainRecipe
     chain: Chain | None = None
@@ -66,7 +66,7 @@ class SequenceModel(gtm.GTMModel):
         return found
 
     def measure(self, state: Any) -> dict[str, float]:
-        """What the history records of a state: per row the penalised log-likelihood, and the log-likelihood alone."""
+        """Entries of the history for a state: per row the penalised log-likelihood, and the log-likelihood alone."""
         found = gtm.measure(self, state)
         found["objective"] -= self.recipe.cost(state.chain) / state.statistics.total
         return found | {"jump": state.chain.jump}

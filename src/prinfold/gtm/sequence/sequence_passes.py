@@ -40,7 +40,7 @@ def marks(cuts: IntArray) -> BoolArray:
 
 
 def _kernels(n_rows: int) -> Any:
-    """What has ``forward``, ``backward`` and ``best_steps``, as suits a job of so many rows."""
+    """The module with ``forward``, ``backward`` and ``best_steps`` that suits a job of so many rows."""
     if n_rows < _COMPILED_FROM:
         return chains
     from prinfold.gtm.sequence import _hidden_markov_jit as chain_sweeps  # loads numba, which small jobs never need

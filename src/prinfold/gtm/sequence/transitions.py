@@ -90,7 +90,7 @@ class TransitionRule(Protocol):
         """The chain with better kinds and local steps, for expected numbers of steps (P,)."""
 
     def cost(self, chain: Chain) -> float:
-        """What is taken off the log-likelihood for them."""
+        """Penalty of the steps, to be taken off the log-likelihood."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _best_kinds(moves: Moves, counts: FloatArray, kinds: FloatArray) -> FloatArr
 
 @dataclass(frozen=True)
 class ChainRecipe:
-    """What is to be learned of a chain. Without a ``rule`` every step is a jump; without a ``jump`` that is learned."""
+    """Settings of a chain. Without a ``rule`` every step is a jump; without a ``jump`` that is learned."""
 
     rule: TransitionRule | None
     reach: int | None = None
@@ -195,6 +195,6 @@ class ChainRecipe:
         return self.rule.update(chain, visits.moves)
 
     def cost(self, chain: Chain) -> float:
-        """What is taken off the log-likelihood for a chain."""
+        """Penalty of a chain, to be taken off the log-likelihood."""
         found = 0.0 if self.rule is None else self.rule.cost(chain)
         return found - float(np.log(chain.initial).mean()) if self.learn_initial else found

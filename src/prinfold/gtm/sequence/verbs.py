@@ -345,7 +345,7 @@ class SequenceVerbs(GTM):
         errors: Any = None,
         return_std: bool = False,
     ) -> Any:
-        """What is expected to come after each sequence.
+        """Expected rows after the end of each sequence.
 
         Parameters
         ----------

@@ -31,7 +31,7 @@ from prinfold.rows.rows import Rows
 
 
 class Frozen(NamedTuple):
-    """What a full visit leaves: parts to be found anew, the share (n,) of a row that lies there, and all other sums."""
+    """Result of a full visit: parts to be found anew, the share (n,) of a row that lies there, and all other sums."""
 
     parts: Sequence[Part | RowBatch]
     share: FloatArray

@@ -147,7 +147,7 @@ def mixed(old: Any, new: Any, gain: float, most: float = np.inf) -> Any:
 
 
 class Score(NamedTuple):
-    """What rows scored as they came, each block before anything was learned from it, and how many they were."""
+    """Score of rows as they came, each block before anything was learned from it, and how many they were."""
 
     log_likelihood: float
     total: float

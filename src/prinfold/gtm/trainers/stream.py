@@ -103,13 +103,13 @@ class StreamSample:
         self._kept, self._draws = [joined], all_draws
 
     def rows(self) -> Numbers:
-        """What was kept, in the order in which it came."""
+        """The rows that were kept, in the order in which they came."""
         return _joined(self._kept)
 
 
 @dataclass
 class Survey:
-    """What a first pass over a source finds. ``n_read`` rows were read; those that count are ``n_rows``."""
+    """Result of a first pass over a source. ``n_read`` rows were read; those that count are ``n_rows``."""
 
     blocks: Blocks
     accept_missing: bool

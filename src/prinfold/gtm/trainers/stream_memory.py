@@ -1,4 +1,4 @@
-"""What a model remembers of the rows that it has seen, so that training can go on with others."""
+"""Memory of the rows that a model has seen, so that training can go on with others."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Memory:
 
 
 def remembered(model: GTMModel, statistics: Any, seen: float) -> Memory:
-    """What there is to remember of a model and its sums."""
+    """The memory of a model and its sums."""
     noise, D = model.noise, _n_columns(statistics)
     gaps = noise.with_gaps() is noise
     floors, scale = getattr(noise, "floors", None), getattr(noise, "scale", None)
