@@ -70,7 +70,7 @@ class Late:
 
     gtm: GTM
     rows: Rows
-    state: gtm.State
+    state: gtm.GTMState
 
     @property
     def model(self) -> gtm.GTMModel:
@@ -109,10 +109,10 @@ def kept_by(at: Late) -> float:
     return passes.n_entries(plan, nodes) / (rows.n_rows * len(nodes.centres))
 
 
-def path_of(plan: Sequence[pruning.Part | pruning.Batch]) -> str:
+def path_of(plan: Sequence[pruning.Part | pruning.RowBatch]) -> str:
     """Which way a pass goes: compiled sweeps over groups, groups one by one, or every row with every node."""
     first = plan[0]
-    if isinstance(first, pruning.Batch):
+    if isinstance(first, pruning.RowBatch):
         return "compiled"
     return "dense" if first.near is None else "NumPy"
 
@@ -136,7 +136,7 @@ def parts_of(at: Late, repeats: int) -> Parts:
     nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
     late_hint = pruning.Hint(age=CYCLE)
     plan, after = pruning.plan(model.surface, model.noise, nodes, rows, parameters.weights, late_hint)
-    fine = isinstance(plan[0], pruning.Batch)
+    fine = isinstance(plan[0], pruning.RowBatch)
     groups = after.groups or pruning.make_groups(model.surface, rows, parameters.weights)
     n_entries = passes.n_entries(plan, nodes)
     planned, _ = gtm.e_step(model, rows, parameters, late_hint)

@@ -37,7 +37,7 @@ def tables() -> dict[str, np.ndarray]:
     return {**sheets, **pipes}
 
 
-def objective(model: gtm.GTMModel, state: gtm.State) -> float:
+def objective(model: gtm.GTMModel, state: gtm.GTMState) -> float:
     return gtm.measure(model, state)["objective"]
 
 
@@ -54,8 +54,8 @@ def stretched(model: gtm.GTMModel, rows: Rows, parameters: Parameters, relaxatio
 
 
 def anderson(model: gtm.GTMModel, rows: Rows, parameters: Parameters, memory: int) -> Path:
-    def look(at: Parameters) -> gtm.State:
-        return gtm.State(at, *gtm.e_step(model, rows, at, state.hint))
+    def look(at: Parameters) -> gtm.GTMState:
+        return gtm.GTMState(at, *gtm.e_step(model, rows, at, state.hint))
 
     state, passes = gtm.begin(model, rows, parameters), 0
     path, past = [(passes, objective(model, state))], list[tuple[np.ndarray, np.ndarray]]()

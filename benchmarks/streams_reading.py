@@ -178,7 +178,7 @@ def begun_as_blocks(model: Any, X: np.ndarray) -> Any:
 
     job = model._assemble_blocks(surveyed(model, Blocks(X), None, None, 2))
     rows = as_rows(X, job.rows.offset, width=job.model.surface.latent.n_nodes)
-    model._train(job._replace(rows=rows), model._begun(job, None))
+    model._train(job._replace(rows=rows), model._initial_parameters(job, None))
     return model
 
 

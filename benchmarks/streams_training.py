@@ -115,7 +115,7 @@ def growth(full: bool) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             job = base._assemble(contest.X, None, None)
-            state = job.model.begin(job.rows, base._begun(job, None))
+            state = job.model.begin(job.rows, base._initial_parameters(job, None))
             for _ in range(5):
                 state = job.model.step(job.rows, state)
             runs = TRAINERS.items()

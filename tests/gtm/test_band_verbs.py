@@ -228,7 +228,7 @@ def test_gaps_and_errors_widen_the_band_of_their_column(basis, tmp_path):
 
 
 def test_other_noise_is_refused(model, monkeypatch):
-    monkeypatch.setattr("prinfold.gtm.band_verbs.IsotropicNoise", str)
+    monkeypatch.setattr("prinfold.gtm.weight_posterior.IsotropicNoise", str)
     with pytest.raises(InvalidParameterError, match="not known for IsotropicNoise"):
         model.surface_std(PLACES)
 

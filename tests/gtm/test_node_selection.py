@@ -107,7 +107,7 @@ def planned_and_dense(model, X, weight=None):
     rows = as_rows(X, model.offset_, weight, width=model.latent_.n_nodes)
     nodes = model._model.noise.prepare(model._model.surface, model._parameters(), X.dtype.type)
     parts, _ = pruning.plan(model._model.surface, model._model.noise, nodes, rows, model.weights_, pruning.Hint())
-    assert all(isinstance(part, pruning.Batch) for part in parts), "nothing was swept"
+    assert all(isinstance(part, pruning.RowBatch) for part in parts), "nothing was swept"
     planned, _ = gtm.e_step(model._model, rows, model._parameters(), pruning.Hint())
     return parts, planned, gtm.summarise(model._model, rows, model._parameters())
 
@@ -187,7 +187,7 @@ def test_sweeps_wait_until_a_job_has_shown_to_be_long(always, monkeypatch):
     for _ in range(6):
         parts, hint = pruning.plan(model._model.surface, model._model.noise, nodes, rows, model.weights_, hint)
         kinds.append(type(parts[0]))
-    assert kinds == [pruning.Part] * 4 + [pruning.Batch] * 2
+    assert kinds == [pruning.Part] * 4 + [pruning.RowBatch] * 2
     monkeypatch.setattr(pruning, "_SWEEP_FROM", 10**9)
     parts, _ = pruning.plan(model._model.surface, model._model.noise, nodes, rows, model.weights_, pruning.Hint(age=8))
     assert isinstance(parts[0], pruning.Part)
@@ -338,10 +338,10 @@ def test_a_single_pass_waits_for_the_compiler_only_where_it_is_long_or_there_alr
     monkeypatch.setattr(pruning, "_COMPILED", "prinfold.never")
     assert kind() is pruning.Part
     monkeypatch.setattr(pruning, "_COMPILED", "sys")
-    assert kind() is pruning.Batch
+    assert kind() is pruning.RowBatch
     monkeypatch.setattr(pruning, "_COMPILED", "prinfold.never")
     monkeypatch.setattr(pruning, "_COMPILE_ONCE_FROM", 0)
-    assert kind() is pruning.Batch
+    assert kind() is pruning.RowBatch
 
 
 @pytest.mark.parametrize("sweep_from", [0, 10**12])

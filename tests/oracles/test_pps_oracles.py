@@ -29,7 +29,7 @@ from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.latent import Sphere, circle, grid, line, torus
 from prinfold.pps import clamping
 from prinfold.pps import model as pps
-from prinfold.pps.clamping import Learned, Moments
+from prinfold.pps.clamping import Learned, TangentMoments
 from prinfold.pps.oriented_model import OrientedParameters
 from prinfold.pps.oriented_noise import OrientedNoise
 from prinfold.rows.rows import Rows, as_rows
@@ -61,7 +61,7 @@ class Toy(NamedTuple):
         return gtm.summarise(wanted, self.rows, options.get("parameters", self.parameters))
 
     def objective(self, parameters: OrientedParameters) -> float:
-        after = gtm.State(parameters, self.statistics(False, parameters=parameters))
+        after = gtm.GTMState(parameters, self.statistics(False, parameters=parameters))
         return gtm.measure(self.model, after)["objective"] * after.statistics.total
 
 
@@ -306,14 +306,14 @@ def test_the_metric_is_symmetric_and_its_preconditioner_solves_the_isotropic_one
 # --------------------------------------------------------------------------------------------- clamping
 
 
-def random_moments(seed: int, K: int = 7, Q: int = 2) -> Moments:
+def random_moments(seed: int, K: int = 7, Q: int = 2) -> TangentMoments:
     rng = np.random.default_rng(seed)
     mass = rng.uniform(0.5, 20, K)
     tangential, normal = mass * rng.gamma(2, 0.3, K), mass * rng.gamma(2, 0.2, K)
-    return Moments(mass, np.full(K, float(Q)), tangential + normal, tangential, D)
+    return TangentMoments(mass, np.full(K, float(Q)), tangential + normal, tangential, D)
 
 
-def expected_log_likelihood(moments: Moments, precision: Any, along: Any, tie: float, Q: int = 2) -> float:
+def expected_log_likelihood(moments: TangentMoments, precision: Any, along: Any, tie: float, Q: int = 2) -> float:
     """Σ_k of the terms of the expected log-likelihood and of the penalty that depend on the noise."""
     K = len(moments.mass)
     beta, alpha = np.broadcast_to(precision, K), np.broadcast_to(along, K)
@@ -323,7 +323,7 @@ def expected_log_likelihood(moments: Moments, precision: Any, along: Any, tie: f
     return float(0.5 * terms.sum() - 0.5 * tie * np.mean(beta))
 
 
-def best_by_search(moments: Moments, tie: float, n_precisions: int, n_alongs: int) -> float:
+def best_by_search(moments: TangentMoments, tie: float, n_precisions: int, n_alongs: int) -> float:
     def loss(x: np.ndarray) -> float:
         x = np.clip(x, -30, 30)
         return -expected_log_likelihood(moments, np.exp(x[:n_precisions]), 2 * expit(x[n_precisions:]), tie)
@@ -452,7 +452,7 @@ def test_a_node_without_rows_takes_the_noise_that_is_common():
 
 def test_a_scoring_step_at_clamping_one_is_the_gtms_m_step():
     case = toy("grid", "round")
-    state = pps.State(case.parameters, case.statistics(), Hint())
+    state = pps.PPSState(case.parameters, case.statistics(), Hint())
     found = pps._scoring_step(case.model, state)
     expected = case.model.noise.m_step(case.model.surface, state.statistics, case.model.penalty, case.parameters)
     assert_allclose(found.weights, expected.weights, atol=1e-8)
@@ -473,8 +473,8 @@ def test_the_noise_of_a_step_is_the_best_for_the_tangents_of_its_weights(space, 
     case = toy(space, kind)
     model, now = case.model, case.parameters
     moved, _ = weights_moved(case)
-    state = gtm.State(now, case.statistics())
-    after = pps._weights_then_noise(replace(model, way=pps.WAYS["gtm"]), case.rows, pps.State(*state)).parameters
+    state = gtm.GTMState(now, case.statistics())
+    after = pps._weights_then_noise(replace(model, way=pps.WAYS["gtm"]), case.rows, pps.PPSState(*state)).parameters
     assert_allclose(after.weights, moved.weights)
     joint = log_joint(Toy(model, case.rows, moved))
     R = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))

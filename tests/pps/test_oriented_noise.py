@@ -182,7 +182,7 @@ def test_a_planned_pass_loses_less_than_it_may(always, monkeypatch, settings, cr
     nodes = wanted.noise.prepare(wanted.surface, p)
     parts, hint = pruning.plan(wanted.surface, wanted.noise, nodes, rows, p.weights, pruning.Hint())
     assert hint.groups is not None
-    assert isinstance(parts[0], pruning.Batch) == compiled
+    assert isinstance(parts[0], pruning.RowBatch) == compiled
     pairs = sum(part.n_entries(K) for part in parts)
     assert pairs < 0.5 * len(X) * K, "nothing was pruned: the comparison would say nothing"
     planned, _ = gtm.e_step(wanted, rows, p, pruning.Hint())
@@ -214,7 +214,7 @@ def test_a_compiled_dense_pass_is_the_plain_one(monkeypatch, crossed, weighted, 
     rows = as_rows(X, model.offset_, weight, width=64, block_rows=100)
     nodes = wanted.noise.prepare(wanted.surface, p, dtype)
     batches = pruning._dense(wanted.noise, nodes, rows, True)
-    assert isinstance(batches[0], pruning.Batch)
+    assert isinstance(batches[0], pruning.RowBatch)
     far = posteriors.log_likelihood(wanted, rows, p)[3] - nodes.constant
     assert far < -1000
     found, expected = gtm.sum_parts(wanted, rows, nodes, batches), gtm.summarise(wanted, rows, p)

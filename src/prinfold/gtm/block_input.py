@@ -1,4 +1,4 @@
-"""What an estimator does with a table that it reads block by block."""
+"""Tables that an estimator reads block by block: a first pass for a fit, and a score."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import (
@@ -17,6 +18,7 @@ from prinfold.exceptions import (
     UnsupportedInputError,
     warn_caller,
 )
+from prinfold.gtm.posterior import log_likelihood
 from prinfold.gtm.trainers.stream import Survey, extremes, survey
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.column_selection import Numbers
@@ -67,6 +69,19 @@ def _warn_of_the_unseen(found: Survey) -> None:
             "they teach nothing",
             DegenerateWarning,
         )
+
+
+def score_blocks(estimator: Any, blocks: Blocks, errors: Any) -> float:
+    """Mean log-likelihood of rows that are read block by block."""
+    check_is_fitted(estimator)
+    if errors is not None:
+        raise UnsupportedInputError("errors do not go with Blocks: nothing says which block they belong to")
+
+    def of_rows(table: FloatArray) -> FloatArray:
+        rows = estimator._rows(table)
+        return log_likelihood(estimator._for(rows, estimator._model), rows, estimator._parameters())
+
+    return mean_over_blocks(estimator, blocks, of_rows)
 
 
 def mean_over_blocks(estimator: Any, blocks: Blocks, of_rows: Callable[[FloatArray], FloatArray]) -> float:

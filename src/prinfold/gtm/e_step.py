@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.gtm.node_selection import Batch, Part
+from prinfold.gtm.node_selection import Part, RowBatch
 from prinfold.gtm.noise.protocol import LevelledNoise, Nodes, Noise, Posterior, SweepingNoise, WeighingNoise
 from prinfold.gtm.softmax import levelled_weights, relative_weights
 from prinfold.rows.rows import Rows, Selection
@@ -87,8 +87,8 @@ class Summer(Pass):
         super().__init__(noise, rows, nodes)
         self.sums = noise.sums(nodes)
 
-    def add(self, part: Part | Batch) -> None:
-        if isinstance(part, Batch):
+    def add(self, part: Part | RowBatch) -> None:
+        if isinstance(part, RowBatch):
             loaded, weight = self._loaded_batch(part.rows), self.rows.block_weight(part.rows)
             groups = part.cuts, part.near, part.near_cuts
             cast(SweepingNoise, self.noise).sweep(self.sums, loaded, weight, self.nodes, groups)
@@ -104,8 +104,8 @@ class Visitor(Pass):
         super().__init__(noise, rows, nodes)
         self.take = take
 
-    def add(self, part: Part | Batch) -> None:
-        if isinstance(part, Batch):
+    def add(self, part: Part | RowBatch) -> None:
+        if isinstance(part, RowBatch):
             self._hand_over(part)
             return
         self.take(part.rows, *self.posterior(part), part.near, self.nodes)
@@ -114,7 +114,7 @@ class Visitor(Pass):
     def _by_node(self) -> Any:
         return cast(WeighingNoise, self.noise).by_node(self.nodes)
 
-    def _hand_over(self, batch: Batch) -> None:
+    def _hand_over(self, batch: RowBatch) -> None:
         """Group by group, of what was weighed together."""
         loaded, groups = self._loaded_batch(batch.rows), (batch.cuts, batch.near, batch.near_cuts)
         noise = cast(WeighingNoise, self.noise)
@@ -127,6 +127,6 @@ class Visitor(Pass):
             self.take(cast(IntArray, batch.rows)[rows], loaded[rows], posterior, batch.near[a:b], self.nodes)
 
 
-def n_entries(parts: Sequence[Part | Batch], nodes: Nodes) -> int:
+def n_entries(parts: Sequence[Part | RowBatch], nodes: Nodes) -> int:
     """About how many responsibilities a pass computes."""
     return sum(part.n_entries(len(nodes.centres)) for part in parts)

@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
+from prinfold.base.callbacks import with_callbacks
 from prinfold.base.starting_points import column_variances
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import Advice, CorruptModelFileError, InvalidParameterError, Message
 from prinfold.files import storable
+from prinfold.gtm import evidence, evidence_training
 from prinfold.gtm import model as gtm
+from prinfold.gtm import partial_fit as streams
 from prinfold.gtm import posterior as posteriors
-from prinfold.gtm.fitting import Job
+from prinfold.gtm import weight_posterior as bands
+from prinfold.gtm.fitting import TrainingJob
+from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import NOISES, NoiseRecipe, Spread
+from prinfold.gtm.noise.recipes import NOISES, ColumnSpread, NoiseRecipe
 from prinfold.gtm.noise.student import StudentCells
-from prinfold.gtm.partial_fit import PartialFitVerbs
+from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.starts.first_parameters import Start
 from prinfold.gtm.starts.outliers import among_outliers, spatial_median, tempered
+from prinfold.gtm.trainers.stream_memory import remembered
 from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
+from prinfold.latent import LatentSpace
 from prinfold.rows.rows import Rows
-from prinfold.validation.settings import Constraint, one_of
+from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of, real
+from prinfold.validation.tables import check_errors, check_weight, weighty_rows
 
 
 @storable
-class GTM(PartialFitVerbs):
+class GTM(LatentGridModel):
     """Generative topographic mapping: a smooth surface with a density around it.
 
     A grid of latent nodes is mapped by a smooth function into data space, where each carries the same
@@ -147,15 +156,17 @@ class GTM(PartialFitVerbs):
     (300, 2)
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = PartialFitVerbs._constraints | {
+    _constraints: ClassVar[dict[str, Constraint]] = LatentGridModel._constraints | {
+        "prior_precision": nothing | real(0) | one_of(("evidence",)),
         "noise": one_of(NOISES) | Constraint(lambda v: hasattr(v, "make"), "a noise model"),
         "trainer": one_of(TRAINERS) | Constraint(lambda v: hasattr(v, "training"), "a trainer"),
     }
-    _stored: ClassVar[tuple[str, ...]] = (*PartialFitVerbs._stored, "noise_parameters_")
-    _added: ClassVar[dict[str, Any]] = PartialFitVerbs._added | {"noise_parameters_": {}}
+    _stored: ClassVar[tuple[str, ...]] = (*LatentGridModel._stored, "memory_", "noise_parameters_")
+    _added: ClassVar[dict[str, Any]] = LatentGridModel._added | {"memory_": None, "noise_parameters_": {}}
     _accept_missing: ClassVar[bool] = True
     _takes_blocks: ClassVar[bool] = True
     noise_parameters_: dict[str, Any]
+    memory_: Any
 
     def __init__(
         self,
@@ -196,6 +207,181 @@ class GTM(PartialFitVerbs):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> Self:
+        """Learn from more rows: a step of online EM.
+
+        The sums of all rows so far forget a little and take in those of the new rows, then the surface moves; see
+        :class:`~prinfold.Online` for the step rule, which ``trainer`` sets if it is one. Many rows are taken in
+        blocks, a step for each. The first rows are gathered until there are ``Online.start`` of them, and then fitted
+        by batch EM; before that the model is not fitted. They decide for good on the origin ``offset_``, on the least
+        noise, on a prior found by evidence and, unless ``nodes`` and ``basis`` are given, on the size of the map.
+        After ``fit`` or :func:`~prinfold.load` training goes on from there.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            One row or more.
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows. A weight of 2 is the same as the row given twice while all of them together weigh no
+            more than ``Online.rows`` (200) or are among the first that are fitted. More rows than that would be taken
+            in several blocks, with a step after each; weights are one block, and it counts as much as those.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations with which the cells, or all cells of a row, are known to have been measured.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, self._constraints)
+        streams.learn(self, X, sample_weight, errors)
+        return self
+
+    @property
+    def n_seen_(self) -> float:
+        """Rows that training has seen, by their weights; rows that are seen again by ``fit`` count once."""
+        check_is_fitted(self)
+        return np.nan if self.memory_ is None else self.memory_.seen
+
+    # --------------------------------------------------------------------------- evidence and uncertainty
+
+    @property
+    def prior_precision_(self) -> float:
+        """Precision α of the prior on the weights, whichever way it was given or found."""
+        check_is_fitted(self)
+        return evidence_training.found_precision(self._model, self._parameters(), self.history_)
+
+    def log_evidence(
+        self, X: Any, hessian: str = "approximate", sample_weight: Any = None, *, errors: Any = None
+    ) -> float:
+        """Log probability of the training rows with the weights integrated out, thesis (5.17).
+
+        It trades fit against flexibility without rows held out: models fitted to the same rows compare by it,
+        whatever their widths, numbers of basis functions and nodes, penalties or latent spaces, as long as the same
+        weights are free of the penalty: a flat prior has a height of its own choosing. It holds for weights at their
+        mode, so that training has to have converged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            The rows that the model was fitted to.
+        hessian : {"approximate", "exact"}, default="approximate"
+            How the curvature of the log-likelihood is found: as if each row belonged to one node (A.11), which costs
+            next to nothing, or exactly (A.13), a matrix of as many rows and columns as the model has weights.
+        sample_weight : array-like of shape (n,), default=None
+            The weights of the rows that the model was fitted with.
+        errors : array-like of shape (n, D) or (n,), default=None
+            The known standard deviations of cells or rows that it was fitted with.
+
+        Returns
+        -------
+        float
+        """
+        bent, log_likelihood = self._curvature(X, hessian, sample_weight, errors)
+        prior = evidence_training.found_prior(self._model, self._parameters(), self.history_)
+        roughness = prior.roughness(self._model.surface, self.weights_)
+        return evidence.log_evidence(log_likelihood, self.prior_precision_, roughness, bent)
+
+    def effective_weights(
+        self, X: Any, hessian: str = "approximate", sample_weight: Any = None, *, errors: Any = None
+    ) -> float:
+        """How many of the weights the rows determine, thesis (5.21); the prior decides the others.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            The rows that the model was fitted to.
+        hessian : {"approximate", "exact"}, default="approximate"
+            As in :meth:`log_evidence`.
+        sample_weight : array-like of shape (n,), default=None
+            The weights of the rows that the model was fitted with.
+        errors : array-like of shape (n, D) or (n,), default=None
+            The known standard deviations of cells or rows that it was fitted with.
+
+        Returns
+        -------
+        float
+            Between 0 and the number of weights, M times D.
+        """
+        return self._curvature(X, hessian, sample_weight, errors)[0].effective(self.prior_precision_)
+
+    def surface_std(
+        self,
+        Z: Any,
+        *,
+        X: Any = None,
+        hessian: str = "approximate",
+        sample_weight: Any = None,
+        errors: Any = None,
+        extrapolate: bool = False,
+    ) -> FloatArray:
+        """Posterior standard deviation of the surface, in every column, by Laplace's approximation.
+
+        Two of them on either side make a band that holds the surface with a probability of about 95 % at each place,
+        as far as the model, its penalty and its latent space are the right ones.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, Q)
+            Latent coordinates.
+        X : array-like of shape (m, D), default=None
+            The rows that the model was fitted to, which the exact Hessian needs. None is enough for the approximate
+            one: the model keeps ``node_mass_``, which knows of errors given to ``fit`` too.
+        hessian : {"approximate", "exact"}, default="approximate"
+            How the posterior of the weights is found: as if each row belonged to one node (A.11), or exactly (A.13),
+            which is wider, the more the nearer nodes are to each other beside the noise, and takes a matrix of as many
+            rows and columns as the model has weights.
+        sample_weight : array-like of shape (m,), default=None
+            Weights of the rows ``X``.
+        errors : array-like of shape (m, D) or (m,), default=None
+            Errors of the rows ``X``, where the model was fitted with them.
+        extrapolate : bool, default=False
+            Whether coordinates outside the latent domain are allowed.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        places = self._valid_latent(Z, extrapolate)
+        posterior = self._weight_posterior(X, hessian, sample_weight, errors)
+        return np.sqrt(bands.surface_variance(self._model_with_prior(), posterior, self._parameters(), places))
+
+    def surface_covariance(
+        self,
+        Z: Any,
+        *,
+        X: Any = None,
+        hessian: str = "approximate",
+        sample_weight: Any = None,
+        errors: Any = None,
+        extrapolate: bool = False,
+    ) -> FloatArray:
+        """Posterior covariance of the surface between columns, by Laplace's approximation.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, Q)
+            Latent coordinates.
+        X : array-like of shape (m, D), default=None
+            As in :meth:`surface_std`.
+        hessian : {"approximate", "exact"}, default="approximate"
+            As in :meth:`surface_std`. By the approximate Hessian columns are independent and alike.
+        sample_weight : array-like of shape (m,), default=None
+            Weights of the rows ``X``.
+        errors : array-like of shape (m, D) or (m,), default=None
+            Errors of the rows ``X``, where the model was fitted with them.
+        extrapolate : bool, default=False
+            Whether coordinates outside the latent domain are allowed.
+
+        Returns
+        -------
+        ndarray of shape (n, D, D)
+        """
+        places = self._valid_latent(Z, extrapolate)
+        posterior = self._weight_posterior(X, hessian, sample_weight, errors)
+        return bands.surface_covariance(self._model_with_prior(), posterior, self._parameters(), places)
+
     def outlier_weights(self, X: Any, *, errors: Any = None) -> FloatArray:
         """How much each row counts beside one on the surface, with Student noise: little for an outlier.
 
@@ -224,6 +410,38 @@ class GTM(PartialFitVerbs):
             )
         return self._ask(posteriors.row_scales, X, errors)
 
+    # --------------------------------------------------------------------------------------- plumbing
+
+    def _curvature(self, X: Any, hessian: str, sample_weight: Any, errors: Any) -> tuple[evidence.Curvature, float]:
+        """Curvature of the log-likelihood of rows in the weights, and that log-likelihood."""
+        check_is_fitted(self)
+        evidence.check_hessian(hessian)
+        evidence.refuse_dependent_cells(self._model)
+        rows = self._weighted_rows(X, sample_weight, errors)
+        return evidence.curvature_and_likelihood(self._for(rows, self._model), rows, self._parameters(), hessian)
+
+    def _weight_posterior(self, X: Any, hessian: str, sample_weight: Any, errors: Any) -> bands.WeightPosterior:
+        bands.refuse_unknown_posterior(self._model, hessian)
+        model, parameters = self._model_with_prior(), self._parameters()
+        if X is None:
+            return bands.posterior_of_masses(model, self.node_mass_, parameters, hessian)
+        rows = self._weighted_rows(X, sample_weight, errors)
+        return bands.posterior_of_rows(self._for(rows, model), rows, parameters, hessian)
+
+    def _weighted_rows(self, X: Any, sample_weight: Any, errors: Any) -> Rows:
+        """The rows that have a weight, checked."""
+        table = self._table(X)
+        weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
+        kept = weighty_rows(weight, min_rows=1)
+        if kept is not None:
+            table, weight = table[kept], np.asarray(weight)[kept]
+            known = None if known is None else known[kept]
+        return replace(self._rows(table, known), weight=weight)
+
+    def _model_with_prior(self) -> gtm.GTMModel:
+        """The model with the prior that training came to, where that was found on the way."""
+        return evidence_training.with_found_prior(self._model, self._parameters(), self.history_)
+
     def _recipe(self) -> NoiseRecipe:
         found: NoiseRecipe = NOISES[self.noise] if isinstance(self.noise, str) else self.noise
         return found
@@ -232,17 +450,24 @@ class GTM(PartialFitVerbs):
         found: Trainer = TRAINERS[self.trainer] if isinstance(self.trainer, str) else self.trainer
         return found
 
-    def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
-        return self._following(gtm.GTMModel(surface, self._recipe().make(surface, spread), self._penalty()))
+    def _penalty(self) -> Penalty:
+        if self.prior_precision == "evidence":
+            return evidence_training.first_penalty(self.regularization)
+        return super()._penalty()
+
+    def _make_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
+        model = gtm.GTMModel(surface, self._recipe().make(surface, spread), self._penalty())
+        return evidence_training.follow_evidence(model, self.basis) if self.prior_precision == "evidence" else model
 
     # Where the noise expects outliers, they decide neither on the origin, nor on how far data spread, nor on the start.
 
-    def _settled(self, rows: Rows) -> Rows:
-        if not self._is_robust():
-            return rows
+    def _job(self, latent: LatentSpace, rows: Rows) -> TrainingJob:
+        return super()._job(latent, self._about_median(rows) if self._is_robust() else rows)
+
+    def _about_median(self, rows: Rows) -> Rows:
         return replace(rows, offset=spatial_median(self._in_units(rows)), variances=None)
 
-    def _spread(self, rows: Rows) -> Spread:
+    def _spread(self, rows: Rows) -> ColumnSpread:
         held = replace(rows, weight=tempered(self._in_units(rows)).weight) if self._is_robust() else rows
         return super()._spread(held)
 
@@ -253,8 +478,10 @@ class GTM(PartialFitVerbs):
         unit = np.sqrt(column_variances(rows))
         return replace(rows, scale=np.where(unit > 0, unit, 1.0))
 
-    def _start(self, job: Job, places: FloatArray | None) -> Start:
+    def _start(self, job: TrainingJob, places: FloatArray | None) -> Start:
         start = super()._start(job, places)
+        if isinstance(job.model, evidence_training.EvidenceModel):
+            start = evidence_training.after_plain_steps(start)
         return among_outliers(start) if self._is_robust() else start
 
     def _row_weights(self, rows: Rows) -> FloatArray | None:
@@ -266,21 +493,42 @@ class GTM(PartialFitVerbs):
     def _is_robust(self) -> bool:
         return bool(getattr(self._recipe(), "robust", False))
 
-    def _attributes(self, job: Job, parameters: Parameters) -> dict[str, Any]:
+    def _attributes(self, job: TrainingJob, parameters: Parameters) -> dict[str, Any]:
         kept = job.model.noise.keep(parameters)
         noise = {"noise_variance_": 1.0 / parameters.level, "noise_parameters_": kept}
         return super()._attributes(job, parameters) | noise
+
+    def _attributes_of_state(self, job: TrainingJob, state: Any) -> dict[str, Any]:
+        found = super()._attributes_of_state(job, state)
+        return found | {"memory_": remembered(found["_model"], state.statistics, state.statistics.total)}
 
     def _parameters(self) -> Parameters:
         found: Parameters = self._model.noise.recall(self.weights_, self.noise_variance_, self.noise_parameters_)
         return found
 
+    def _kept_spread(self) -> ColumnSpread:
+        if self.memory_ is None:
+            return super()._kept_spread()
+        return streams.spread_of_memory(self.memory_, self.n_features_in_)
+
     def _restore(self) -> None:
         try:
             super()._restore()
-            self._parameters()
+            parameters = self._parameters()
+            if self.memory_ is not None:
+                self._model = streams.restore_memory(self._model, self.memory_, parameters)
         except CorruptModelFileError:
             raise
         except (TypeError, ValueError) as error:
             words = "the model in the file does not fit together: it needs"
             raise CorruptModelFileError(f"{words} {error}") from error
+
+    def __sklearn_is_fitted__(self) -> bool:
+        gathered = sum(each.n_rows for each in getattr(self, "_gathered_", ()))
+        if gathered:
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted yet: partial_fit has gathered {gathered} rows of the "
+                f"{streams.online_rule(self._trainer()).start} that it begins with; pass it more of them, or set "
+                "trainer=Online(start=…)"
+            )
+        return super().__sklearn_is_fitted__()

@@ -34,7 +34,7 @@ _ROUNDING = 1e-14
 
 @dataclass(frozen=True)
 class Curvature:
-    """What of H_T the evidence needs, for every α at once.
+    """Eigenvalues of H_T, which give the evidence for every α at once.
 
     The free weights f are integrated out first: ``eigenvalues`` are those of the Schur complement H_pp − H_pf H_ff⁻¹
     H_fp in the ``n_penalised`` others, and ``log_free`` is ln |H_ff|. Where no weight is free they are the λ of H_T
@@ -133,7 +133,7 @@ def exact_hessian(model: gtm.GTMModel, rows: Rows, parameters: Parameters) -> Fl
 
 
 class _Sums:
-    """What (A.13) sums over rows under one precision: mass, first and second moments at the nodes, and Σ w z zᵀ."""
+    """Sums over rows in (A.13) under one precision: mass, first and second moments at the nodes, and Σ w z zᵀ."""
 
     def __init__(self, surface: BasisMap, parameters: Parameters) -> None:
         self.Phi, self.Y = surface.node_features, surface.nodes(parameters.weights)
@@ -310,3 +310,17 @@ def refuse_dependent_cells(
                 instead,
             )
         )
+
+
+def check_hessian(hessian: str) -> None:
+    """Refuse a Hessian of another name."""
+    if hessian not in HESSIANS:
+        raise InvalidParameterError(f"hessian must be one of {', '.join(HESSIANS)}, got {hessian!r}")
+
+
+def curvature_and_likelihood(
+    model: gtm.GTMModel, rows: Rows, parameters: Parameters, hessian: str
+) -> tuple[Curvature, float]:
+    """Curvature of the log-likelihood of rows in the weights, and that log-likelihood."""
+    log_likelihood = gtm.e_step(model, rows, parameters, Hint())[0].log_likelihood
+    return HESSIANS[hessian](model, rows, parameters), log_likelihood

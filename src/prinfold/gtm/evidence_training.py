@@ -9,12 +9,22 @@ more than near: γ then counts weights that are determined by cells of unequal p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from prinfold.basis_maps.gaussian_process import GaussianProcess
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm import model as gtm
-from prinfold.gtm.evidence import Curvature, curvature_of_sums, log_evidence, prior_along, refuse_dependent_cells
+from prinfold.gtm.evidence import (
+    Curvature,
+    Prior,
+    curvature_of_sums,
+    log_evidence,
+    prior_along,
+    prior_of,
+    refuse_dependent_cells,
+)
 from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.noise.protocol import Parameters, Statistics
 from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
@@ -149,3 +159,45 @@ def after_plain_steps(start: Start) -> Start:
         return cast(Parameters, state.parameters)
 
     return settled_start
+
+
+def first_penalty(regularization: float | None) -> Penalty:
+    """The weak penalty that training by the evidence begins with."""
+    if regularization is not None:
+        raise InvalidParameterError(
+            Message("the evidence finds the penalty itself", Advice("regularization", words="leave {} at None"))
+        )
+    return ConstantPenalty(FIRST_STRENGTH)
+
+
+def follow_evidence(model: gtm.GTMModel, basis: Any) -> gtm.GTMModel:
+    """The model as it is trained by the evidence; a process follows that anyway, where there is one."""
+    if isinstance(basis, GaussianProcess):
+        refuse_dependent_cells(model, instead="give the process its numbers")
+        return model
+    return EvidenceModel(model.surface, model.noise, model.penalty)
+
+
+# ------------------------------------------------------------------------------------- the prior of a fitted model
+
+
+def found_precision(model: gtm.GTMModel, parameters: Parameters, history: dict[str, list[float]]) -> float:
+    """Precision α of the prior on the weights, whichever way it was given or found."""
+    if "prior_precision" in history:
+        return float(history["prior_precision"][-1])
+    return float(model.penalty.strength(parameters.level) * parameters.level)
+
+
+def found_prior(model: gtm.GTMModel, parameters: Parameters, history: dict[str, list[float]]) -> Prior:
+    """The prior of the weights; one that was found follows the noise where columns have their own."""
+    if "prior_precision" in history:
+        return prior_along(found_precision(model, parameters, history), parameters)
+    return prior_of(model, parameters)
+
+
+def with_found_prior(model: gtm.GTMModel, parameters: Parameters, history: dict[str, list[float]]) -> gtm.GTMModel:
+    """The model with the prior that training came to, where that was found on the way."""
+    if "prior_precision" not in history:
+        return model
+    strength = found_precision(model, parameters, history) / parameters.level
+    return gtm.GTMModel(model.surface, model.noise, ConstantPenalty(strength))

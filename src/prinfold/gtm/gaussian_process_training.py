@@ -78,14 +78,14 @@ class ProcessPrior(PriorPenalty):
         return super().precision(n_values - self.freedom, error, roughness)
 
 
-def with_process_prior(model: GTMModel, basis: Any, unit: float, *, penalised: bool) -> GTMModel:
-    """The model with the prior that its process brings along; any other as it is.
+def with_process_prior(model: GTMModel, basis: GaussianProcess, unit: float, *, penalised: bool) -> GTMModel:
+    """The model with the prior that its process brings along, if it does.
 
     ``penalised`` says that the user set a penalty, which then takes the place of the variance. Columns with noise of
     their own may have units of their own too, in which no one variance makes sense; there the constant λ that the
     model has anyway does.
     """
-    if not isinstance(basis, GaussianProcess) or (penalised and basis.variance is None):
+    if penalised and basis.variance is None:
         return model
     if basis.variance is None and getattr(model.noise, "floors", None) is not None:
         return model
@@ -99,12 +99,10 @@ def with_process_prior(model: GTMModel, basis: Any, unit: float, *, penalised: b
     return replace(model, penalty=ProcessPrior(1.0 / variance, unit))
 
 
-def in_training(model: GTMModel, basis: Any, tol: float) -> GTMModel | TunedModel:
-    """What is trained: a model on a process together with the choice of its numbers; any other as it is."""
-    if not isinstance(basis, GaussianProcess):
-        return model
-    by_evidence = isinstance(model.penalty, ProcessPrior) and basis.variance is None
-    return TunedModel(model, tol, basis.length_scale is None, by_evidence)
+def tune_process(model: GTMModel, process: GaussianProcess, tol: float) -> TunedModel:
+    """A model on a process together with the choice of its numbers, as it is trained."""
+    by_evidence = isinstance(model.penalty, ProcessPrior) and process.variance is None
+    return TunedModel(model, tol, process.length_scale is None, by_evidence)
 
 
 class TunedState(NamedTuple):
@@ -183,7 +181,7 @@ class TunedModel:
         return TunedState(model, fresh, 0, after.choices + 1, after.choices + 1 >= _MOST_CHOICES)
 
     def measure(self, tuned: TunedState) -> dict[str, float]:
-        """What the history records of a state, with the two numbers under which it was reached."""
+        """Entries of the history for a state, with the two numbers under which it was reached."""
         numbers = {"length_scale": _length(tuned.model), "variance": _variance(tuned.model, tuned.parameters)}
         return tuned.model.measure(tuned.state) | numbers
 
@@ -220,7 +218,7 @@ class TunedModel:
         model, parameters = tuned.model, tuned.parameters
         return _Search(model, *regression(model, parameters, tuned.statistics), parameters, self.open_variance)
 
-    def _carried(self, tuned: TunedState, best: Choice) -> tuple[GTMModel, Any]:
+    def _carried(self, tuned: TunedState, best: ProcessChoice) -> tuple[GTMModel, Any]:
         """The model of a choice, and the surface so far as one of its own."""
         model, parameters, sums = tuned.model, tuned.parameters, tuned.statistics
         penalty = model.penalty
@@ -232,7 +230,7 @@ class TunedModel:
         carried = replace(parameters, weights=best.surface.fit(nodes, images, _RIDGE * len(nodes)))
         return new, new.noise.m_step(new.surface, sums, penalty, carried)
 
-    def _freedom(self, best: Choice, sums: Any) -> float:
+    def _freedom(self, best: ProcessChoice, sums: Any) -> float:
         """Weights that the data decide, those of the mean among them, of all columns."""
         if not isinstance(self.model.noise, IsotropicNoise | CellNoise):  # others know nothing of (5.24)
             return 0.0
@@ -254,7 +252,7 @@ def regression(model: GTMModel, parameters: Any, sums: Any) -> tuple[FloatArray,
     return mass, moment * np.sqrt(np.asarray(parameters.precision) / parameters.level)
 
 
-class Choice(NamedTuple):
+class ProcessChoice(NamedTuple):
     """A length scale with the variance that suits it, the map that goes with it, their evidence, and γ of a column."""
 
     length: float
@@ -274,16 +272,16 @@ class _Search:
     parameters: Any
     open_variance: bool
 
-    def at(self, log_length: float) -> Choice:
+    def at(self, log_length: float) -> ProcessChoice:
         """The best that can be had with a length scale."""
         surface, length = self.model.surface, float(np.exp(log_length))
         if length != _length(self.model):
             surface = _rebound(surface, length)
         found = spectrum(surface, self.mass, self.moment, self.parameters.level)
         variance = self._best_variance(found) if self.open_variance else _variance(self.model, self.parameters)
-        return Choice(length, variance, surface, found.log_evidence(variance), found.freedom(variance))
+        return ProcessChoice(length, variance, surface, found.log_evidence(variance), found.freedom(variance))
 
-    def best_length(self) -> Choice:
+    def best_length(self) -> ProcessChoice:
         """The top of the parabola through three length scales, or else the best of what was tried."""
         now = np.log(_length(self.model))
         low, high = self.lengths()

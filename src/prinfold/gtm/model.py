@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.e_step import Summer, Take, Visitor, n_entries
-from prinfold.gtm.node_selection import Batch, Hint, Part, plan, plan_once, whole
+from prinfold.gtm.node_selection import Hint, Part, RowBatch, plan, plan_once, whole
 from prinfold.gtm.noise.protocol import Nodes, Noise, Parameters, Statistics
 from prinfold.gtm.penalties import Penalty
 from prinfold.rows.rows import Rows, blas_on_one_thread, work_through
@@ -27,7 +27,7 @@ _GROWTH = 1.1
 
 @dataclass(frozen=True)
 class GTMModel:
-    """What stays fixed during training."""
+    """Map, noise and penalty, which stay fixed during training."""
 
     surface: BasisMap
     noise: Noise
@@ -52,8 +52,12 @@ class GTMModel:
         return step(self, rows, state, relaxation)
 
     def measure(self, state: Any) -> dict[str, float]:
-        """What the history records of a state."""
+        """Entries of the history for a state."""
         return measure(self, state)
+
+    def can_refine(self, state: Any) -> bool:
+        """Whether training can go on with more nodes: no parameter belongs to a single one of them."""
+        return type(self) is GTMModel and isinstance(state, GTMState)
 
     def visit(self, rows: Rows, parameters: Any, take: Take) -> None:
         """Hand all rows to ``take`` with what the posterior says of them; here each stands for itself."""
@@ -64,7 +68,7 @@ class GTMModel:
         return state
 
 
-class State(NamedTuple):
+class GTMState(NamedTuple):
     """Parameters, the statistics of the data under them, what the E-step remembers, and how far to stretch a step."""
 
     parameters: Parameters
@@ -73,20 +77,20 @@ class State(NamedTuple):
     stretch: float = 1.0
 
 
-def begin(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
+def begin(model: GTMModel, rows: Rows, parameters: Parameters) -> GTMState:
     """First E-step."""
-    return State(parameters, *e_step(model, rows, parameters, Hint()))
+    return GTMState(parameters, *e_step(model, rows, parameters, Hint()))
 
 
-def step(model: GTMModel, rows: Rows, state: State, relaxation: float = 1.0) -> State:
+def step(model: GTMModel, rows: Rows, state: GTMState, relaxation: float = 1.0) -> GTMState:
     """One EM iteration: new parameters from the sums, then the sums under those parameters; see :func:`relaxed`."""
     with blas_on_one_thread():  # the systems are small: threads would cost more than they give
         proposed = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
 
-    def look(parameters: Parameters, stretch: float) -> State:
-        return State(parameters, *e_step(model, rows, parameters, state.hint), stretch)
+    def look(parameters: Parameters, stretch: float) -> GTMState:
+        return GTMState(parameters, *e_step(model, rows, parameters, state.hint), stretch)
 
-    found: State = relaxed(state, proposed, relaxation, model.noise.stretched, look, partial(measure, model))
+    found: GTMState = relaxed(state, proposed, relaxation, model.noise.stretched, look, partial(measure, model))
     return found
 
 
@@ -114,7 +118,7 @@ def relaxed(
     return look(proposed, growing)
 
 
-class Fitted(Protocol):
+class FittedState(Protocol):
     """Parameters with the statistics of the data under them."""
 
     @property
@@ -123,7 +127,7 @@ class Fitted(Protocol):
     def statistics(self) -> Any: ...
 
 
-def measure(model: GTMModel, state: Fitted) -> dict[str, float]:
+def measure(model: GTMModel, state: FittedState) -> dict[str, float]:
     """Penalised log-likelihood per row, which EM never lowers; the log-likelihood alone; the noise variance."""
     parameters, sums = state.parameters, state.statistics
     cost = parameters.cost(model.surface, model.penalty)
@@ -160,7 +164,7 @@ def summarise(model: GTMModel, rows: Rows, parameters: Parameters) -> Statistics
     return sum_parts(model, rows, nodes, whole(rows))
 
 
-def sum_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: Sequence[Part | Batch]) -> Statistics:
+def sum_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: Sequence[Part | RowBatch]) -> Statistics:
     """The sums over some parts."""
     workers = work_through(lambda: Summer(model.noise, rows, nodes), parts, n_entries(parts, nodes))
     first, *rest = (worker.sums.statistics() for worker in workers)
@@ -174,6 +178,6 @@ def visit_each(model: GTMModel, rows: Rows, parameters: Parameters, take: Take) 
     visit_parts(model, rows, nodes, plan_once(model.surface, model.noise, nodes, rows, parameters.weights), take)
 
 
-def visit_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: Sequence[Part | Batch], take: Take) -> None:
+def visit_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: Sequence[Part | RowBatch], take: Take) -> None:
     """Hand some parts to ``take``, on several threads."""
     work_through(lambda: Visitor(model.noise, rows, nodes, take), parts, n_entries(parts, nodes))

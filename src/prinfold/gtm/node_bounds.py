@@ -1,4 +1,4 @@
-"""What rows of a ball can have to do with components of a mixture, without looking at the rows."""
+"""Bounds on the densities that components of a mixture have for rows in a ball, without looking at the rows."""
 
 from __future__ import annotations
 

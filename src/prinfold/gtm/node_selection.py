@@ -79,7 +79,7 @@ class Part(NamedTuple):
         return self.n_rows * (n_nodes if self.near is None else len(self.near))
 
 
-class Batch(NamedTuple):
+class RowBatch(NamedTuple):
     """Groups for one sweep: ``rows[cuts[g]:cuts[g + 1]]`` with nodes ``near[near_cuts[g]:near_cuts[g + 1]]``."""
 
     rows: Selection
@@ -93,7 +93,7 @@ class Batch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Groups:
+class RowGroups:
     """Rows in balls: group g holds rows ``order[starts[g]:starts[g + 1]]``; ``fine`` groups are for sweeps."""
 
     order: IntArray
@@ -116,17 +116,17 @@ class Near(NamedTuple):
 
 
 class Hint(NamedTuple):
-    """What a pass remembers for the next: the groups, if any were made, and how many passes there were."""
+    """A hint from one pass to the next: the groups, if any were made, and how many passes there were."""
 
-    groups: Groups | None = None
+    groups: RowGroups | None = None
     age: int = 0
 
     def for_new_rows(self) -> Hint:
-        """What is known of rows that were never at hand: groups are made anew, for sweeps once these pay."""
+        """A hint for rows that were never at hand: groups are made anew, for sweeps once these pay."""
         return Hint(None, _SWEEP_AFTER if self.age >= _SWEEP_AFTER else 0)
 
     def without_rows(self) -> Hint:
-        """What is left to remember of a pass whose rows are gone."""
+        """The hint that is left of a pass whose rows are gone."""
         return Hint(None, self.age + 1)
 
 
@@ -137,7 +137,7 @@ def whole(rows: Rows) -> list[Part]:
 
 def plan(
     surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray, hint: Hint, sweeps: bool = True
-) -> tuple[Sequence[Part | Batch], Hint]:
+) -> tuple[Sequence[Part | RowBatch], Hint]:
     """The parts of a pass, and what to remember. The first are in parts, later ones with ``sweeps`` may be in batches.
 
     Groups are made anew at passes 1, 2, 4, 8, …: early on the surface still moves through the data, later it
@@ -167,7 +167,9 @@ def _can_plan(noise: Noise, rows: Rows, n_pairs: int) -> bool:
     return n_pairs >= enough and hasattr(noise, "bound") and not isinstance(rows.table, np.memmap)
 
 
-def plan_once(surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray) -> Sequence[Part | Batch]:
+def plan_once(
+    surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray
+) -> Sequence[Part | RowBatch]:
     """The parts of a single pass, whose groups serve no other, so that it takes more nodes to be worth them.
 
     Making groups gains little from threads, where a dense pass gains all there is.
@@ -192,18 +194,18 @@ def _share_of_nodes(noise: Noise, nodes: Nodes, rows: Rows) -> float:
     return float((~(bound <= np.log(LOST / bound.shape[1]))).mean())
 
 
-def _dense(noise: Noise, nodes: Nodes, rows: Rows, compiled: bool) -> Sequence[Part | Batch]:
+def _dense(noise: Noise, nodes: Nodes, rows: Rows, compiled: bool) -> Sequence[Part | RowBatch]:
     """Every row with every node, compiled where the noise gains by that."""
     if not (compiled and getattr(noise, "sweeps_all", False)):
         return whole(rows)
     every = np.arange(len(nodes.centres))
     cuts = np.array([0, len(every)])
-    return [Batch(part, np.array([0, part.stop - part.start]), every, cuts) for part in rows.slices]
+    return [RowBatch(part, np.array([0, part.stop - part.start]), every, cuts) for part in rows.slices]
 
 
 def grouped(
     surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray
-) -> tuple[Groups, list[Part]]:
+) -> tuple[RowGroups, list[Part]]:
     """Rows in groups whatever their number, with the nodes that matter to each; fine ones where sweeps would pay.
 
     Rows with gaps are gathered as if those were filled, and keep all nodes, as those of a noise without bounds do.
@@ -216,7 +218,7 @@ def grouped(
     return groups, [Part(groups.rows(g), every) for g in range(len(groups))]
 
 
-def swept(groups: Groups, parts: Sequence[Part]) -> Sequence[Part | Batch]:
+def swept(groups: RowGroups, parts: Sequence[Part]) -> Sequence[Part | RowBatch]:
     """The parts of groups as they are computed fastest."""
     if not groups.fine:
         return parts
@@ -224,21 +226,21 @@ def swept(groups: Groups, parts: Sequence[Part]) -> Sequence[Part | Batch]:
     return _batches(groups, Near(np.concatenate(near), np.append(0, np.cumsum([len(each) for each in near]))))
 
 
-def _parts(groups: Groups, near: Near) -> list[Part]:
+def _parts(groups: RowGroups, near: Near) -> list[Part]:
     return [Part(groups.rows(g), near.nodes[a:b]) for g, (a, b) in enumerate(pairwise(near.cuts))]
 
 
-def _batches(groups: Groups, near: Near) -> list[Batch]:
+def _batches(groups: RowGroups, near: Near) -> list[RowBatch]:
     """Groups that follow each other, some at a time."""
     found = []
     for some in _runs(groups.starts):
         starts, cuts = (each[some.start : some.stop + 1] for each in (groups.starts, near.cuts))
         rows, nodes = groups.order[starts[0] : starts[-1]], near.nodes[cuts[0] : cuts[-1]]
-        found.append(Batch(rows, starts - starts[0], nodes, cuts - cuts[0]))
+        found.append(RowBatch(rows, starts - starts[0], nodes, cuts - cuts[0]))
     return found
 
 
-def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool = False) -> Groups:
+def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool = False) -> RowGroups:
     """Gather rows by the nearest of a few anchors on the surface, and within those by distance from it.
 
     Sorting by distance puts outliers into balls of their own, where they do not swell those of others.
@@ -275,10 +277,10 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
                 seen[cuts[0] : cuts[-1]] = within / unit
 
     for_each_block(some_groups, _runs(starts))
-    return Groups(order, starts, Balls(centre, radii[0], frame, radii[1], radii[2], seen, starts, unit), fine)
+    return RowGroups(order, starts, Balls(centre, radii[0], frame, radii[1], radii[2], seen, starts, unit), fine)
 
 
-def near_nodes(noise: BoundedNoise, nodes: Nodes, groups: Groups) -> Near:
+def near_nodes(noise: BoundedNoise, nodes: Nodes, groups: RowGroups) -> Near:
     """For each group, the nodes that may hold more than their share of ``LOST`` of some row's likelihood.
 
     A node left out has log r_k(t) below its bound for every row of the group. Those left out have bounds below

@@ -15,10 +15,10 @@ class Penalty(Protocol):
         """λ in the weight solve (3.15)."""
 
     def value(self, precision: float, roughness: float) -> float:
-        """What is taken off the log-likelihood."""
+        """Penalty, to be taken off the log-likelihood."""
 
     def tie(self, roughness: float) -> float:
-        """What the penalty multiplies β/2 by; nil where it does not depend on β."""
+        """Factor of β/2 in the penalty; nil where it does not depend on β."""
 
     def precision(self, n_values: float, error: float, roughness: float) -> float:
         """β that maximises ½ n ln β − ½ β error − value."""

@@ -1,4 +1,4 @@
-"""What the posterior of a GTM says of rows: likelihoods, responsibilities, places on the map, missing cells.
+"""The posterior of a GTM given rows: likelihoods, responsibilities, places on the map, missing cells.
 
 All go through the rows once, part by part, and hold what they return and little else.
 """

@@ -129,7 +129,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     @property
     def history_(self) -> dict[str, list[float]]:
-        """What training came by, as the GTM records it."""
+        """History of training, as the GTM records it."""
         return self._fitted.history_
 
     @property

@@ -10,6 +10,7 @@ itself can be made up for by moving the rows with it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,10 +18,13 @@ import numpy as np
 from scipy.linalg import eigh
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm import model as gtm
-from prinfold.gtm.evidence import approximate_block, exact_hessian
-from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.evidence import approximate_block, check_hessian, exact_hessian, refuse_dependent_cells
+from prinfold.gtm.node_selection import Hint
+from prinfold.gtm.noise.isotropic import IsotropicNoise
+from prinfold.gtm.noise.per_cell import CellNoise, node_masses
+from prinfold.gtm.noise.protocol import Parameters, in_words
 from prinfold.rows.rows import Rows, blas_on_one_thread
 
 _ROUNDING = 1e-13
@@ -28,6 +32,9 @@ _ROUNDING = 1e-13
 
 _MOST_WEIGHTS = 4000
 """Weights of all columns together whose joint Hessian is decomposed: a minute, and 128 MB."""
+
+_PLACES_AT_ONCE = 512
+"""Places for which the covariance is found at once."""
 
 
 class WeightPosterior(Protocol):
@@ -143,3 +150,74 @@ def inverse_root(A: FloatArray, least: float) -> FloatArray:
         value, vector = eigh(A)
     rounding = max(_ROUNDING * float(value[-1]), float(np.finfo(float).tiny))
     return np.asarray(vector / np.sqrt(np.where(value > rounding, value, max(least, rounding))))
+
+
+# ---------------------------------------------------------------------------------------- bands about a surface
+
+
+def refuse_unknown_posterior(model: gtm.GTMModel, hessian: str) -> None:
+    """Refuse a Hessian of another name, and a noise whose posterior is not known."""
+    check_hessian(hessian)
+    if hessian == "exact":
+        refuse_dependent_cells(model, "the exact Hessian", 'hessian="approximate"')
+    elif not isinstance(model.noise, IsotropicNoise | CellNoise):
+        raise InvalidParameterError(
+            Message(
+                f"the posterior of a surface is not known for {in_words(model.noise)}",
+                Advice("noise", "isotropic", "fit with {}"),
+                Advice("noise", "diagonal", "{}"),
+                Advice("noise", "student", "{}"),
+            )
+        )
+
+
+def posterior_of_rows(model: gtm.GTMModel, rows: Rows, parameters: Parameters, hessian: str) -> WeightPosterior:
+    """The posterior of the weights given the rows of the fit."""
+    if hessian == "exact":
+        return exact_posterior(model, rows, parameters)
+    sums = gtm.e_step(model, rows, parameters, Hint())[0]
+    return approximate_posterior(model, node_masses(sums), parameters)
+
+
+def posterior_of_masses(
+    model: gtm.GTMModel, mass: FloatArray | None, parameters: Parameters, hessian: str
+) -> WeightPosterior:
+    """The posterior of the weights given the masses that the fit left at the nodes."""
+    if hessian == "exact":
+        raise InvalidParameterError("the exact Hessian is a sum over rows; pass those of the fit as X=")
+    if mass is None:
+        raise InvalidParameterError(
+            "the model comes from a file of an older prinfold, which kept no masses of its nodes; pass the "
+            "rows of the fit as X="
+        )
+    return approximate_posterior(model, mass, parameters)
+
+
+def surface_variance(
+    model: gtm.GTMModel, posterior: WeightPosterior, parameters: Parameters, Z: FloatArray
+) -> FloatArray:
+    """(n, D) posterior variance of the surface at places."""
+    found = np.empty((len(Z), parameters.weights.shape[1]))
+    for part, features, beyond in _in_parts(model, parameters, Z):
+        found[part] = posterior.variance(features) + beyond
+    return found
+
+
+def surface_covariance(
+    model: gtm.GTMModel, posterior: WeightPosterior, parameters: Parameters, Z: FloatArray
+) -> FloatArray:
+    """(n, D, D) posterior covariance of the surface at places."""
+    n_columns = parameters.weights.shape[1]
+    found = np.empty((len(Z), n_columns, n_columns))
+    for part, features, beyond in _in_parts(model, parameters, Z):
+        found[part] = posterior.covariance(features) + beyond[:, :, None] * np.eye(n_columns)
+    return found
+
+
+def _in_parts(
+    model: gtm.GTMModel, parameters: Parameters, Z: FloatArray
+) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+    """Blocks of places with their features, and the variance that a process has beyond its nodes."""
+    for i in range(0, len(Z), _PLACES_AT_ONCE):
+        part = slice(i, i + _PLACES_AT_ONCE)
+        yield part, model.surface.basis.features(Z[part]), left_by_nodes(model, parameters, Z[part])

@@ -30,7 +30,7 @@ _EDGE = 1e-12
 """Learned shares αQ/D keep this far from 0 and 1."""
 
 
-class Moments(NamedTuple):
+class TangentMoments(NamedTuple):
     """Per node: Σ r, tangents, Σ r‖d‖² and Σ r‖Eᵀd‖²; and the number of columns."""
 
     mass: FloatArray
@@ -54,7 +54,7 @@ class Clamping(Protocol):
     def first(self) -> tuple[float, float]:
         """(s, b) to begin with."""
 
-    def update(self, moments: Moments, tie: float, floor: float, old: Any) -> Shape:
+    def update(self, moments: TangentMoments, tie: float, floor: float, old: Any) -> Shape:
         """The best noise; ``tie`` is what the weight penalty multiplies β/2 by, ``old`` the noise before."""
 
     def stretched(self, old: tuple[Any, Any], new: tuple[Any, Any], factor: float) -> tuple[Any, Any]:
@@ -73,7 +73,7 @@ class Fixed:
     def first(self) -> tuple[float, float]:
         return self.s, self.b
 
-    def update(self, moments: Moments, tie: float, floor: float, old: Any) -> Shape:
+    def update(self, moments: TangentMoments, tie: float, floor: float, old: Any) -> Shape:
         """1/β = (Σ r‖d‖²/b + (1/s − 1/b) Σ r‖Eᵀd‖²)/(N D), with the penalty's share added."""
         whole, tangential = float(moments.square.sum()), float(moments.tangential.sum())
         error = whole if self.by_total else whole / self.b + (1 / self.s - 1 / self.b) * tangential
@@ -103,12 +103,12 @@ class Learned:
 
     n_columns: int
     dimension: int
-    pooling: Callable[[Learned, Moments, float, float, Any], Shape]
+    pooling: Callable[[Learned, TangentMoments, float, float, Any], Shape]
 
     def first(self) -> tuple[float, float]:
         return 1.0, 1.0
 
-    def update(self, moments: Moments, tie: float, floor: float, old: Any) -> Shape:
+    def update(self, moments: TangentMoments, tie: float, floor: float, old: Any) -> Shape:
         return self.pooling(self, moments, tie, floor, old)
 
     def stretched(self, old: tuple[Any, Any], new: tuple[Any, Any], factor: float) -> tuple[Any, Any]:
@@ -127,7 +127,7 @@ class Learned:
         return np.log(share) - np.log1p(-share)
 
 
-def share_both(learned: Learned, moments: Moments, tie: float, floor: float, old: Any) -> Shape:
+def share_both(learned: Learned, moments: TangentMoments, tie: float, floor: float, old: Any) -> Shape:
     """One α and one β for all nodes: 1/β = V₁/(N D), α = D V₂/(Q V₁) where no penalty is tied to β."""
     freedom = _freedom(moments)
     n_along, n_across = (part.sum(keepdims=True) for part in freedom)
@@ -136,7 +136,7 @@ def share_both(learned: Learned, moments: Moments, tie: float, floor: float, old
     return Shape(*(float(part[0]) for part in found))
 
 
-def share_neither(learned: Learned, moments: Moments, tie: float, floor: float, old: Any) -> Shape:
+def share_neither(learned: Learned, moments: TangentMoments, tie: float, floor: float, old: Any) -> Shape:
     """α and β of each node's own, by the same closed form.
 
     A node without rows has nothing to learn from, and one with a single row would close in on it, so that all see a
@@ -147,7 +147,7 @@ def share_neither(learned: Learned, moments: Moments, tie: float, floor: float, 
     return _joint(learned, *freedom, *squares, ties, floor)
 
 
-def share_noise(learned: Learned, moments: Moments, tie: float, floor: float, old: Any) -> Shape:
+def share_noise(learned: Learned, moments: TangentMoments, tie: float, floor: float, old: Any) -> Shape:
     """α of each node's own and one β: the corrected cubic (34) and (33) in turn, each the best for the other."""
     freedom, (tangential, normal) = _with_borrowed(moments)
     n_values = float(sum(part.sum() for part in freedom))
@@ -163,13 +163,13 @@ def share_noise(learned: Learned, moments: Moments, tie: float, floor: float, ol
     return Shape(precision, along, learned.across(along))
 
 
-def _freedom(moments: Moments) -> tuple[FloatArray, FloatArray]:
+def _freedom(moments: TangentMoments) -> tuple[FloatArray, FloatArray]:
     """(K,) squared residuals counted along and across: g r and g (D − r), r being the rank of the tangents."""
     along = moments.mass * moments.rank
     return along, moments.mass * moments.n_columns - along
 
 
-def _with_borrowed(moments: Moments) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+def _with_borrowed(moments: TangentMoments) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
     """Degrees of freedom and squares along and across, with the borrowed rows added."""
     freedom = _freedom(moments)
     squares = (moments.tangential, moments.square - moments.tangential)

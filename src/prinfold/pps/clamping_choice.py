@@ -70,7 +70,7 @@ _ROUGHEST = 1e100
 @storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection:
-    """What was compared to choose a clamping, and what follows from it.
+    """Comparison of clampings, and the one that was chosen by it.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def _strength_at(strengths: FloatArray, position: float) -> float:
 # ------------------------------------------------------------------------------------------------------ folds
 
 
-class Folds(NamedTuple):
+class RowFolds(NamedTuple):
     """Rows that take part in a comparison, and the fold of each."""
 
     rows: IntArray
@@ -274,7 +274,7 @@ class Folds(NamedTuple):
     n_folds: int
 
 
-def split(rows: Rows, rng: np.random.Generator) -> Folds:
+def split(rows: Rows, rng: np.random.Generator) -> RowFolds:
     """Folds that do not depend on the order, the place, the orientation or the scale of the rows.
 
     Rows are ranked by their distance from the centre, and of every few that follow one another each goes to another
@@ -300,7 +300,7 @@ def split(rows: Rows, rng: np.random.Generator) -> Folds:
             )
         )
     turns = rng.permuted(np.tile(np.arange(n_folds), (-(-len(first) // n_folds), 1)), axis=1).ravel()
-    return Folds(kept, turns[rank[unit.reshape(-1)]], n_folds)
+    return RowFolds(kept, turns[rank[unit.reshape(-1)]], n_folds)
 
 
 def _rings(rows: Rows) -> IntArray:
@@ -315,8 +315,8 @@ def _rings(rows: Rows) -> IntArray:
 # ------------------------------------------------------------------------------------------------- comparison
 
 
-class Trial(NamedTuple):
-    """What a fit without one fold comes to."""
+class ClampingTrial(NamedTuple):
+    """Result of a fit without one fold."""
 
     error: float
     projection_error: float
@@ -326,7 +326,7 @@ class Trial(NamedTuple):
 def compare(
     learn: Callable[[float, float, IntArray], Any],
     rows: Rows,
-    folds: Folds,
+    folds: RowFolds,
     clampings: FloatArray,
     strengths: FloatArray,
     own: int,
@@ -337,7 +337,7 @@ def compare(
     on many, so that it is scaled by the weight of the rows.
     """
     weight = np.ones(rows.n_rows) if rows.weight is None else np.asarray(rows.weight, dtype=float)
-    trials = np.empty((folds.n_folds, len(clampings), len(strengths), len(Trial._fields)))
+    trials = np.empty((folds.n_folds, len(clampings), len(strengths), len(ClampingTrial._fields)))
     for f in range(folds.n_folds):
         seen, held = folds.rows[folds.fold != f], folds.rows[folds.fold == f]
         scaled = strengths * weight[seen].sum() / weight.sum()
@@ -353,12 +353,12 @@ def compare(
     return Selection(clampings, strengths, own, errors, nearest, roughnesses, weights)
 
 
-def measure(model: Any, X: FloatArray, feet: FloatArray, weight: FloatArray) -> Trial:
+def measure(model: Any, X: FloatArray, feet: FloatArray, weight: FloatArray) -> ClampingTrial:
     """Errors of rows X by a model, facing the ``feet`` and at the nearest points; and how rough the model is."""
     facing = np.square(X - model._nearest(feet).points).sum(axis=1)
     nearest = model._nearest(X).squared_distance
     error, projection_error = (float(np.average(each, weights=weight)) for each in (facing, nearest))
-    return Trial(error, projection_error, model_roughness(model))
+    return ClampingTrial(error, projection_error, model_roughness(model))
 
 
 def _uninterrupted(model: Any) -> Any:

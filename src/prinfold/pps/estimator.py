@@ -12,10 +12,12 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, UnsupportedInputError
 from prinfold.files import storable
 from prinfold.gtm import model as gtm
-from prinfold.gtm.fitting import Job, TrainedFamily
+from prinfold.gtm.fitting import TrainingJob
+from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import Spread
+from prinfold.gtm.noise.recipes import ColumnSpread
+from prinfold.gtm.warnings import Check
 from prinfold.loops import StopReason
 from prinfold.pps import clamping as clampings
 from prinfold.pps import model as pps
@@ -32,8 +34,18 @@ LEARNED = {
 """Names of learned clampings, and what the nodes then have in common."""
 
 
+def _warn_about_no_directions_across(model: PPS) -> list[str]:
+    """A surface that fills the space of its rows has isotropic noise."""
+    n_columns, dimension = model.n_features_in_, model.latent_.dimension
+    if n_columns != dimension or model.clamping == 1:
+        return []
+    words = f"a surface of {dimension} dimension(s) in {n_columns} column(s) has no directions across it"
+    advice = Advice("n_components", words="lower {}"), Advice("clamping", 1)
+    return [Message(f"{words}, so that its noise is isotropic", *advice)]
+
+
 @storable
-class PPS(TrainedFamily):
+class PPS(LatentGridModel):
     """Probabilistic principal surface: a smooth surface with noise that is oriented along it or across it.
 
     A grid of latent nodes is mapped by a smooth function into data space. Each node carries Gaussian noise with one
@@ -153,13 +165,14 @@ class PPS(TrainedFamily):
     (300, 2)
     """
 
-    _stored: ClassVar[tuple[str, ...]] = (*TrainedFamily._stored, "clamping_", "across_", "selection_")
+    _stored: ClassVar[tuple[str, ...]] = (*LatentGridModel._stored, "clamping_", "across_", "selection_")
     _constraints: ClassVar[dict[str, Constraint]] = {
-        **TrainedFamily._constraints,
+        **LatentGridModel._constraints,
         "clamping": real(0, above=True) | one_of((*LEARNED, "select")),
         "amplification": nothing | real(0),
         "trainer": one_of(pps.WAYS),
     }
+    _checks: ClassVar[tuple[Check, ...]] = (_warn_about_no_directions_across,)
     _room: ClassVar[int] = 2  # blocks of several layers, half as long: two threads then have room in the cache
     clamping_: Any
     across_: Any
@@ -232,7 +245,7 @@ class PPS(TrainedFamily):
         weight: FloatArray | None,
         places: FloatArray | None,
         errors: FloatArray | None = None,
-    ) -> Job:
+    ) -> TrainingJob:
         if self.clamping != "select":
             return super()._assemble(table, weight, places, errors)
         self._refuse_amplification()
@@ -252,7 +265,7 @@ class PPS(TrainedFamily):
         chosen = self._twin(found.clamping, found.strength)
         return chosen._assemble(table, weight, places)._replace(selection=found)
 
-    def _select(self, job: Job, places: FloatArray | None) -> Selection:
+    def _select(self, job: TrainingJob, places: FloatArray | None) -> Selection:
         """Compare clampings on the rows of a job, with its nodes and its basis."""
         rng = as_generator(0 if self.random_state is None else self.random_state)
         latent, seed = job.model.surface.latent, int(rng.integers(2**31))
@@ -261,7 +274,7 @@ class PPS(TrainedFamily):
         def learn(clamping: float, strength: float, rows: IntArray) -> PPS:
             model = self._twin(clamping, strength, **fixed)
             weight = None if job.rows.weight is None else job.rows.weight[rows]
-            model._learn(job.rows.table[rows], weight, None if places is None else places[rows])
+            model._fit_rows(job.rows.table[rows], weight, None if places is None else places[rows])
             return model
 
         strengths, own = path(self._penalty().strength(1.0))
@@ -276,7 +289,7 @@ class PPS(TrainedFamily):
             changes |= {"regularization": strength, "prior_precision": None}
         return type(self)(**(self.get_params(deep=False) | {"clamping": clamping} | changes))
 
-    def _train_from(self, job: Job, places: FloatArray | None) -> None:
+    def _train_from(self, job: TrainingJob, places: FloatArray | None) -> None:
         """Train from a fitted GTM, which is this model at a clamping of 1; as published from the start itself."""
         if not isinstance(job.model, pps.PPSModel) or job.model.way.published:
             super()._train_from(job, places)
@@ -292,18 +305,13 @@ class PPS(TrainedFamily):
         start = model.noise.first(fitted.weights_, 1.0 / fitted.noise_variance_)
         self._train(begun, start, stopped=fitted.stop_reason_ is StopReason.INTERRUPTED, finer=True)
 
-    def _can_refine(self, model: gtm.GTMModel, state: Any) -> bool:
-        if isinstance(state, pps.State):
-            return bool(np.ndim(state.parameters.along) == 0)
-        return super()._can_refine(model, state)
-
-    def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+    def _make_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         dimension, (n_columns, floor) = surface.latent.dimension, (spread.n_columns, spread.floor)
         if n_columns <= dimension or (self.clamping == 1 and self.amplification is None):
             return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())  # round: the GTM, bit for bit
         return self._oriented(surface, floor, self._shape(n_columns, dimension))
 
-    def _remake_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+    def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         """By what was fitted: parameters may have been set to something else since."""
         floor = spread.floor
         if np.ndim(self.clamping_) == 0 and self.clamping_ == self.across_ == 1:
@@ -336,7 +344,7 @@ class PPS(TrainedFamily):
             )
         return clampings.unified(float(clamping), n_columns, dimension, by_total)
 
-    def _attributes(self, job: Job, parameters: Parameters) -> dict[str, Any]:
+    def _attributes(self, job: TrainingJob, parameters: Parameters) -> dict[str, Any]:
         factors = {"clamping_": getattr(parameters, "along", 1.0), "across_": getattr(parameters, "across", 1.0)}
         return super()._attributes(job, parameters) | factors | {"selection_": job.selection}
 
@@ -346,21 +354,13 @@ class PPS(TrainedFamily):
             return Parameters(self.weights_, precision)
         return OrientedParameters(self.weights_, precision, self.clamping_, self.across_)
 
-    def _sound_noise(self) -> dict[str, bool]:
+    def _noise_parts(self) -> dict[str, bool]:
         shapes = ((), (self.latent_.n_nodes,))
         return {
             "finite noise variances above zero": _is_positive(self.noise_variance_, shapes),
             "finite variances above zero along the surface and across it": _is_positive(self.clamping_, shapes)
             and _is_positive(self.across_, (np.shape(self.clamping_),)),
         }
-
-    def _cautions(self) -> list[str]:
-        n_columns, dimension = self.n_features_in_, self.latent_.dimension
-        if n_columns != dimension or self.clamping == 1:
-            return []
-        words = f"a surface of {dimension} dimension(s) in {n_columns} column(s) has no directions across it"
-        advice = Advice("n_components", words="lower {}"), Advice("clamping", 1)
-        return [Message(f"{words}, so that its noise is isotropic", *advice)]
 
 
 def _is_positive(value: Any, shapes: tuple[tuple[int, ...], ...]) -> bool:

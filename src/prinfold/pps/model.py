@@ -26,7 +26,7 @@ from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.noise.tangents import along, off
 from prinfold.gtm.penalties import Penalty
 from prinfold.numerics.linalg import conjugate_gradients, pseudo_inverse
-from prinfold.pps.clamping import Moments
+from prinfold.pps.clamping import TangentMoments
 from prinfold.pps.oriented_gaps import OrientedCells
 from prinfold.pps.oriented_model import OrientedParameters
 from prinfold.pps.oriented_noise import OrientedNoise
@@ -57,7 +57,7 @@ class Way(NamedTuple):
     The published step may lower the objective, and what it comes to last is kept.
     """
 
-    step: Callable[[PPSModel, Rows, State, float], State]
+    step: Callable[[PPSModel, Rows, PPSState, float], PPSState]
     published: bool = False
     crossed: bool = False
 
@@ -79,11 +79,14 @@ class PPSModel(gtm.GTMModel):
     def step(self, rows: Rows, state: Any, relaxation: float = 1.0) -> Any:
         return state if state.settled else self.way.step(self, rows, state, relaxation)
 
+    def can_refine(self, state: Any) -> bool:
+        return isinstance(state, PPSState) and np.ndim(state.parameters.along) == 0
+
     def measure(self, state: Any) -> dict[str, float]:
         return gtm.measure(self, state) | {"clamping": float(np.mean(state.parameters.along))}
 
 
-class State(NamedTuple):
+class PPSState(NamedTuple):
     """As the GTM's, with whether nothing helps any more."""
 
     parameters: OrientedParameters
@@ -93,7 +96,7 @@ class State(NamedTuple):
     settled: bool = False
 
 
-def gtm_step(model: PPSModel, rows: Rows, state: State, relaxation: float = 1.0) -> State:
+def gtm_step(model: PPSModel, rows: Rows, state: PPSState, relaxation: float = 1.0) -> PPSState:
     """As many of the GTM's steps as it takes for the objective not to be lower; all stays as it is where ten do not do.
 
     They are not stretched: how far to go on is for steps that climb.
@@ -106,7 +109,7 @@ def gtm_step(model: PPSModel, rows: Rows, state: State, relaxation: float = 1.0)
     return state._replace(settled=True)
 
 
-def _weights_then_noise(model: PPSModel, rows: Rows, state: State) -> State:
+def _weights_then_noise(model: PPSModel, rows: Rows, state: PPSState) -> PPSState:
     """The GTM's weights, then the noise that is best for them, each from an E-step of its own.
 
     The sums of the first know nothing of the tangents that the new weights have. Those of the second do, so that it is
@@ -121,14 +124,14 @@ def _weights_then_noise(model: PPSModel, rows: Rows, state: State) -> State:
     return _after(model, rows, found, between.hint)
 
 
-def paper_step(model: PPSModel, rows: Rows, state: State, relaxation: float = 1.0) -> State:
+def paper_step(model: PPSModel, rows: Rows, state: PPSState, relaxation: float = 1.0) -> PPSState:
     """The GTM's M-step, whatever the objective does."""
     with blas_on_one_thread():
         proposed = model.noise.m_step(model.surface, state.statistics, model.penalty, state.parameters)
     return _after(model, rows, proposed, state.hint)
 
 
-def gradient_step(model: PPSModel, rows: Rows, state: State, relaxation: float = 1.0) -> State:
+def gradient_step(model: PPSModel, rows: Rows, state: PPSState, relaxation: float = 1.0) -> PPSState:
     """The first proposal under which the objective does not fall; if there is none, all stays as it is."""
     lowest = _lowest(model, state)
     for parameters, stretch in _proposals(model, state, relaxation):
@@ -146,23 +149,23 @@ WAYS = {
 """Ways to train, by name."""
 
 
-def _objective(model: PPSModel, state: State) -> float:
+def _objective(model: PPSModel, state: PPSState) -> float:
     return gtm.measure(model, state)["objective"]
 
 
-def _lowest(model: PPSModel, state: State) -> float:
+def _lowest(model: PPSModel, state: PPSState) -> float:
     """The objective of a state, less what rounding may take from it."""
     now = _objective(model, state)
     return now - _SLACK * abs(now)
 
 
-def _after(model: PPSModel, rows: Rows, parameters: OrientedParameters, hint: Hint, stretch: float = 1.0) -> State:
+def _after(model: PPSModel, rows: Rows, parameters: OrientedParameters, hint: Hint, stretch: float = 1.0) -> PPSState:
     wanted = replace(model, noise=replace(model.noise, crossed=model.way.crossed))
     statistics, hint = gtm.e_step(wanted, rows, parameters, hint)
-    return State(parameters, statistics, hint, stretch)  # type: ignore[arg-type]
+    return PPSState(parameters, statistics, hint, stretch)  # type: ignore[arg-type]
 
 
-def _proposals(model: PPSModel, state: State, relaxation: float) -> Iterator[tuple[OrientedParameters, float]]:
+def _proposals(model: PPSModel, state: PPSState, relaxation: float) -> Iterator[tuple[OrientedParameters, float]]:
     """Parameters to try, best hopes first, each with how far to stretch the step after it."""
     noise, now = model.noise, state.parameters
     with blas_on_one_thread():
@@ -179,7 +182,7 @@ def _proposals(model: PPSModel, state: State, relaxation: float) -> Iterator[tup
     yield noise.with_noise(model.surface, state.statistics, model.penalty, now, now), 1.0
 
 
-def _scoring_step(model: PPSModel, state: State) -> OrientedParameters:
+def _scoring_step(model: PPSModel, state: PPSState) -> OrientedParameters:
     """Weights moved along the gradient in the Fisher metric, then the noise for them."""
     surface, now = model.surface, state.parameters
     nodes = model.noise.oriented_nodes(surface, now)
@@ -259,7 +262,7 @@ class FisherMetric:
         return pseudo_inverse(gram)
 
 
-def turning_stiffness(nodes: OrientedNodes, moments: Moments) -> FloatArray:
+def turning_stiffness(nodes: OrientedNodes, moments: TangentMoments) -> FloatArray:
     """(K,) curvature against turning the tangents of each node towards its normals, expected or observed.
 
     Expected is g (S − B)²/(SB). Rows may scatter more than S along the surface, or more than B across it, at a node

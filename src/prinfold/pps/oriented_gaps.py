@@ -21,7 +21,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import UnsupportedInputError
 from prinfold.gtm.noise.factor_gaps import CellFactorNodes, cell_nodes, weigh
-from prinfold.gtm.noise.per_cell import Cells, as_cells
+from prinfold.gtm.noise.per_cell import MeasuredCells, as_cells
 from prinfold.gtm.noise.protocol import Posterior
 from prinfold.numerics.small_matrices import backward, inverse, n_packed, unpacked
 from prinfold.pps.oriented_model import OrientedModel, OrientedParameters
@@ -49,7 +49,7 @@ class OrientedCellNodes(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """What rows and nodes have of factors.
+    """Factors of rows and nodes.
 
     ``share`` (n, K) is r, ``mean`` (Q, n, K) r m and ``square`` (Q, Q, n, K) r (m mᵀ ± C); ``m`` and ``C`` are without.
     """
@@ -106,12 +106,12 @@ class OrientedCells(OrientedModel):
         products = frame[:, None] * frame[None]
         return OrientedCellNodes(plain, cells, frame, frame * plain.centres.T, products, reach, sign * reach)
 
-    def load(self, block: FloatArray, errors: FloatArray | None = None) -> Cells:
+    def load(self, block: FloatArray, errors: FloatArray | None = None) -> MeasuredCells:
         """A block with its gaps apart, in double precision."""
         return as_cells(block.astype(np.float64, copy=False), errors)
 
     def log_density(
-        self, loaded: Cells, nodes: OrientedCellNodes, near: IntArray | None, work: FloatArray
+        self, loaded: MeasuredCells, nodes: OrientedCellNodes, near: IntArray | None, work: FloatArray
     ) -> FloatArray:
         """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest."""
         return weigh(loaded, _trust(loaded, nodes), nodes.cells.some(near), work)
@@ -124,7 +124,7 @@ class OrientedCells(OrientedModel):
     def statistics(
         self,
         sums: OrientedCellSums,
-        loaded: Cells,
+        loaded: MeasuredCells,
         weight: FloatArray | None,
         posterior: Posterior,
         near: IntArray | None,
@@ -144,7 +144,7 @@ class OrientedCells(OrientedModel):
         sums.total += float(ones.sum())
 
     def complete(
-        self, loaded: Cells, posterior: Posterior, nodes: OrientedCellNodes, near: IntArray | None
+        self, loaded: MeasuredCells, posterior: Posterior, nodes: OrientedCellNodes, near: IntArray | None
     ) -> tuple[FloatArray, FloatArray]:
         """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself."""
         given, y = self._expected(posterior, np.ones(len(loaded)), nodes), nodes.centres
@@ -194,7 +194,7 @@ def _crossed(
     return np.asarray(found + nodes.pull * np.einsum("bdk,badk->adk", E, np.matmul(free.T, both)))
 
 
-def _trust(loaded: Cells, nodes: OrientedCellNodes) -> FloatArray:
+def _trust(loaded: MeasuredCells, nodes: OrientedCellNodes) -> FloatArray:
     """(n, D) ρ."""
     if loaded.squared_errors is not None and np.ptp(nodes.cells.inverse) > 0:
         raise UnsupportedInputError(

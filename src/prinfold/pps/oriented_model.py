@@ -20,7 +20,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.tangents import tangents
 from prinfold.gtm.penalties import Penalty
-from prinfold.pps.clamping import Clamping, Moments
+from prinfold.pps.clamping import Clamping, TangentMoments
 from prinfold.pps.oriented_sums import OrientedNodes, OrientedStatistics
 
 
@@ -153,7 +153,7 @@ class OrientedModel:
         precision, along, across = self.clamping.update(moments, tie, self.floor, old)
         return OrientedParameters(new.weights, precision, along, across)
 
-    def moments(self, surface: BasisMap, sums: OrientedStatistics, new: FloatArray, old: FloatArray) -> Moments:
+    def moments(self, surface: BasisMap, sums: OrientedStatistics, new: FloatArray, old: FloatArray) -> TangentMoments:
         """Weighted squares of the residuals from new centres, in all and along the old tangents, node by node.
 
         With δ the way from the old centres to the new, ‖Eᵀ(d − δ)‖² sums to Σ r‖Eᵀd‖² − 2 Eᵀδ·Σ r Eᵀd + g‖Eᵀδ‖².
@@ -167,7 +167,7 @@ class OrientedModel:
         tangential = sums.tangential - 2 * np.einsum("qk,qk->k", moved, pull)
         tangential += sums.mass * np.einsum("qk,qk->k", moved, moved)
         whole = np.maximum(whole, 0.0)
-        return Moments(sums.mass, frame.rank, whole, np.clip(tangential, 0.0, whole), centres.shape[1])
+        return TangentMoments(sums.mass, frame.rank, whole, np.clip(tangential, 0.0, whole), centres.shape[1])
 
     def stretched(self, old: OrientedParameters, new: OrientedParameters, factor: float) -> OrientedParameters:
         """The step from ``old`` to ``new``, ``factor`` times as far; the noise by logarithms."""

@@ -1,4 +1,4 @@
-"""What a pass over rows reads of nodes with oriented noise, and what it adds up for them."""
+"""Nodes with oriented noise as a pass over rows reads them, and the sums that it adds up for them."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class OrientedStatistics:
         )
 
 
-class Swept(NamedTuple):
-    """What sweeps read and add to, node by node: all with the nodes before the columns, and signs for all nodes."""
+class SweptOrientedNodes(NamedTuple):
+    """Arrays that sweeps read and add to by node: all with the nodes before the columns, and signs for all nodes."""
 
     loading: FloatArray
     signs: FloatArray
@@ -97,18 +97,18 @@ class OrientedSums:
     tangential: FloatArray
     crossed: FloatArray | None
     unit: float
-    swept: Swept | None = None
+    swept: SweptOrientedNodes | None = None
     log_likelihood: float = 0.0
     total: float = 0.0
 
-    def sweeping(self) -> Swept:
+    def sweeping(self) -> SweptOrientedNodes:
         """The sums as sweeps want them, empty at first."""
         if self.swept is None:
             loading = np.ascontiguousarray(np.swapaxes(self.nodes.loading, 1, 2))
             Q, K, C = loading.shape[0] - 1, *loading.shape[1:]
             signs = np.broadcast_to(self.nodes.sign, K).astype(loading.dtype)
             crossed = np.zeros((0 if self.crossed is None else Q, K, C))
-            self.swept = Swept(loading, signs, np.zeros((K, C)), np.zeros(K), crossed)
+            self.swept = SweptOrientedNodes(loading, signs, np.zeros((K, C)), np.zeros(K), crossed)
         return self.swept
 
     def _take_in(self) -> None:

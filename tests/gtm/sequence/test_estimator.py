@@ -277,13 +277,13 @@ def test_a_long_sequence_is_walked_in_blocks(walked: GTMSequence, at_once: int, 
     gappy[50:60] = np.nan
     whole = list(verbs(walked, gappy, lengths=[120, 100]))
     trained = model().fit(gappy, lengths=[120, 100])
-    sized = walks.Walk.chunks
+    sized = walks.SequenceWalk.chunks
 
     def smaller(self, part: slice) -> list[slice]:
         return [slice(i, min(i + at_once, part.stop)) for i in range(part.start, part.stop, at_once)]
 
-    monkeypatch.setattr(walks.Walk, "chunks", smaller)
-    assert sized is not walks.Walk.chunks
+    monkeypatch.setattr(walks.SequenceWalk, "chunks", smaller)
+    assert sized is not walks.SequenceWalk.chunks
     for one, other in zip(verbs(walked, gappy, lengths=[120, 100]), whole, strict=True):
         assert_allclose(one, other, atol=1e-10)
     again = model().fit(gappy, lengths=[120, 100])

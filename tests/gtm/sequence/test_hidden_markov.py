@@ -11,23 +11,23 @@ from scipy.special import logsumexp
 
 from prinfold.gtm.sequence import _hidden_markov_jit as chain_sweeps
 from prinfold.gtm.sequence import hidden_markov as chains
-from prinfold.gtm.sequence.hidden_markov import Counts, Steps
+from prinfold.gtm.sequence.hidden_markov import ChainSteps, Counts
 
 KERNELS = pytest.mark.parametrize("kernels", [chains, chain_sweeps], ids=["plain", "compiled"])
 
 
-def some_steps(rng: np.random.Generator, K: int, n_near: int, jump: float) -> Steps:
+def some_steps(rng: np.random.Generator, K: int, n_near: int, jump: float) -> ChainSteps:
     """Random short steps, to the node itself and to others at random."""
     near = [np.sort(np.append(j, rng.choice(np.delete(np.arange(K), j), n_near - 1, replace=False))) for j in range(K)]
     share = (1 - jump) * np.concatenate([rng.dirichlet(np.ones(n_near)) for _ in range(K)])
-    return Steps(rng.dirichlet(np.ones(K)), n_near * np.arange(K + 1), np.concatenate(near), share, jump / K)
+    return ChainSteps(rng.dirichlet(np.ones(K)), n_near * np.arange(K + 1), np.concatenate(near), share, jump / K)
 
 
-def dense(steps: Steps) -> np.ndarray:
+def dense(steps: ChainSteps) -> np.ndarray:
     return steps.matrix().toarray() + steps.leap
 
 
-def joint(log_density: np.ndarray, steps: Steps) -> tuple[np.ndarray, np.ndarray]:
+def joint(log_density: np.ndarray, steps: ChainSteps) -> tuple[np.ndarray, np.ndarray]:
     """Every path (K^T, T) of one sequence, and the log of its joint probability with the rows."""
     T, K = log_density.shape
     paths, log_A = np.array(list(product(range(K), repeat=T))), np.log(dense(steps))
@@ -105,7 +105,7 @@ def test_time_turned_round(kernels):
     rng = np.random.default_rng(2)
     K, share = 6, np.array([0.25, 0.5, 0.25])
     node = (np.arange(K)[:, None] + [-1, 0, 1]) % K
-    steps = Steps(np.full(K, 1 / K), 3 * np.arange(K + 1), node.ravel(), 0.9 * np.tile(share, K), 0.1 / K)
+    steps = ChainSteps(np.full(K, 1 / K), 3 * np.arange(K + 1), node.ravel(), 0.9 * np.tile(share, K), 0.1 / K)
     log_density, begins = rng.standard_normal((9, K)), one_sequence(9)
     log_rows, gamma, _ = smoothed(kernels, log_density, begins, steps)
     back_rows, back, _ = smoothed(kernels, log_density[::-1], begins, steps)
@@ -134,7 +134,7 @@ def test_what_lies_far_from_everything_underflows_nowhere(kernels):
     K, T = 40, 6
     node = np.clip(np.arange(K)[:, None] + [-1, 0, 1], 0, K - 1)
     cuts, share = 3 * np.arange(K + 1), np.tile([0.3, 0.4, 0.3], K) * (1 - 1e-6)
-    steps = Steps(np.full(K, 1 / K), cuts, node.ravel(), share, 1e-6 / K)
+    steps = ChainSteps(np.full(K, 1 / K), cuts, node.ravel(), share, 1e-6 / K)
     log_density = np.full((T, K), -1e6)
     log_density[[0, 1, 2, 3, 4, 5], [0, 1, 39, 39, 2, 2]] = -1e3  # to the other end and back
     log_rows, gamma, counts = smoothed(kernels, log_density, one_sequence(T), steps)

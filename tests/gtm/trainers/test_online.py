@@ -10,7 +10,7 @@ from prinfold import GTM, Online
 from prinfold.exceptions import InvalidParameterError
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import Statistics
-from prinfold.gtm.trainers.online import Stream, after_block, in_blocks, mixed
+from prinfold.gtm.trainers.online import OnlineStream, after_block, in_blocks, mixed
 from prinfold.gtm.trainers.stream_memory import with_gaps
 from prinfold.rows.rows import as_rows
 
@@ -55,11 +55,15 @@ def test_what_is_older_than_a_pass_has_come_again():
     model = GTM(max_iter=2, tol=0.0, **SMALL).fit(X[:400])
     rows, parameters = as_rows(X[:100], model.offset_), model._parameters()
     old = model._model.begin(as_rows(X[:400], model.offset_), parameters).statistics
-    after, found = after_block(model._model, rows, Stream(parameters, old, 1e9), Online(100, decay=1.0), most=400.0)
+    after, found = after_block(
+        model._model, rows, OnlineStream(parameters, old, 1e9), Online(100, decay=1.0), most=400.0
+    )
     expected = mixed(old, found, 100 / 400, most=400.0)
     assert_allclose(after.statistics.mass, expected.mass, rtol=1e-12)
     assert_allclose(after.statistics.total, 400.0)
-    heavy, found = after_block(model._model, rows, Stream(parameters, old, 1e9), Online(100, decay=1.0), most=50.0)
+    heavy, found = after_block(
+        model._model, rows, OnlineStream(parameters, old, 1e9), Online(100, decay=1.0), most=50.0
+    )
     assert_allclose(heavy.statistics.mass, found.mass, rtol=1e-12)  # a share is at most all
 
 

@@ -18,7 +18,7 @@ from prinfold.gtm import model as gtm
 from prinfold.gtm import node_selection as pruning
 from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.trainers import stream as streams
-from prinfold.gtm.trainers.stream import Moments, Sample, moments_of, stream_of, survey
+from prinfold.gtm.trainers.stream import StreamMoments, StreamSample, moments_of, stream_of, survey
 from prinfold.rows.column_selection import Numbers
 from prinfold.rows.rows import Rows, as_rows
 
@@ -66,7 +66,7 @@ def test_moments_of_nothing_have_no_weight():
     nothing = moments_of(np.full((3, 2), np.nan), None)
     assert_array_equal(nothing.weight, 0)
     assert_array_equal(nothing.variance, 0)
-    some = Moments(np.ones(2), np.full(2, 7.0), np.zeros(2))
+    some = StreamMoments(np.ones(2), np.full(2, 7.0), np.zeros(2))
     assert_array_equal((nothing + some).mean, 7.0)
     assert_array_equal((some + nothing).mean, 7.0)
 
@@ -81,7 +81,7 @@ def small_samples(monkeypatch):
 
 
 def sampled(X, cuts, seed=0, weight=None):
-    sample = Sample(lambda: np.random.default_rng(seed))
+    sample = StreamSample(lambda: np.random.default_rng(seed))
     for part in np.split(np.arange(len(X)), cuts):
         if len(part):
             sample.add(Numbers(X[part], None if weight is None else weight[part]))
@@ -94,7 +94,7 @@ def test_few_rows_are_all_kept_in_order_and_nothing_is_drawn(small_samples):
     def never():
         raise AssertionError
 
-    sample = Sample(never)
+    sample = StreamSample(never)
     sample.add(Numbers(X[:20], None))
     sample.add(Numbers(X[20:], None))
     assert_array_equal(sample.rows().table, X)
@@ -230,7 +230,7 @@ def test_one_step_over_blocks_is_one_step_over_all_rows(noise, weighted, gaps):
     model = fitted._for(rows, fitted._model)
     blocks = Blocks(np.c_[X, w], columns=range(5), weight=5 if weighted else None, rows=37)
     found = stream_of(surveyed(blocks), 36)
-    stream = streams.Stream(
+    stream = streams.BlockStream(
         found.table, fitted.offset_, found.weight, found.block_rows, gaps, blocks=blocks, n_read=len(X)
     )
     one, many = model.begin(rows, parameters), model.begin(stream, parameters)

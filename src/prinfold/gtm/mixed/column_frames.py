@@ -13,7 +13,7 @@ from prinfold.gtm.mixed.column_typing import Column, Columns
 
 
 def decode(values: FloatArray, column: Column, *, whole: bool) -> Any:
-    """What numbers of :func:`encode` stand for; ``whole`` numbers come back as such where they came so."""
+    """Values that numbers of :func:`encode` stand for; ``whole`` numbers come back as such where they came so."""
     if not column.levels:
         return values.astype(np.int64) if whole and column.whole else values
     if all(isinstance(level, bool) for level in column.levels):

@@ -1,4 +1,4 @@
-"""What columns of a table can be, beside numbers with Gaussian noise: levels and counts, thesis 6.8.
+"""Kinds of columns beside numbers with Gaussian noise: levels and counts, thesis 6.8.
 
 Each kind is an exponential family with the linear predictors η of its column as natural parameters,
 

@@ -58,7 +58,7 @@ class MixedParameters(Parameters):
         return CellParameters(self.weights[:, self.noise.gaussian], self.precision)
 
     def cost(self, surface: BasisMap, penalty: Penalty) -> float:
-        """What penalty and the row added take off: the weights of a family are penalised as those of noise 1."""
+        """Penalty, with that of the row added: the weights of a family are penalised as those of noise 1."""
         total, share = self.cells.cost(surface, penalty), np.full(surface.latent.n_nodes, 1.0 / surface.latent.n_nodes)
         for _, part, family in self.noise.layout.with_family:
             weights = self.weights[:, part]

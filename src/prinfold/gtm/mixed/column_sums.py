@@ -1,4 +1,4 @@
-"""What the E-step of mixed columns holds: blocks of rows, nodes, and the sums that one M-step needs."""
+"""Parts of the E-step of mixed columns: blocks of rows, nodes, and the sums that one M-step needs."""
 
 from __future__ import annotations
 

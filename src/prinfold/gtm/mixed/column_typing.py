@@ -51,7 +51,7 @@ class RawColumn(NamedTuple):
 @storable
 @dataclass(frozen=True)
 class Column:
-    """What a column was taken for: its kind, the levels it has, why, and the type it had in a frame."""
+    """A column as it was taken: its kind, the levels it has, why, and the type it had in a frame."""
 
     name: str
     kind: str
@@ -69,7 +69,7 @@ class Column:
 
     @property
     def value_names(self) -> list[str]:
-        """What the values of :meth:`MixedGTM.inverse_transform` are called."""
+        """Names of the values of :meth:`MixedGTM.inverse_transform`."""
         if self.kind == "categorical":
             return [f"{self.name}={level}" for level in self.levels]
         if self.kind == "bernoulli":
@@ -212,7 +212,7 @@ def _is_nan(value: Any) -> bool:
 def choose_columns(
     raw: Sequence[RawColumn], wanted: Any, size_factor: Any = None, frame: str = "", weight: FloatArray | None = None
 ) -> Columns:
-    """What every column is: as ``wanted`` says, else by :func:`automatic_kind`."""
+    """Kinds of all columns: as ``wanted`` says, else by :func:`automatic_kind`."""
     names = [column.name for column in raw]
     given = {"auto": {}}.get(wanted) if isinstance(wanted, str) else {_place(k, names): v for k, v in wanted.items()}
     if given is None:

@@ -17,7 +17,8 @@ from prinfold.files import storable
 from prinfold.geometry.folds import Folds, find_folds
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
-from prinfold.gtm.fitting import Job, TrainedFamily
+from prinfold.gtm.fitting import TrainingJob
+from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.mixed.column_kinds import KINDS
 from prinfold.gtm.mixed.column_noise import MixedNoise, MixedParameters
 from prinfold.gtm.mixed.column_typing import (
@@ -27,7 +28,7 @@ from prinfold.gtm.mixed.starts import informed, through_links
 from prinfold.gtm.mixed.tables import MixedTables
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import Spread, spread_of_model
+from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
 from prinfold.gtm.starts.first_parameters import Start
 from prinfold.rows.rows import Rows, dense
 from prinfold.validation.settings import Constraint, instance_of, integer, nothing, one_of, real
@@ -167,13 +168,13 @@ class MixedGTM(MixedTables):
     ['f', 'f', 'm', 'm', 'm', 'm']
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = TrainedFamily._constraints | {
+    _constraints: ClassVar[dict[str, Constraint]] = LatentGridModel._constraints | {
         "columns": one_of(("auto", *KINDS)) | _of_columns,
         "size_factors": nothing | instance_of(str, words="'auto', the name of a column") | integer(0),
         "dispersion": one_of(("column", "shared")) | real(0, above=True),
         "unseen": one_of(("error", "missing")),
     }
-    _stored: ClassVar[tuple[str, ...]] = (*TrainedFamily._stored, "noise_parameters_", "columns_")
+    _stored: ClassVar[tuple[str, ...]] = (*LatentGridModel._stored, "noise_parameters_", "columns_")
     noise_parameters_: dict[str, Any]
 
     def __init__(
@@ -232,7 +233,7 @@ class MixedGTM(MixedTables):
         return np.array([name for column in self.columns_ for name in column.value_names], dtype=object)
 
     def inverse_transform(self, Z: Any, *, extrapolate: bool = False) -> FloatArray:
-        """What is expected at latent coordinates: numbers, shares of levels, and counts at a size factor of 1.
+        """Expected values at latent coordinates: numbers, shares of levels, and counts at a size factor of 1.
 
         Parameters
         ----------
@@ -356,32 +357,32 @@ class MixedGTM(MixedTables):
         found: MixedNoise = noise
         return found
 
-    def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+    def _make_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         layout, cells = self.columns_.layout, CellNoise(spread.floor, spread.floors, spread.scale)
         none = np.zeros(layout.n_predictors)  # the row added is known where there are rows, to train on
         noise = MixedNoise(layout, cells, prior=none, prior_mass=none, dispersion=self.dispersion)
         return gtm.GTMModel(surface, noise, self._penalty())
 
-    def _remake_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+    def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         model = self._make_model(surface, spread_of_model(spread.floor, len(self.columns_.layout.columns("gaussian"))))
         reference = self.noise_parameters_.get("reference")
         noise: Any = model.noise
         return replace(model, noise=replace(noise, reference=reference))
 
-    def _middle(self, table: FloatArray, weight: FloatArray | None) -> FloatArray:
+    def _mean(self, table: FloatArray, weight: FloatArray | None) -> FloatArray:
         found = np.zeros(table.shape[1])
         g = self.columns_.layout.columns("gaussian")
         if len(g):
-            found[g] = super()._middle(table[:, g], weight)
+            found[g] = super()._mean(table[:, g], weight)
         return found
 
-    def _spread(self, rows: Rows) -> Spread:
+    def _spread(self, rows: Rows) -> ColumnSpread:
         g = self.columns_.layout.columns("gaussian")
         if not len(g):
-            return Spread(1.0, np.empty(0), np.empty(0))
+            return ColumnSpread(1.0, np.empty(0), np.empty(0))
         return super()._spread(replace(rows, table=rows.table[:, g], offset=rows.offset[g]))
 
-    def _assemble(self, table: FloatArray, weight: Any, places: Any, errors: FloatArray | None = None) -> Job:
+    def _assemble(self, table: FloatArray, weight: Any, places: Any, errors: FloatArray | None = None) -> TrainingJob:
         self._refuse_errors(errors)
         self._refuse_open_processes()
         job = super()._assemble(table, weight, places)
@@ -400,16 +401,16 @@ class MixedGTM(MixedTables):
                 "such as GaussianProcess(length_scale=0.5, variance=1.0), or a regularization in place of the variance"
             )
 
-    def _start(self, job: Job, places: FloatArray | None) -> Start:
+    def _start(self, job: TrainingJob, places: FloatArray | None) -> Start:
         return through_links(super()._start(job, places))
 
-    def _attributes(self, job: Job, parameters: Parameters) -> dict[str, Any]:
+    def _attributes(self, job: TrainingJob, parameters: Parameters) -> dict[str, Any]:
         kept = job.model.noise.keep(parameters)
         noise = {"noise_variance_": 1.0 / parameters.level, "noise_parameters_": kept}
         return super()._attributes(job, parameters) | noise
 
-    def _found(self, job: Job, state: Any) -> dict[str, Any]:
-        return super()._found(job, state) | {"node_mass_": state.statistics.mass}
+    def _attributes_of_state(self, job: TrainingJob, state: Any) -> dict[str, Any]:
+        return super()._attributes_of_state(job, state) | {"node_mass_": state.statistics.mass}
 
     def _parameters(self) -> MixedParameters:
         return self._noise.recall(self.weights_, self.noise_variance_, self.noise_parameters_)

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, Message, UnsupportedInputError
-from prinfold.gtm.fitting import FEWEST_ROWS, TrainedFamily
+from prinfold.gtm.fitting import FEWEST_ROWS
+from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.mixed.column_frames import as_frame, decode, fill_frame
 from prinfold.gtm.mixed.column_typing import (
     Columns,
@@ -27,7 +28,7 @@ from prinfold.validation.refusals import refuse_containers, refuse_dates, refuse
 from prinfold.validation.tables import check_cells, check_weight, weighty_rows
 
 
-class MixedTables(TrainedFamily):
+class MixedTables(LatentGridModel):
     """A member of the family whose columns may be of different kinds: ``columns_`` says of which."""
 
     _accept_missing: ClassVar[bool] = True

@@ -14,19 +14,20 @@ from prinfold.base.callbacks import with_callbacks
 from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError
 from prinfold.files import storable
 from prinfold.gtm.estimator import GTM
-from prinfold.gtm.fitting import FEWEST_ROWS
+from prinfold.gtm.fitting import FEWEST_ROWS, rows_that_count
 from prinfold.gtm.mixture.hierarchy import ROOT, HierarchyVerbs
-from prinfold.gtm.mixture.model import MixtureModel, State
+from prinfold.gtm.mixture.model import MixtureModel, MixtureState
 from prinfold.gtm.mixture.starts import (
     PARTITIONS,
     Begun,
-    Table,
+    MixtureTable,
     begin,
     check_recipes,
     given_memberships,
     nearest_places,
 )
 from prinfold.gtm.mixture.verbs import MixtureVerbs
+from prinfold.gtm.warnings import warn_about_empty_rows
 from prinfold.latent import Atlas
 from prinfold.loops import run_fixed_point
 from prinfold.rows.rows import Rows
@@ -191,8 +192,11 @@ class GTMMixture(MixtureVerbs):
         self._forget()
         table = check_table(self, X, reset=True, min_rows=FEWEST_ROWS, accept_sparse=True, accept_missing=True)
         weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
-        given = Table(table, weight, known, given_memberships(self.partition, self.n_maps, table.shape[0]))
-        kept = recipes[0]._rows_that_count(table, weight)
+        given = MixtureTable(table, weight, known, given_memberships(self.partition, self.n_maps, table.shape[0]))
+        gaps = has_gaps(table)
+        if gaps:
+            warn_about_empty_rows(table)
+        kept = rows_that_count(table, weight, gaps=gaps)
         given = given if kept is None else given.rows(kept)
         if has_gaps(given.table):
             refuse_empty_columns(given.table, getattr(self, "feature_names_in_", None))
@@ -270,7 +274,7 @@ class GTMMixture(MixtureVerbs):
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _train(self, begun: Begun) -> tuple[Rows, MixtureModel, State]:
+    def _train(self, begun: Begun) -> tuple[Rows, MixtureModel, MixtureState]:
         """EM from the best start."""
         model, rows = begun.model, begun.rows
         outcome = self._train_with_callbacks(
@@ -288,8 +292,8 @@ class GTMMixture(MixtureVerbs):
             each.stop_reason_, each.history_ = self.stop_reason_, self.history_
         return rows, model, outcome.state
 
-    def _attributes(self, begun: Begun, state: State) -> dict[str, Any]:
-        """What a fitted mixture consists of, its largest map first unless the maps have an order of their own."""
+    def _attributes(self, begun: Begun, state: MixtureState) -> dict[str, Any]:
+        """Attributes of a fitted mixture, its largest map first unless the maps have an order of their own."""
         shares = state.parameters.shares
         order = np.argsort(-shares, kind="stable") if begun.free else np.arange(len(shares))
         maps = [begun.fitted_map(int(j), state) for j in order]

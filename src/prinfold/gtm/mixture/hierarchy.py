@@ -17,11 +17,11 @@ from prinfold.validation.settings import integer
 from prinfold.validation.tables import check_errors, check_table, check_weight
 
 ROOT = "root"
-"""What the path of the root is called."""
+"""Name of the path of the root."""
 
 
 class HierarchyVerbs(BaseEstimator):
-    """What a fitted hierarchy answers; it has ``levels_``, mixtures by the names of their paths."""
+    """Verbs of a fitted hierarchy; it has ``levels_``, mixtures by the names of their paths."""
 
     levels_: dict[str, Any]
     n_features_in_: int

@@ -70,7 +70,7 @@ class MixtureStatistics:
         return MixtureStatistics(scaled, factor * self.log_likelihood, factor * self.total)
 
 
-class State(NamedTuple):
+class MixtureState(NamedTuple):
     """Parameters, the statistics of the data under them, what the E-steps remember, and how far to stretch a step."""
 
     parameters: MixtureParameters
@@ -81,7 +81,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class MixtureModel:
-    """What stays fixed during training: a GTM for each map, and the origin (D,) about which it sees the rows.
+    """A mixture, fixed during training: a GTM for each map, and the origin (D,) about which it sees the rows.
 
     ``shared`` says that all maps have one noise, as can be where it is a variance, or one for each column.
     """
@@ -99,24 +99,24 @@ class MixtureModel:
         """The rows as map j sees them."""
         return replace(rows, offset=self.offsets[j], weight=weight)
 
-    def begin(self, rows: Rows, parameters: MixtureParameters) -> State:
+    def begin(self, rows: Rows, parameters: MixtureParameters) -> MixtureState:
         """State after a first look at the rows."""
         if self.shared:
             parameters = replace(parameters, maps=pooled(self, parameters.maps, parameters.shares))
-        return State(parameters, *e_step(self, rows, parameters, tuple(Hint() for _ in self.maps)))
+        return MixtureState(parameters, *e_step(self, rows, parameters, tuple(Hint() for _ in self.maps)))
 
-    def step(self, rows: Rows, state: State, relaxation: float = 1.0) -> State:
+    def step(self, rows: Rows, state: MixtureState, relaxation: float = 1.0) -> MixtureState:
         """State after one more EM iteration, stretched as :func:`prinfold.gtm.model.relaxed` does."""
         with blas_on_one_thread():
             proposed = m_step(self, state.statistics, state.parameters)
 
-        def look(at: MixtureParameters, stretch: float) -> State:
-            return State(at, *e_step(self, rows, at, state.hints), stretch)
+        def look(at: MixtureParameters, stretch: float) -> MixtureState:
+            return MixtureState(at, *e_step(self, rows, at, state.hints), stretch)
 
-        found: State = gtm.relaxed(state, proposed, relaxation, self._stretched, look, self.measure)
+        found: MixtureState = gtm.relaxed(state, proposed, relaxation, self._stretched, look, self.measure)
         return found
 
-    def measure(self, state: State) -> dict[str, float]:
+    def measure(self, state: MixtureState) -> dict[str, float]:
         """Penalised log-likelihood per row, which EM never lowers; the log-likelihood alone; the noise on average."""
         parameters, sums = state.parameters, state.statistics
         costs = [p.cost(model.surface, model.penalty) for model, p in zip(self.maps, parameters.maps, strict=True)]

@@ -79,7 +79,7 @@ class Clouds:
 
 
 def distinct_rows(rows: Rows) -> Distinct:
-    """What partitions are looked for among; missing cells are taken for the middle of their column."""
+    """Rows among which partitions are looked for; missing cells are taken for the middle of their column."""
     some = np.arange(0, rows.n_rows, -(-rows.n_rows // _MOST_ROWS))
     block = filled(rows).block(some).astype(np.float64, copy=False)
     weight = np.ones(len(some)) if rows.weight is None else rows.weight[some]

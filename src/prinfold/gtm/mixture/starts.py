@@ -14,13 +14,12 @@ from prinfold.basis_maps.gaussian_process import GaussianProcess
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
 from prinfold.gtm import model as algorithm
 from prinfold.gtm.estimator import GTM
-from prinfold.gtm.fitting import Job
-from prinfold.gtm.mixture.model import MixtureModel, MixtureParameters, State
+from prinfold.gtm.fitting import TrainingJob, suit_noise
+from prinfold.gtm.mixture.model import MixtureModel, MixtureParameters, MixtureState
 from prinfold.gtm.mixture.partitions import distinct_rows, find_centres, find_clouds, find_flats, parts_of
-from prinfold.gtm.noise.factor_starts import with_directions
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import Spread
-from prinfold.gtm.starts.first_parameters import in_units, pca_start, warmed_up
+from prinfold.gtm.noise.recipes import ColumnSpread
+from prinfold.gtm.starts.first_parameters import pca_start, warmed_up
 from prinfold.gtm.starts.loop_placements import has_angles
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.rows.rows import Rows, as_rows, dense
@@ -48,7 +47,7 @@ of their map as small as they like."""
 _LOOKED_AT = 2000
 
 
-class Table(NamedTuple):
+class MixtureTable(NamedTuple):
     """A training table with weights, errors and memberships to begin with, where those are given."""
 
     table: FloatArray
@@ -56,10 +55,10 @@ class Table(NamedTuple):
     errors: FloatArray | None = None
     memberships: FloatArray | None = None
 
-    def rows(self, chosen: IntArray) -> Table:
+    def rows(self, chosen: IntArray) -> MixtureTable:
         """Some of its rows."""
         others = (None if each is None else each[chosen] for each in self[1:])
-        return Table(self.table[chosen], *others)
+        return MixtureTable(self.table[chosen], *others)
 
 
 @dataclass(frozen=True)
@@ -70,17 +69,19 @@ class Begun:
     """
 
     recipes: list[GTM]
-    jobs: list[Job]
+    jobs: list[TrainingJob]
     model: MixtureModel
     rows: Rows
-    state: State
+    state: MixtureState
     free: bool
 
-    def fitted_map(self, j: int, state: State) -> GTM:
+    def fitted_map(self, j: int, state: MixtureState) -> GTM:
         """Map j as a fitted GTM."""
         found: GTM = clone(self.recipes[j])
         job = self.jobs[j]._replace(model=self.model.maps[j])
-        found._set(found._found(job, algorithm.State(state.parameters.maps[j], state.statistics.maps[j])))
+        found._set(
+            found._attributes_of_state(job, algorithm.GTMState(state.parameters.maps[j], state.statistics.maps[j]))
+        )
         return found
 
 
@@ -130,19 +131,19 @@ def _refuse_unknown_numbers(recipe: GTM) -> None:
         )
 
 
-def begin(mixture: Any, recipes: list[GTM], given: Table, rng: np.random.Generator) -> Begun:
+def begin(mixture: Any, recipes: list[GTM], given: MixtureTable, rng: np.random.Generator) -> Begun:
     """The best of several starts after a few iterations; where there is one only, that one."""
     whole = recipes[0]._assemble(given.table, given.weight, None, given.errors)
     several = any(recipe is not recipes[0] for recipe in recipes)
     if given.memberships is not None:
-        return _begun(mixture, recipes, given, whole, rng, free=False)
+        return _begin_from_parts(mixture, recipes, given, whole, rng, free=False)
     found = _distinct_parts(mixture, len(recipes), whole, rng)
     ways = [(part, order) for part in found for order in _orders(len(recipes), several)]
     # One after the other: memberships of all at once would be many times as long as the table.
     shares = (np.eye(len(recipes))[:, order][part] for part, order in ways)
     given_to = (given._replace(memberships=each) for each in shares)
     if len(ways) == 1:
-        return _begun(mixture, recipes, next(given_to), whole, rng, not several)
+        return _begin_from_parts(mixture, recipes, next(given_to), whole, rng, not several)
     tried = ((each, _tried(mixture, recipes, each, whole, rng, not several, planes=True)) for each in given_to)
     parts, best = max(tried, key=lambda pair: _objective(pair[1]))
     if all(recipe.init != "auto" for recipe in recipes):
@@ -154,20 +155,20 @@ def begin(mixture: Any, recipes: list[GTM], given: Table, rng: np.random.Generat
 def _tried(
     mixture: Any,
     recipes: list[GTM],
-    given: Table,
-    whole: Job,
+    given: MixtureTable,
+    whole: TrainingJob,
     rng: np.random.Generator,
     free: bool,
     planes: bool = False,
 ) -> Begun:
-    return _after_a_few_steps(mixture, _begun(mixture, recipes, given, whole, rng, free, planes))
+    return _after_a_few_steps(mixture, _begin_from_parts(mixture, recipes, given, whole, rng, free, planes))
 
 
 def _objective(begun: Begun) -> float:
     return begun.model.measure(begun.state)["objective"]
 
 
-def _distinct_parts(mixture: Any, n_maps: int, whole: Job, rng: np.random.Generator) -> list[IntArray]:
+def _distinct_parts(mixture: Any, n_maps: int, whole: TrainingJob, rng: np.random.Generator) -> list[IntArray]:
     """(n,) parts of all rows, the heaviest first, by as many partitions as are wanted; those found twice once."""
     if n_maps == 1:
         return [np.zeros(whole.rows.n_rows, dtype=np.intp)]
@@ -194,11 +195,11 @@ def _orders(n_maps: int, several: bool) -> list[tuple[int, ...]]:
     return list(islice(permutations(range(n_maps)), _ORDERS if several else 1))
 
 
-def _begun(
+def _begin_from_parts(
     mixture: Any,
     recipes: list[GTM],
-    given: Table,
-    whole: Job,
+    given: MixtureTable,
+    whole: TrainingJob,
     rng: np.random.Generator,
     free: bool,
     planes: bool = False,
@@ -226,7 +227,7 @@ def _begun(
     return Begun(recipes, jobs, model, rows, state, free)
 
 
-def _part(given: Table, weight: FloatArray, j: int, rows: Rows) -> Table:
+def _part(given: MixtureTable, weight: FloatArray, j: int, rows: Rows) -> MixtureTable:
     """The rows that map j begins with; without any, all of them, for a map whose share is nil."""
     assert given.memberships is not None
     own = weight * given.memberships[:, j]
@@ -242,31 +243,30 @@ def _part(given: Table, weight: FloatArray, j: int, rows: Rows) -> Table:
     return part._replace(table=np.where(empty, rows.offset.astype(part.table.dtype), part.table))
 
 
-def _spread(recipe: GTM, job: Job, whole: Job) -> Spread:
+def _spread(recipe: GTM, job: TrainingJob, whole: TrainingJob) -> ColumnSpread:
     """How far the rows of a part spread, or those of the whole where the part is too small to tell."""
     some = dense(job.rows.table[:: -(-job.rows.n_rows // _LOOKED_AT)])
     return recipe._spread(job.rows if len(np.unique(some, axis=0)) >= _ENOUGH else whole.rows)
 
 
-def _mean_spread(spreads: list[Spread], shares: FloatArray) -> Spread:
-    """What one noise for all maps goes by."""
+def _mean_spread(spreads: list[ColumnSpread], shares: FloatArray) -> ColumnSpread:
+    """Mean spread, for one noise of all maps."""
     floor, floors, squares = (
         sum(share * part for share, part in zip(shares, each, strict=True))
         for each in zip(*((s.floor, s.floors, np.square(s.scale)) for s in spreads), strict=True)
     )
-    return Spread(float(floor), np.asarray(floors), np.sqrt(squares))
+    return ColumnSpread(float(floor), np.asarray(floors), np.sqrt(squares))
 
 
-def _with_noise(recipe: GTM, job: Job, spread: Spread) -> Job:
+def _with_noise(recipe: GTM, job: TrainingJob, spread: ColumnSpread) -> TrainingJob:
     """The job with a noise for data of that spread."""
     noise = recipe._recipe().make(job.model.surface, spread)
     return job._replace(model=recipe._for(job.rows, replace(job.model, noise=noise)))
 
 
-def _start(recipe: GTM, job: Job, rng: np.random.Generator) -> Parameters:
-    noise = job.model.noise
-    start = with_directions(recipe._start(job, None), noise)
-    return warmed_up(in_units(start, getattr(noise, "scale", None)))(job.model, job.rows, rng)
+def _start(recipe: GTM, job: TrainingJob, rng: np.random.Generator) -> Parameters:
+    start = suit_noise(recipe._start(job, None), job.model.noise)
+    return warmed_up(start)(job.model, job.rows, rng)
 
 
 def _after_a_few_steps(mixture: Any, begun: Begun) -> Begun:

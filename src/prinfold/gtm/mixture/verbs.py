@@ -30,6 +30,7 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.mixture import model as algorithm
 from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.warnings import warn_about_empty_rows, warn_about_fit
 from prinfold.latent import Atlas
 from prinfold.rows.rows import Rows, as_rows
 from prinfold.validation.settings import as_generator, check_setting, fraction, integer, nothing
@@ -42,7 +43,7 @@ _FEW_ROWS = 1.0
 
 
 class MixtureVerbs(PrincipalManifold):
-    """What a fitted mixture answers; it has ``maps_``, ``mixing_`` and ``latent_``, the atlas of its maps."""
+    """Verbs of a fitted mixture; it has ``maps_``, ``mixing_`` and ``latent_``, the atlas of its maps."""
 
     _stored: ClassVar[tuple[str, ...]] = (*PrincipalManifold._stored, "maps_", "mixing_")
     _accept_sparse: ClassVar[bool] = True
@@ -311,7 +312,7 @@ class MixtureVerbs(PrincipalManifold):
         table = self._table(X)
         rows = self._rows(table, check_errors(errors, table, self))
         if rows.gaps:
-            self.maps_[0]._warn_of_the_unseen(table)
+            warn_about_empty_rows(table)
         return rows
 
     def _rows(self, table: FloatArray, errors: FloatArray | None = None) -> Rows:
@@ -402,7 +403,7 @@ class MixtureVerbs(PrincipalManifold):
 
     # -------------------------------------------------------------------------------------- warnings
 
-    def _warn(self, rows: Rows, model: algorithm.MixtureModel, state: algorithm.State) -> None:
+    def _warn(self, rows: Rows, model: algorithm.MixtureModel, state: algorithm.MixtureState) -> None:
         """Say in words what went wrong or may mislead."""
         for words, category in self._stopping_warnings():
             warn_caller(words, category)
@@ -426,7 +427,7 @@ class MixtureVerbs(PrincipalManifold):
                 continue
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                each._warn(replace(rows, offset=each.offset_, weight=weight * share[:, j]))
+                warn_about_fit(each, replace(rows, offset=each.offset_, weight=weight * share[:, j]))
             for one in caught:
                 if not issubclass(one.category, ConvergenceWarning | InterruptedWarning):
                     said.setdefault((Message.after("", one.message), one.category), []).append(j)

@@ -19,7 +19,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.noise.factor_loadings import FactorParameters
 from prinfold.gtm.noise.factor_model import FactorModel
 from prinfold.gtm.noise.factor_sums import FactorStatistics
-from prinfold.gtm.noise.per_cell import Cells, as_cells
+from prinfold.gtm.noise.per_cell import MeasuredCells, as_cells
 from prinfold.gtm.noise.protocol import Posterior
 from prinfold.numerics.small_matrices import at, backward, cholesky, forward, inverse, log_determinant, n_packed, pairs
 
@@ -61,7 +61,7 @@ def cell_nodes(centres: FloatArray, factors: FloatArray, inverse_v: FloatArray, 
     return CellFactorNodes(centres, loading, U, U * centres.T, products, inverse_v, sign)
 
 
-def weigh(loaded: Cells, trust: FloatArray, nodes: CellFactorNodes, work: FloatArray) -> FloatArray:
+def weigh(loaded: MeasuredCells, trust: FloatArray, nodes: CellFactorNodes, work: FloatArray) -> FloatArray:
     """log p(t | node): into ``work[0]`` what differs between nodes, then w = L⁻¹b and the packed L of S = L Lᵀ.
 
     Returns (n,) the rest.
@@ -126,11 +126,13 @@ class CellFactorNoise(FactorModel):
         factors = self.loading.factors(surface, parameters)
         return cell_nodes(surface.nodes(parameters.weights), factors, parameters.precision * ones, ones)
 
-    def load(self, block: FloatArray, errors: FloatArray | None = None) -> Cells:
+    def load(self, block: FloatArray, errors: FloatArray | None = None) -> MeasuredCells:
         """A block with its gaps apart, in double precision."""
         return as_cells(block.astype(np.float64, copy=False), errors)
 
-    def log_density(self, loaded: Cells, nodes: CellFactorNodes, near: IntArray | None, work: FloatArray) -> FloatArray:
+    def log_density(
+        self, loaded: MeasuredCells, nodes: CellFactorNodes, near: IntArray | None, work: FloatArray
+    ) -> FloatArray:
         """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest."""
         return weigh(loaded, loaded.trust(np.array(nodes.variance)), nodes.some(near), work)
 
@@ -143,7 +145,7 @@ class CellFactorNoise(FactorModel):
     def statistics(
         self,
         sums: CellFactorSums,
-        loaded: Cells,
+        loaded: MeasuredCells,
         weight: FloatArray | None,
         posterior: Posterior,
         near: IntArray | None,
@@ -167,7 +169,7 @@ class CellFactorNoise(FactorModel):
         sums.total += float(ones.sum())
 
     def complete(
-        self, loaded: Cells, posterior: Posterior, nodes: CellFactorNodes, near: IntArray | None
+        self, loaded: MeasuredCells, posterior: Posterior, nodes: CellFactorNodes, near: IntArray | None
     ) -> tuple[FloatArray, FloatArray]:
         """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself.
 
@@ -181,7 +183,7 @@ class CellFactorNoise(FactorModel):
             square += (1.0 if a == b else 2.0) * fields[at(a, b)] @ (G[a] * G[b]).T
         return mean, np.maximum(square - np.square(mean), 0.0) + nodes.variance
 
-    def factor_means(self, loaded: Cells, posterior: Posterior, nodes: CellFactorNodes) -> FloatArray:
+    def factor_means(self, loaded: MeasuredCells, posterior: Posterior, nodes: CellFactorNodes) -> FloatArray:
         """(n, q) E[f | t], over all nodes."""
         fields = self._fields(posterior, np.ones(len(loaded)))
         return np.stack([fields[at(a + 1, 0)].sum(axis=1) for a in range(self.n_factors)], axis=1)

@@ -57,7 +57,7 @@ class Loading(Protocol):
     def n_factors(self) -> int: ...
 
     def first(self, weights: FloatArray) -> Any:
-        """What U is made of, to begin with."""
+        """First coefficients of U."""
 
     def factors(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:
         """(q, K, D) Uᵀ at the nodes."""
@@ -74,16 +74,16 @@ class Loading(Protocol):
     def finished(
         self, coefficients: FloatArray, means: FloatArray, sums: FactorStatistics, parameters: FactorParameters
     ) -> Finished:
-        """What follows from new coefficients."""
+        """Parameters with new coefficients."""
 
     def stretched(self, old: Any, new: Any, factor: float) -> Any:
         """The step from ``old`` to ``new``, ``factor`` times as far."""
 
     def keep(self, factors: Any) -> dict[str, Any]:
-        """What a fitted model remembers."""
+        """Fitted attributes by name."""
 
     def recall(self, kept: dict[str, Any], n_columns: int) -> Any:
-        """What U is made of, from what was kept; a ValueError where it does not fit."""
+        """Coefficients of U from stored arrays; a ValueError where they do not fit."""
 
 
 @dataclass(frozen=True)

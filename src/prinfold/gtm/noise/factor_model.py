@@ -28,7 +28,7 @@ from prinfold.numerics.linalg import solve_symmetric
 
 @dataclass(frozen=True)
 class FactorModel:
-    """What noise with factors is, whatever the rows: parameters, M-step, rows drawn from it."""
+    """Noise with factors, whatever the rows: parameters, M-step, rows drawn from it."""
 
     floor: float
     loading: Loading

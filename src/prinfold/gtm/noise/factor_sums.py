@@ -1,4 +1,4 @@
-"""What rows with factors add up to: moments of (1, f) at every node, alone and with the rows.
+"""Sums over rows with factors: moments of (1, f) at every node, alone and with the rows.
 
 With r the responsibility of a node and f the factors of a row, all sums are of r E[g gᵀ] and r E[g] tᵀ over rows, g
 being the vector (1, f). Symmetric matrices in g are packed as in :mod:`prinfold.numerics.small_matrices`, so that entry

@@ -42,8 +42,8 @@ class IsotropicNodes(NamedTuple):
     excess: tuple[float, float]
 
 
-class Swept(NamedTuple):
-    """What sweeps read and add to, node by node: ``loading`` (K, D + 2) and ``products`` Rᵀ[−½‖t‖², T, 1]."""
+class SweptNodes(NamedTuple):
+    """Arrays that sweeps read and add to, node by node: ``loading`` (K, D + 2) and ``products`` Rᵀ[−½‖t‖², T, 1]."""
 
     loading: FloatArray
     products: FloatArray
@@ -54,7 +54,7 @@ class IsotropicSums:
     """Sums under way: ``products`` (D + 1, K) holds TᵀR with G in its last row, the order in which BLAS is fastest."""
 
     products: FloatArray
-    swept: Swept | None = None
+    swept: SweptNodes | None = None
     square: float = 0.0
     log_likelihood: float = 0.0
     total: float = 0.0
@@ -181,7 +181,7 @@ class IsotropicNoise:
         from prinfold.gtm._e_step_jit import sweep  # loads numba, which small jobs never need
 
         if sums.swept is None:
-            sums.swept = Swept(self.by_node(nodes), np.zeros(nodes.loading.T.shape))
+            sums.swept = SweptNodes(self.by_node(nodes), np.zeros(nodes.loading.T.shape))
         ones = np.ones(len(loaded)) if weight is None else weight
         largest, log_sum = largest_weight(ones), np.empty(len(loaded))
         square = float(ones @ _row_squares(loaded))

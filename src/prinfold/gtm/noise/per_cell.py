@@ -25,7 +25,7 @@ from prinfold.gtm.penalties import Penalty
 
 
 @dataclass(frozen=True)
-class Cells:
+class MeasuredCells:
     """A block of rows: ``values`` (n, D), nil where a cell is missing; ``seen`` (n, D) is 1 where it is not.
 
     ``squared_errors`` (n, D) or (n, 1) are the variances with which cells were measured, where they are known.
@@ -47,13 +47,13 @@ class Cells:
         return np.asarray(self.seen * (variance / (variance + self.squared_errors)), dtype=self.values.dtype)
 
 
-def as_cells(block: FloatArray, errors: FloatArray | None) -> Cells:
+def as_cells(block: FloatArray, errors: FloatArray | None) -> MeasuredCells:
     """A block with its gaps apart."""
     seen = ~np.isnan(block)
     if errors is None and seen.all():
-        return Cells(block, np.ones_like(block), None, plain=True)
+        return MeasuredCells(block, np.ones_like(block), None, plain=True)
     squared = None if errors is None else np.square(errors, dtype=np.float64)
-    return Cells(np.where(seen, block, block.dtype.type(0)), seen.astype(block.dtype), squared)
+    return MeasuredCells(np.where(seen, block, block.dtype.type(0)), seen.astype(block.dtype), squared)
 
 
 class CellNodes(NamedTuple):
@@ -196,11 +196,13 @@ class CellNoise:
         plain: FloatArray = np.concatenate([scaled.T, half[None]]).astype(dtype, copy=False)
         return CellNodes(loading, plain, centres, variance)
 
-    def load(self, block: FloatArray, errors: FloatArray | None = None) -> Cells:
+    def load(self, block: FloatArray, errors: FloatArray | None = None) -> MeasuredCells:
         """A block with its gaps apart."""
         return as_cells(block, errors)
 
-    def log_density(self, loaded: Cells, nodes: CellNodes, near: IntArray | None, work: FloatArray) -> FloatArray:
+    def log_density(
+        self, loaded: MeasuredCells, nodes: CellNodes, near: IntArray | None, work: FloatArray
+    ) -> FloatArray:
         """log p(t | node) split in two: into ``work[0]`` (n, K) what differs between nodes; returns (n,) the rest."""
         precision = (loaded.trust(nodes.variance) / nodes.variance).astype(loaded.values.dtype, copy=False)
         if loaded.plain:
@@ -218,7 +220,12 @@ class CellNoise:
         return CellSums(nodes.variance, np.zeros((2 * D + 1, K)), *np.zeros((3, D)))
 
     def statistics(
-        self, sums: CellSums, loaded: Cells, weight: FloatArray | None, posterior: Posterior, near: IntArray | None
+        self,
+        sums: CellSums,
+        loaded: MeasuredCells,
+        weight: FloatArray | None,
+        posterior: Posterior,
+        near: IntArray | None,
     ) -> None:
         """Add a block to the sums. Rows are divided by the sums of their relative weights, not the weights."""
         ones = np.ones(len(loaded)) if weight is None else weight
@@ -282,7 +289,7 @@ class CellNoise:
         return np.tile(seen, (surface.latent.n_nodes, 1, 1))
 
     def complete(
-        self, loaded: Cells, posterior: Posterior, nodes: CellNodes, near: IntArray | None
+        self, loaded: MeasuredCells, posterior: Posterior, nodes: CellNodes, near: IntArray | None
     ) -> tuple[FloatArray, FloatArray]:
         """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself.
 

@@ -23,7 +23,7 @@ from prinfold.gtm.softmax import Exponential
 
 
 class Posterior(NamedTuple):
-    """What an E-step finds of a block.
+    """Posterior weights and log-likelihoods of a block of rows.
 
     ``relative`` (n, K) are weights up to a factor of each row's own, ``total`` (n,) their sums, and
     ``log_likelihood`` (n,) is log p(t). ``layers`` holds what else the noise computed on the way, if anything.
@@ -37,7 +37,7 @@ class Posterior(NamedTuple):
 
 @dataclass(frozen=True)
 class Parameters:
-    """What training changes: weights (M, D) of the map about the data's centre, and noise precision β."""
+    """Parameters that training changes: weights (M, D) of the map about the data's centre, and noise precision β."""
 
     weights: FloatArray
     precision: Any
@@ -48,7 +48,7 @@ class Parameters:
         return float(self.precision)
 
     def cost(self, surface: BasisMap, penalty: Penalty) -> float:
-        """What a penalty takes off the log-likelihood."""
+        """Penalty, to be taken off the log-likelihood."""
         return penalty.value(self.level, surface.roughness(self.weights))
 
 
@@ -120,7 +120,7 @@ class Noise(Protocol):
         """The same with one noise for all nodes, so that it fits any number of them."""
 
     def prepare(self, surface: BasisMap, parameters: Any, dtype: type) -> Any:
-        """What a pass over the rows needs of the nodes."""
+        """Nodes as a pass over the rows needs them."""
 
     def with_gaps(self) -> Any:
         """A noise of the same parameters that takes rows with missing cells and with errors of their own."""
@@ -129,7 +129,7 @@ class Noise(Protocol):
         """Whether a variance has shrunk to its floor."""
 
     def keep(self, parameters: Any) -> dict[str, Any]:
-        """What a fitted model remembers of the noise beside its level: numbers and arrays by name."""
+        """Fitted attributes of the noise beside its level: numbers and arrays by name."""
 
     def recall(self, weights: FloatArray, variance: float, kept: dict[str, Any]) -> Any:
         """Parameters of what was kept; a ValueError where it does not fit."""
@@ -200,7 +200,7 @@ class LevelledNoise(Noise, Protocol):
         """log p(t | node): into ``work[0]`` all but a constant of all rows or of each, which is returned as it is."""
 
     def exponential(self, dtype: Any) -> Exponential:
-        """What takes those logarithms, and so their unit."""
+        """The exponential that undoes those logarithms, and so their unit."""
 
 
 class SweepingNoise(Noise, Protocol):
@@ -245,12 +245,12 @@ def largest_weight(weight: FloatArray) -> float:
 
 
 def in_words(noise: Any) -> str:
-    """What users call a noise."""
+    """The name of a noise in the words of users."""
     return str(getattr(noise, "words", type(noise).__name__))
 
 
 def positive_array(kept: dict[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray:
-    """What was kept of a noise under a name: finite numbers above zero of a given shape, or a ValueError."""
+    """A stored array of a noise: finite numbers above zero of a given shape, or a ValueError."""
     found = np.asarray(kept.get(name))
     if found.dtype.kind != "f" or found.shape != shape or not np.isfinite(found).all() or not (found > 0).all():
         raise ValueError(f"{name} of the noise, finite and above zero, of shape {shape}")

@@ -31,7 +31,7 @@ _FEW_ON_A_SPHERE = 12
 """Basis functions along each axis, by the number of axes, for what varies slowly; with more axes one and a plane."""
 
 
-class Spread(NamedTuple):
+class ColumnSpread(NamedTuple):
     """How far data spread.
 
     ``floor`` is the smallest noise variance on average over the columns, ``floors`` (D,) are the smallest of each, and
@@ -47,9 +47,9 @@ class Spread(NamedTuple):
         return len(self.floors)
 
 
-def spread_of_model(variance: float, n_columns: int) -> Spread:
-    """What stands for the spread of data where a model was fitted already and will not be trained further."""
-    return Spread(variance, np.full(n_columns, variance), np.ones(n_columns))
+def spread_of_model(variance: float, n_columns: int) -> ColumnSpread:
+    """A spread that stands in for that of data, where a model was fitted already and will not be trained further."""
+    return ColumnSpread(variance, np.full(n_columns, variance), np.ones(n_columns))
 
 
 class NoiseRecipe(Protocol):
@@ -58,7 +58,7 @@ class NoiseRecipe(Protocol):
     One that is ``robust`` expects outliers, and neither the origin nor the start is then led by them.
     """
 
-    def make(self, surface: BasisMap, spread: Spread) -> Noise:
+    def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
         """The noise about a surface in data of that spread."""
 
 
@@ -75,7 +75,7 @@ def _are_axes(value: object) -> bool:
 
 
 AXES = nothing | Constraint(_are_axes, "a tuple of different integers of at least 0")
-"""What may name the principal axes that a surface begins in."""
+"""A constraint on the principal axes that a surface begins in."""
 
 
 @storable
@@ -83,7 +83,7 @@ AXES = nothing | Constraint(_are_axes, "a tuple of different integers of at leas
 class PlainNoise:
     """The same Gaussian noise in every direction: the GTM as it was proposed."""
 
-    def make(self, surface: BasisMap, spread: Spread) -> Noise:
+    def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
         return IsotropicNoise(spread.floor)
 
 
@@ -92,7 +92,7 @@ class PlainNoise:
 class DiagonalNoise:
     """Gaussian noise with a variance for each column, so that columns may have units of their own."""
 
-    def make(self, surface: BasisMap, spread: Spread) -> Noise:
+    def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
         return CellNoise(spread.floor, spread.floors, spread.scale)
 
 
@@ -120,7 +120,7 @@ class StudentNoise:
         within = Constraint(lambda v: real(0, above=True).test(v) and v <= MOST_DF, f"above 0 and at most {MOST_DF:g}")
         check_recipe(self, df=nothing | real(0, above=True), min_df=within, columns=one_of(("shared", "own")))
 
-    def make(self, surface: BasisMap, spread: Spread) -> Noise:
+    def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
         bounds = float(self.min_df), MOST_DF
         floors, scale = (spread.floors, spread.scale) if self.columns == "own" else (None, None)
         return StudentCells(spread.floor, floors, scale, None if self.df is None else float(self.df), bounds)
@@ -146,7 +146,7 @@ class AlignedNoise:
     def __post_init__(self) -> None:
         check_recipe(self, reach=nothing | real(0))
 
-    def make(self, surface: BasisMap, spread: Spread) -> Noise:
+    def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
         reach = None if self.reach is None else float(self.reach)
         return FactorNoise(spread.floor, AlignedLoading(surface.latent.dimension, surface.latent.spacing, reach))
 
@@ -176,7 +176,7 @@ class LowRankNoise:
         check_recipe(self, rank=integer(1), axes=AXES)
         object.__setattr__(self, "axes", None if self.axes is None else tuple(map(int, self.axes)))
 
-    def make(self, surface: BasisMap, spread: Spread) -> Noise:
+    def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
         if self.rank >= spread.n_columns:
             raise InvalidParameterError(
                 f"noise of rank={self.rank} leaves nothing over where n_features = {spread.n_columns}; "
@@ -212,7 +212,7 @@ class VaryingNoise:
         functions = nothing | axis_counts | Constraint(lambda v: hasattr(v, "bind"), "a basis object")
         check_recipe(self, precision=flag, mixing=flag, basis=functions, ridge=real(0, above=True))
 
-    def make(self, surface: BasisMap, spread: Spread) -> Noise:
+    def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
         latent = surface.latent
         few = _FEW_ON_A_SPHERE if isinstance(latent, Sphere) else _FEW.get(latent.n_columns, 1)
         basis = make_basis(few if self.basis is None else self.basis, 1.0, False, latent).bind(latent)

@@ -27,7 +27,7 @@ from scipy.special import digamma, gammaln
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.files import storable
-from prinfold.gtm.noise.per_cell import CellNoise, CellParameters, Cells, CellStatistics, as_cells
+from prinfold.gtm.noise.per_cell import CellNoise, CellParameters, CellStatistics, MeasuredCells, as_cells
 from prinfold.gtm.noise.protocol import Parameters, Posterior, largest_weight, positive_array
 from prinfold.gtm.penalties import Penalty
 
@@ -148,11 +148,11 @@ class StudentCells(CellNoise):
         variance = self._variances(parameters, centres.shape[1])
         return StudentNodes(loading, centres, middle, variance, _tailed(parameters).df)
 
-    def load(self, block: FloatArray, errors: FloatArray | None = None) -> Cells:
+    def load(self, block: FloatArray, errors: FloatArray | None = None) -> MeasuredCells:
         """A block with its gaps apart, in double precision."""
         return as_cells(block.astype(np.float64, copy=False), errors)
 
-    def log_density(self, loaded: Cells, nodes: Any, near: IntArray | None, work: FloatArray) -> FloatArray:
+    def log_density(self, loaded: MeasuredCells, nodes: Any, near: IntArray | None, work: FloatArray) -> FloatArray:
         """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest.
 
         E[u] goes into ``work[1]`` and ln(1 + δ/ν) into ``work[2]``, so that no logarithm is taken twice.
@@ -179,7 +179,7 @@ class StudentCells(CellNoise):
         return StudentSums(nodes.variance, nodes.df, products, squared, mass, *np.zeros((3, D)))
 
     def statistics(
-        self, sums: Any, loaded: Cells, weight: FloatArray | None, posterior: Posterior, near: IntArray | None
+        self, sums: Any, loaded: MeasuredCells, weight: FloatArray | None, posterior: Posterior, near: IntArray | None
     ) -> None:
         """Add a block to the sums. Rows are divided by the sums of their relative weights, not the weights."""
         assert posterior.layers is not None
@@ -233,7 +233,7 @@ class StudentCells(CellNoise):
         return seen * (df / (df - 2.0)) if df > 2 else np.where(seen == 0, 0.0, np.copysign(np.inf, seen))
 
     def complete(
-        self, loaded: Cells, posterior: Posterior, nodes: Any, near: IntArray | None
+        self, loaded: MeasuredCells, posterior: Posterior, nodes: Any, near: IntArray | None
     ) -> tuple[FloatArray, FloatArray]:
         """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself.
 

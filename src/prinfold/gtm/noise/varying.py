@@ -20,7 +20,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.bases import BoundBasis
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.files import storable
-from prinfold.gtm.noise.per_cell import Cells, as_cells
+from prinfold.gtm.noise.per_cell import MeasuredCells, as_cells
 from prinfold.gtm.noise.protocol import Parameters, Posterior, largest_weight, positive_array
 from prinfold.gtm.penalties import Penalty
 from prinfold.numerics.newton import newton_ascent
@@ -104,7 +104,7 @@ class VaryingSums:
     log_likelihood: float = 0.0
     total: float = 0.0
 
-    def add(self, cells: Cells, shares: FloatArray, chosen: Any) -> None:
+    def add(self, cells: MeasuredCells, shares: FloatArray, chosen: Any) -> None:
         """Rows with responsibilities times weights (n, K); without errors ρ is 1 wherever a cell was measured."""
         parts = [cells.values, *([] if cells.plain else [cells.seen]), np.square(cells.values).sum(axis=1)[:, None]]
         parts += [cells.seen.sum(axis=1)[:, None], np.ones((len(cells), 1))]
@@ -119,7 +119,7 @@ class VaryingSums:
         self.counts[chosen] += counts
         self.mass[chosen] += mass
 
-    def add_uncertain(self, cells: Cells, shares: FloatArray, chosen: Any) -> None:
+    def add_uncertain(self, cells: MeasuredCells, shares: FloatArray, chosen: Any) -> None:
         """Rows with known errors, column by column: ρ differs between rows, nodes and columns."""
         assert cells.squared_errors is not None
         variance = 1.0 / self.precision[chosen]
@@ -219,11 +219,13 @@ class SmoothNoise:
         plain = np.vstack([-0.5 * beta, (beta[:, None] * centres).T, own.sum(axis=1) + log_share])
         return VaryingNodes(loading, plain, centres, beta, log_share)
 
-    def load(self, block: FloatArray, errors: FloatArray | None = None) -> Cells:
+    def load(self, block: FloatArray, errors: FloatArray | None = None) -> MeasuredCells:
         """A block with its gaps apart, in double precision."""
         return as_cells(block.astype(np.float64, copy=False), errors)
 
-    def log_density(self, loaded: Cells, nodes: VaryingNodes, near: IntArray | None, work: FloatArray) -> FloatArray:
+    def log_density(
+        self, loaded: MeasuredCells, nodes: VaryingNodes, near: IntArray | None, work: FloatArray
+    ) -> FloatArray:
         """log p(t | node) + ln(Kπ): into ``work[0]`` relative to the row's largest; returns (n,) that."""
         chosen = slice(None) if near is None else near
         if loaded.squared_errors is not None:
@@ -242,7 +244,12 @@ class SmoothNoise:
         return VaryingSums(nodes.precision, nodes.centres, np.zeros(K), *np.zeros((4, K, D)), *np.zeros((3, K)))
 
     def statistics(
-        self, sums: VaryingSums, loaded: Cells, weight: FloatArray | None, posterior: Posterior, near: IntArray | None
+        self,
+        sums: VaryingSums,
+        loaded: MeasuredCells,
+        weight: FloatArray | None,
+        posterior: Posterior,
+        near: IntArray | None,
     ) -> None:
         """Add a block to the sums."""
         ones = np.ones(len(loaded)) if weight is None else weight
@@ -331,7 +338,7 @@ class SmoothNoise:
         return np.asarray((axes.T @ axes) / self._precisions(self._at(surface), parameters)[:, None, None])
 
     def complete(
-        self, loaded: Cells, posterior: Posterior, nodes: VaryingNodes, near: IntArray | None
+        self, loaded: MeasuredCells, posterior: Posterior, nodes: VaryingNodes, near: IntArray | None
     ) -> tuple[FloatArray, FloatArray]:
         """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself."""
         chosen = slice(None) if near is None else near
@@ -369,7 +376,7 @@ class SmoothNoise:
         return np.asarray(eta - logsumexp(eta) + np.log(len(eta)))
 
 
-def _uncertain_log_density(cells: Cells, nodes: VaryingNodes, chosen: Any) -> FloatArray:
+def _uncertain_log_density(cells: MeasuredCells, nodes: VaryingNodes, chosen: Any) -> FloatArray:
     """(n, K) log p(t | node) + ln(Kπ) of rows with known errors, column by column."""
     assert cells.squared_errors is not None
     variance, found = 1.0 / nodes.precision[chosen], np.tile(nodes.log_share[chosen], (len(cells), 1))
@@ -382,7 +389,7 @@ def _uncertain_log_density(cells: Cells, nodes: VaryingNodes, chosen: Any) -> Fl
 
 
 def _finite(kept: dict[str, Any], name: str, size: int) -> FloatArray:
-    """What was kept of a noise under a name: finite numbers, as many as said, or a ValueError."""
+    """A stored array of a noise: finite numbers, as many as said, or a ValueError."""
     found = np.asarray(kept.get(name))
     if found.dtype.kind != "f" or found.shape != (size,) or not np.isfinite(found).all():
         raise ValueError(f"{name} of the noise, finite and of shape ({size},)")

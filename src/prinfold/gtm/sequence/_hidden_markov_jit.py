@@ -9,11 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.gtm.sequence.hidden_markov import Counts, Steps
+from prinfold.gtm.sequence.hidden_markov import ChainSteps, Counts
 from prinfold.numerics._compiled import compiled
 
 
-def forward(emission: FloatArray, begins: BoolArray, before: FloatArray, steps: Steps) -> tuple[FloatArray, FloatArray]:
+def forward(
+    emission: FloatArray, begins: BoolArray, before: FloatArray, steps: ChainSteps
+) -> tuple[FloatArray, FloatArray]:
     """As :func:`prinfold.gtm.sequence.hidden_markov.forward`."""
     alpha, scale = np.empty_like(emission), np.empty(len(emission))
     _forward(emission, begins, before, *steps, alpha, scale)
@@ -27,14 +29,16 @@ def backward(
     weight: FloatArray,
     alpha: FloatArray,
     after: FloatArray,
-    steps: Steps,
+    steps: ChainSteps,
     counts: Counts,
 ) -> None:
     """As :func:`prinfold.gtm.sequence.hidden_markov.backward`."""
     _backward(emission, ends, scale, weight, alpha, after, *steps[1:], *counts)
 
 
-def best_steps(log_density: FloatArray, begins: BoolArray, best: FloatArray, steps: Steps) -> tuple[IntArray, IntArray]:
+def best_steps(
+    log_density: FloatArray, begins: BoolArray, best: FloatArray, steps: ChainSteps
+) -> tuple[IntArray, IntArray]:
     """As :func:`prinfold.gtm.sequence.hidden_markov.best_steps`."""
     came, tops = np.empty(log_density.shape, dtype=np.int32), np.empty(len(log_density), dtype=np.int32)
     chain = np.log(steps.initial), steps.cuts, steps.node, np.log(steps.share + steps.leap), float(np.log(steps.leap))

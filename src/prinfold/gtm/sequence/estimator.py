@@ -10,14 +10,14 @@ import numpy as np
 from prinfold._typing import FloatArray, RandomState
 from prinfold.base.callbacks import with_callbacks
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.exceptions import Advice, CorruptModelFileError, InvalidParameterError, Message
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.gtm import model as gtm
-from prinfold.gtm.fitting import FEWEST_ROWS, Job
+from prinfold.gtm.fitting import FEWEST_ROWS, TrainingJob, given_places
 from prinfold.gtm.gaussian_process_training import TunedState
+from prinfold.gtm.model_files import refuse_misfits
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import Spread
-from prinfold.gtm.sequence.forecast import ProcessVerbs
+from prinfold.gtm.noise.recipes import ColumnSpread
 from prinfold.gtm.sequence.model import SequenceModel, SequenceRows, in_sequences
 from prinfold.gtm.sequence.node_steps import moves_on
 from prinfold.gtm.sequence.sequence_input import (
@@ -29,23 +29,34 @@ from prinfold.gtm.sequence.sequence_input import (
     weighty_sequences,
 )
 from prinfold.gtm.sequence.starts import TRIED_STEPS, slow_start
-from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, FreeRule, Rule, SharedRule, shared_steps
+from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, FreeRule, SharedRule, TransitionRule, shared_steps
+from prinfold.gtm.sequence.verbs import SequenceVerbs
 from prinfold.gtm.starts.first_parameters import Start
 from prinfold.gtm.starts.outliers import among_outliers
 from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
+from prinfold.gtm.warnings import Check, warn_about_fit
 from prinfold.rows.rows import Rows
 from prinfold.validation.refusals import refuse_empty_columns
 from prinfold.validation.settings import Constraint, check_parameters, integer, nothing, one_of, real
 from prinfold.validation.tables import check_errors, has_gaps
 
-_MANY_JUMPS = 0.5
+_WARN_SHARE_OF_JUMPS = 0.5
 """Share of steps that are jumps from which a chain of short steps does not describe them."""
 
 _PROBABILITY = Constraint(lambda v: real(0, above=True).test(v) and v <= 1, "a number above 0 and at most 1")
 
 
+def _warn_about_jumps(model: GTMSequence) -> list[str]:
+    """Steps that go further than a step reaches, where their share was learned and is large."""
+    if model.transitions == "uniform" or model.jump is not None or model.jump_ <= _WARN_SHARE_OF_JUMPS:
+        return []
+    words = f"{model.jump_:.0%} of the steps go further than the {model.reach_} node(s) that a step reaches"
+    words = f"{words}: nodes may be too close for it, or rows too far apart in time to tell of each other"
+    return [Message(words, Advice("reach", words="raise {}"), Advice("nodes", words="use fewer nodes ({})"))]
+
+
 @storable
-class GTMSequence(ProcessVerbs):
+class GTMSequence(SequenceVerbs):
     """Generative topographic mapping of sequences: rows come from a walk over the latent space.
 
     Each sequence goes from node to node of the latent grid in short steps, seldom in a jump to anywhere, and at each
@@ -172,9 +183,9 @@ class GTMSequence(ProcessVerbs):
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = {
-        **ProcessVerbs._constraints,
+        **SequenceVerbs._constraints,
         "prior_precision": nothing | real(0),
-        "init": ProcessVerbs._constraints["init"] | one_of(("slow",)),
+        "init": SequenceVerbs._constraints["init"] | one_of(("slow",)),
         "transitions": one_of(("shared", "free", "uniform")),
         "reach": nothing | integer(0),
         "jump": nothing | _PROBABILITY,
@@ -182,14 +193,15 @@ class GTMSequence(ProcessVerbs):
         "initial": one_of(("uniform", "learned")),
     }
     _stored: ClassVar[tuple[str, ...]] = (
-        *(name for name in ProcessVerbs._stored if name != "memory_"),
+        *(name for name in SequenceVerbs._stored if name != "memory_"),
         "jump_",
         "reach_",
         "move_shares_",
         "local_moves_",
         "initial_",
     )
-    _added: ClassVar[dict[str, Any]] = {k: v for k, v in ProcessVerbs._added.items() if k != "memory_"}
+    _added: ClassVar[dict[str, Any]] = {k: v for k, v in SequenceVerbs._added.items() if k != "memory_"}
+    _checks: ClassVar[tuple[Check, ...]] = (_warn_about_jumps,)
     jump_: float
     reach_: int
     move_shares_: FloatArray
@@ -293,7 +305,7 @@ class GTMSequence(ProcessVerbs):
         known, order = check_errors(given.stacked(errors), table, self), given.order(table.shape[0])
         weight = seen_weight(sequence_weight(sample_weight, order), table, order)
         kept, cuts = weighty_sequences(weight, order)
-        places = self._places(table.shape[0])
+        places = given_places(self.init, table.shape[0])
         table, (places, known) = table[kept], (None if each is None else each[kept] for each in (places, known))
         refuse_unseen(table, FEWEST_ROWS)
         if has_gaps(table):
@@ -303,7 +315,7 @@ class GTMSequence(ProcessVerbs):
         self._refuse_shares(job)
         job = job._replace(rows=in_sequences(job.rows, cuts))
         self._train_from(job, places)
-        self._warn(job.rows)
+        warn_about_fit(self, job.rows)
 
     def fit_transform(
         self,
@@ -341,13 +353,13 @@ class GTMSequence(ProcessVerbs):
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _begun(self, job: Job, places: FloatArray | None) -> Parameters:
+    def _initial_parameters(self, job: TrainingJob, places: FloatArray | None) -> Parameters:
         told = _has_steps(job.rows) and self.transitions != "uniform"  # where rows may tell of each other
         if not (isinstance(self.init, str) and self.init == "auto" and told):
-            return super()._begun(job, places)
+            return super()._initial_parameters(job, places)
         slow = type(self)(**self.get_params(deep=False) | {"init": "slow"})
         tried = []
-        for begun in (slow._begun(job, places), super()._begun(job, places)):
+        for begun in (slow._initial_parameters(job, places), super()._initial_parameters(job, places)):
             state = job.model.begin(job.rows, begun)
             for _ in range(TRIED_STEPS):
                 state = job.model.step(job.rows, state, self.relaxation)
@@ -355,7 +367,7 @@ class GTMSequence(ProcessVerbs):
         best: Parameters = max(tried, key=lambda state: job.model.measure(state)["objective"]).parameters
         return best
 
-    def _start(self, job: Job, places: FloatArray | None) -> Start:
+    def _start(self, job: TrainingJob, places: FloatArray | None) -> Start:
         if not (isinstance(self.init, str) and self.init == "slow"):
             return super()._start(job, places)
         if not _has_steps(job.rows):
@@ -373,7 +385,7 @@ class GTMSequence(ProcessVerbs):
         return TRAINERS["batch"]
 
     def _chain_recipe(self) -> ChainRecipe:
-        rules: dict[str, Rule | None]
+        rules: dict[str, TransitionRule | None]
         if self.transitions == "uniform" and self.jump not in (None, 1):
             raise InvalidParameterError(
                 Message(
@@ -387,19 +399,19 @@ class GTMSequence(ProcessVerbs):
         rules = {"shared": SharedRule(), "free": FreeRule(float(self.strength)), "uniform": None}
         return ChainRecipe(rules[self.transitions], self.reach, self.jump, self.initial == "learned")
 
-    def _make_model(self, surface: BasisMap, spread: Spread) -> gtm.GTMModel:
+    def _make_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         plain = super()._make_model(surface, spread)
         return SequenceModel(plain.surface, plain.noise, plain.penalty, self._chain_recipe())
 
-    def _refuse_shares(self, job: Job) -> None:
+    def _refuse_shares(self, job: TrainingJob) -> None:
         if getattr(job.model.noise, "mixes", False):
             raise InvalidParameterError(
                 f"noise={self.noise!r} gives nodes shares of their own in a mixture, but how often a walk comes by a "
                 "node is up to its steps; use VaryingNoise(mixing=False)"
             )
 
-    def _found(self, job: Job, state: Any) -> dict[str, Any]:
-        found = {name: value for name, value in super()._found(job, state).items() if name != "memory_"}
+    def _attributes_of_state(self, job: TrainingJob, state: Any) -> dict[str, Any]:
+        found = {name: value for name, value in super()._attributes_of_state(job, state).items() if name != "memory_"}
         chain: Chain = (state.state if isinstance(state, TunedState) else state).chain
         model: SequenceModel = found["_model"]
         return found | {
@@ -410,13 +422,6 @@ class GTMSequence(ProcessVerbs):
             "initial_": chain.initial,
             "local_moves_": chain.local if self.transitions == "free" else None,
         }
-
-    def _cautions(self) -> list[str]:
-        if self.transitions == "uniform" or self.jump is not None or self.jump_ <= _MANY_JUMPS:
-            return []
-        words = f"{self.jump_:.0%} of the steps go further than the {self.reach_} node(s) that a step reaches"
-        words = f"{words}: nodes may be too close for it, or rows too far apart in time to tell of each other"
-        return [Message(words, Advice("reach", words="raise {}"), Advice("nodes", words="use fewer nodes ({})"))]
 
     def _restore(self) -> None:
         super()._restore()
@@ -431,9 +436,7 @@ class GTMSequence(ProcessVerbs):
             "steps of each node that add up to 1": local is None
             or (_are_positive(local, len(moves.node)) and np.allclose(moves.per_node(local), 1.0)),
         }
-        for wanted, holds in sound.items():
-            if not holds:
-                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        refuse_misfits(sound)
         local = shared_steps(moves, kinds) if local is None else local
         self._model = replace(self._sequence_model, chain=Chain(moves, kinds, local, self.jump_, self.initial_))
 

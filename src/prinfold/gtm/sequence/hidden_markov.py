@@ -29,7 +29,7 @@ LOST = 1e-12
 """Largest share of a sequence's likelihood that the emissions left out of a row may hold; so is the loss in nats."""
 
 
-class Steps(NamedTuple):
+class ChainSteps(NamedTuple):
     """A chain as passes want it: see the head of this file; ``initial`` (K,) is where sequences begin."""
 
     initial: FloatArray
@@ -66,7 +66,9 @@ def relative_emissions(log_density: FloatArray, least: float) -> FloatArray:
     return np.asarray(largest)
 
 
-def forward(emission: FloatArray, begins: BoolArray, before: FloatArray, steps: Steps) -> tuple[FloatArray, FloatArray]:
+def forward(
+    emission: FloatArray, begins: BoolArray, before: FloatArray, steps: ChainSteps
+) -> tuple[FloatArray, FloatArray]:
     """(n, K) p(node | row and all before it in its sequence), and (n,) p(row | those before), relative as emissions.
 
     ``begins`` marks rows that begin a sequence; ``before`` (K,) is what the row before the first came to.
@@ -96,7 +98,7 @@ def backward(
     weight: FloatArray,
     alpha: FloatArray,
     after: FloatArray,
-    steps: Steps,
+    steps: ChainSteps,
     counts: Counts,
 ) -> None:
     """Turn what ``forward`` found into (n, K) p(node | the whole sequence), in place, and add to the counts.
@@ -117,7 +119,9 @@ def backward(
         alpha[t] *= beta
 
 
-def best_steps(log_density: FloatArray, begins: BoolArray, best: FloatArray, steps: Steps) -> tuple[IntArray, IntArray]:
+def best_steps(
+    log_density: FloatArray, begins: BoolArray, best: FloatArray, steps: ChainSteps
+) -> tuple[IntArray, IntArray]:
     """(n, K) from which node the likeliest path to each node of a row comes, and (n,) the likeliest node so far.
 
     ``best`` (K,) are the log probabilities of the likeliest paths up to the row before the first; it is written over

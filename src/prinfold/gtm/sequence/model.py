@@ -23,7 +23,7 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.e_step import Take
 from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.noise.protocol import GappyNoise, Parameters, Posterior
-from prinfold.gtm.sequence.hidden_markov import Steps
+from prinfold.gtm.sequence.hidden_markov import ChainSteps
 from prinfold.gtm.sequence.sequence_passes import FilteringWalk, PathWalk, SmoothingWalk, marks, portions
 from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, Visits
 from prinfold.rows.rows import Rows, blas_on_one_thread, work_through
@@ -43,7 +43,7 @@ def in_sequences(rows: Rows, cuts: IntArray) -> SequenceRows:
 
 @dataclass(frozen=True)
 class SequenceModel(gtm.GTMModel):
-    """What stays fixed during training; once trained, ``chain`` is what it came to."""
+    """A GTM whose rows come from a chain; once trained, ``chain`` is the one that was learned."""
 
     recipe: ChainRecipe
     chain: Chain | None = None
@@ -66,7 +66,7 @@ class SequenceModel(gtm.GTMModel):
         return found
 
     def measure(self, state: Any) -> dict[str, float]:
-        """What the history records of a state: per row the penalised log-likelihood, and the log-likelihood alone."""
+        """Entries of the history for a state: per row the penalised log-likelihood, and the log-likelihood alone."""
         found = gtm.measure(self, state)
         found["objective"] -= self.recipe.cost(state.chain) / state.statistics.total
         return found | {"jump": state.chain.jump}
@@ -215,7 +215,7 @@ def _walk(model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: 
 class _Summer(SmoothingWalk):
     """Adds sequences to the sums of an E-step."""
 
-    def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: Steps) -> None:
+    def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: ChainSteps) -> None:
         super().__init__(noise, rows, nodes, begins, steps)
         self.sums, self.first = noise.sums(nodes), np.zeros(len(steps.initial))
 
@@ -233,7 +233,9 @@ class _Summer(SmoothingWalk):
 class _Visitor(SmoothingWalk):
     """Hands over what whole sequences say of their rows."""
 
-    def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: Steps, *, hand_over: Take) -> None:
+    def __init__(
+        self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: ChainSteps, *, hand_over: Take
+    ) -> None:
         super().__init__(noise, rows, nodes, begins, steps)
         self.hand_over = hand_over
 
@@ -244,7 +246,9 @@ class _Visitor(SmoothingWalk):
 class _Filter(FilteringWalk):
     """Hands over what rows say of each other up to the present."""
 
-    def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: Steps, *, hand_over: Take) -> None:
+    def __init__(
+        self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: ChainSteps, *, hand_over: Take
+    ) -> None:
         super().__init__(noise, rows, nodes, begins, steps)
         self.hand_over = hand_over
 

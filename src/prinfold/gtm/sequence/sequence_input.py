@@ -33,11 +33,11 @@ class Order(NamedTuple):
         return np.diff(self.cuts)
 
     def sorted(self, values: Any) -> Any:
-        """What belongs to rows, or None, in the order of the sequences."""
+        """Values of rows, or None, in the order of the sequences."""
         return values if values is None or self.rows is None else values[self.rows]
 
     def unsorted(self, values: Any) -> Any:
-        """What belongs to rows in the order of the sequences, in the order in which the rows were given."""
+        """Values of rows in the order of the sequences, put back into the order in which the rows were given."""
         return values if self.rows is None else values[np.argsort(self.rows, kind="stable")]
 
 
@@ -78,7 +78,7 @@ class Arranged:
         return np.concatenate(parts)
 
     def handed_back(self, found: Any, order: Order) -> Any:
-        """What belongs to rows, (n, …), in the form in which they were given."""
+        """Values of rows, (n, …), in the form in which the rows were given."""
         if isinstance(found, Paths):
             return Paths(*(self.handed_back(each, order) for each in found))
         if self.kind == "list":

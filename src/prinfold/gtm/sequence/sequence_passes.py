@@ -15,7 +15,7 @@ import numpy as np
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.gtm.noise.protocol import Posterior
 from prinfold.gtm.sequence import hidden_markov as chains
-from prinfold.gtm.sequence.hidden_markov import Counts, Steps, relative_emissions, trace
+from prinfold.gtm.sequence.hidden_markov import ChainSteps, Counts, relative_emissions, trace
 from prinfold.rows.rows import Rows
 
 _COMPILED_FROM = 2000
@@ -40,7 +40,7 @@ def marks(cuts: IntArray) -> BoolArray:
 
 
 def _kernels(n_rows: int) -> Any:
-    """What has ``forward``, ``backward`` and ``best_steps``, as suits a job of so many rows."""
+    """The module with ``forward``, ``backward`` and ``best_steps`` that suits a job of so many rows."""
     if n_rows < _COMPILED_FROM:
         return chains
     from prinfold.gtm.sequence import _hidden_markov_jit as chain_sweeps  # loads numba, which small jobs never need
@@ -48,10 +48,10 @@ def _kernels(n_rows: int) -> Any:
     return chain_sweeps
 
 
-class Walk(ABC):
+class SequenceWalk(ABC):
     """One thread's share of a pass over sequences; ``begins`` are the marks of all rows."""
 
-    def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: Steps) -> None:
+    def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: ChainSteps) -> None:
         self.noise, self.rows, self.nodes = noise, rows, nodes
         self.begins, self.steps = begins, steps
         self.kernels = _kernels(rows.n_rows)
@@ -86,7 +86,7 @@ class Walk(ABC):
         return self.begins[some.start + 1 : some.stop + 1]
 
 
-class FilteringWalk(Walk):
+class FilteringWalk(SequenceWalk):
     """Finds what rows say of each other up to the present, and hands it to ``take`` in order."""
 
     @abstractmethod
@@ -102,10 +102,10 @@ class FilteringWalk(Walk):
             self.take(some, loaded, Posterior(alpha, np.ones(len(alpha)), np.log(scale) + largest, work[1:]))
 
 
-class SmoothingWalk(Walk):
+class SmoothingWalk(SequenceWalk):
     """Finds what whole sequences say of their rows, hands it to ``take``, and counts steps; goes from back to front."""
 
-    def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: Steps) -> None:
+    def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: ChainSteps) -> None:
         super().__init__(noise, rows, nodes, begins, steps)
         self.counts = Counts(np.zeros(len(steps.share)), np.zeros(1))
 
@@ -127,10 +127,12 @@ class SmoothingWalk(Walk):
             self.take(some, loaded, Posterior(alpha, np.ones(len(alpha)), np.log(scale) + largest, work[1:]))
 
 
-class PathWalk(Walk):
+class PathWalk(SequenceWalk):
     """Writes the nodes of the likeliest path through each sequence into ``path`` (n,)."""
 
-    def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: Steps, path: IntArray) -> None:
+    def __init__(
+        self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: ChainSteps, path: IntArray
+    ) -> None:
         super().__init__(noise, rows, nodes, begins, steps)
         self.path = path
 

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.gtm.sequence.hidden_markov import Steps
+from prinfold.gtm.sequence.hidden_markov import ChainSteps
 from prinfold.gtm.sequence.node_steps import Moves, default_reach, moves_on
 from prinfold.latent import LatentSpace
 
@@ -46,10 +46,10 @@ class Chain:
     initial: FloatArray
 
     @cached_property
-    def steps(self) -> Steps:
+    def steps(self) -> ChainSteps:
         """As passes over rows want it."""
         share = (1.0 - self.jump) * self.local
-        return Steps(self.initial, self.moves.cuts, self.moves.node, share, self.jump / self.moves.n_nodes)
+        return ChainSteps(self.initial, self.moves.cuts, self.moves.node, share, self.jump / self.moves.n_nodes)
 
     @property
     def forgetful(self) -> bool:
@@ -83,14 +83,14 @@ class Visits(NamedTuple):
         return Visits(self.moves + other.moves, self.jumps + other.jumps, self.first + other.first)
 
 
-class Rule(Protocol):
+class TransitionRule(Protocol):
     """How the steps of different nodes hang together; see the head of this file."""
 
     def update(self, chain: Chain, counts: FloatArray) -> Chain:
         """The chain with better kinds and local steps, for expected numbers of steps (P,)."""
 
     def cost(self, chain: Chain) -> float:
-        """What is taken off the log-likelihood for them."""
+        """Penalty of the steps, to be taken off the log-likelihood."""
 
 
 @dataclass(frozen=True)
@@ -160,9 +160,9 @@ def _best_kinds(moves: Moves, counts: FloatArray, kinds: FloatArray) -> FloatArr
 
 @dataclass(frozen=True)
 class ChainRecipe:
-    """What is to be learned of a chain. Without a ``rule`` every step is a jump; without a ``jump`` that is learned."""
+    """Settings of a chain. Without a ``rule`` every step is a jump; without a ``jump`` that is learned."""
 
-    rule: Rule | None
+    rule: TransitionRule | None
     reach: int | None = None
     jump: float | None = None
     learn_initial: bool = False
@@ -195,6 +195,6 @@ class ChainRecipe:
         return self.rule.update(chain, visits.moves)
 
     def cost(self, chain: Chain) -> float:
-        """What is taken off the log-likelihood for a chain."""
+        """Penalty of a chain, to be taken off the log-likelihood."""
         found = 0.0 if self.rule is None else self.rule.cost(chain)
         return found - float(np.log(chain.initial).mean()) if self.learn_initial else found

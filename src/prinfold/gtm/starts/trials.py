@@ -17,7 +17,8 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.geometry.folds import find_folds
-from prinfold.gtm.model import GTMModel, State, measure
+from prinfold.gtm.model import GTMModel, measure
+from prinfold.gtm.model import GTMState as State
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.posterior import mode_distance
 from prinfold.latent import Hexagons, LatentSpace, Lattice

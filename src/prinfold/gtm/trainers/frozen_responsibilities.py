@@ -24,16 +24,16 @@ from scipy.special import xlogy
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.gtm import model as gtm
-from prinfold.gtm.node_selection import Batch, Part, grouped, swept
+from prinfold.gtm.node_selection import Part, RowBatch, grouped, swept
 from prinfold.gtm.noise.factor_model import FactorModel
 from prinfold.gtm.noise.protocol import Posterior, in_words
 from prinfold.rows.rows import Rows
 
 
 class Frozen(NamedTuple):
-    """What a full visit leaves: parts to be found anew, the share (n,) of a row that lies there, and all other sums."""
+    """Result of a full visit: parts to be found anew, the share (n,) of a row that lies there, and all other sums."""
 
-    parts: Sequence[Part | Batch]
+    parts: Sequence[Part | RowBatch]
     share: FloatArray
     statistics: Any
 

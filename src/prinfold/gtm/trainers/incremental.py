@@ -62,7 +62,7 @@ class Incremental:
 
 
 class Visit(NamedTuple):
-    """What was found of a block when it was last visited, what the E-step remembers of it, and what is frozen."""
+    """A block as it was last visited: its sums, the hint for its next E-step, and its frozen responsibilities."""
 
     statistics: Any
     hint: Hint

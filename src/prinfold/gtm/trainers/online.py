@@ -110,7 +110,7 @@ class Online:
         return max(float(new / (seen + new)), 1.0 - kept)
 
 
-class Stream(NamedTuple):
+class OnlineStream(NamedTuple):
     """Parameters, the sums that they came of, and how many rows went by."""
 
     parameters: Any
@@ -119,8 +119,13 @@ class Stream(NamedTuple):
 
 
 def after_block(
-    model: gtm.GTMModel, rows: Rows, stream: Stream, trainer: Online, unit: float | None = None, most: float = np.inf
-) -> tuple[Stream, Any]:
+    model: gtm.GTMModel,
+    rows: Rows,
+    stream: OnlineStream,
+    trainer: Online,
+    unit: float | None = None,
+    most: float = np.inf,
+) -> tuple[OnlineStream, Any]:
     """The stream one block later, and what the block added up to under the parameters before it.
 
     ``most`` is the largest number of rows that sums may stand for: rows that come again are no others.
@@ -130,7 +135,7 @@ def after_block(
     statistics = mixed(stream.statistics, found, gain, most)
     with blas_on_one_thread():
         parameters = model.noise.m_step(model.surface, statistics, model.penalty, stream.parameters)
-    return Stream(parameters, statistics, stream.seen + found.total), found
+    return OnlineStream(parameters, statistics, stream.seen + found.total), found
 
 
 def mixed(old: Any, new: Any, gain: float, most: float = np.inf) -> Any:
@@ -142,7 +147,7 @@ def mixed(old: Any, new: Any, gain: float, most: float = np.inf) -> Any:
 
 
 class Score(NamedTuple):
-    """What rows scored as they came, each block before anything was learned from it, and how many they were."""
+    """Score of rows as they came, each block before anything was learned from it, and how many they were."""
 
     log_likelihood: float
     total: float
@@ -157,11 +162,11 @@ class Score(NamedTuple):
 def after_blocks(
     model: gtm.GTMModel,
     blocks: Iterable[Rows],
-    stream: Stream,
+    stream: OnlineStream,
     trainer: Online,
     unit: float | None = None,
     most: float = np.inf,
-) -> tuple[Stream, Score]:
+) -> tuple[OnlineStream, Score]:
     """The stream after several blocks, and how they scored; see :func:`after_block`."""
     scored = total = 0.0
     for block in blocks:
@@ -173,7 +178,7 @@ def after_blocks(
 class OnlineState(NamedTuple):
     """Where the stream is, how the rows of the last pass scored, and how many passes there were."""
 
-    stream: Stream
+    stream: OnlineStream
     score: Score
     age: int = 0
 
@@ -215,7 +220,7 @@ class OnlineModel(BlockedModel):
 
     def _look(self, rows: Rows, parameters: Any, seen: float, age: int) -> OnlineState:
         found, _ = gtm.e_step(self, rows, parameters, Hint())
-        return OnlineState(Stream(parameters, found, seen), Score(found.log_likelihood, found.total), age)
+        return OnlineState(OnlineStream(parameters, found, seen), Score(found.log_likelihood, found.total), age)
 
 
 def in_blocks(rows: Rows, size: int, rng: np.random.Generator | None = None) -> Iterator[Rows]:

@@ -27,7 +27,7 @@ _FEWEST_IN_SAMPLE = 4096
 
 
 @dataclass(frozen=True)
-class Moments:
+class StreamMoments:
     """Weight, mean and sum of squared deviations of each column (D,), over what is there of it.
 
     They add up by Chan, Golub & LeVeque's rule, which keeps all digits of data far from the origin.
@@ -37,19 +37,19 @@ class Moments:
     mean: FloatArray
     square: FloatArray
 
-    def __add__(self, other: Moments) -> Moments:
+    def __add__(self, other: StreamMoments) -> StreamMoments:
         total = self.weight + other.weight
         share = other.weight / np.where(total > 0, total, 1.0)
         gap = other.mean - self.mean
         square = self.square + other.square + self.weight * share * np.square(gap)
-        return Moments(total, self.mean + share * gap, square)
+        return StreamMoments(total, self.mean + share * gap, square)
 
     @property
     def variance(self) -> FloatArray:
         return np.asarray(self.square / np.where(self.weight > 0, self.weight, 1.0))
 
 
-def moments_of(table: FloatArray, weight: FloatArray | None) -> Moments:
+def moments_of(table: FloatArray, weight: FloatArray | None) -> StreamMoments:
     """Those of a few rows."""
     block = table.astype(np.float64, copy=False)
     seen = ~np.isnan(block)
@@ -60,10 +60,10 @@ def moments_of(table: FloatArray, weight: FloatArray | None) -> Moments:
     anchor = np.nan_to_num(block[seen.argmax(axis=0), np.arange(block.shape[1])])
     gap = np.where(seen, block - anchor, 0.0)
     shift = (counts * gap).sum(axis=0) / some
-    return Moments(total, anchor + shift, (counts * np.square(gap - shift)).sum(axis=0))
+    return StreamMoments(total, anchor + shift, (counts * np.square(gap - shift)).sum(axis=0))
 
 
-class Sample:
+class StreamSample:
     """Rows kept of a stream: all of them, in order, while they are few; else as many as fit, each as likely as another.
 
     Every row draws a number and those with the smallest are kept, so that the sample depends on the seed and on the
@@ -103,17 +103,17 @@ class Sample:
         self._kept, self._draws = [joined], all_draws
 
     def rows(self) -> Numbers:
-        """What was kept, in the order in which it came."""
+        """The rows that were kept, in the order in which they came."""
         return _joined(self._kept)
 
 
 @dataclass
 class Survey:
-    """What a first pass over a source finds. ``n_read`` rows were read; those that count are ``n_rows``."""
+    """Result of a first pass over a source. ``n_read`` rows were read; those that count are ``n_rows``."""
 
     blocks: Blocks
     accept_missing: bool
-    sample: Sample
+    sample: StreamSample
     n_read: int = 0
     total: float = 0.0
     gaps: bool = False
@@ -122,7 +122,7 @@ class Survey:
     n_unseen: int = 0
     first_unseen: int = -1
     """Rows that have no value."""
-    moments: Moments | None = None
+    moments: StreamMoments | None = None
 
     @property
     def n_rows(self) -> int:
@@ -171,7 +171,7 @@ def survey(
     blocks: Blocks, make_rng: Callable[[], np.random.Generator], *, accept_missing: bool, min_rows: int
 ) -> Survey:
     """A first pass over a source."""
-    found = Survey(blocks, accept_missing, Sample(make_rng))
+    found = Survey(blocks, accept_missing, StreamSample(make_rng))
     for block in blocks.weighted():
         found.add(block)
     found.check(min_rows)
@@ -179,7 +179,7 @@ def survey(
 
 
 @dataclass(frozen=True)
-class Stream(Rows):
+class BlockStream(Rows):
     """Rows that come block by block. Where some are enough, those of the sample are here like any other rows.
 
     ``portions`` reads the source once more, and gives its rows one block at a time.
@@ -215,7 +215,7 @@ class Stream(Rows):
             )
 
 
-def stream_of(found: Survey, width: int) -> Stream:
+def stream_of(found: Survey, width: int) -> BlockStream:
     """The rows that were surveyed, with ``width`` derived numbers for each."""
     assert found.moments is not None
     kept = found.sample.rows()
@@ -226,7 +226,7 @@ def stream_of(found: Survey, width: int) -> Stream:
     moments = found.moments
     block_rows = as_rows(kept.table, width=width).block_rows
     known: dict[str, Any] = {"gaps": found.gaps, "variances": moments.variance}
-    return Stream(kept.table, moments.mean, weight, block_rows, **known, blocks=found.blocks, n_read=found.n_read)
+    return BlockStream(kept.table, moments.mean, weight, block_rows, **known, blocks=found.blocks, n_read=found.n_read)
 
 
 def counting(rows: Numbers) -> Numbers:

@@ -1,4 +1,4 @@
-"""What a model remembers of the rows that it has seen, so that training can go on with others."""
+"""Memory of the rows that a model has seen, so that training can go on with others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from prinfold.files import storable
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.per_cell import CellStatistics
 from prinfold.gtm.noise.protocol import Statistics
-from prinfold.gtm.noise.recipes import Spread
+from prinfold.gtm.noise.recipes import ColumnSpread
 
 
 @storable
@@ -33,9 +33,9 @@ class Memory:
     freedom: float = 0.0
 
     @property
-    def spread(self) -> Spread:
+    def spread(self) -> ColumnSpread:
         """How far data spread, as the noise was told."""
-        return Spread(self.floor, self.floors, self.scale)
+        return ColumnSpread(self.floor, self.floors, self.scale)
 
     def sound(self, n_columns: int) -> bool:
         """Whether the floors are above zero, and one for each column."""
@@ -57,7 +57,7 @@ class Memory:
 
 
 def remembered(model: GTMModel, statistics: Any, seen: float) -> Memory:
-    """What there is to remember of a model and its sums."""
+    """The memory of a model and its sums."""
     noise, D = model.noise, _n_columns(statistics)
     gaps = noise.with_gaps() is noise
     floors, scale = getattr(noise, "floors", None), getattr(noise, "scale", None)

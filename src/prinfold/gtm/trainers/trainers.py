@@ -17,7 +17,7 @@ from prinfold.gtm.trainers.online import Online
 
 
 class Trainer(Protocol):
-    """What is asked of a trainer."""
+    """A way to train a model."""
 
     def training(self, model: GTMModel, seed: Any = None) -> Any:
         """The model as it is trained this way."""

@@ -1,0 +1,608 @@
+"""The GTM family: a mixture on a grid of latent nodes, fitted by EM, and the verbs that all its members share.
+
+``fit`` is here, and what a posterior over latent space says of rows. A member says what its model is: ``_make_model``.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils.validation import check_is_fitted
+
+from prinfold._typing import FloatArray, RandomState
+from prinfold.base.callbacks import with_callbacks
+from prinfold.base.nearest_point import SurfaceGeometry
+from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.base.starting_points import (
+    column_variances,
+    observed_mean,
+    smallest_noise,
+    smallest_noises,
+    weighted_mean,
+)
+from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.basis_maps.default_sizes import LATENTS, make_basis, make_latent
+from prinfold.basis_maps.gaussian_process import GaussianProcess
+from prinfold.basis_maps.linear_geometry import linear_geometry
+from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
+from prinfold.geometry.folds import Folds, find_folds
+from prinfold.gtm import fitting, model_files
+from prinfold.gtm import model as gtm
+from prinfold.gtm import posterior as posteriors
+from prinfold.gtm.block_input import score_blocks, surveyed
+from prinfold.gtm.fitting import FEWEST_ROWS, TrainingJob
+from prinfold.gtm.gaussian_process_training import TunedState, with_process_prior
+from prinfold.gtm.noise.per_cell import node_masses
+from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
+from prinfold.gtm.penalties import Penalty
+from prinfold.gtm.starts.first_parameters import STARTS, Contest, InterruptedStart, Start
+from prinfold.gtm.trainers.stream import Survey, stream_of
+from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
+from prinfold.gtm.warnings import Check, about_size, warn_about_empty_rows, warn_about_fit, warn_all
+from prinfold.latent import LatentSpace
+from prinfold.loops import Outcome
+from prinfold.rows.blocks import Blocks
+from prinfold.rows.rows import Rows, as_rows
+from prinfold.validation.refusals import refuse_containers, refuse_empty_columns
+from prinfold.validation.settings import (
+    Constraint,
+    as_generator,
+    axis_counts,
+    check_parameters,
+    check_setting,
+    flag,
+    fraction,
+    instance_of,
+    integer,
+    nothing,
+    one_of,
+    random_state,
+    real,
+)
+from prinfold.validation.tables import check_errors, check_table, check_weight, has_gaps
+
+R = TypeVar("R")
+
+
+class LatentGridModel(PrincipalManifold):
+    """A mixture on a grid of latent nodes: fitted, it has ``_model``, ``weights_``, ``offset_`` and the noise."""
+
+    _stored: ClassVar[tuple[str, ...]] = (
+        *PrincipalManifold._stored,
+        "basis_",
+        "weights_",
+        "offset_",
+        "noise_variance_",
+        "node_mass_",
+    )
+    _added: ClassVar[dict[str, Any]] = {"node_mass_": None}
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "n_components": integer(1, 32),
+        "nodes": nothing | axis_counts | instance_of(LatentSpace, np.ndarray, words="an array or latent space"),
+        "basis": nothing | axis_counts | Constraint(lambda v: hasattr(v, "bind"), "a basis object"),
+        "width": real(0, above=True),
+        "latent": nothing | one_of(LATENTS) | instance_of(LatentSpace, words="a latent space"),
+        "regularization": nothing | real(0),
+        "prior_precision": nothing | real(0),
+        "penalise_bias": flag,
+        "noise_floor": real(0, above=True),
+        "init": one_of(STARTS) | instance_of(np.ndarray, words="an array of latent coordinates"),
+        "max_iter": integer(0),
+        "tol": real(0),
+        "relaxation": real(1),
+        "random_state": random_state,
+        "verbose": integer(0) | flag,
+    }
+    _checks: ClassVar[tuple[Check, ...]] = ()
+    """Looks at a fitted model that a member of the family takes besides."""
+    _accept_sparse: ClassVar[bool] = True
+    _takes_blocks: ClassVar[bool] = False
+    _room: ClassVar[int] = 1
+    """Numbers per row and node for which a block is cut to size."""
+    _model: gtm.GTMModel
+    weights_: FloatArray
+    offset_: FloatArray
+    noise_variance_: float
+    node_mass_: FloatArray | None
+
+    # ---------------------------------------------------------------------------------------- fitting
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> Self:
+        """Fit the surface by expectation maximisation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D) or Blocks
+            Rows of numbers; a frame, Arrow table, array, memory map or sparse matrix, which is filled in block by
+            block only. Cells that are missing are NaN. :class:`~prinfold.Blocks` are read once for each iteration,
+            and never held.
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows; a weight of 2 is the same as the row given twice.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations with which the cells, or all cells of a row, are known to have been measured; the
+            noise of the model comes on top.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self, self._constraints)
+        self._forget()
+        fit_rows = self._fit_blocks if isinstance(X, Blocks) else self._fit_table
+        rows = fit_rows(X, sample_weight, errors)
+        warn_about_fit(self, rows)
+        return self
+
+    def transform(self, X: Any, *, errors: Any = None) -> FloatArray:
+        """Posterior mean of each row in latent space.
+
+        On a line, grid, circle, cylinder or torus whose nodes lie far apart for the noise, the posterior is taken
+        between the nodes too, in the cells that matter to a row. The mean of the nodes alone is
+        ``responsibilities(X) @ latent_.nodes``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n, Q)
+        """
+        return self._ask(posteriors.posterior_mean, X, errors)
+
+    def score_samples(self, X: Any, *, errors: Any = None) -> FloatArray:
+        """Log-likelihood of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self._ask(posteriors.log_likelihood, X, errors)
+
+    def score(self, X: Any, y: Any = None, *, errors: Any = None) -> float:
+        """Mean log-likelihood of the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D) or Blocks
+        y : ignored
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        float
+        """
+        if isinstance(X, Blocks):
+            return score_blocks(self, X, errors)
+        return float(np.mean(self.score_samples(X, errors=errors), dtype=np.float64))
+
+    def responsibilities(self, X: Any, threshold: float | None = None, *, errors: Any = None) -> Any:
+        """Posterior weight of every node for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        threshold : float, default=None
+            Weights below it are left out, and a sparse matrix is returned: with 1e-6 a row keeps some dozens of
+            nodes, so that millions of rows serve as fingerprints. What is left is not scaled up, and a row none of
+            whose weights is so large keeps nothing. Of maps of many nodes weights below 1e-9 may be left out in any
+            case.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray or csr_matrix of shape (n, K)
+        """
+        if threshold is None:
+            return self._ask(posteriors.responsibilities, X, errors)
+        check_setting("threshold", threshold, fraction)
+        return self._ask(partial(posteriors.sparse_responsibilities, threshold=threshold), X, errors)
+
+    def posterior_mode(self, X: Any, *, errors: Any = None) -> FloatArray:
+        """The place with the largest posterior weight for each row.
+
+        It is a node, or where nodes lie far apart for the noise one of the points between them that
+        :meth:`transform` takes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n, Q)
+        """
+        return self._ask(posteriors.posterior_mode, X, errors)
+
+    def posterior_covariance(self, X: Any, *, errors: Any = None) -> FloatArray:
+        """Spread of the posterior about its mean in latent space, between the nodes too as in :meth:`transform`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n, Q, Q)
+        """
+        return self._ask(posteriors.posterior_covariance, X, errors)
+
+    def mode_distance(self, X: Any, *, errors: Any = None) -> FloatArray:
+        """Distance in latent space from posterior mean to posterior mode, in units of the node spacing.
+
+        A row whose posterior has one narrow mode scores below 1; a score of several means that the
+        posterior has several modes, or a long tail, and that its mean may lie between them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        distance = self._ask(posteriors.mode_distance, X, errors)
+        return distance / distance.dtype.type(self.latent_.spacing)
+
+    def impute(self, X: Any, *, errors: Any = None, return_std: bool = False) -> Any:
+        """Rows with what is missing filled in: the expectation of each cell given what was measured of its row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+            Rows whose missing cells are NaN.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+        return_std : bool, default=False
+            Whether to return the spread of what was filled in as well.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+            The rows; what was measured stays as it is.
+        ndarray of shape (n, D)
+            Standard deviation of each cell about its expectation, nil where it was measured. Only with
+            ``return_std``.
+        """
+        table = self._table(X)
+        if scipy.sparse.issparse(table):
+            raise UnsupportedInputError("a sparse table has no missing cells; there is nothing to impute")
+        missing = np.isnan(table)
+        if not missing.any():
+            return (table.copy(), np.zeros_like(table)) if return_std else table.copy()
+        mean, variance = self._ask_rows(posteriors.completion, self._rows(table, check_errors(errors, table, self)))
+        found = np.where(missing, mean + self.offset_, table).astype(table.dtype, copy=False)
+        if not return_std:
+            return found
+        return found, np.where(missing, np.sqrt(variance), 0.0).astype(table.dtype, copy=False)
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None, *, errors: Any = None) -> FloatArray:
+        """Fit the surface, then give the posterior mean of each row in latent space.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, D)
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows in the fit.
+        errors : array-like of shape (n, D) or (n,), default=None
+            Standard deviations of the cells, or of all cells of a row, where they are known.
+
+        Returns
+        -------
+        ndarray of shape (n, Q)
+        """
+        if isinstance(X, Blocks):
+            refuse_containers(X)  # before a long fit rather than after it
+        options = {} if errors is None else {"errors": errors}
+        fitted: Any = self.fit(X, y, sample_weight=sample_weight, **options)
+        found: FloatArray = fitted.transform(X, **options)
+        return found
+
+    def sample(self, n: int = 1, *, random_state: RandomState = None) -> FloatArray:
+        """Rows drawn from the density.
+
+        Parameters
+        ----------
+        n : int, default=1
+            How many.
+        random_state : int, RandomState or Generator, default=None
+            Seed.
+
+        Returns
+        -------
+        ndarray of shape (n, D)
+        """
+        check_is_fitted(self)
+        check_setting("n", n, integer(0))
+        model = self._model
+        rows, _ = posteriors.sample(model, self._parameters(), n, as_generator(random_state))
+        return rows + self.offset_
+
+    def noise_covariance(self, axes: Any = None) -> FloatArray:
+        """Covariance of the noise at each node.
+
+        Parameters
+        ----------
+        axes : array-like of shape (D, a), default=None
+            Directions along which to see it, as columns; None is all columns of the data, which takes D² numbers
+            for each node.
+
+        Returns
+        -------
+        ndarray of shape (K, a, a)
+        """
+        check_is_fitted(self)
+        seen = np.eye(self.n_features_in_) if axes is None else np.asarray(axes, dtype=np.float64)
+        if seen.ndim != 2 or len(seen) != self.n_features_in_ or not np.isfinite(seen).all():
+            raise InvalidParameterError(
+                f"axes must be finite and of shape ({self.n_features_in_}, a), one row for each column of the data; "
+                f"got shape {seen.shape}"
+            )
+        return self._model.noise.covariance(self._model.surface, self._parameters(), seen)
+
+    @property
+    def folds_(self) -> Folds:
+        """Fold and warp diagnostics at the nodes."""
+        check_is_fitted(self)
+        nodes, domain = self.latent_.nodes, self.latent_.domain
+        return find_folds(self._jacobian(nodes), domain.frame(nodes), self.latent_.edges)
+
+    # ------------------------------------------------------------------------------------------------ rows
+
+    def _ask(self, question: Callable[[gtm.GTMModel, Rows, Parameters], R], X: Any, errors: Any = None) -> R:
+        """Put a question about the posterior to each row."""
+        table = self._table(X)
+        return self._ask_rows(question, self._rows(table, check_errors(errors, table, self)))
+
+    def _ask_rows(self, question: Callable[[gtm.GTMModel, Rows, Parameters], R], rows: Rows) -> R:
+        if rows.gaps:
+            self._warn_about_empty_rows(rows.table)
+        return question(self._for(rows, self._model), rows, self._parameters())
+
+    def _rows(self, table: FloatArray, errors: FloatArray | None = None) -> Rows:
+        width = self._room * self.latent_.n_nodes
+        return as_rows(table, self.offset_, None, width=width, gaps=has_gaps(table), errors=errors)
+
+    @staticmethod
+    def _for(rows: Rows, model: gtm.GTMModel) -> gtm.GTMModel:
+        """The model for those rows: where they have gaps or errors of their own, with a noise that takes them."""
+        return replace(model, noise=model.noise.with_gaps()) if rows.gaps or rows.errors is not None else model
+
+    def _warn_about_empty_rows(self, table: FloatArray) -> None:
+        warn_about_empty_rows(table)
+
+    # ------------------------------------------------------------------------------------------------- map
+
+    def _latent_of(self, table: FloatArray) -> FloatArray:
+        return self._ask_rows(posteriors.posterior_mean, self._rows(table))
+
+    def _geometry(self) -> SurfaceGeometry:
+        return linear_geometry(self._model.surface, self.weights_, self.offset_)
+
+    def _point(self, Z: FloatArray) -> FloatArray:
+        return self._model.surface.point(Z, self.weights_) + self.offset_
+
+    def _jacobian(self, Z: FloatArray) -> FloatArray:
+        return self._model.surface.jacobian(Z, self.weights_)
+
+    def _parameters(self) -> Parameters:
+        return Parameters(self.weights_, 1.0 / self.noise_variance_)
+
+    def _node_prior(self) -> FloatArray:
+        """(K,) how much of the mixture each node makes up: all alike, unless the noise says otherwise."""
+        K, noise = self.latent_.n_nodes, self._model.noise
+        if hasattr(noise, "node_shares"):
+            return np.asarray(noise.node_shares(self._model.surface, self._parameters()))
+        return np.full(K, 1.0 / K)
+
+    # ------------------------------------------------------------------------------------- the training job
+
+    def _fit_table(self, X: Any, sample_weight: Any, errors: Any) -> Rows:
+        """Check a table, and train on the rows of it that count."""
+        table = self._training_table(X, sample_weight)
+        weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
+        places = fitting.given_places(self.init, table.shape[0])
+        gaps = has_gaps(table)
+        if gaps:
+            self._warn_about_empty_rows(table)
+        kept = fitting.rows_that_count(table, weight, gaps=gaps)
+        if kept is not None and not isinstance(table, np.memmap):  # picking rows of a map would read them all
+            some = (None if each is None else each[kept] for each in (weight, places, known))
+            table, (weight, places, known) = table[kept], some
+        if gaps and has_gaps(table):
+            refuse_empty_columns(table, getattr(self, "feature_names_in_", None))
+        return self._fit_rows(table, weight, places, known)
+
+    def _training_table(self, X: Any, sample_weight: Any) -> FloatArray:
+        """The rows to be fitted, checked."""
+        accepted = {"accept_sparse": self._accept_sparse, "accept_missing": self._accept_missing}
+        return check_table(self, X, reset=True, min_rows=FEWEST_ROWS, **accepted)
+
+    def _fit_rows(
+        self,
+        table: FloatArray,
+        weight: FloatArray | None,
+        places: FloatArray | None,
+        errors: FloatArray | None = None,
+    ) -> Rows:
+        """Train on rows that have been checked; ``places`` are their latent coordinates to begin with, if given."""
+        job = self._assemble(table, weight, places, errors)
+        self._train_from(job, places)
+        return job.rows
+
+    def _fit_blocks(self, blocks: Blocks, sample_weight: Any, errors: Any) -> Rows:
+        """Train on rows that are read once for each iteration; returns a sample of them."""
+        job = self._assemble_blocks(surveyed(self, blocks, sample_weight, errors, FEWEST_ROWS))
+        self._train_from(job, None)
+        return job.rows.sample
+
+    def _assemble(
+        self,
+        table: FloatArray,
+        weight: FloatArray | None,
+        places: FloatArray | None,
+        errors: FloatArray | None = None,
+    ) -> TrainingJob:
+        """Put together what stays fixed while the surface is trained: rows, map, noise and penalty."""
+        offset = self._mean(table, weight)
+        total = table.shape[0] if weight is None else float(weight.sum())
+        latent = make_latent(self.latent, self.nodes, self.n_components, total)
+        rows = as_rows(table, offset, weight, width=self._room * latent.n_nodes, gaps=has_gaps(table), errors=errors)
+        return self._job(latent, rows)
+
+    def _assemble_blocks(self, found: Survey) -> TrainingJob:
+        latent = make_latent(self.latent, self.nodes, self.n_components, found.total)
+        return self._job(latent, stream_of(found, self._room * latent.n_nodes))
+
+    def _job(self, latent: LatentSpace, rows: Rows) -> TrainingJob:
+        """A latent space and rows with the map, noise and penalty that go with them."""
+        basis = make_basis(self.basis, self.width, self.penalise_bias, latent)
+        model = self._for(rows, self._make_model(BasisMap(latent, basis.bind(latent)), self._spread(rows)))
+        if isinstance(basis, GaussianProcess):
+            penalised = self.regularization is not None or self.prior_precision not in (None, "evidence")
+            model = with_process_prior(model, basis, float(column_variances(rows).mean()), penalised=penalised)
+        return TrainingJob(model, rows, basis, begin=Contest())
+
+    def _mean(self, table: FloatArray, weight: FloatArray | None) -> FloatArray:
+        """(D,) what is taken off the rows first."""
+        return (observed_mean if has_gaps(table) else weighted_mean)(table, weight)
+
+    def _spread(self, rows: Rows) -> ColumnSpread:
+        """How far the columns of rows spread, and the least noise that they may have."""
+        scale = np.sqrt(column_variances(rows))
+        return ColumnSpread(smallest_noise(rows, self.noise_floor), smallest_noises(rows, self.noise_floor), scale)
+
+    def _penalty(self) -> Penalty:
+        return fitting.choose_penalty(self.regularization, self.prior_precision, self.basis)
+
+    @abstractmethod
+    def _make_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
+        """The model on a surface in data of that spread."""
+
+    # --------------------------------------------------------------------------------------------- training
+
+    def _train_from(self, job: TrainingJob, places: FloatArray | None) -> None:
+        """Train from the start; where that was interrupted, what it had come to is all that there will be."""
+        warn_all(about_size(job.model.surface, job.basis, job.rows.n_rows))
+        try:
+            start, stopped = self._initial_parameters(job, places), False
+        except InterruptedStart as caught:
+            start, stopped = caught.parameters, True
+        self._train(job, start, stopped=stopped, finer=True)
+        fitting.try_second_start(self, job)
+
+    def _initial_parameters(self, job: TrainingJob, places: FloatArray | None) -> Parameters:
+        """Parameters that training begins with."""
+        return fitting.initial_parameters(job, self._start(job, places), self.max_iter, self.random_state)
+
+    def _start(self, job: TrainingJob, places: FloatArray | None) -> Start:
+        return fitting.choose_start(self.init, job, places)
+
+    def _trainer(self) -> Trainer:
+        return TRAINERS["batch"]
+
+    def _train(
+        self,
+        job: TrainingJob,
+        start: Parameters,
+        trainer: Trainer | None = None,
+        stopped: bool = False,
+        finer: bool = False,
+    ) -> None:
+        """Train from a start, and with ``finer`` go on with more nodes where these turn out to be far apart."""
+        way = fitting.TrainingWay(trainer or self._trainer(), self.relaxation, self.tol, self.random_state, stopped)
+        loop_of = partial(fitting.em_loop, way)
+        jobs = [job]  # the last is the one that is being trained
+        nodes_asked_for = self.nodes is not None or isinstance(self.latent, LatentSpace)
+        if finer and not nodes_asked_for:
+            loop = fitting.refining_loop(jobs, start, loop_of, self._finer_job)
+        else:
+            loop = loop_of(job, start)
+        self._train_with_callbacks(job.rows.table, lambda state: self._attributes_of_state(jobs[-1], state), loop)
+
+    def _finer_job(self, job: TrainingJob, outcome: Outcome[Any]) -> TrainingJob | None:
+        """The job on a finer space, where training found nodes to be far apart and has iterations left."""
+        if outcome.n_iter >= self.max_iter:
+            return None
+
+        def remake(surface: BasisMap, rows: Rows) -> gtm.GTMModel:
+            return self._for(rows, self._make_model(surface, self._spread(rows)))
+
+        return fitting.finer_job(job, outcome, self._room, remake)
+
+    def _attributes(self, job: TrainingJob, parameters: Parameters) -> dict[str, Any]:
+        """Fitted attributes of a map with some parameters."""
+        return {
+            "latent_": job.model.surface.latent,
+            "basis_": job.basis,
+            "offset_": job.rows.offset,
+            "weights_": parameters.weights,
+            "noise_variance_": 1.0 / parameters.precision,
+            "n_features_in_": job.rows.table.shape[1],
+            "_model": job.model,
+        }
+
+    def _attributes_of_state(self, job: TrainingJob, state: Any) -> dict[str, Any]:
+        """Fitted attributes of a state of training, in which the map may have changed with the parameters."""
+        if isinstance(state, TunedState):
+            job = job._replace(model=state.model, basis=state.process)
+        return self._attributes(job, state.parameters) | {"node_mass_": node_masses(state.statistics)}
+
+    def _row_weights(self, rows: Rows) -> FloatArray | None:
+        """How much each row counted in the end."""
+        return rows.weight
+
+    # ------------------------------------------------------------------------------------------- model files
+
+    def _restore(self) -> None:
+        """Rebuild what a file leaves out, and refuse parts that do not fit together."""
+        check_parameters(self, self._constraints)
+        surface = BasisMap(self.latent_, self.basis_.bind(self.latent_))
+        model_files.refuse_misfits(model_files.map_parts(self, (len(surface.penalty_mask), self._n_predictors())))
+        model_files.refuse_infinite_surface(surface, self.weights_)
+        self._model = self._remake_model(surface, self._kept_spread())
+        if isinstance(self.basis_, GaussianProcess):
+            self._model = with_process_prior(self._model, self.basis_, 1.0, penalised=self.basis_.variance is None)
+
+    def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
+        """The model of what was fitted, on reading a file."""
+        return self._make_model(surface, spread)
+
+    def _kept_spread(self) -> ColumnSpread:
+        """How far the data spread of which a file knows no more than the model."""
+        return spread_of_model(float(np.min(self.noise_variance_)), self.n_features_in_)
+
+    def _n_predictors(self) -> int:
+        """How many columns the weights have."""
+        return int(self.n_features_in_)
+
+    def _noise_parts(self) -> dict[str, bool]:
+        """Conditions on the noise in a file, in words, and whether they hold."""
+        variance = self.noise_variance_
+        return {"a finite noise variance above zero": type(variance) is float and 0 < variance < np.inf}
