@@ -435,9 +435,9 @@ def test_alpha_moves_by_a_factor_at_most_and_stops_at_the_cap() -> None:
     model = EvidenceModel(plain._model.surface, plain._model.noise, PriorPenalty(1.0))
     state = model.begin(as_rows(bent(), plain.offset_), plain._parameters())
     still = state._replace(parameters=Parameters(np.zeros_like(plain.weights_), 1.0))
-    assert model._re_estimated(still) == pytest.approx(10 * state.prior_precision)
+    assert model._estimate_prior(still) == pytest.approx(10 * state.prior_precision)
     largest = state.bent.eigenvalues.max()
-    assert model._re_estimated(still._replace(prior_precision=1e9 * largest)) == pytest.approx(1e3 * largest)
+    assert model._estimate_prior(still._replace(prior_precision=1e9 * largest)) == pytest.approx(1e3 * largest)
 
 
 def test_noise_that_is_not_independent_is_refused() -> None:

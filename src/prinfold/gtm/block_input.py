@@ -32,7 +32,7 @@ def refuse_blocks(estimator: Any, X: Any) -> None:
         refuse_containers(X)
 
 
-def surveyed(estimator: Any, blocks: Blocks, sample_weight: Any, errors: Any, min_rows: int) -> Survey:
+def survey_table(estimator: Any, blocks: Blocks, sample_weight: Any, errors: Any, min_rows: int) -> Survey:
     """A first pass over the rows to be fitted; the names of their columns go to the estimator."""
     refuse_blocks(estimator, blocks)
     if sample_weight is not None:
@@ -58,11 +58,11 @@ def surveyed(estimator: Any, blocks: Blocks, sample_weight: Any, errors: Any, mi
     )
     if blocks.names is not None:
         estimator.feature_names_in_ = np.asarray(blocks.names, dtype=object)
-    _warn_of_the_unseen(found)
+    _warn_about_empty_rows(found)
     return found
 
 
-def _warn_of_the_unseen(found: Survey) -> None:
+def _warn_about_empty_rows(found: Survey) -> None:
     if found.n_unseen:
         warn_caller(
             f"{found.n_unseen} row(s) have no value in any column, the first being row {found.first_unseen}; "

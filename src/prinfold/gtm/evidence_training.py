@@ -109,7 +109,7 @@ class EvidenceModel(gtm.GTMModel):
 
     def step(self, rows: Rows, state: EvidenceState, relaxation: float = 1.0) -> EvidenceState:
         """New α and γ, an EM step with them, and the sums under its parameters; steps are not stretched."""
-        penalty = self._penalty(self._re_estimated(state), state)
+        penalty = self._penalty(self._estimate_prior(state), state)
         with blas_on_one_thread():
             proposed = self.noise.m_step(self.surface, state.statistics, penalty, state.parameters)
         return self._look(rows, proposed, penalty.strength(proposed.level) * proposed.level, state.hint)
@@ -138,7 +138,7 @@ class EvidenceModel(gtm.GTMModel):
         n_free = int(np.sum(self.surface.penalty_mask == 0))
         return EvidenceStrength(alpha / beta, max(1.0 - n_free / state.statistics.total, 0.5))
 
-    def _re_estimated(self, state: EvidenceState) -> float:
+    def _estimate_prior(self, state: EvidenceState) -> float:
         """α = γ/‖W‖² (5.20), no further than a factor from the present one and below the cap."""
         old, bent = state.prior_precision, state.bent
         square = prior_along(old, state.parameters).roughness(self.surface, state.parameters.weights)

@@ -30,7 +30,7 @@ from prinfold.gtm.starts.first_parameters import (
     warmed_up,
 )
 from prinfold.gtm.starts.trials import CLOSE
-from prinfold.gtm.trainers.blockwise import ending_true, refuse_open_process
+from prinfold.gtm.trainers.blockwise import refuse_open_process, with_final_pass
 from prinfold.gtm.trainers.trainers import Trainer
 from prinfold.gtm.warnings import is_troubled
 from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_point
@@ -157,7 +157,7 @@ def em_loop(way: TrainingWay, job: TrainingJob, start: Parameters) -> Loop:
         model.measure,
         rule=Highest() if model.monotone else Last(),
     )
-    return ending_true(run, model, rows)
+    return with_final_pass(run, model, rows)
 
 
 def refining_loop(

@@ -159,7 +159,7 @@ class TunedModel:
                 "length_scale and variance"
             )
         begun = TunedState(self.model, state, settled=self.fixed)
-        return self._supple_enough(rows, begun) if self.open_length else begun
+        return self._shorten_first_length(rows, begun) if self.open_length else begun
 
     def step(self, rows: Rows, tuned: TunedState, relaxation: float = 1.0) -> TunedState:
         """One more EM step, and a choice where a block of them is over or nothing moves any more."""
@@ -190,7 +190,7 @@ class TunedModel:
         state = tuned.model.finish(rows, tuned.state)
         return tuned if state is tuned.state else tuned._replace(state=state)
 
-    def _supple_enough(self, rows: Rows, begun: TunedState) -> TunedState:
+    def _shorten_first_length(self, rows: Rows, begun: TunedState) -> TunedState:
         """A start that knows of sharp turns, by a spectral embedding say, is not to lose them to a first length scale.
 
         Only shorter ones are tried: what a plane says of length scales means nothing yet.
@@ -203,7 +203,7 @@ class TunedModel:
             best = max(tried, key=lambda each: each.log_evidence, default=here)
             if best.log_evidence <= here.log_evidence:
                 return begun
-            model, start = self._carried(begun, best)
+            model, start = self._carry_over(begun, best)
         return TunedState(model, model.begin(rows, start))
 
     def _choose(self, tuned: TunedState) -> tuple[GTMModel, Any] | None:
@@ -212,13 +212,13 @@ class TunedModel:
         length, variance = _length(tuned.model), _variance(tuned.model, tuned.parameters)
         best = search.best_length() if self.open_length else search.at(np.log(length))
         change = abs(np.log(best.length / length)), abs(np.log(best.variance / variance))
-        return None if max(change) < _SAME else self._carried(tuned, best)
+        return None if max(change) < _SAME else self._carry_over(tuned, best)
 
     def _search(self, tuned: TunedState) -> _Search:
         model, parameters = tuned.model, tuned.parameters
         return _Search(model, *regression(model, parameters, tuned.statistics), parameters, self.open_variance)
 
-    def _carried(self, tuned: TunedState, best: ProcessChoice) -> tuple[GTMModel, Any]:
+    def _carry_over(self, tuned: TunedState, best: ProcessChoice) -> tuple[GTMModel, Any]:
         """The model of a choice, and the surface so far as one of its own."""
         model, parameters, sums = tuned.model, tuned.parameters, tuned.statistics
         penalty = model.penalty

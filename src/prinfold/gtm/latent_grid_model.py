@@ -35,7 +35,7 @@ from prinfold.geometry.folds import Folds, find_folds
 from prinfold.gtm import fitting, model_files
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
-from prinfold.gtm.block_input import score_blocks, surveyed
+from prinfold.gtm.block_input import score_blocks, survey_table
 from prinfold.gtm.fitting import FEWEST_ROWS, TrainingJob
 from prinfold.gtm.gaussian_process_training import TunedState, with_process_prior
 from prinfold.gtm.noise.per_cell import node_masses
@@ -458,7 +458,7 @@ class LatentGridModel(PrincipalManifold):
 
     def _fit_blocks(self, blocks: Blocks, sample_weight: Any, errors: Any) -> Rows:
         """Train on rows that are read once for each iteration; returns a sample of them."""
-        job = self._assemble_blocks(surveyed(self, blocks, sample_weight, errors, FEWEST_ROWS))
+        job = self._assemble_blocks(survey_table(self, blocks, sample_weight, errors, FEWEST_ROWS))
         self._train_from(job, None)
         return job.rows.sample
 

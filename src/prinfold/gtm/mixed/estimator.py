@@ -24,7 +24,7 @@ from prinfold.gtm.mixed.column_noise import MixedNoise, MixedParameters
 from prinfold.gtm.mixed.column_typing import (
     Columns,
 )
-from prinfold.gtm.mixed.starts import informed, through_links
+from prinfold.gtm.mixed.starts import inform_noise, link_start
 from prinfold.gtm.mixed.tables import MixedTables
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import Parameters
@@ -266,7 +266,7 @@ class MixedGTM(MixedTables):
         frame or ndarray of shape (n, D)
             With the columns of the training table, in a frame where it was one.
         """
-        return self._handed_back(self._codes(self.inverse_transform(Z, extrapolate=extrapolate)))
+        return self._like_training_table(self._codes(self.inverse_transform(Z, extrapolate=extrapolate)))
 
     def sample(self, n: int = 1, *, random_state: RandomState = None) -> Any:
         """Rows drawn from the density, counts for a size factor of 1.
@@ -283,7 +283,7 @@ class MixedGTM(MixedTables):
         frame or ndarray of shape (n, D)
             With the columns of the training table, in a frame where it was one.
         """
-        return self._handed_back(super().sample(n, random_state=random_state), whole=True)
+        return self._like_training_table(super().sample(n, random_state=random_state), whole=True)
 
     def impute(self, X: Any, *, errors: Any = None, return_std: bool = False) -> Any:
         """Rows with what is missing filled in, given what was measured of them.
@@ -387,7 +387,7 @@ class MixedGTM(MixedTables):
         self._refuse_open_processes()
         job = super()._assemble(table, weight, places)
         noise: Any = job.model.noise
-        noise = informed(noise, job.rows, totals=self.size_factors == "auto")
+        noise = inform_noise(noise, job.rows, totals=self.size_factors == "auto")
         return job._replace(model=replace(job.model, noise=noise))
 
     def _refuse_open_processes(self) -> None:
@@ -402,7 +402,7 @@ class MixedGTM(MixedTables):
             )
 
     def _start(self, job: TrainingJob, places: FloatArray | None) -> Start:
-        return through_links(super()._start(job, places))
+        return link_start(super()._start(job, places))
 
     def _attributes(self, job: TrainingJob, parameters: Parameters) -> dict[str, Any]:
         kept = job.model.noise.keep(parameters)

@@ -66,7 +66,7 @@ def averages(noise: MixedNoise, rows: Rows) -> Averages:
     return sum_blocks(of_block, rows.slices)
 
 
-def informed(noise: MixedNoise, rows: Rows, *, totals: bool) -> MixedNoise:
+def inform_noise(noise: MixedNoise, rows: Rows, *, totals: bool) -> MixedNoise:
     """The noise with what it takes from the data: the row added, first dispersions, and counts to expect.
 
     ``totals`` says that size factors are to be found from the counts of each row.
@@ -123,7 +123,7 @@ class EncodedRows(Rows):
         return np.where(loaded.seen[:, self.noise.layout.source] > 0, encoded, 0.0).astype(self.table.dtype, copy=False)
 
 
-def through_links(start: Start) -> Start:
+def link_start(start: Start) -> Start:
     """The start made in the encoded table, with predictors that give what it gave there."""
 
     def linked_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> MixedParameters:

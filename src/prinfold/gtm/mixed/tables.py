@@ -43,13 +43,13 @@ class MixedTables(LatentGridModel):
         weight = check_weight(sample_weight, np.empty((checked.shape[0], 1)))
         kept, raw = weighty_rows(weight, min_rows=FEWEST_ROWS), read_columns(checked)
         if kept is None or weight is None:
-            self.columns_ = self._told_apart(raw, library_of(checked), weight)
+            self.columns_ = self._choose_columns(raw, library_of(checked), weight)
         else:  # what has no weight is not looked at, and levels that only such rows have are none
             some = [each._replace(values=each.values[kept]) for each in raw]
-            self.columns_ = self._told_apart(some, library_of(checked), weight[kept])
-        return self._encoded(checked, raw, "missing", fitting=True)
+            self.columns_ = self._choose_columns(some, library_of(checked), weight[kept])
+        return self._encode_table(checked, raw, "missing", fitting=True)
 
-    def _told_apart(self, raw: Sequence[RawColumn], library: str, weight: FloatArray | None) -> Columns:
+    def _choose_columns(self, raw: Sequence[RawColumn], library: str, weight: FloatArray | None) -> Columns:
         named = None if self.size_factors in (None, "auto") else self.size_factors
         columns = choose_columns(raw, self.columns, named, library, weight)
         n_counted = len(columns.layout.counted)
@@ -63,9 +63,9 @@ class MixedTables(LatentGridModel):
     def _table(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         checked = check_mixed(self, X, reset=False)
-        return self._encoded(checked, read_columns(checked), self.unseen, fitting=False)
+        return self._encode_table(checked, read_columns(checked), self.unseen, fitting=False)
 
-    def _encoded(self, checked: Any, raw: Any, unseen: str, *, fitting: bool) -> FloatArray:
+    def _encode_table(self, checked: Any, raw: Any, unseen: str, *, fitting: bool) -> FloatArray:
         """(n, D) rows as numbers, in single precision where they came so."""
         cells = (encode(each, column, unseen) for each, column in zip(raw, self.columns_, strict=True))
         if scipy.sparse.issparse(checked) and not self._of_levels().any():
@@ -136,7 +136,7 @@ class MixedTables(LatentGridModel):
             found[np.isnan(table[:, j]), part] = np.nan
         return found
 
-    def _handed_back(self, codes: FloatArray, *, whole: bool = False) -> Any:
+    def _like_training_table(self, codes: FloatArray, *, whole: bool = False) -> Any:
         """Rows of numbers as a table like that of the fit."""
         data = {column.name: decode(codes[:, j], column, whole=whole) for j, column in enumerate(self.columns_)}
         return as_frame(data, self.columns_) if self.columns_.frame else _stacked(list(data.values()))

@@ -95,11 +95,11 @@ def find_flats(among: Distinct, n_parts: int, dimension: int, rng: np.random.Gen
     From centres drawn far apart (k-means++), rows go to the nearest flat and flats through the middle of their rows in
     turn; of a few such draws the one that leaves rows nearest to their flats. Flats of no dimension are k-means.
     """
-    drawn = [_settled(among, n_parts, dimension, rng) for _ in range(_DRAWS)]
+    drawn = [_alternate(among, n_parts, dimension, rng) for _ in range(_DRAWS)]
     return min(drawn, key=lambda flats: float(among.weight @ flats.squared_distances(among.rows).min(axis=1)))
 
 
-def _settled(among: Distinct, n_parts: int, dimension: int, rng: np.random.Generator) -> Flats:
+def _alternate(among: Distinct, n_parts: int, dimension: int, rng: np.random.Generator) -> Flats:
     rows, weight = among
     centres = _far_apart(rows, weight, n_parts, rng)
     part = Flats(centres, np.empty((len(centres), 0, rows.shape[1]))).parts(rows)

@@ -23,7 +23,7 @@ from prinfold.gtm.sequence.node_steps import moves_on
 from prinfold.gtm.sequence.sequence_input import (
     Arranged,
     arrange,
-    refuse_unseen,
+    refuse_empty_sequences,
     seen_weight,
     sequence_weight,
     weighty_sequences,
@@ -307,7 +307,7 @@ class GTMSequence(SequenceVerbs):
         kept, cuts = weighty_sequences(weight, order)
         places = given_places(self.init, table.shape[0])
         table, (places, known) = table[kept], (None if each is None else each[kept] for each in (places, known))
-        refuse_unseen(table, FEWEST_ROWS)
+        refuse_empty_sequences(table, FEWEST_ROWS)
         if has_gaps(table):
             refuse_empty_columns(table, getattr(self, "feature_names_in_", None))
         of_rows = None if weight is None else np.repeat(weight[weight > 0], np.diff(cuts))

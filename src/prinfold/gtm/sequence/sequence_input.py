@@ -77,10 +77,10 @@ class Arranged:
             )
         return np.concatenate(parts)
 
-    def handed_back(self, found: Any, order: Order) -> Any:
+    def in_given_form(self, found: Any, order: Order) -> Any:
         """Values of rows, (n, …), in the form in which the rows were given."""
         if isinstance(found, Paths):
-            return Paths(*(self.handed_back(each, order) for each in found))
+            return Paths(*(self.in_given_form(each, order) for each in found))
         if self.kind == "list":
             return [found[a:b] for a, b in zip(order.cuts[:-1], order.cuts[1:], strict=True)]
         if self.kind == "array" and isinstance(found, np.ndarray):
@@ -148,7 +148,7 @@ def weighty_sequences(weight: FloatArray | None, order: Order) -> tuple[IntArray
     return rows[np.repeat(weight > 0, order.lengths)], np.append(0, np.cumsum(lengths))
 
 
-def refuse_unseen(table: FloatArray, fewest: int) -> None:
+def refuse_empty_sequences(table: FloatArray, fewest: int) -> None:
     """Steps may be missing, but not all of them."""
     seen = table.shape[0]
     if seen and has_gaps(table):
@@ -159,7 +159,7 @@ def refuse_unseen(table: FloatArray, fewest: int) -> None:
 
 def seen_weight(weight: FloatArray | None, table: FloatArray, order: Order) -> FloatArray | None:
     """(S,) weights of the sequences, none for those without a value: they would only hold up the learning of steps."""
-    unseen = warn_of_unseen(order.sorted(table), order.cuts) if has_gaps(table) else ()
+    unseen = warn_about_empty_steps(order.sorted(table), order.cuts) if has_gaps(table) else ()
     if not len(unseen):
         return weight
     found = np.ones(len(order.lengths)) if weight is None else weight.copy()
@@ -167,7 +167,7 @@ def seen_weight(weight: FloatArray | None, table: FloatArray, order: Order) -> F
     return found
 
 
-def warn_of_unseen(table: FloatArray, cuts: IntArray) -> IntArray:
+def warn_about_empty_steps(table: FloatArray, cuts: IntArray) -> IntArray:
     """Numbers of the sequences that have no value at all, of which it warns; (n, D) rows are in their order."""
     unseen = np.flatnonzero(np.logical_and.reduceat(np.isnan(table).all(axis=1), cuts[:-1]))
     if len(unseen):

@@ -17,7 +17,7 @@ from prinfold.gtm.estimator import GTM
 from prinfold.gtm.noise.student import StudentCells
 from prinfold.gtm.sequence import model as gtm_sequence
 from prinfold.gtm.sequence.model import SequenceModel, SequenceRows, in_sequences
-from prinfold.gtm.sequence.sequence_input import Arranged, Order, Paths, arrange, warn_of_unseen
+from prinfold.gtm.sequence.sequence_input import Arranged, Order, Paths, arrange, warn_about_empty_steps
 from prinfold.gtm.sequence.transitions import Chain
 from prinfold.gtm.weight_posterior import WeightPosterior
 from prinfold.rows.rows import Rows
@@ -72,7 +72,7 @@ class SequenceVerbs(GTM):
         ndarray of shape (n, Q), or list of such
             In the form in which X was given; where ``set_output`` asks for frames, one of all rows.
         """
-        found = self._follow(posteriors.posterior_mean, X, lengths, groups, errors)
+        found = self._ask_sequences(posteriors.posterior_mean, X, lengths, groups, errors)
         if not gives_frames(self):
             return found
         return np.concatenate(found) if isinstance(found, list) else found.reshape(-1, found.shape[-1])
@@ -98,7 +98,7 @@ class SequenceVerbs(GTM):
         ndarray of shape (n, Q), or list of such
             In the form in which X was given.
         """
-        return self._follow(gtm_sequence.filtered_mean, X, lengths, groups, errors)
+        return self._ask_sequences(gtm_sequence.filtered_mean, X, lengths, groups, errors)
 
     def paths(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Paths:
         """The likeliest path of each sequence through the nodes, by Viterbi's algorithm.
@@ -127,7 +127,7 @@ class SequenceVerbs(GTM):
             nodes = gtm_sequence.likeliest_paths(model, rows, parameters)
             return Paths(self.latent_.nodes[nodes].astype(rows.table.dtype, copy=False), nodes)
 
-        found: Paths = self._follow(question, X, lengths, groups, errors)
+        found: Paths = self._ask_sequences(question, X, lengths, groups, errors)
         return found
 
     def score_samples(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
@@ -151,7 +151,7 @@ class SequenceVerbs(GTM):
         ndarray of shape (n,), or list of such
             In the form in which X was given.
         """
-        return self._follow(gtm_sequence.log_likelihood, X, lengths, groups, errors)
+        return self._ask_sequences(gtm_sequence.log_likelihood, X, lengths, groups, errors)
 
     def score(self, X: Any, y: Any = None, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> float:
         """Log-likelihood of the sequences, per row.
@@ -199,10 +199,10 @@ class SequenceVerbs(GTM):
             In the form in which X was given.
         """
         if threshold is None:
-            return self._follow(posteriors.responsibilities, X, lengths, groups, errors)
+            return self._ask_sequences(posteriors.responsibilities, X, lengths, groups, errors)
         check_setting("threshold", threshold, fraction)
         question = partial(posteriors.sparse_responsibilities, threshold=threshold)
-        return self._follow(question, X, lengths, groups, errors)
+        return self._ask_sequences(question, X, lengths, groups, errors)
 
     def posterior_mode(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
         """The node with the largest posterior weight for each row, given its whole sequence.
@@ -223,7 +223,7 @@ class SequenceVerbs(GTM):
         ndarray of shape (n, Q), or list of such
             In the form in which X was given.
         """
-        return self._follow(posteriors.posterior_mode, X, lengths, groups, errors)
+        return self._ask_sequences(posteriors.posterior_mode, X, lengths, groups, errors)
 
     def posterior_covariance(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
         """Spread of the posterior about its mean in latent space, given each row's whole sequence.
@@ -244,7 +244,7 @@ class SequenceVerbs(GTM):
         ndarray of shape (n, Q, Q), or list of such
             In the form in which X was given.
         """
-        return self._follow(posteriors.posterior_covariance, X, lengths, groups, errors)
+        return self._ask_sequences(posteriors.posterior_covariance, X, lengths, groups, errors)
 
     def mode_distance(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
         """Distance in latent space from posterior mean to posterior mode, in units of the node spacing.
@@ -270,7 +270,7 @@ class SequenceVerbs(GTM):
             distance = posteriors.mode_distance(model, rows, parameters)
             return distance / distance.dtype.type(self.latent_.spacing)
 
-        return self._follow(question, X, lengths, groups, errors)
+        return self._ask_sequences(question, X, lengths, groups, errors)
 
     def impute(
         self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None, return_std: bool = False
@@ -299,7 +299,7 @@ class SequenceVerbs(GTM):
             ``return_std``.
         """
         given = arrange(X, lengths, groups)
-        rows, order = self._arranged(given, errors)
+        rows, order = self._ordered_rows(given, errors)
         table = rows.table
         if scipy.sparse.issparse(table):
             raise UnsupportedInputError("a sparse table has no missing cells; there is nothing to impute")
@@ -308,8 +308,8 @@ class SequenceVerbs(GTM):
             mean, variance = self._ask_rows(posteriors.completion, rows)
             found[missing] = (mean + self.offset_)[missing]
             spread[missing] = np.sqrt(variance)[missing]
-        filled = given.handed_back(found, order)
-        return (filled, given.handed_back(spread, order)) if return_std else filled
+        filled = given.in_given_form(found, order)
+        return (filled, given.in_given_form(spread, order)) if return_std else filled
 
     def outlier_weights(self, X: Any, *, lengths: Any = None, groups: Any = None, errors: Any = None) -> Any:
         """How much each row counts beside one on the surface, with Student noise: little for an outlier.
@@ -333,7 +333,7 @@ class SequenceVerbs(GTM):
         check_is_fitted(self)
         if not isinstance(self._model.noise, StudentCells):
             return super().outlier_weights(X, errors=errors)  # which says that there are none
-        return self._follow(posteriors.row_scales, X, lengths, groups, errors)
+        return self._ask_sequences(posteriors.row_scales, X, lengths, groups, errors)
 
     def forecast(
         self,
@@ -371,7 +371,7 @@ class SequenceVerbs(GTM):
             Standard deviations about them, noise and what is not known of the walk together. Only with ``return_std``.
         """
         check_setting("n_steps", n_steps, integer(1))
-        rows, _ = self._arranged(arrange(X, lengths, groups), errors)
+        rows, _ = self._ordered_rows(arrange(X, lengths, groups), errors)
         model = replace(self._sequence_model, noise=self._model.noise.with_gaps())
         mean, variance = gtm_sequence.forecast(model, rows, self._parameters(), n_steps)
         found = (mean + self.offset_).astype(rows.table.dtype, copy=False)
@@ -443,13 +443,13 @@ class SequenceVerbs(GTM):
     def _sequence_model(self) -> SequenceModel:
         return cast(SequenceModel, self._model)
 
-    def _follow(self, question: Any, X: Any, lengths: Any, groups: Any, errors: Any) -> Any:
+    def _ask_sequences(self, question: Any, X: Any, lengths: Any, groups: Any, errors: Any) -> Any:
         """Put a question about the posterior to rows in sequences, and hand the answer back as the rows came."""
         given = arrange(X, lengths, groups)
-        rows, order = self._arranged(given, errors)
-        return given.handed_back(self._ask_rows(question, rows), order)
+        rows, order = self._ordered_rows(given, errors)
+        return given.in_given_form(self._ask_rows(question, rows), order)
 
-    def _arranged(self, given: Arranged, errors: Any) -> tuple[Rows, Order]:
+    def _ordered_rows(self, given: Arranged, errors: Any) -> tuple[Rows, Order]:
         """Rows in the order of their sequences."""
         table = self._table(given.X)
         known, order = check_errors(given.stacked(errors), table, self), given.order(table.shape[0])
@@ -469,7 +469,7 @@ class SequenceVerbs(GTM):
 
     def _ask_rows(self, question: Any, rows: Rows) -> Any:
         if rows.gaps and isinstance(rows, SequenceRows):
-            warn_of_unseen(rows.table, rows.cuts)
+            warn_about_empty_steps(rows.table, rows.cuts)
         elif rows.gaps:
             super()._warn_about_empty_rows(rows.table)
         return question(self._for(rows, self._model), rows, self._parameters())

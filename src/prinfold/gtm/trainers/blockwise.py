@@ -60,7 +60,7 @@ def added(statistics: Any) -> Any:
     return reduce(add, statistics)
 
 
-def refuse_following(model: gtm.GTMModel) -> None:
+def refuse_evidence_penalty(model: gtm.GTMModel) -> None:
     """A penalty that follows the evidence needs sums of all rows under one set of parameters."""
     if isinstance(model, EvidenceModel):
         raise InvalidParameterError(
@@ -85,7 +85,7 @@ def refuse_open_process(model: Any) -> None:
         )
 
 
-def ending_true(loop: Callable[..., Outcome[Any]], model: Any, rows: Rows) -> Callable[..., Outcome[Any]]:
+def with_final_pass(loop: Callable[..., Outcome[Any]], model: Any, rows: Rows) -> Callable[..., Outcome[Any]]:
     """The loop followed by what ``model.finish`` does; the last entry of the history is then of that."""
 
     def run(**settings: Any) -> Outcome[Any]:

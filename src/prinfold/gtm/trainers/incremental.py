@@ -21,7 +21,7 @@ from prinfold.files import storable
 from prinfold.gtm import model as gtm
 from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.noise.recipes import check_recipe
-from prinfold.gtm.trainers.blockwise import BlockedModel, added, blocks_of, refuse_following
+from prinfold.gtm.trainers.blockwise import BlockedModel, added, blocks_of, refuse_evidence_penalty
 from prinfold.gtm.trainers.frozen_responsibilities import Frozen, freeze, refuse_unsplit, thawed
 from prinfold.rows.rows import Rows, blas_on_one_thread
 from prinfold.validation.settings import Constraint, integer, real
@@ -55,7 +55,7 @@ class Incremental:
 
     def training(self, model: gtm.GTMModel, seed: Any = None) -> IncrementalModel:
         """The model as it is trained this way."""
-        refuse_following(model)
+        refuse_evidence_penalty(model)
         if self.freeze > 0:
             refuse_unsplit(model.noise)
         return IncrementalModel(model.surface, model.noise, model.penalty, self)

@@ -29,7 +29,7 @@ from prinfold.files import storable
 from prinfold.gtm import model as gtm
 from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.noise.recipes import check_recipe
-from prinfold.gtm.trainers.blockwise import BlockedModel, refuse_following, some_rows
+from prinfold.gtm.trainers.blockwise import BlockedModel, refuse_evidence_penalty, some_rows
 from prinfold.rows.rows import Rows, blas_on_one_thread
 from prinfold.validation.settings import Constraint, as_generator, integer, nothing, real
 
@@ -84,7 +84,7 @@ class Online:
 
     def training(self, model: gtm.GTMModel, seed: Any = None) -> OnlineModel:
         """The model as it is trained this way."""
-        refuse_following(model)
+        refuse_evidence_penalty(model)
         key = int(as_generator(seed).integers(2**32))
         return OnlineModel(model.surface, model.noise, model.penalty, self, key)
 
