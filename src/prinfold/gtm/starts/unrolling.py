@@ -25,7 +25,7 @@ _NEIGHBOURS_BEYOND = (9,)
 for smoother distances. On curves no other number did better on average; on surfaces it is the one or the other."""
 
 _LANDMARKS, _LANDMARKS_ON_CURVES = 100, 30
-"""Rows from which the ways to all others are found. With 40 of them one swiss roll in six stays a little rolled."""
+"""Rows from which the ways to all others are found. With 40 three swiss rolls in six stay a little rolled."""
 
 _LOCAL_ROWS, _LOCAL_SHARE = 8, 0.02
 """Rows about each that make a local plane, at least, and share of all rows: of many rows the nearest few lie within the
