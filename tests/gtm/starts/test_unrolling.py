@@ -17,7 +17,7 @@ from prinfold.exceptions import FoldWarning, MultimodalWarning, PrinfoldWarning
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.starts import first_parameters as starts
 from prinfold.gtm.starts import unrolling
-from prinfold.gtm.starts.trials import CLOSE, ranked, refined_axes, tried
+from prinfold.gtm.starts.trials import CLOSE, ranked, refined_axes, tried, widest_spacing
 from prinfold.latent import Sphere, circle, grid, hexagons, line
 from prinfold.rows.rows import as_rows
 
@@ -280,3 +280,10 @@ def test_a_surface_that_fills_the_space_of_its_rows_has_nothing_to_unroll() -> N
     few = np.repeat(np.arange(3.0), 10)[:, None] * [[1.0, 2.0, 0.5]]
     job = GTM(nodes=line(5))._assemble(few, None, None)
     assert starts._unlike_planes(job.model, job.rows) == []
+
+
+@pytest.mark.parametrize("times", [2, 4])
+def test_more_nodes_along_one_axis_do_not_make_posteriors_far_from_their_modes(times: int) -> None:
+    assert widest_spacing(grid(15 * times, 15)) == widest_spacing(grid(15, 15)) == grid(15, 15).spacing
+    assert widest_spacing(grid(15, 15)) > grid(15 * times, 15).spacing
+    assert widest_spacing(Sphere(60)) == Sphere(60).spacing  # no axes to differ
