@@ -31,7 +31,7 @@ from prinfold.exceptions import (
     InvalidParameterError,
     UnsupportedInputError,
 )
-from prinfold.gtm import fitting as training
+from prinfold.gtm import latent_grid_model as training
 from prinfold.gtm.trainers import stream as streams
 from prinfold.rows.rows import as_rows
 
