@@ -43,6 +43,7 @@ from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
 from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.starts.first_parameters import STARTS, Contest, InterruptedStart, Start
+from prinfold.gtm.starts.trials import widest_spacing
 from prinfold.gtm.trainers.stream import Survey, stream_of
 from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
 from prinfold.gtm.warnings import Check, about_size, warn_about_empty_rows, warn_about_fit, warn_all
@@ -545,6 +546,7 @@ class LatentGridModel(PrincipalManifold):
         else:
             loop = loop_of(job, start)
         self._train_with_callbacks(job.rows.table, lambda state: self._attributes_of_state(jobs[-1], state), loop)
+        self._first_spacing = widest_spacing(job.model.surface.latent)  # of the nodes before any were doubled
 
     def _finer_job(self, job: TrainingJob, outcome: Outcome[Any]) -> TrainingJob | None:
         """The job on a finer space, where training found nodes to be far apart and has iterations left."""

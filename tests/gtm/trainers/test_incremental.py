@@ -167,8 +167,8 @@ def test_a_process_with_its_numbers_given():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"prior_precision": "evidence"}, "prior_precision='evidence' takes trainer='batch'"),
-        ({"basis": GaussianProcess()}, "finds its own numbers takes trainer='batch'"),
+        ({"prior_precision": "evidence"}, "follows the evidence needs all rows at once.*trainer='batch'"),
+        ({"basis": GaussianProcess()}, "finds its own numbers needs all rows at once.*trainer='batch'"),
     ],
 )
 def test_what_is_found_on_the_way_needs_all_rows_at_once(settings, words):
