@@ -403,7 +403,7 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
                 words = f"no row ended on a ridge, so the {len(self.places_.points)} that come nearest are used"
             why = Status(kinds[counts.argmax()]).sentence
             others = Advice("bandwidth", words="try another {}"), Advice("n_components", words="another {}")
-            found.append((Message(f"{words}; mostly: {why}", *others), DegenerateWarning))
+            found.append((Message(f"{words}. Mostly: {why}", *others), DegenerateWarning))
         return found
 
     def _latent_of(self, table: FloatArray) -> FloatArray:
