@@ -57,7 +57,7 @@ def test_a_ridge_is_a_start_too(spiral):
     model = PrincipalCurve(init="ridge").fit(data.X[::3])
     assert model.start_ == "ridge"
     assert max(distances(model, data)) < 0.03
-    with pytest.raises(InvalidDataError, match="init='ridge' needs two columns"):
+    with pytest.raises(InvalidDataError, match="a start from the ridge needs two columns"):
         PrincipalCurve(init="ridge").fit(data.X[:20, :1])
 
 

@@ -229,7 +229,11 @@ def test_a_lasso_selects_and_saves_the_right_rows(pipe: tuple[GTM, Any], open_pa
     with tab.expect_download() as download:
         tab.get_by_role("button", name="Export CSV").click()
     rows = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text(encoding="utf-8"))))
-    assert [int(row["row"]) for row in rows] == wanted.tolist()
+    found = np.array([int(row["row"]) for row in rows])
+    # The mouse moves in whole pixels: rows within two of the line may go either way.
+    near = np.minimum(np.abs(x - [[left], [right]]).min(axis=0), np.abs(y - [[top], [bottom]]).min(axis=0)) < 2
+    assert found[~near[found]].tolist() == wanted[~near[wanted]].tolist()
+    wanted = found
     assert [row["class"] for row in rows] == [data.names[i] for i in wanted]
     assert [row["code"] for row in rows] == [codes[i] or "" for i in wanted]
     assert [float(row["weight"]) for row in rows] == pytest.approx(wanted / 7, rel=1e-14)

@@ -290,8 +290,8 @@ def test_memory_beyond_the_data_does_not_grow_with_the_rows():
     [
         ({"nodes": 150}, r"22500 nodes for 100 rows .* along each axis"),
         ({"nodes": 4, "basis": 65}, r"4228 basis functions take minutes .* along each axis"),
-        ({"n_components": 12}, r"surface of 12 dimensions .* did you mean nodes=12"),
-        ({"nodes": 20_001, "latent": "line", "basis": 4}, r"20001 nodes for 100 rows .* counts them: use fewer"),
+        ({"n_components": 12}, r"surface of 12 dimensions .* nodes=12 sets the nodes along each axis"),
+        ({"nodes": 20_001, "latent": "line", "basis": 4}, r"20001 nodes for 100 rows .* use fewer"),
     ],
 )
 def test_sizes_that_are_likely_totals_are_said_before_training(settings, words, monkeypatch):

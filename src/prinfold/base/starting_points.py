@@ -23,8 +23,9 @@ _SPECTRAL_ROWS = 2000
 _LANCZOS_SIZE = 512
 """Rows of a matrix above which a few leading eigenvectors are found by Lanczos' method."""
 
-_ROWS_TO_SORT = 20_000
-"""Rows among which those for a spectral embedding are looked for."""
+_NUMBERS_TO_SORT = 2**20
+_ROWS_TO_SORT, _FEWEST_TO_SORT = 20_000, 1000
+"""Numbers, and rows at the most and least, among which rows for a spectral embedding are looked for."""
 
 _NEIGHBORHOOD_SIZES = (5, 8, 12, 17)
 """Neighbourhood sizes tried: too small and the data fall apart, too large and folds are short-cut; which
@@ -267,14 +268,18 @@ def distinct_rows(rows: Rows, rng: np.random.Generator, most: int = _SPECTRAL_RO
 
 
 def _sample_rows(rows: Rows, rng: np.random.Generator) -> Selection:
-    """All rows of a small table; of a large one 20 000, chosen by their content and not by their order."""
-    if rows.n_rows <= _ROWS_TO_SORT:
+    """All rows of a small table; of a large one 20 000, chosen by their content and not by their order.
+
+    Of wide tables fewer: rows are sorted filled in, however sparse they are.
+    """
+    most = min(_ROWS_TO_SORT, max(_NUMBERS_TO_SORT // rows.n_columns, _FEWEST_TO_SORT))
+    if rows.n_rows <= most:
         return slice(None)
     direction = rng.standard_normal(rows.n_columns)
     mark = np.concatenate([rows.block(part).astype(np.float64) @ direction for part in rows.slices])
     # Digits far behind the point of a random combination of the columns are as good as random.
     scattered = np.modf(np.abs(mark) * (1e6 / max(float(np.abs(mark).max()), np.finfo(float).tiny)))[0]
-    return np.sort(np.argpartition(scattered, _ROWS_TO_SORT)[:_ROWS_TO_SORT])
+    return np.sort(np.argpartition(scattered, most)[:most])
 
 
 def evenly_by_radius(X: FloatArray, weight: FloatArray, n: int) -> IntArray:

@@ -528,7 +528,7 @@ class GTM(LatentGridModel):
         if gathered:
             raise NotFittedError(
                 f"this {type(self).__name__} is not fitted yet: partial_fit has gathered {gathered} rows of the "
-                f"{streams.online_rule(self._trainer()).start} that it begins with; pass it more of them, or set "
-                "trainer=Online(start=…)"
+                f"{streams.online_rule(self._trainer()).start} that it begins with; pass it more of "
+                "them, or give its trainer, Online, a smaller start"
             )
         return super().__sklearn_is_fitted__()

@@ -107,6 +107,8 @@ class LatentGridModel(PrincipalManifold):
     _takes_blocks: ClassVar[bool] = False
     _room: ClassVar[int] = 1
     """Numbers per row and node for which a block is cut to size."""
+    _first_spacing: float | None = None
+    """Spacing of the nodes that training began with, before any were doubled."""
     _model: gtm.GTMModel
     weights_: FloatArray
     offset_: FloatArray

@@ -17,7 +17,7 @@ from prinfold.basis_maps.gaussian_process import GaussianProcess
 from prinfold.exceptions import Advice, DegenerateWarning, FoldWarning, Message, MultimodalWarning, warn_caller
 from prinfold.geometry.folds import Folds, describe
 from prinfold.gtm import posterior as posteriors
-from prinfold.gtm.starts.trials import FAR_MODE, MANY_ON_FOLDS, MANY_ROWS
+from prinfold.gtm.starts.trials import FAR_MODE, MANY_ON_FOLDS, MANY_ROWS, widest_spacing
 from prinfold.rows.rows import Rows, filled
 
 Words = tuple[str, type[Warning]]
@@ -181,4 +181,5 @@ def _share_with_far_modes(fitted: Any, rows: Rows) -> float:
     """Share of the rows that count whose posterior has its mean far from its mode."""
     apart = posteriors.mode_distance(fitted._model, rows, fitted._parameters())
     # Spacings are those that training began with: doubled nodes move no row.
-    return float(np.average(apart > FAR_MODE * fitted._first_spacing, weights=fitted._row_weights(rows)))
+    spacing = fitted._first_spacing or widest_spacing(fitted.latent_)
+    return float(np.average(apart > FAR_MODE * spacing, weights=fitted._row_weights(rows)))

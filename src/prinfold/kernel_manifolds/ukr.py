@@ -10,7 +10,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.base.starting_points import evenly_by_radius
 from prinfold.base.unique_rows import Unique, keep_every_row, unique_rows
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.kernel_manifolds import latent_descent, ukr_training
 from prinfold.kernel_manifolds.domain_thresholds import Contour
@@ -247,8 +247,10 @@ class UKR(FeatureSpaceManifold):
             return np.arange(n)
         if self._is_precomputed():
             raise InvalidParameterError(
-                f"landmarks={self.landmarks!r} cannot be chosen from a precomputed kernel; "
-                "set landmarks=None, and choose the rows before computing the kernel"
+                Message(
+                    f"{wanted} landmarks cannot be chosen from a precomputed kernel",
+                    Advice("landmarks", words="leave {} at None, and choose the rows before computing the kernel"),
+                )
             )
         return evenly_by_radius(rows.rows, rows.weight, wanted)
 

@@ -31,6 +31,9 @@ _LOCAL_ROWS, _LOCAL_SHARE = 8, 0.02
 """Rows about each that make a local plane, at least, and share of all rows: of many rows the nearest few lie within the
 noise. More where the plane has more than three dimensions; no more than the least where columns are many."""
 
+_NUMBERS_AT_ONCE = 2**20
+"""Numbers of neighbours that are held at a time: 8 megabytes, however many columns there are."""
+
 _ROUNDS = 3
 """How often rows are moved to their local planes."""
 
@@ -67,13 +70,20 @@ def on_local_planes(X: FloatArray, dimension: int) -> FloatArray:
     """Rows (n, D) moved to the plane through their neighbours, a few times: noise across a surface is taken off."""
     share = _LOCAL_SHARE if X.shape[1] <= _FEW_COLUMNS else 0.0
     n_near = min(max(_LOCAL_ROWS, 2 * dimension + 2, int(share * len(X))), len(X) - 1)
+    n_parts = -(-X.size * (n_near + 1) // _NUMBERS_AT_ONCE)
     for _ in range(_ROUNDS):
         near = np.column_stack([np.arange(len(X)), neighbours(X, n_near)[0]])
-        middle = X[near].mean(axis=1)
-        gap = X[near] - middle[:, None]
-        axes = _local_axes(gap, dimension)
-        X = middle + np.einsum("nqd,nq->nd", axes, np.einsum("nqd,nd->nq", axes, X - middle))
+        X = np.concatenate([_moved_to_planes(X, part, dimension) for part in np.array_split(near, max(n_parts, 1))])
     return X
+
+
+def _moved_to_planes(X: FloatArray, near: IntArray, dimension: int) -> FloatArray:
+    """Rows near[:, 0] of X on the planes through the rows ``near`` them, themselves among these."""
+    gap = X[near]
+    middle = gap.mean(axis=1)
+    gap -= middle[:, None]
+    axes = _local_axes(gap, dimension)
+    return np.asarray(middle + np.einsum("nqd,nq->nd", axes, np.einsum("nqd,nd->nq", axes, gap[:, 0])))
 
 
 def _local_axes(gap: FloatArray, rank: int) -> FloatArray:
