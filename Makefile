@@ -3,7 +3,7 @@
 # Everything is installed into .venv; a stamp file per purpose keeps repeat runs from installing again.
 # PYTHON=… picks another interpreter. All paths are relative, so that the folder's own name may hold spaces.
 
-.PHONY: help demo test test-full test-slow test-bounds lint format docs bench clean
+.PHONY: help demo test test-full test-slow test-times test-bounds lint format docs bench clean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -21,12 +21,13 @@ endif
 endif
 export MPLBACKEND ?= Agg
 # Read when scipy is first imported; without it scikit-learn leaves out its check of array-API input.
-test test-full test-slow test-bounds: export SCIPY_ARRAY_API := 1
+test test-full test-slow test-times test-bounds: export SCIPY_ARRAY_API := 1
 
 help:
 	@echo "make demo         fit a map of simulated pipe-flow data and look at it"
 	@echo "make test         run the quick tests; SLICE=gtm those of one folder"
 	@echo "make test-full    run all tests but the long reproductions"
+	@echo "make test-times   measure the tests and choose those of the quick run anew"
 	@echo "make test-bounds  run the tests of compiled code with every index checked"
 	@echo "make test-slow    run the long reproductions of published numbers"
 	@echo "make lint         style, types, repository"
@@ -46,6 +47,12 @@ test: $(VENV)/.test
 
 test-full: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(if $(SLICE),tests/$(SLICE)) $(ARGS)
+
+# Measures every test and notes which of them the quick run leaves out, in tests/full_only.txt.
+test-times: $(VENV)/.test
+	rm -rf .test-times
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" -p tools.test_times $(ARGS)
+	$(BIN)/python tools/test_times.py
 
 test-slow: $(VENV)/.bench
 	$(BIN)/python -m pytest -m slow $(ARGS)

@@ -25,7 +25,15 @@ settings.register_profile("search", deadline=None, max_examples=1000, suppress_h
 settings.load_profile("house")
 
 
+FULL_ONLY = frozenset((Path(__file__).parent / "full_only.txt").read_text(encoding="utf-8").split())
+"""Test functions that take long and are left to ``make test-full``; ``make test-times`` finds them anew."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.partition("[")[0] in FULL_ONLY:
+            item.add_marker(pytest.mark.full)
     folder = os.environ.get("PRINFOLD_DATA")
     if folder and Path(folder).is_dir():
         return

@@ -13,6 +13,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 import yaml
+from tools.test_times import expensive_functions
 
 import prinfold
 from tests.house import ROOT, code_fences, run_fences
@@ -80,3 +81,15 @@ def test_forbidden_words_are_caught(line: str) -> None:
 def test_importing_an_estimator_leaves_the_drawing_library_alone() -> None:
     program = "import sys; from prinfold import GTM; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_tests_left_to_the_full_run_are_there() -> None:
+    listed = (ROOT / "tests/full_only.txt").read_text(encoding="utf-8").split()
+    gone = [each for each in listed if f"def {each.rpartition('::')[2]}(" not in text(each.partition("::")[0])]
+    assert gone == [], "make test-times makes the list anew"
+
+
+def test_times_of_tests_are_added_up_over_their_cases() -> None:
+    lines = ["0.4\ttests/a.py::test_x[1]", "0.3\ttests/a.py::test_x[2]", "0.1\ttests/a.py::test_y"]
+    assert expensive_functions(lines) == ["tests/a.py::test_x"]
+    assert expensive_functions(["9\ttests/oracles/test_gtm_oracles.py::test_z"]) == []
