@@ -90,6 +90,6 @@ def test_tests_left_to_the_full_run_are_there() -> None:
 
 
 def test_times_of_tests_are_added_up_over_their_cases() -> None:
-    lines = ["0.4\ttests/a.py::test_x[1]", "0.3\ttests/a.py::test_x[2]", "0.1\ttests/a.py::test_y"]
-    assert expensive_functions(lines) == ["tests/a.py::test_x"]
-    assert expensive_functions(["9\ttests/oracles/test_gtm_oracles.py::test_z"]) == []
+    x, y, oracle = "tests/a.py::test_x", "tests/a.py::test_y", "tests/oracles/test_gtm_oracles.py::test_z"
+    lines = ["\t".join(each) for each in (("0.4", f"{x}[1]"), ("0.3", f"{x}[2]"), ("0.1", y), ("9", oracle))]
+    assert expensive_functions(lines) == [x]
