@@ -32,7 +32,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.model import GTMModel, visit_each, visit_parts
 from prinfold.gtm.node_selection import whole
 from prinfold.gtm.noise.protocol import Nodes, Noise, PairedNoise, Parameters, Posterior
-from prinfold.latent import LatentSpace, Lattice, Sphere
+from prinfold.latent import Hexagons, LatentSpace, Lattice, Sphere
 from prinfold.latent.base import NO_RESULTANT
 from prinfold.latent.subdivision import Subdivision
 from prinfold.rows.rows import Rows, Selection, cut_for
@@ -153,10 +153,15 @@ class Refinement:
         return np.asarray(np.minimum(np.exp(-np.minimum(nats, _FARTHEST)), 0.5 / len(nats)))
 
 
+def _is_product(latent: LatentSpace) -> bool:
+    """Whether nodes are all combinations of places along axes, as those of hexagons are not."""
+    return isinstance(latent, Lattice) and not isinstance(latent, Hexagons)
+
+
 def refinement_of(model: GTMModel, parameters: Parameters) -> Refinement | None:
     """Cells and points for a fitted model; None where its nodes are near enough to each other, or are no lattice."""
     surface = model.surface
-    if not (model.rows_stand_alone and isinstance(surface.latent, Lattice)):
+    if not (model.rows_stand_alone and _is_product(surface.latent)):
         return None
     known = surface.memory[0]
     if known is None or known[0] is not model.noise or not _same(known[1], parameters):
@@ -229,17 +234,18 @@ def finer_space(model: GTMModel, parameters: Parameters, mass: FloatArray) -> La
     that can be cut as finely as one likes have more nodes to give.
     """
     latent = model.surface.latent
-    if not isinstance(latent, Lattice | Sphere):
+    if not (_is_product(latent) or isinstance(latent, Sphere)):
         return None
     widths = _medians(cell_widths(model.surface, model.noise, parameters), mass)
     if isinstance(latent, Sphere):
         n_nodes = min(4 * latent.n, _MOST_NODES)
         return Sphere(n_nodes) if widths.max() > _WIDE and n_nodes > latent.n else None
-    shape, n_nodes = list(latent.shape), latent.n_nodes
+    lattice = cast(Lattice, latent)
+    shape, n_nodes = list(lattice.shape), lattice.n_nodes
     for q in np.argsort(-widths):
         if widths[q] > _WIDE and 2 * n_nodes <= _MOST_NODES:
             shape[q], n_nodes = 2 * shape[q], 2 * n_nodes
-    return None if n_nodes == latent.n_nodes else Lattice(tuple(shape), latent.periodic)
+    return None if n_nodes == lattice.n_nodes else Lattice(tuple(shape), lattice.periodic)
 
 
 def _medians(values: FloatArray, weight: FloatArray) -> FloatArray:
