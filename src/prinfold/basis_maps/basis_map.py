@@ -78,7 +78,7 @@ class BasisMap:
 
     @cached_property
     def memory(self) -> list[Any]:
-        """What somebody found out about the map and wants to find again; replaced as one, as threads may look."""
+        """A result computed from the map and kept for the next call; replaced as one, as threads may look."""
         return [None]
 
     def gram(self, mass: FloatArray) -> FloatArray:
