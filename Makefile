@@ -83,9 +83,8 @@ docs: $(VENV)/.docs
 	@echo "docs/_build/html/index.html"
 
 bench: $(VENV)/.bench
-	@for file in benchmarks/*.py; do \
-		test -e "$$file" || continue; \
-		echo "== $$file"; $(BIN)/python "$$file" || exit 1; \
+	@grep -o 'python -m benchmarks[.a-z_]*' benchmarks/README.md | grep -v papers | cut -d' ' -f3 | while read name; do \
+		echo "== $$name"; $(BIN)/python -m "$$name" || exit 1; \
 	done
 
 clean:

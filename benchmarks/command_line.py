@@ -1,6 +1,6 @@
 """The command line: what it takes to start and to read a table, by kind of file, beside pandas.
 
-    python benchmarks/command_line.py [--full] [--only 1,2]
+    python -m benchmarks.command_line [--full] [--only 1,2]
 
 1. Seconds until a command answers: the help, a table looked at, a small fit.
 2. Seconds and peak memory of reading a table of ten columns, by kind of file, as ratios to the table itself in memory.
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from timing import clocked, peak_mb, print_table
+from benchmarks.timing import clocked, peak_mb, print_table
 
 from prinfold.cli.tables.reading import read_table
 

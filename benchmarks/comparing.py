@@ -19,7 +19,7 @@ default, table by table.
 ``DESIGN`` shapes are those that the criteria were settled on, ``JUDGE`` shapes those that they were judged on, once. A
 second table says how often the dimension is suggested right, on as many tables.
 
-Run as ``python benchmarks/comparing.py`` (shapes ``JUDGE``), with ``--design`` for the others, ``--only 2`` for one
+Run as ``python -m benchmarks.comparing`` (shapes ``JUDGE``), with ``--design`` for the others, ``--only 2`` for one
 table, ``--shapes knot,wave`` for some shapes, ``--seeds 1`` for half of it; Ctrl-C ends it early, with what there is so
 far.
 """
@@ -32,10 +32,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from benchmarks.timing import print_table
 from scipy.spatial import cKDTree
 from scipy.stats import kendalltau
 from sklearn.base import clone
-from timing import print_table
 
 from prinfold import GTM, KMM, PPS, UKR, DensityRidge, datasets
 from prinfold.datasets import Dataset

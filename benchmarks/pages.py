@@ -1,6 +1,6 @@
 """What pages about a fitted model cost: seconds and size by rows, and how long a browser takes for each frame.
 
-Run with ``python benchmarks/pages.py``; ``--full`` goes on to 50 000 rows, ``--frames`` opens the largest page in
+Run with ``python -m benchmarks.pages``; ``--full`` goes on to 50 000 rows, ``--frames`` opens the largest page in
 headless Chromium and moves over it. The fit itself is not counted.
 """
 

@@ -1,6 +1,6 @@
 """How near principal surfaces and regularised principal manifolds come to true surfaces, beside PCA, GTM, PPS and KMM.
 
-    python benchmarks/principal_surface.py [--seeds 3]
+    python -m benchmarks.principal_surface [--seeds 3]
 
 Root mean squared distances, each the median over samples. From the truth: from points of the true surface to the fitted
 one, which parts left out or cut across make large. To the truth: from the places on the fitted surface to which rows
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from timing import print_table
+from benchmarks.timing import print_table
 
 from prinfold import GTM, KMM, PPS, PrincipalSurface, RegularizedManifold, datasets
 from prinfold._typing import FloatArray, Mesh

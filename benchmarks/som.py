@@ -1,6 +1,6 @@
 """What an epoch of a self-organising map costs and leaves, beside somoclu and MiniSom where they are installed.
 
-    python benchmarks/som.py [--peers FOLDER] [--rows 10000] [--epochs 10] [--turns 3] [--tables 20] [--only 1,2,3]
+    python -m benchmarks.som [--peers FOLDER] [--rows 10000] [--epochs 10] [--turns 3] [--tables 20] [--only 1,2,3]
 
 All begin with the same vectors and go through the same widths, linear from 5 node spacings towards 1, as standard
 deviations of a Gaussian; somoclu has half its radius for one, and MiniSom's rate is held at 1 in batches. All return
@@ -29,11 +29,11 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse
+from benchmarks.timing import print_table, take_turns
 from numba import njit
 from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 from threadpoolctl import threadpool_limits
-from timing import print_table, take_turns
 
 from prinfold import GTM, SOM, Schedule, datasets
 from prinfold.exceptions import DataNotFoundError

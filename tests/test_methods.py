@@ -71,10 +71,14 @@ def test_a_method_is_whole(name: str) -> None:
             f"tests/{folder}/test_{leaf}.py",
             f"docs/guide/{method.page}.md",
             f"examples/plot_{method.noun}.py",
-            f"benchmarks/{method.page}.py",
         )
         if not (ROOT / place).exists()
     ] == [], f"{name} is not complete; CONTRIBUTING.md says what a method consists of"
+    benchmarks = {each.relative_to(ROOT / "benchmarks").as_posix() for each in (ROOT / "benchmarks").rglob("*.py")}
+    page = method.page
+    assert any(each.removesuffix("/__main__.py").removesuffix(".py").split("/")[-1] == page for each in benchmarks), (
+        f"{name} has no benchmark {page}.py or {page}/__main__.py; CONTRIBUTING.md says what a method consists of"
+    )
     for page in ("CHANGELOG.md", "docs/guide/which.md"):
         assert f"`{name}`" in text(page), f"{page} does not mention `{name}`"
 

@@ -1,6 +1,6 @@
 """Svensén's thesis "GTM: the generative topographic mapping" (1998), chapters 3 and 4, run again.
 
-    python benchmarks/papers/gtm.py [--out benchmarks/results/papers] [--only ex3.1 …]
+    python -m benchmarks.papers.gtm [--out benchmarks/results/papers] [--only ex3.1 …]
 
 Prints what was published beside what this library gives, and draws the figures anew. Real data come from
 the folder that ``PRINFOLD_DATA`` names; what needs them is skipped with a reason where they are absent.
@@ -14,6 +14,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from benchmarks.papers.reporting import COLOURS, MARKERS, Figures, Finding, judge, run, spread, within
 from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection, LineCollection
 from scipy.ndimage import maximum_filter
@@ -23,7 +24,6 @@ from sklearn.neighbors import NearestNeighbors
 from prinfold import GTM, GaussianBasis, datasets
 from prinfold.exceptions import DataNotFoundError, PrinfoldWarning
 from prinfold.latent import grid
-from reporting import COLOURS, MARKERS, Figures, Finding, judge, run, spread, within
 
 SEEDS = range(20)
 PIPE = {"nodes": 20, "basis": 9, "width": 2.0, "prior_precision": 0.1, "init": "pca"}

@@ -1,6 +1,6 @@
 """Svensén's thesis "GTM: the generative topographic mapping" (1998), chapter 5 and appendix A, run again.
 
-    python benchmarks/papers/gtm_choosing.py [--out benchmarks/results/papers] [--only online …] [--full]
+    python -m benchmarks.papers.gtm_choosing [--out benchmarks/results/papers] [--only online …] [--full]
 
 Section 5.4: the prior α, the noise β and the width σ of basis functions chosen offline over a grid, by the evidence, by
 cross-validation and by test data, and online; figures A.1 and A.2; the times of table A.1 as ratios. Prints what was
@@ -18,6 +18,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from benchmarks.papers.reporting import COLOURS, Figures, Finding, judge, run, spread, within
 from joblib import Parallel, delayed
 
 from prinfold import GTM, datasets
@@ -28,7 +29,6 @@ from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.gtm.starts.first_parameters import pca_start
 from prinfold.rows.rows import Rows, as_rows
-from reporting import COLOURS, Figures, Finding, judge, run, spread, within
 
 N_SETS = 20
 SIZES = {"nodes": 15, "basis": 5}

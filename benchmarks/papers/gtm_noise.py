@@ -1,6 +1,6 @@
 """Svensén's thesis "GTM: the generative topographic mapping" (1998), sections 6.2 and 6.4, run again.
 
-    python benchmarks/papers/gtm_noise.py [--out benchmarks/results/papers] [--only fig6.4 …]
+    python -m benchmarks.papers.gtm_noise [--out benchmarks/results/papers] [--only fig6.4 …]
 
 Figure 6.3: noise along the surface, on the 59 points of example 3.1. Figure 6.4: the semi-linear model on a sheet that
 is bent one way and straight the other, begun the right way round and the wrong way. Prints what was published beside
@@ -14,12 +14,12 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from benchmarks.papers.reporting import COLOURS, Figures, Finding, judge, run, spread, within
 from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
 
 from prinfold import GTM, AlignedNoise, LowRankNoise, datasets
 from prinfold.exceptions import PrinfoldWarning
-from reporting import COLOURS, Figures, Finding, judge, run, spread, within
 
 SEEDS = range(20)
 SMALL = {"basis": 5, "width": 1.0, "regularization": 0.0}

@@ -1,6 +1,6 @@
 """Gerber, Tasdizen & Whitaker, "Dimensionality reduction and principal surfaces via kernel map manifolds" (2009).
 
-    python benchmarks/papers/kmm.py [--out benchmarks/results/papers] [--only table1 …] [--full]
+    python -m benchmarks.papers.kmm [--out benchmarks/results/papers] [--only table1 …] [--full]
 
 Table 1 under two readings, theorem 5.1, and figures 1 to 5 in our own form. As captioned, rows 1 to 3 of the table have
 n = 2000 and rows 4 to 6 n = 1000; the errors without noise say that it is the other way round. The conjectured reading
@@ -14,10 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from kmm_figures import figure_1, figure_2, figure_3, figures_4_and_5, theorem
-from kmm_trials import COLUMNS, Cell, trials
-
-from reporting import Figures, Finding, judge, run, spread
+from benchmarks.papers.kmm_figures import figure_1, figure_2, figure_3, figures_4_and_5, theorem
+from benchmarks.papers.kmm_trials import COLUMNS, Cell, trials
+from benchmarks.papers.reporting import Figures, Finding, judge, run, spread
 
 PUBLISHED = (
     (1.19, 0.68, 0.31, 0.22, 0.18),

@@ -6,12 +6,12 @@ import warnings
 from typing import Any
 
 import numpy as np
-from kmm_trials import isomaps, pps
+from benchmarks.papers.kmm_trials import isomaps, pps
+from benchmarks.papers.reporting import COLOURS, MARKERS, Figures, Finding, judge
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits
 
 from prinfold import KMM, datasets, metrics, select_kmm
-from reporting import COLOURS, MARKERS, Figures, Finding, judge
 
 DIMENSIONS, SIZES = (1, 2, 3, 4), (4, 6, 8, 10)
 

@@ -1,6 +1,6 @@
 """Chang & Ghosh, "A unified model for probabilistic principal surfaces" (2001), table 4 and figures 9 to 15, run again.
 
-    python benchmarks/papers/pps.py [--out benchmarks/results/papers] [--only table4 …] [--full]
+    python -m benchmarks.papers.pps [--out benchmarks/results/papers] [--only table4 …] [--full]
 
 Prints what was published beside what this library gives, and draws the figures anew. Table 4 is always run on 25
 halves; the figures take fewer and a coarser grid unless ``--full`` asks for the paper's. Glass and diabetes come from
@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from pps_cost import figure_15
-from pps_figures import figure_14, figures_9_and_10, figures_11_to_13
-from pps_trials import Setting, Trial, trials
-
-from reporting import Figures, Finding, judge, run
+from benchmarks.papers.pps_cost import figure_15
+from benchmarks.papers.pps_figures import figure_14, figures_9_and_10, figures_11_to_13
+from benchmarks.papers.pps_trials import Setting, Trial, trials
+from benchmarks.papers.reporting import Figures, Finding, judge, run
 
 SPLITS = range(25)
 

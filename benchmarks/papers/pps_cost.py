@@ -8,7 +8,8 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from pps_trials import FLOOR, LOADERS, REGULARIZATION, Setting, halves, n_columns, n_train, published
+from benchmarks.papers.pps_trials import FLOOR, LOADERS, REGULARIZATION, Setting, halves, n_columns, n_train, published
+from benchmarks.papers.reporting import COLOURS, MARKERS, Figures, Finding, judge
 from threadpoolctl import threadpool_limits
 
 from prinfold.gtm.model import GTMModel
@@ -16,7 +17,6 @@ from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.penalties import PriorPenalty
 from prinfold.gtm.starts.first_parameters import pca_start
 from prinfold.rows.rows import as_rows
-from reporting import COLOURS, MARKERS, Figures, Finding, judge
 
 LARGER = 4096
 

@@ -8,10 +8,9 @@ from math import isqrt
 
 import matplotlib.pyplot as plt
 import numpy as np
+from benchmarks.papers.pps_trials import EPOCHS, LOADERS, WINDOW, Setting, n_columns, n_train, trials
+from benchmarks.papers.reporting import COLOURS, MARKERS, Figures, Finding, judge
 from matplotlib.axes import Axes
-from pps_trials import EPOCHS, LOADERS, WINDOW, Setting, n_columns, n_train, trials
-
-from reporting import COLOURS, MARKERS, Figures, Finding, judge
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5)
 READING = "gtm"

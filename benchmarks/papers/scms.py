@@ -1,6 +1,6 @@
 """McQueen on density ridges, sections 5.1 and 5.2, and ridges of real data: galaxies and GPS traces.
 
-    python benchmarks/papers/scms.py [--only shapes galaxies roads] [--full] [--out folder]
+    python -m benchmarks.papers.scms [--only shapes galaxies roads] [--full] [--out folder]
 
 The report shows its curves in pictures only, over bandwidths that it does not name, and advises the likeliest by
 leave-one-out; ours are beside the true curves, over multiples of that. Section 5.3, signals, is in ``scms_signals.py``.
@@ -12,10 +12,10 @@ from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
+from benchmarks.papers.reporting import Figures, Finding, judge, run
 
 from prinfold import DensityRidge, datasets, plot
 from prinfold.density.ridges.mean_shift import Status
-from reporting import Figures, Finding, judge, run
 
 SHAPES = {
     "zig-zag": partial(datasets.make_zigzag, 400),

@@ -1,6 +1,6 @@
 """McQueen, section 5.3: signals freed of noise by principal curve and by wavelets, figures 6 to 8 and the crossover.
 
-    python benchmarks/papers/scms_signals.py [--only figures time crossover] [--full] [--out folder]
+    python -m benchmarks.papers.scms_signals [--only figures time crossover] [--full] [--out folder]
 
 Eight draws of every cell, or with ``--full`` the paper's hundred. The paper shows its signals in pictures only; ours
 are two sinusoids, of 1 and 2½ cycles, and a chain of five straight lines.
@@ -13,7 +13,8 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from signal_trials import (
+from benchmarks.papers.reporting import COLOURS, MARKERS, Figures, Finding, judge, run
+from benchmarks.papers.signal_trials import (
     CONTESTANTS,
     CURVE,
     NOISY,
@@ -30,7 +31,6 @@ from signal_trials import (
 )
 
 from prinfold import denoise_signal
-from reporting import COLOURS, MARKERS, Figures, Finding, judge, run
 
 Results = dict[Cell, dict[str, np.ndarray]]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from os import cpu_count
 
 import numpy as np
-from wavelets import denoise_by_wavelets
+from benchmarks.papers.wavelets import denoise_by_wavelets
 
 from prinfold.density.bandwidths import plain_likelihood
 from prinfold.density.ridges.signal_curve import SignalPoints, by_prediction, carry, height

@@ -1,6 +1,6 @@
 """Meinicke, Klanke, Memisevic & Ritter, "Principal surfaces from unsupervised kernel regression" (2005), run again.
 
-    python benchmarks/papers/ukr.py [--out benchmarks/results/papers] [--only spiral …] [--full]
+    python -m benchmarks.papers.ukr [--out benchmarks/results/papers] [--only spiral …] [--full]
 
 Prints what was published beside what this library gives, and draws the figures anew. The spiral takes 20 samples, 100
 with ``--full``. Digits and oil flow come from the folder that ``PRINFOLD_DATA`` names.
@@ -8,11 +8,10 @@ with ``--full``. Digits and oil flow come from the folder that ``PRINFOLD_DATA``
 
 from __future__ import annotations
 
-from ukr_digits import digits, table_2
-from ukr_oil import oil
-from ukr_spiral import spiral
-
-from reporting import run
+from benchmarks.papers.reporting import run
+from benchmarks.papers.ukr_digits import digits, table_2
+from benchmarks.papers.ukr_oil import oil
+from benchmarks.papers.ukr_spiral import spiral
 
 EXAMPLES = {"spiral": spiral, "digits": digits, "table2": table_2, "oil": oil}
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
+from benchmarks.papers.reporting import COLOURS, Figures, Finding, judge
 from sklearn.exceptions import ConvergenceWarning
 
 from prinfold import UKR, datasets, plot
@@ -19,7 +20,6 @@ from prinfold.kernel_manifolds.starts import choose_start
 from prinfold.loops import DESCENTS, Highest
 from prinfold.numerics.radial_kernels import GAUSSIAN_CUT, PROFILES, Gaussian, Profile
 from prinfold.rows.rows import blas_on_one_thread
-from reporting import COLOURS, Figures, Finding, judge
 
 KERNELS = ("gaussian", "quartic")
 START = {"gaussian": 83.53, "quartic": 83.62}

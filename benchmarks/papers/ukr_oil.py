@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
+from benchmarks.papers.reporting import COLOURS, MARKERS, Figures, Finding, judge
 from sklearn.decomposition import PCA, KernelPCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier
@@ -15,7 +16,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from prinfold import UKR, KernelDensityClassifier, datasets
 from prinfold.kernel_manifolds.feature_kernels import l1_kernel
 from prinfold.plot.data.kernel_manifolds import contour_segments
-from reporting import COLOURS, MARKERS, Figures, Finding, judge
 
 METRICS = {"L2": None, "L1": "l1"}
 PRINTED = {

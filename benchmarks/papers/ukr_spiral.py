@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
+from benchmarks.papers.reporting import COLOURS, Figures, Finding, judge, spread
 from sklearn.exceptions import ConvergenceWarning
 
 from prinfold import UKR, datasets
-from reporting import COLOURS, Figures, Finding, judge, spread
 
 STEPS = (0, 200, 500, 1000)
 CV = (0.00429, 0.00189, 0.00182, 0.00178)

@@ -2,7 +2,7 @@
 
 No method for a single curve fails where there is none: it returns a curve through a blob, across a gap or out and back
 along a branch. The signs of that are measured here; the limits were set on simulated rows, see
-``benchmarks/curve_doubts.py``.
+``benchmarks/curves/curve_doubts.py``.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from prinfold.loops.descent import DescentState
 
 NOISE_SLACK = 1.4
 """Errors over the level of the noise at which to end. A kernel regression whose latent points are right leaves a little
-more than noise, because it rounds off bends; ``benchmarks/ukr_stopping.py`` judges by true surfaces."""
+more than noise, because it rounds off bends; the benchmark ``ukr_stopping`` judges by true surfaces."""
 
 MOST_NOISE_RATIO = 2.0
 """Ratio of the noise estimated from latent points to that among neighbours in data space, above which the latent

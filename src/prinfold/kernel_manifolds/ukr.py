@@ -26,7 +26,7 @@ AUTO_STARTS = ("pca", "lle", "isomap")
 """Embeddings compared by default; for curves one that closes is among them."""
 
 _MOST_ROWS_WITHOUT_LANDMARKS, _DEFAULT_LANDMARKS = 5000, 2000
-"""Rows up to which all have latent points, and how many have beyond; ``benchmarks/ukr_growth.py`` has the loss."""
+"""Rows up to which all have latent points, and how many have beyond; the benchmark ``ukr_growth`` has the loss."""
 
 
 @storable

@@ -2,7 +2,7 @@
 
 Latent points are moved until rows are predicted well by their neighbours among them. That the error goes on falling
 long after the surface has begun to follow the noise is the method's weakness, and the level of the noise at which
-training ends by default is what we add to the paper's scheme; see ``benchmarks/ukr_stopping.py`` for the evidence.
+training ends by default is what we add to the paper's scheme; see the benchmark ``ukr_stopping`` for the evidence.
 """
 
 from __future__ import annotations
