@@ -304,7 +304,7 @@ def fit_to_domain(latent: LatentSpace, E: FloatArray) -> FloatArray:
     centred = (E - E.mean(axis=0)) / np.maximum(E.std(axis=0), np.finfo(float).tiny)
     if isinstance(latent, Sphere):
         return latent.unembed(centred)[0]
-    low, high = latent.domain.lower, latent.domain.upper
+    low, high = latent.domain.extent.lower, latent.domain.extent.upper
     columns, row = [], 0
     for lo, hi in zip(low, high, strict=True):
         if np.isinf(lo):

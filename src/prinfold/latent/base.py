@@ -99,11 +99,11 @@ class LatentSpace(ABC):
 
     @property
     def n_columns(self) -> int:
-        return self.domain.n_columns
+        return self.domain.extent.n_columns
 
     @property
     def dimension(self) -> int:
-        return self.domain.dimension
+        return self.domain.extent.dimension
 
     def distance(self, A: FloatArray, B: FloatArray) -> FloatArray:
         """(n,) distance along the space between matching rows."""

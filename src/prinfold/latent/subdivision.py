@@ -88,7 +88,8 @@ def _points(axis: LatentSpace, m: int) -> FloatArray:
     """(n, m) points of the cells of one axis: the middles of m equal parts of each."""
     at, width = axis.nodes[:, 0], axis.spacing
     low, high = at - 0.5 * width, at + 0.5 * width
-    low, high = np.maximum(low, axis.domain.lower[0]), np.minimum(high, axis.domain.upper[0])  # no bounds on a circle
+    extent = axis.domain.extent  # which has no bounds on a circle
+    low, high = np.maximum(low, extent.lower[0]), np.minimum(high, extent.upper[0])
     if m == 1:
         return at[:, None]
     return np.asarray(low[:, None] + (high - low)[:, None] * (np.arange(m) + 0.5) / m)
