@@ -7,7 +7,7 @@ the surface has begun to follow the noise, the rule is what keeps the surface sm
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from math import inf, isnan
 from typing import Protocol
@@ -69,6 +69,14 @@ _BRIEF = {
 class StoppingRule(Protocol):
     """A rule for keeping a state and for stopping, from the measures of all iterations."""
 
+    @property
+    def least(self) -> float:
+        """Iterations before which an objective that stands still has not settled."""
+
+    @property
+    def level(self) -> float:
+        """Typical error at which the rule ends; 0 where it does not look at that."""
+
     def better(self, records: Sequence[Measures], kept: int) -> bool:
         """Whether the newest state takes the place of the one that is kept, given all that was measured."""
 
@@ -80,6 +88,9 @@ class StoppingRule(Protocol):
 class Highest:
     """Keep the state with the highest objective and never stop; NaN is lower than any number."""
 
+    least: float = field(default=0, kw_only=True)
+    level: float = field(default=0.0, kw_only=True)
+
     def better(self, records: Sequence[Measures], kept: int) -> bool:
         new, old = records[-1]["objective"], records[kept]["objective"]
         return new >= old or isnan(old)
@@ -89,14 +100,11 @@ class Highest:
 
 
 @dataclass(frozen=True)
-class Last:
+class Last(Highest):
     """Keep the last state, for steps that need not raise the objective."""
 
     def better(self, records: Sequence[Measures], kept: int) -> bool:
         return True
-
-    def stop(self, records: Sequence[Measures]) -> StopReason | None:
-        return None
 
 
 @dataclass(frozen=True)
@@ -143,7 +151,7 @@ class Done(Last):
 
 
 @dataclass(frozen=True)
-class Discrepancy:
+class Discrepancy(Highest):
     """Go on until the typical error is down to ``level``, and keep the first state where it is.
 
     Morozov's principle: what is left once the error equals the noise is noise, and only a surface that follows it
@@ -161,7 +169,7 @@ class Discrepancy:
 
 
 @dataclass(frozen=True)
-class Validation:
+class Validation(Highest):
     """Keep the lowest error of rows held out, and end when it has not fallen for ``patience`` iterations."""
 
     patience: int = 10
