@@ -27,6 +27,7 @@ from scipy import sparse
 from scipy.linalg import solve_triangular
 
 from prinfold._typing import BoolArray, FloatArray
+from prinfold.basis_maps.bases import BasisCapabilities
 from prinfold.basis_maps.lattice_interpolation import LatticeSteps, cell_weights, differences, slopes, steps_along
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
@@ -122,6 +123,10 @@ class BoundElasticNet:
 
     latent: Lattice
     recipe: ElasticNetBasis
+
+    @property
+    def capabilities(self) -> BasisCapabilities:
+        return BasisCapabilities(evaluator=self.evaluator)
 
     @property
     def detail(self) -> float:

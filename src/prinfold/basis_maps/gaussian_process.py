@@ -28,6 +28,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from prinfold._typing import BoolArray, FloatArray
+from prinfold.basis_maps.bases import BasisCapabilities
 from prinfold.basis_maps.covariance_functions import COVARIANCES, leading_pivots
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
@@ -136,6 +137,10 @@ class BoundProcess:
     latent: LatentSpace
     pivots: FloatArray
     recipe: GaussianProcess
+
+    @property
+    def capabilities(self) -> BasisCapabilities:
+        return BasisCapabilities(evaluator=self.evaluator, unexplained=self.unexplained)
 
     @property
     def detail(self) -> float:
