@@ -20,6 +20,7 @@ from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import save
 from prinfold.gtm.estimator import GTM
+from prinfold.validation.refusals import column_names
 from prinfold.validation.settings import Constraint, check_parameters, nothing, real
 from prinfold.validation.tables import check_frame, check_table, check_weight, forget, rows_of
 
@@ -51,7 +52,7 @@ def fitted_map(recipe: Any, table: FloatArray, weight: FloatArray | None) -> Any
 def _drop_column_names(surface: Any) -> Any:
     """A copy of a fitted map without column names, which its owner has checked already."""
     check_is_fitted(surface)
-    if not hasattr(surface, "feature_names_in_") or accepts("frames", surface):
+    if column_names(surface) is None or accepts("frames", surface):
         return surface
     bare = copy(surface)
     del bare.feature_names_in_
@@ -61,7 +62,7 @@ def _drop_column_names(surface: Any) -> Any:
 def refuse_other_columns(recipe: Any, owner: Any) -> None:
     """Raise where a frozen map was fitted to other columns than those its owner has been given."""
     inner = recipe.estimator if isinstance(recipe, FrozenEstimator) else None
-    names, given = (getattr(each, "feature_names_in_", None) for each in (inner, owner))
+    names, given = (column_names(each) for each in (inner, owner))
     if names is not None and given is not None and list(names) != list(given):
         raise InvalidDataError(
             f"the map was fitted to the columns {', '.join(map(str, names[:6]))}{', …' * (len(names) > 6)}, but got "

@@ -19,6 +19,7 @@ from prinfold.base.file_requirements import require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
 from prinfold.files import save, storable
+from prinfold.validation.refusals import column_names
 from prinfold.validation.settings import Constraint, as_generator, check_parameters, integer, one_of, random_state, real
 from prinfold.validation.tables import check_table, forget
 
@@ -319,8 +320,8 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         found, parts = self._measure_rows(table), self._column_contributions(table)
         p, limits = self._p_values(found, "calibration"), self.limits_
         alarm = found.log_density < limits.log_density
-        counted = [f"column {j + 1}" for j in range(table.shape[1])]
-        names = [str(name) for name in getattr(self, "feature_names_in_", counted)]
+        known = column_names(self)
+        names = [f"column {j + 1}" for j in range(table.shape[1])] if known is None else [str(name) for name in known]
         lines = []
         for n in range(len(table)):
             said = [f"row {n}: {'ALARM' if alarm[n] else 'usual'} by its density (p = {p.density[n]:.2g})"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -61,6 +62,11 @@ class RidgeChart:
     latent: Cloud
     patches: Patches
     piece: IntArray
+    graph: ClassVar[None] = None
+
+    @property
+    def chart(self) -> RidgeChart:
+        return self
 
     def __post_init__(self) -> None:
         m, d = self.latent.centres.shape
