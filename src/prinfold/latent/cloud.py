@@ -14,7 +14,7 @@ from scipy.spatial import cKDTree
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.region import LogDensity, Region
-from prinfold.latent.base import FlatSpace, edges_of, unique_edges
+from prinfold.latent.base import LatentSpace, edges_of, unique_edges
 from prinfold.latent.lattice import grid
 from prinfold.latent.points import Points
 from prinfold.numerics.kernel_mixtures import Mixture, WideMixture
@@ -34,7 +34,7 @@ _SMALLEST_REACH = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Cloud(FlatSpace):
+class Cloud(LatentSpace):
     """Kernels at ``centres`` (m, Q), and the region where their density is at least ``threshold``.
 
     The density Σ w k / Σ w is relative to that of a single kernel at its peak, k(0) = 1. Nodes are the centres inside;

@@ -11,7 +11,7 @@ from scipy.spatial import Delaunay, QhullError, cKDTree
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
-from prinfold.latent.base import FlatSpace, edges_of, unique_edges
+from prinfold.latent.base import LatentSpace, edges_of, unique_edges
 from prinfold.latent.lattice import Lattice, grid
 
 _MOST_TRIANGULATED = 3
@@ -19,7 +19,7 @@ _MOST_TRIANGULATED = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Points(FlatSpace):
+class Points(LatentSpace):
     """Any given set of nodes (K, Q), such as a Monte-Carlo sample; the domain is their bounding box."""
 
     coordinates: FloatArray

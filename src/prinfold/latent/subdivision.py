@@ -11,6 +11,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.geometry.domain import Box
 from prinfold.latent.base import LatentSpace
+from prinfold.latent.embeddings import Embedding
 from prinfold.latent.lattice import Lattice
 
 
@@ -67,21 +68,9 @@ class Subdivision(LatentSpace):
     def thinned(self) -> LatentSpace:
         return self.lattice
 
-    def embed(self, Z: FloatArray) -> FloatArray:
-        return self.lattice.embed(Z)
-
-    def embed_jacobian(self, Z: FloatArray) -> FloatArray:
-        return self.lattice.embed_jacobian(Z)
-
-    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.lattice.unembed(E)
-
-    def chart(self, Z: FloatArray) -> FloatArray:
-        return self.lattice.chart(Z)
-
     @property
-    def chart_labels(self) -> tuple[str, ...]:
-        return self.lattice.chart_labels
+    def embedding(self) -> Embedding:
+        return self.lattice.embedding
 
 
 def _points(axis: LatentSpace, m: int) -> FloatArray:
