@@ -10,7 +10,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Domain
-from prinfold.latent.embeddings import Embedding, FlatEmbedding
+from prinfold.latent.embeddings import AxisEmbedding, Embedding
 
 NO_RESULTANT = 1e-9
 """A mean direction shorter than this points nowhere."""
@@ -73,7 +73,7 @@ class LatentSpace(ABC):
     @cached_property
     def embedding(self) -> Embedding:
         """The space in ordinary coordinates without a seam; here its coordinates as they are."""
-        return FlatEmbedding(self.domain)
+        return AxisEmbedding(self.domain, (False,) * self.n_columns)
 
     def embed(self, Z: FloatArray) -> FloatArray:
         """(n, e) embedded coordinates."""
@@ -158,6 +158,14 @@ def edges_of(faces: IntArray) -> IntArray:
     corners = faces.shape[1]
     pairs = [faces[:, [i, j]] for i in range(corners) for j in range(i + 1, corners)]
     return unique_edges(np.concatenate(pairs))
+
+
+def median_spacing(space: LatentSpace) -> float:
+    """Median distance between neighbours, for scattered points, whose shortest distance says nothing."""
+    first, second = space.edges.T
+    distance = space.distance(space.nodes[first], space.nodes[second])
+    distance = distance[distance > 0]  # the same place twice has no spacing
+    return float(np.median(distance)) if len(distance) else 2.0
 
 
 def unique_edges(pairs: IntArray) -> IntArray:

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.geometry.domain import Box, Domain, UnitSphere
+from prinfold.geometry.domain import Domain
 
 
 class Embedding(Protocol):
@@ -29,49 +29,22 @@ class Embedding(Protocol):
 
 
 @dataclass(frozen=True)
-class FlatEmbedding:
-    """Coordinates as they are: the space is a part of ordinary space."""
+class AxisEmbedding:
+    """An angle θ as (cos θ, sin θ), coordinates along other axes as they are; ``angles`` (Q,) tells which is which."""
 
     domain: Domain
-
-    def embed(self, Z: FloatArray) -> FloatArray:
-        return Z
-
-    def jacobian(self, Z: FloatArray) -> FloatArray:
-        Q = self.domain.extent.n_columns
-        return np.broadcast_to(np.eye(Q), (len(Z), Q, Q))
-
-    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.domain.retract(E), np.full(len(E), np.inf)
-
-
-@dataclass(frozen=True)
-class SphereEmbedding(FlatEmbedding):
-    """Unit vectors as they are."""
-
-    domain: UnitSphere
-
-    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.domain.retract(E), np.asarray(np.linalg.norm(E, axis=1))
-
-
-@dataclass(frozen=True)
-class AngleEmbedding:
-    """An angle θ as (cos θ, sin θ), coordinates along open axes as they are."""
-
-    domain: Box
+    angles: tuple[bool, ...]
 
     def embed(self, Z: FloatArray) -> FloatArray:
         columns: list[FloatArray] = []
-        for axis, closed in enumerate(self.domain.periodic):
+        for axis, closed in enumerate(self.angles):
             columns += [np.cos(Z[:, axis]), np.sin(Z[:, axis])] if closed else [Z[:, axis]]
-        return np.stack(columns, axis=1)
+        return np.stack(columns, axis=1) if any(self.angles) else Z
 
     def jacobian(self, Z: FloatArray) -> FloatArray:
-        periodic = self.domain.periodic
-        out = np.zeros((len(Z), len(periodic) + sum(periodic), len(periodic)))
+        out = np.zeros((len(Z), len(self.angles) + sum(self.angles), len(self.angles)))
         row = 0
-        for axis, closed in enumerate(periodic):
+        for axis, closed in enumerate(self.angles):
             if closed:
                 out[:, row, axis], out[:, row + 1, axis] = -np.sin(Z[:, axis]), np.cos(Z[:, axis])
             else:
@@ -80,8 +53,8 @@ class AngleEmbedding:
         return out
 
     def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
-        Z, resultant, row = np.empty((len(E), len(self.domain.periodic))), np.full(len(E), np.inf), 0
-        for axis, closed in enumerate(self.domain.periodic):
+        Z, resultant, row = np.empty((len(E), len(self.angles))), np.full(len(E), np.inf), 0
+        for axis, closed in enumerate(self.angles):
             if closed:
                 Z[:, axis] = np.arctan2(E[:, row + 1], E[:, row])
                 resultant = np.minimum(resultant, np.hypot(E[:, row], E[:, row + 1]))
@@ -89,3 +62,10 @@ class AngleEmbedding:
                 Z[:, axis] = E[:, row]
             row += 2 if closed else 1
         return self.domain.retract(Z), resultant
+
+
+class SphereEmbedding(AxisEmbedding):
+    """Unit vectors as they are, the nearest one to a point in space along its ray."""
+
+    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.domain.retract(E), np.asarray(np.linalg.norm(E, axis=1))

@@ -13,7 +13,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
 from prinfold.latent.base import LatentSpace, is_count, refuse_too_many, unique_edges
-from prinfold.latent.embeddings import AngleEmbedding
+from prinfold.latent.embeddings import AxisEmbedding
 
 _MOST_FACES = 2**21
 """A lattice has q! simplices per cell; where that makes more than this it has no faces."""
@@ -99,8 +99,8 @@ class Lattice(LatentSpace):
         return Lattice(tuple((n + 1) // 2 for n in self.shape), self.periodic)
 
     @cached_property
-    def embedding(self) -> AngleEmbedding:
-        return AngleEmbedding(self.domain)
+    def embedding(self) -> AxisEmbedding:
+        return AxisEmbedding(self.domain, self.periodic)
 
     @property
     def chart_labels(self) -> tuple[str, ...]:

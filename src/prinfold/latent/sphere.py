@@ -64,7 +64,7 @@ class Sphere(LatentSpace):
 
     @cached_property
     def embedding(self) -> SphereEmbedding:
-        return SphereEmbedding(self.domain)
+        return SphereEmbedding(self.domain, (False,) * 3)
 
     def distance(self, A: FloatArray, B: FloatArray) -> FloatArray:
         # 2 atan2 of half-chord and half-sum: exact for near and for opposite points alike.
