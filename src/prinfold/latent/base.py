@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,12 @@ class LatentSpace(ABC):
     may be asked is made of those. The embedding places the space in ordinary coordinates without a seam: an angle
     becomes (cos θ, sin θ), everything else stands for itself. Means and basis functions are taken there.
     """
+
+    charts: tuple[LatentSpace, ...] = ()
+    """Latent spaces beside each other that this one is made of; none where it is one itself."""
+
+    unit_speed: ClassVar[bool] = False
+    """Whether coordinates are lengths along the surface, which is then stretched nowhere."""
 
     @property
     @abstractmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,6 +29,7 @@ class Branches(LatentSpace):
     closed: BoolArray
     counts: IntArray
     gap: float
+    unit_speed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         lengths, closed = np.array(self.lengths, dtype=float), np.array(self.closed, dtype=bool)
