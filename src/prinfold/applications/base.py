@@ -70,6 +70,12 @@ def refuse_other_columns(recipe: Any, owner: Any) -> None:
         )
 
 
+def is_fitted_map(surface: Any, n_columns: int, *verbs: str) -> bool:
+    """Whether a part of a file is a fitted map of so many columns with those verbs."""
+    found = isinstance(surface, PrincipalManifold) and all(hasattr(surface, each) for each in ("latent_", *verbs))
+    return found and surface.n_features_in_ == n_columns
+
+
 def accepts(what: str, recipe: Any) -> bool:
     """Whether an estimator accepts ``"sparse"`` tables, ``"missing"`` cells, or ``"frames"`` of any column kinds."""
     inner = recipe.estimator if isinstance(recipe, FrozenEstimator) else GTM() if recipe is None else recipe
@@ -181,11 +187,8 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _file_requirements(self) -> dict[str, bool]:
         surface = self.surface_
-        fitted = isinstance(surface, PrincipalManifold) and hasattr(surface, "responsibilities")
         return {
-            "a fitted map of its columns": fitted
-            and hasattr(surface, "latent_")
-            and surface.n_features_in_ == self.n_features_in_,
+            "a fitted map of its columns": is_fitted_map(surface, self.n_features_in_, "responsibilities"),
             "a landscape of its nodes": isinstance(self.landscape_, ClassLandscape | PropertyLandscape)
             and len(self.landscape_.mass) == surface.latent_.n_nodes,
         }

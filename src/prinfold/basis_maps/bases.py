@@ -26,13 +26,22 @@ from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.latent import LatentSpace, Lattice, Sphere, grid
 from prinfold.numerics.distances import nearest_squared_distance
-from prinfold.validation.settings import Constraint, axis_counts, flag, integer, real
+from prinfold.validation.settings import axis_counts, check_settings, flag, integer, real
 
 _REGULARIZATION = 0.1
 """Constant λ by default: with ``width=1`` it held up best over simulated shapes and real tables alike."""
 
 _MOST_CENTRES = 2**14
 """A map solves for as many weights at once, a matrix of 2 GB: more is a typing error, or a file that means harm."""
+
+
+_GAUSSIAN_SETTINGS = {
+    "shape": axis_counts,
+    "width": real(0, above=True),
+    "linear": flag,
+    "scale": real(0, above=True),
+    "penalise_bias": flag,
+}
 
 
 class BoundBasis(Protocol):
@@ -58,14 +67,16 @@ class BoundBasis(Protocol):
 
 @dataclass(frozen=True)
 class BasisCapabilities:
-    """Abilities that some bound bases declare as ``capabilities``; None where a basis does not have one."""
+    """Abilities that some bound bases declare as ``capabilities``; None where a basis does not have one.
+
+    ``factors`` are functions of one axis each at the nodes of the axes, where the basis functions are products of such.
+    ``evaluator`` makes φ(z) W of weights W a function of z, by a shorter way than the features. ``unexplained`` (n,) is
+    the share of the prior variance that is left at z when all nodes are known.
+    """
 
     factors: Callable[[tuple[LatentSpace, ...]], list[Factors]] | None = None
-    """Functions of one axis each at the nodes of the axes, where the basis functions are products of such."""
     evaluator: Callable[[FloatArray], Callable[[FloatArray], FloatArray]] | None = None
-    """φ(z) W as a function of z for weights W, by a shorter way than the features."""
     unexplained: Callable[[FloatArray], FloatArray] | None = None
-    """(n,) share of the prior variance that is left at z when all nodes are known."""
 
 
 class Basis(Protocol):
@@ -112,14 +123,7 @@ class GaussianBasis:
     penalise_bias: bool = False
 
     def __post_init__(self) -> None:
-        _check(
-            self,
-            shape=axis_counts,
-            width=real(0, above=True),
-            linear=flag,
-            scale=real(0, above=True),
-            penalise_bias=flag,
-        )
+        check_settings(self, _GAUSSIAN_SETTINGS)
         plain = tuple(map(int, self.shape)) if isinstance(self.shape, tuple | list) else int(self.shape)
         object.__setattr__(self, "shape", plain)
         if not (1e-6 <= self.width <= 1e6 and self.scale <= 1e6):  # squares of anything else mean nothing
@@ -251,7 +255,7 @@ class HarmonicBasis:
     penalise_bias: bool = False
 
     def __post_init__(self) -> None:
-        _check(self, n_harmonics=integer(1), penalise_bias=flag)
+        check_settings(self, {"n_harmonics": integer(1), "penalise_bias": flag})
         _refuse_too_many(self, self.n_harmonics)
 
     def bind(self, latent: LatentSpace) -> BoundHarmonicBasis:
@@ -285,13 +289,6 @@ class BoundHarmonicBasis:
 
     def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
         return (self.gradient(Z)[:, :, 0] @ weights)[:, :, None]
-
-
-def _check(basis: object, **constraints: Constraint) -> None:
-    for name, constraint in constraints.items():
-        value = getattr(basis, name)
-        if not constraint.test(value):
-            raise InvalidParameterError(f"{type(basis).__name__}: {constraint.refusal(name, value)}")
 
 
 def _refuse_too_many(basis: object, count: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,11 +49,7 @@ class Charts:
         return inside
 
     def retract(self, Z: FloatArray) -> FloatArray:
-        out = np.zeros(Z.shape)
-        out[:, 0] = self.chart(Z)
-        for domain, rows, places in self._parts(Z):
-            out[rows, 1 : 1 + domain.extent.n_columns] = domain.retract(places)
-        return out
+        return self._move(Z, lambda domain, places: domain.retract(places))
 
     def difference(self, A: FloatArray, B: FloatArray) -> FloatArray:
         """A − B, the short way round where both lie on the same chart."""
@@ -76,11 +73,7 @@ class Charts:
         return out
 
     def beyond(self, Z: FloatArray) -> FloatArray:
-        out = np.zeros(Z.shape)
-        out[:, 0] = self.chart(Z)
-        for domain, rows, places in self._parts(Z):
-            out[rows, 1 : 1 + domain.extent.n_columns] = domain.beyond(places)
-        return out
+        return self._move(Z, lambda domain, places: domain.beyond(places))
 
     def restrain(self, Z: FloatArray, gradient: FloatArray, hessian: FloatArray, size: FloatArray) -> Restrained:
         frozen, drift = np.zeros(gradient.shape, dtype=bool), np.zeros_like(gradient)
@@ -90,6 +83,14 @@ class Charts:
             for whole, part in zip(found, held, strict=True):
                 whole[rows] = part
         return found
+
+    def _move(self, Z: FloatArray, move: Callable[[Domain, FloatArray], FloatArray]) -> FloatArray:
+        """Coordinates whose places every chart moves in its own way."""
+        out = np.zeros(Z.shape)
+        out[:, 0] = self.chart(Z)
+        for domain, rows, places in self._parts(Z):
+            out[rows, 1 : 1 + domain.extent.n_columns] = move(domain, places)
+        return out
 
     def _parts(self, Z: FloatArray) -> list[tuple[Domain, IntArray, FloatArray]]:
         """For each chart its domain, the rows that lie on it, and their places there."""
