@@ -44,7 +44,7 @@ def test_shapes_and_names_fit_together(name: str) -> None:
 def test_noise_has_the_size_asked_for(name: str, kind: str) -> None:
     """Squared noise over σ² is χ² with one degree of freedom per normal direction or per column."""
     data = simulator(name)(n_samples=900, noise=0.01, noise_kind=kind, rng=1)
-    D, q = data.X.shape[1], data.surface.domain.dimension
+    D, q = data.X.shape[1], data.surface.domain.extent.dimension
     freedom = {"normal": D - q, "isotropic": D}[kind]
     total = (((data.X - data.clean) / 0.01) ** 2).sum()
     assert abs(total - 900 * freedom) < 5 * np.sqrt(2 * 900 * freedom)

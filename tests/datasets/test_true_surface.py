@@ -52,7 +52,7 @@ def test_jacobian_is_the_derivative_of_the_map(name: str) -> None:
     data = make(name)
     surface, U = data.surface, data.latent
     J, step = surface.jacobian(U), 1e-6
-    assert J.shape == (len(U), surface.n_features, surface.domain.n_columns)
+    assert J.shape == (len(U), surface.n_features, surface.domain.extent.n_columns)
     for j, e in enumerate(np.eye(U.shape[1])):
         slope = (surface.point(U + step * e) - surface.point(U - step * e)) / (2 * step)
         np.testing.assert_allclose(J[:, :, j], slope, atol=2e-7 * (1 + np.abs(J).max()))
@@ -111,7 +111,7 @@ def test_mesh_vertices_lie_on_the_surface_and_faces_are_small(name: str) -> None
     surface = make(name).surface
     coarse, fine = surface.mesh(10), surface.mesh(40)
     np.testing.assert_array_equal(fine.vertices, surface.point(fine.latent))
-    assert fine.faces.shape[1] == surface.domain.dimension + 1
+    assert fine.faces.shape[1] == surface.domain.extent.dimension + 1
     assert set(fine.faces.ravel()) == set(range(len(fine.vertices)))
     assert longest_edge(fine) < 0.5 * longest_edge(coarse)
 

@@ -34,7 +34,7 @@ def test_a_periodic_axis_has_no_outside_but_infinity():
 def test_what_is_retracted_is_inside():
     rng = np.random.default_rng(0)
     for domain in (Box.of((-1, 1), (2, 5)), Box.of((0, 1), (-np.pi, np.pi), periodic=(False, True)), UnitSphere()):
-        Z = 10 * rng.standard_normal((200, domain.n_columns))
+        Z = 10 * rng.standard_normal((200, domain.extent.n_columns))
         assert domain.contains(domain.retract(Z)).all()
 
 
@@ -46,7 +46,7 @@ def test_the_unit_sphere_ends_at_its_surface_but_for_rounding():
 @pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
 def test_a_model_is_evaluated_at_its_edge_and_not_beyond():
     model = GTM(1, nodes=5, basis=3, max_iter=1, tol=0).fit(np.random.default_rng(0).standard_normal((30, 2)))
-    edge = model.latent_.domain.upper
+    edge = model.latent_.domain.extent.upper
     for beyond in (1.0, 1 + 1e-9):
         assert np.isfinite(model.inverse_transform([beyond * edge])).all()
     with pytest.raises(OutOfDomainError):

@@ -73,6 +73,6 @@ def test_a_descent_is_held_at_open_ends_alone(z, slope, held):
 
 
 def test_bounds_and_frame():
-    assert (THREE.n_columns, THREE.dimension) == (1, 1)
-    assert_array_equal([THREE.lower, THREE.upper], [[0.0], [6.0]])
+    assert (THREE.extent.n_columns, THREE.extent.dimension) == (1, 1)
+    assert_array_equal([THREE.extent.lower, THREE.extent.upper], [[0.0], [6.0]])
     assert_array_equal(THREE.frame(column(0, 1)), np.ones((2, 1, 1)))

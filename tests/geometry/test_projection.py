@@ -164,8 +164,8 @@ def test_residuals_stand_upright_except_at_the_boundary(surface):
     A = jacobian(found.latent) @ domain.frame(found.latent)
     slope = np.einsum("nd,ndj->nj", X - found.points, A)
     edge = np.zeros(slope.shape, dtype=bool)
-    if np.isfinite(domain.lower).all():
-        low, high = found.latent <= domain.lower, found.latent >= domain.upper
+    if np.isfinite(domain.extent.lower).all():
+        low, high = found.latent <= domain.extent.lower, found.latent >= domain.extent.upper
         # At a bound the distance may only fall outwards.
         assert (slope[low] <= 1e-8).all()
         assert (slope[high] >= -1e-8).all()

@@ -48,8 +48,8 @@ def test_the_definition_has_the_gradient_that_differences_have(profile, alone, t
 def test_split_gives_value_and_slope_in_place(profile):
     s = np.random.default_rng(0).uniform(0, 3, (5, 7))
     s[0, 0] = profile.reach**2 if np.isfinite(profile.reach) else 40.0
-    offset, slope = profile.line
-    k, g, factor = profile.split(offset + slope * s, np.empty(s.shape))
+    offset, slope = profile.pairwise.line
+    k, g, factor = profile.pairwise.split(offset + slope * s, np.empty(s.shape))
     assert_allclose(k, profile.value(s), rtol=1e-13)
     assert_allclose(factor * g, profile.slope(s), rtol=1e-13)
 

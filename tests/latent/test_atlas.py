@@ -122,10 +122,10 @@ def test_coordinates_between_charts_are_outside() -> None:
 
 
 def test_bounds_are_those_of_all_charts() -> None:
-    assert_array_equal(ATLASES["grids"].domain.lower, [0, -1, -1])
-    assert_array_equal(ATLASES["grids"].domain.upper, [1, 1, 1])
-    assert_array_equal(ATLASES["curves"].domain.upper, [1, np.inf])
-    assert_array_equal(ATLASES["of different columns"].domain.lower, [0, -np.inf, -np.inf, -np.inf])
+    assert_array_equal(ATLASES["grids"].domain.extent.lower, [0, -1, -1])
+    assert_array_equal(ATLASES["grids"].domain.extent.upper, [1, 1, 1])
+    assert_array_equal(ATLASES["curves"].domain.extent.upper, [1, np.inf])
+    assert_array_equal(ATLASES["of different columns"].domain.extent.lower, [0, -np.inf, -np.inf, -np.inf])
 
 
 def test_refined_and_thinned_are_those_of_the_charts() -> None:

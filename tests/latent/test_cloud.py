@@ -86,7 +86,7 @@ def test_tilings_lie_inside_with_their_rim_on_the_contour(space):
 def test_tilings_cover_the_region(space):
     """Their volume is that of the region by a fine count: no overlaps, no gaps but those of the rim's curvature."""
     domain, tiles = space.domain, space.refined({1: 400, 2: 80, 3: 26}[space.dimension])
-    low, high = domain.lower, domain.upper
+    low, high = domain.extent.lower, domain.extent.upper
     Z = np.random.default_rng(2).uniform(low, high, (60_000, space.dimension))
     share = (domain.height(Z) >= 0).mean()
     error = 4 * np.sqrt(share * (1 - share) / len(Z)) / share
@@ -98,8 +98,8 @@ def test_the_box_holds_what_is_seen_of_the_region(space):
     domain, rng = space.domain, np.random.default_rng(3)
     start = space.nodes[rng.integers(space.n_nodes, size=2000)]
     Z = domain.retract(start + rng.normal(size=start.shape))
-    assert (domain.lower <= Z).all()
-    assert (domain.upper >= Z).all()
+    assert (domain.extent.lower <= Z).all()
+    assert (domain.extent.upper >= Z).all()
 
 
 def test_the_cut_of_a_ball_is_a_ball():

@@ -149,9 +149,9 @@ def test_outside_the_domain_is_an_error_unless_asked_for(case: Case):
     model, _ = fitted(case)
     outside = model.latent_.nodes[:1] * 1.0
     domain = model.latent_.domain
-    bounded = np.isfinite(domain.upper)
-    if bounded.all() and domain.contains(domain.upper[None] + 5.0)[0]:  # arc length round one ring
-        turns = model.inverse_transform(outside + 3 * (domain.upper - domain.lower))
+    bounded = np.isfinite(domain.extent.upper)
+    if bounded.all() and domain.contains(domain.extent.upper[None] + 5.0)[0]:  # arc length round one ring
+        turns = model.inverse_transform(outside + 3 * (domain.extent.upper - domain.extent.lower))
         assert_allclose(turns, model.inverse_transform(outside), atol=1e-9)
         return
     if not bounded.any() and case.n_columns == case.dimension:
@@ -159,7 +159,7 @@ def test_outside_the_domain_is_an_error_unless_asked_for(case: Case):
         assert_allclose(turns, model.inverse_transform(outside), atol=1e-9)
         return
     if bounded.any():
-        outside[:, bounded] = domain.upper[bounded] + 5.0
+        outside[:, bounded] = domain.extent.upper[bounded] + 5.0
     else:
         outside += 5.0
     with pytest.raises(OutOfDomainError, match="extrapolate=True"):

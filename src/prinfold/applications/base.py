@@ -20,6 +20,7 @@ from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import save
 from prinfold.gtm.estimator import GTM
+from prinfold.validation.refusals import column_names
 from prinfold.validation.settings import Constraint, check_parameters, nothing, real
 from prinfold.validation.tables import check_frame, check_table, check_weight, forget, rows_of
 
@@ -51,7 +52,7 @@ def fitted_map(recipe: Any, table: FloatArray, weight: FloatArray | None) -> Any
 def _drop_column_names(surface: Any) -> Any:
     """A copy of a fitted map without column names, which its owner has checked already."""
     check_is_fitted(surface)
-    if not hasattr(surface, "feature_names_in_") or accepts("frames", surface):
+    if column_names(surface) is None or accepts("frames", surface):
         return surface
     bare = copy(surface)
     del bare.feature_names_in_
@@ -61,12 +62,18 @@ def _drop_column_names(surface: Any) -> Any:
 def refuse_other_columns(recipe: Any, owner: Any) -> None:
     """Raise where a frozen map was fitted to other columns than those its owner has been given."""
     inner = recipe.estimator if isinstance(recipe, FrozenEstimator) else None
-    names, given = (getattr(each, "feature_names_in_", None) for each in (inner, owner))
+    names, given = (column_names(each) for each in (inner, owner))
     if names is not None and given is not None and list(names) != list(given):
         raise InvalidDataError(
             f"the map was fitted to the columns {', '.join(map(str, names[:6]))}{', …' * (len(names) > 6)}, but got "
             f"{', '.join(map(str, given[:6]))}{', …' * (len(given) > 6)}; give the same columns in the same order"
         )
+
+
+def is_fitted_map(surface: Any, n_columns: int, *verbs: str) -> bool:
+    """Whether a part of a file is a fitted map of so many columns with those verbs."""
+    found = isinstance(surface, PrincipalManifold) and all(hasattr(surface, each) for each in ("latent_", *verbs))
+    return found and surface.n_features_in_ == n_columns
 
 
 def accepts(what: str, recipe: Any) -> bool:
@@ -180,11 +187,8 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _file_requirements(self) -> dict[str, bool]:
         surface = self.surface_
-        fitted = isinstance(surface, PrincipalManifold) and hasattr(surface, "responsibilities")
         return {
-            "a fitted map of its columns": fitted
-            and hasattr(surface, "latent_")
-            and surface.n_features_in_ == self.n_features_in_,
+            "a fitted map of its columns": is_fitted_map(surface, self.n_features_in_, "responsibilities"),
             "a landscape of its nodes": isinstance(self.landscape_, ClassLandscape | PropertyLandscape)
             and len(self.landscape_.mass) == surface.latent_.n_nodes,
         }

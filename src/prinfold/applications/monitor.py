@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
 from prinfold.applications import monitor_statistics
-from prinfold.applications.base import accepts, map_constraint, refuse_other_columns
+from prinfold.applications.base import accepts, is_fitted_map, map_constraint, refuse_other_columns
 from prinfold.applications.monitor_measures import SurfaceGauge
 from prinfold.applications.monitor_statistics import SPLITS, Contributions, Limits, Measures, PValues
 from prinfold.base.file_requirements import require_parts
-from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
 from prinfold.files import save, storable
+from prinfold.validation.refusals import column_names
 from prinfold.validation.settings import Constraint, as_generator, check_parameters, integer, one_of, random_state, real
 from prinfold.validation.tables import check_table, forget
 
@@ -319,8 +319,8 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         found, parts = self._measure_rows(table), self._column_contributions(table)
         p, limits = self._p_values(found, "calibration"), self.limits_
         alarm = found.log_density < limits.log_density
-        counted = [f"column {j + 1}" for j in range(table.shape[1])]
-        names = [str(name) for name in getattr(self, "feature_names_in_", counted)]
+        known = column_names(self)
+        names = [f"column {j + 1}" for j in range(table.shape[1])] if known is None else [str(name) for name in known]
         lines = []
         for n in range(len(table)):
             said = [f"row {n}: {'ALARM' if alarm[n] else 'usual'} by its density (p = {p.density[n]:.2g})"]
@@ -388,13 +388,9 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
     def _restore(self) -> None:
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
-        surface = self.surface_
-        fitted = isinstance(surface, PrincipalManifold) and hasattr(surface, "responsibilities")
         requirements = {
-            "a fitted map of its columns": fitted
-            and hasattr(surface, "latent_")
-            and surface.n_features_in_ == self.n_features_in_,
-            "a share for each node": np.shape(self.node_shares_) == (surface.latent_.n_nodes,)
+            "a fitted map of its columns": is_fitted_map(self.surface_, self.n_features_in_, "responsibilities"),
+            "a share for each node": np.shape(self.node_shares_) == (self.surface_.latent_.n_nodes,)
             and bool((self.node_shares_ > 0).all()),
             "a noise level for each column": np.shape(self.noise_scale_) == (self.n_features_in_,)
             and bool((self.noise_scale_ > 0).all()),

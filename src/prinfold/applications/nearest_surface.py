@@ -12,9 +12,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.applications.base import is_fitted_map
 from prinfold.base import class_posteriors
 from prinfold.base.file_requirements import require_parts
-from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, warn_caller
 from prinfold.files import save, storable
 from prinfold.gtm.estimator import GTM
@@ -269,13 +269,9 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
             "a share for each class": prior.shape == (n_classes,) and bool((prior > 0).all()),
             "a surface for each class": isinstance(self.surfaces_, list)
             and len(self.surfaces_) == n_classes
-            and all(self._fits(surface) for surface in self.surfaces_),
+            and all(is_fitted_map(surface, self.n_features_in_) for surface in self.surfaces_),
         }
         require_parts(requirements)
-
-    def _fits(self, surface: Any) -> bool:
-        fitted = isinstance(surface, PrincipalManifold) and hasattr(surface, "latent_")
-        return fitted and surface.n_features_in_ == self.n_features_in_
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "class_prior_")

@@ -10,10 +10,8 @@ import numpy as np
 
 from prinfold._typing import FloatArray, Mesh
 from prinfold.geometry.column_span import ColumnSpan
-from prinfold.geometry.domain import Box
 from prinfold.geometry.projection import Bend, Projection, project_to_surface
 from prinfold.geometry.projection_starts import Footholds
-from prinfold.geometry.region import Region
 from prinfold.latent import LatentSpace
 from prinfold.numerics.distances import squared_distances
 from prinfold.rows.rows import dense, for_each_block
@@ -104,10 +102,7 @@ class SurfaceGeometry:
         limits = _MESH_PER_AXIS.get(self.latent.dimension)
         if limits is None:
             return None
-        domain = self.latent.domain
-        # A sphere of r² vertices has them √(4π)/r apart.
-        extent = max(np.subtract(domain.high, domain.low)) if isinstance(domain, Box | Region) else np.sqrt(4 * np.pi)
-        return int(np.clip(1 + _VERTICES_PER_DETAIL * extent / self.detail, *limits))
+        return int(np.clip(1 + _VERTICES_PER_DETAIL * self.latent.domain.extent.length / self.detail, *limits))
 
     def _nearest_block(self, rows: FloatArray, footholds: Footholds | None, nodes: FloatArray) -> Projection:
         squared = squared_distances(rows, nodes)

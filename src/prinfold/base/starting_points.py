@@ -14,7 +14,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import Advice, InvalidDataError, Message
-from prinfold.latent import LatentSpace, Sphere
+from prinfold.latent import LatentSpace
 from prinfold.rows.rows import Rows, Selection, as_rows, blas_on_one_thread, dense, for_each_block, sum_blocks
 
 _SPECTRAL_ROWS = 2000
@@ -302,11 +302,11 @@ def fit_to_domain(latent: LatentSpace, E: FloatArray) -> FloatArray:
     unit spread.
     """
     centred = (E - E.mean(axis=0)) / np.maximum(E.std(axis=0), np.finfo(float).tiny)
-    if isinstance(latent, Sphere):
+    extent = latent.domain.extent
+    if extent.dimension < extent.n_columns:  # a sphere, which is no product of axes
         return latent.unembed(centred)[0]
-    low, high = latent.domain.lower, latent.domain.upper
     columns, row = [], 0
-    for lo, hi in zip(low, high, strict=True):
+    for lo, hi in zip(extent.lower, extent.upper, strict=True):
         if np.isinf(lo):
             columns += [centred[:, row], centred[:, row + 1]]
         else:

@@ -6,7 +6,9 @@ A basis has four verbs: ``bind`` places it on a latent space; the bound basis th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import singledispatch
 from math import prod
 from typing import Protocol
 
@@ -22,12 +24,24 @@ from prinfold.basis_maps.basis_matrices import (
 from prinfold.basis_maps.product_grams import Factors
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
-from prinfold.latent import LatentSpace, Lattice, Points, Sphere, grid
+from prinfold.latent import LatentSpace, Lattice, Sphere, grid
 from prinfold.numerics.distances import nearest_squared_distance
-from prinfold.validation.settings import Constraint, axis_counts, flag, integer, real
+from prinfold.validation.settings import axis_counts, check_settings, flag, integer, real
+
+_REGULARIZATION = 0.1
+"""Constant λ by default: with ``width=1`` it held up best over simulated shapes and real tables alike."""
 
 _MOST_CENTRES = 2**14
 """A map solves for as many weights at once, a matrix of 2 GB: more is a typing error, or a file that means harm."""
+
+
+_GAUSSIAN_SETTINGS = {
+    "shape": axis_counts,
+    "width": real(0, above=True),
+    "linear": flag,
+    "scale": real(0, above=True),
+    "penalise_bias": flag,
+}
 
 
 class BoundBasis(Protocol):
@@ -51,11 +65,18 @@ class BoundBasis(Protocol):
         """(n, D, Q) Σ_m ∂φ_m/∂z w_m, without ever holding the gradients of all basis functions."""
 
 
-class ProductBasis(BoundBasis, Protocol):
-    """Basis functions that are products of functions of one axis each."""
+@dataclass(frozen=True)
+class BasisCapabilities:
+    """Abilities that some bound bases declare as ``capabilities``; None where a basis does not have one.
 
-    def factors(self, axes: tuple[LatentSpace, ...]) -> list[Factors]:
-        """The one-axis functions at the nodes of every axis."""
+    ``factors`` are functions of one axis each at the nodes of the axes, where the basis functions are products of such.
+    ``evaluator`` makes φ(z) W of weights W a function of z, by a shorter way than the features. ``unexplained`` (n,) is
+    the share of the prior variance that is left at z when all nodes are known.
+    """
+
+    factors: Callable[[tuple[LatentSpace, ...]], list[Factors]] | None = None
+    evaluator: Callable[[FloatArray], Callable[[FloatArray], FloatArray]] | None = None
+    unexplained: Callable[[FloatArray], FloatArray] | None = None
 
 
 class Basis(Protocol):
@@ -63,6 +84,17 @@ class Basis(Protocol):
 
     def bind(self, latent: LatentSpace) -> BoundBasis:
         """Place the basis functions on ``latent``."""
+
+
+def capabilities_of(basis: BoundBasis) -> BasisCapabilities:
+    """Capabilities of a bound basis; one of the user's own need not declare any."""
+    found: BasisCapabilities = getattr(basis, "capabilities", BasisCapabilities())
+    return found
+
+
+def default_regularization(basis: Basis) -> float:
+    """λ of a model that leaves it open; a basis may declare one of its own."""
+    return float(getattr(basis, "default_regularization", _REGULARIZATION))
 
 
 @storable
@@ -91,14 +123,7 @@ class GaussianBasis:
     penalise_bias: bool = False
 
     def __post_init__(self) -> None:
-        _check(
-            self,
-            shape=axis_counts,
-            width=real(0, above=True),
-            linear=flag,
-            scale=real(0, above=True),
-            penalise_bias=flag,
-        )
+        check_settings(self, _GAUSSIAN_SETTINGS)
         plain = tuple(map(int, self.shape)) if isinstance(self.shape, tuple | list) else int(self.shape)
         object.__setattr__(self, "shape", plain)
         if not (1e-6 <= self.width <= 1e6 and self.scale <= 1e6):  # squares of anything else mean nothing
@@ -110,15 +135,12 @@ class GaussianBasis:
 
     def bind(self, latent: LatentSpace) -> BoundGaussianBasis:
         """Place the centres; the distance between neighbouring ones sets the unit of ``width``."""
-        centres = latent.embed(self._centres(latent))
+        centres = latent.embed(_lay_centres(latent, self))
         spacing = np.sqrt(np.mean(nearest_squared_distance(centres))) if len(centres) > 1 else 2.0
         return BoundGaussianBasis(latent, centres, float(self.width * spacing), self.linear, self.penalise_bias)
 
-    def _centres(self, latent: LatentSpace) -> FloatArray:
-        if isinstance(latent, Sphere):
-            if (self.shape if isinstance(self.shape, int) else prod(self.shape)) < 4:
-                raise InvalidParameterError(f"a basis on a sphere needs at least 4 functions, got {self.shape}")
-            return Sphere(self.shape if isinstance(self.shape, int) else prod(self.shape)).nodes
+    def per_axis(self, latent: LatentSpace) -> tuple[int, ...]:
+        """Centres along each axis of ``latent``."""
         shape = (self.shape,) * latent.n_columns if isinstance(self.shape, int) else self.shape
         if len(shape) != latent.n_columns:
             raise InvalidParameterError(
@@ -126,14 +148,30 @@ class GaussianBasis:
                 "give one number of basis functions per latent axis"
             )
         _refuse_too_many(self, prod(shape))
-        if isinstance(latent, Lattice):
-            centres = Lattice(shape, latent.periodic).nodes
-            return np.asarray(np.where(latent.periodic, centres, self.scale * centres))
-        assert isinstance(latent, Points)
-        low, high = np.asarray(latent.domain.low), np.asarray(latent.domain.high)
-        # An axis along which the points do not vary has room for one centre.
-        shape = tuple(n if wide else 1 for n, wide in zip(shape, high > low, strict=True))
-        return np.asarray((low + high) / 2 + self.scale * grid(*shape).nodes * (high - low) / 2)
+        return shape
+
+
+@singledispatch
+def _lay_centres(latent: LatentSpace, basis: GaussianBasis) -> FloatArray:
+    """(M, Q) places of the centres, in the way that the kind of latent space has them; by default over its box."""
+    low, high = latent.domain.extent.lower, latent.domain.extent.upper
+    # An axis along which the points do not vary has room for one centre.
+    shape = (n if wide else 1 for n, wide in zip(basis.per_axis(latent), high > low, strict=True))
+    return np.asarray((low + high) / 2 + basis.scale * grid(*shape).nodes * (high - low) / 2)
+
+
+@_lay_centres.register
+def _(latent: Lattice, basis: GaussianBasis) -> FloatArray:
+    centres = Lattice(basis.per_axis(latent), latent.periodic).nodes
+    return np.asarray(np.where(latent.periodic, centres, basis.scale * centres))
+
+
+@_lay_centres.register
+def _(latent: Sphere, basis: GaussianBasis) -> FloatArray:
+    n_centres = int(np.prod(basis.shape))
+    if n_centres < 4:
+        raise InvalidParameterError(f"a basis on a sphere needs at least 4 functions, got {basis.shape}")
+    return Sphere(n_centres).nodes
 
 
 @dataclass(frozen=True)
@@ -145,6 +183,10 @@ class BoundGaussianBasis:
     width: float
     linear: bool
     penalise_bias: bool
+
+    @property
+    def capabilities(self) -> BasisCapabilities:
+        return BasisCapabilities(factors=self.factors)
 
     @property
     def detail(self) -> float:
@@ -213,7 +255,7 @@ class HarmonicBasis:
     penalise_bias: bool = False
 
     def __post_init__(self) -> None:
-        _check(self, n_harmonics=integer(1), penalise_bias=flag)
+        check_settings(self, {"n_harmonics": integer(1), "penalise_bias": flag})
         _refuse_too_many(self, self.n_harmonics)
 
     def bind(self, latent: LatentSpace) -> BoundHarmonicBasis:
@@ -247,13 +289,6 @@ class BoundHarmonicBasis:
 
     def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
         return (self.gradient(Z)[:, :, 0] @ weights)[:, :, None]
-
-
-def _check(basis: object, **constraints: Constraint) -> None:
-    for name, constraint in constraints.items():
-        value = getattr(basis, name)
-        if not constraint.test(value):
-            raise InvalidParameterError(f"{type(basis).__name__}: {constraint.refusal(name, value)}")
 
 
 def _refuse_too_many(basis: object, count: int) -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.basis_maps.bases import BoundBasis, ProductBasis
+from prinfold.basis_maps.bases import BasisCapabilities, BoundBasis, capabilities_of
 from prinfold.basis_maps.product_grams import ProductGram
 from prinfold.latent import LatentSpace
 from prinfold.numerics.linalg import solve_symmetric
@@ -33,6 +33,11 @@ class BasisMap:
 
     latent: LatentSpace
     basis: BoundBasis
+
+    @property
+    def capabilities(self) -> BasisCapabilities:
+        """Abilities that the basis declares."""
+        return capabilities_of(self.basis)
 
     @cached_property
     def node_features(self) -> FloatArray:
@@ -93,25 +98,22 @@ class BasisMap:
     @cached_property
     def _product_gram(self) -> ProductGram | None:
         """ΦᵀGΦ axis by axis, on lattices where that is cheaper; else None."""
-        if not (self.latent.axes and hasattr(self.basis, "factors")):
+        make = self.capabilities.factors
+        if make is None or not self.latent.axes:
             return None
-        factors = cast(ProductBasis, self.basis).factors(self.latent.axes)
+        factors = make(self.latent.axes)
         return ProductGram.of(factors) if ProductGram.is_cheaper(factors) else None
 
     def point(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
         """(n, D) y(z)."""
-        return _apply_in_parts(self._evaluator(weights), Z)
+        shorter = self.capabilities.evaluator
+        return _apply_in_parts(
+            (lambda part: self.basis.features(part) @ weights) if shorter is None else shorter(weights), Z
+        )
 
     def jacobian(self, Z: FloatArray, weights: FloatArray) -> FloatArray:
         """(n, D, Q) ∂y/∂z = ψ W, thesis (4.8)."""
         return _apply_in_parts(lambda part: self.basis.jacobian(part, weights), Z)
-
-    def _evaluator(self, weights: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        """y as a function, by the basis itself where that has a shorter way than its features."""
-        if hasattr(self.basis, "evaluator"):
-            found: Callable[[FloatArray], FloatArray] = self.basis.evaluator(weights)
-            return found
-        return lambda part: self.basis.features(part) @ weights
 
     def solve(self, mass: FloatArray, moment: FloatArray, strength: float, weights: FloatArray) -> FloatArray:
         """Weights of (ΦᵀGΦ + λM) W = Φᵀ(RT), thesis (3.15) with the penalty mask M on its diagonal.

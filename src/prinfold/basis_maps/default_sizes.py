@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -93,12 +94,29 @@ def make_basis(basis: Any, width: float, penalise_bias: bool, latent: LatentSpac
     """Basis from the parameters ``basis`` and ``width``."""
     if hasattr(basis, "bind"):
         return basis  # type: ignore[no-any-return]
-    if isinstance(latent, Sphere):
-        return GaussianBasis(
-            int(np.prod(basis)) if basis else max(8, latent.n // 6), width, penalise_bias=penalise_bias
-        )
-    shape = _per_axis(basis, latent.n_columns, _basis_per_axis(latent), "basis")
-    return GaussianBasis(shape, width, penalise_bias=penalise_bias)
+    return GaussianBasis(_basis_shape(latent, basis), width, penalise_bias=penalise_bias)
+
+
+@singledispatch
+def _basis_shape(latent: LatentSpace, given: Any) -> int | tuple[int, ...]:
+    """Basis functions along each axis, a quarter as many as nodes in all where they are not given."""
+    axes = latent.n_columns
+    return _per_axis(given, axes, max(1, int((latent.n_nodes / 4) ** (1 / axes))), "basis")
+
+
+@_basis_shape.register
+def _(latent: Lattice, given: Any) -> tuple[int, ...]:
+    """A third as many bumps as nodes along each axis, at most 9, as in the thesis's larger examples."""
+    default = [int(np.clip(round(n / 3), 2, 9)) if n > 1 else 1 for n in latent.shape]
+    if len(latent.shape) == 1:
+        default = [int(np.clip(latent.shape[0] // 4, min(4, latent.shape[0]), 15))]
+    return _per_axis(given, latent.n_columns, default, "basis")
+
+
+@_basis_shape.register
+def _(latent: Sphere, given: Any) -> int:
+    """The number of all bumps."""
+    return int(np.prod(given)) if given else max(8, latent.n // 6)
 
 
 def _per_axis(given: Any, n_axes: int, default: Sequence[int] | int, name: str) -> tuple[int, ...]:
@@ -132,13 +150,3 @@ def _cylinder_nodes(n_rows: float) -> tuple[int, int]:
     """
     total = _total_nodes(2, n_rows)
     return int(np.rint(np.sqrt(2.0 * total))), int(np.rint(np.sqrt(0.5 * total)))
-
-
-def _basis_per_axis(latent: LatentSpace) -> tuple[int, ...]:
-    """A third as many bumps as nodes along each axis, at most 9, as in the thesis's larger examples."""
-    if isinstance(latent, Lattice):
-        if len(latent.shape) == 1:
-            return (int(np.clip(latent.shape[0] // 4, min(4, latent.shape[0]), 15)),)
-        return tuple(int(np.clip(round(n / 3), 2, 9)) if n > 1 else 1 for n in latent.shape)
-    axes = latent.n_columns
-    return (max(1, int((latent.n_nodes / 4) ** (1 / axes))),) * axes

@@ -27,11 +27,12 @@ from scipy import sparse
 from scipy.linalg import solve_triangular
 
 from prinfold._typing import BoolArray, FloatArray
+from prinfold.basis_maps.bases import BasisCapabilities
 from prinfold.basis_maps.lattice_interpolation import LatticeSteps, cell_weights, differences, slopes, steps_along
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.latent import LatentSpace, Lattice
-from prinfold.validation.settings import Constraint, integer, real
+from prinfold.validation.settings import Constraint, check_settings, integer, real
 
 _MOST_NODES = 5000
 """Nodes whose differences are decomposed: 200 MB, and about a minute."""
@@ -83,9 +84,7 @@ class ElasticNetBasis:
     tear: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, constraint in _CONSTRAINTS.items():
-            if not constraint.test(getattr(self, name)):
-                raise InvalidParameterError(f"ElasticNetBasis: {constraint.refusal(name, getattr(self, name))}")
+        check_settings(self, _CONSTRAINTS)
         object.__setattr__(self, "cuts", _check_cuts(self.cuts))
 
     def bind(self, latent: LatentSpace) -> BoundElasticNet:
@@ -122,6 +121,10 @@ class BoundElasticNet:
 
     latent: Lattice
     recipe: ElasticNetBasis
+
+    @property
+    def capabilities(self) -> BasisCapabilities:
+        return BasisCapabilities(evaluator=self.evaluator)
 
     @property
     def detail(self) -> float:

@@ -28,12 +28,13 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from prinfold._typing import BoolArray, FloatArray
+from prinfold.basis_maps.bases import BasisCapabilities
 from prinfold.basis_maps.covariance_functions import COVARIANCES, leading_pivots
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.latent import LatentSpace
 from prinfold.numerics.distances import squared_distances
-from prinfold.validation.settings import Constraint, flag, nothing, one_of, real
+from prinfold.validation.settings import Constraint, check_settings, flag, nothing, one_of, real
 
 _MOST_UNEXPLAINED = 1e-10
 """Variance, in units of the prior's, that nodes may keep which are no pivots: their images are off by 1e-5 of it."""
@@ -93,9 +94,7 @@ class GaussianProcess:
             "covariance": one_of(COVARIANCES),
             "linear": flag,
         }
-        for name, constraint in table.items():
-            if not constraint.test(getattr(self, name)):
-                raise InvalidParameterError(f"GaussianProcess: {constraint.refusal(name, getattr(self, name))}")
+        check_settings(self, table)
         if self.length_scale is not None and not _LENGTH_RANGE[0] <= self.length_scale <= _LENGTH_RANGE[1]:
             raise InvalidParameterError(
                 f"length_scale must lie between {_LENGTH_RANGE[0]:g} and {_LENGTH_RANGE[1]:g}, got "
@@ -136,6 +135,10 @@ class BoundProcess:
     latent: LatentSpace
     pivots: FloatArray
     recipe: GaussianProcess
+
+    @property
+    def capabilities(self) -> BasisCapabilities:
+        return BasisCapabilities(evaluator=self.evaluator, unexplained=self.unexplained)
 
     @property
     def detail(self) -> float:

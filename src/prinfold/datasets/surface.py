@@ -200,12 +200,12 @@ def _by_parameter(surface: TrueSurface, n: int, rng: np.random.Generator) -> Flo
     domain = surface.domain
     if isinstance(domain, UnitSphere):
         return domain.retract(rng.normal(size=(n, 3)))
-    return rng.uniform(domain.low, domain.high, size=(n, domain.n_columns))
+    return rng.uniform(domain.low, domain.high, size=(n, domain.extent.n_columns))
 
 
 def _by_area(surface: TrueSurface, n: int, rng: np.random.Generator) -> FloatArray:
     bound = 1.1 * surface.area_element(surface.mesh().latent).max()
-    kept = np.empty((0, surface.domain.n_columns))
+    kept = np.empty((0, surface.domain.extent.n_columns))
     while len(kept) < n:
         U = _by_parameter(surface, 2 * n, rng)
         accepted = rng.uniform(0.0, bound, size=len(U)) < surface.area_element(U)
@@ -217,11 +217,11 @@ def _by_grid(surface: TrueSurface, n: int, _: np.random.Generator) -> FloatArray
     domain = surface.domain
     if isinstance(domain, UnitSphere):
         return _golden_spiral(n)
-    side = round(n ** (1.0 / domain.dimension))
-    if side**domain.dimension != n:
+    side = round(n ** (1.0 / domain.extent.dimension))
+    if side**domain.extent.dimension != n:
         raise InvalidParameterError(
-            f"sampling='grid' needs a number of samples that fills a {domain.dimension}-D grid, such as "
-            f"{side**domain.dimension}; got {n}. Use sampling='parameter' for any other number."
+            f"sampling='grid' needs a number of samples that fills a {domain.extent.dimension}-D grid, such as "
+            f"{side**domain.extent.dimension}; got {n}. Use sampling='parameter' for any other number."
         )
     return _grid([np.linspace(a, b, side, endpoint=not p) for a, b, p in _intervals(domain)])
 

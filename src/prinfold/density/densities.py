@@ -7,7 +7,7 @@ the answer for a row does not depend on what comes with it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, pi
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -55,6 +55,27 @@ class Density(Protocol):
 
     def length(self, X: FloatArray) -> FloatArray:
         """(n,) length over which the density changes: the unit of steps and tolerances."""
+
+
+@runtime_checkable
+class ResampledDensity(Density, Protocol):
+    """A density of kernels of one bandwidth on rows, which other rows have too; the user's own need not be one."""
+
+    def kernels(self) -> KernelDensity:
+        """The kernels that the density stands on, with their rows and weights."""
+
+    def on_rows(self, rows: FloatArray, weight: FloatArray) -> Density:
+        """The density that other rows (n, D) with weights (n,) have, with the same bandwidth and mask."""
+
+
+def resampled(density: Density) -> ResampledDensity:
+    """The density itself, if other rows have one like it; else raises an error."""
+    if isinstance(density, ResampledDensity):
+        return density
+    raise InvalidParameterError(
+        f"resampling needs kernels of one bandwidth on the rows, got {type(density).__name__}. "
+        "Give a bandwidth, or the name of a rule for one"
+    )
 
 
 class Kernels(NamedTuple):
@@ -155,6 +176,12 @@ class KernelDensity:
     def length(self, X: FloatArray) -> FloatArray:
         """(n,) the bandwidth, of a matrix the geometric mean of its axes."""
         return np.full(len(X), float(np.exp(self._kernels.log_volume / self.rows.shape[1])))
+
+    def kernels(self) -> KernelDensity:
+        return self
+
+    def on_rows(self, rows: FloatArray, weight: FloatArray) -> KernelDensity:
+        return replace(self, rows=rows, weight=weight)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}  # what sums have found is found again

@@ -19,7 +19,7 @@ import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray
 from prinfold.density.densities import Density
-from prinfold.density.row_spaces import Globe, RowSpace
+from prinfold.density.row_spaces import RowSpace
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
 
@@ -90,10 +90,10 @@ def _observed_points(
             f"a mask that is a function is for up to {_MOST_COLUMNS} columns, got {rows.shape[1]}; give points spread "
             "evenly over what was observed instead"
         )
-    if isinstance(space, Globe):
-        points, weight = _globe_lattice(rows, float(bandwidth), space.west)
-    else:
+    if space.round is None:
         points, weight = _box_lattice(rows, *_widths(bandwidth, rows.shape[1]))
+    else:
+        points, weight = _globe_lattice(rows, float(bandwidth), space.round.west)
     seen = np.asarray(mask(points))
     if seen.shape != (len(points),):
         raise InvalidParameterError(

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from prinfold._typing import FloatArray
-from prinfold.density.densities import Density, Derivatives
+from prinfold.density.densities import Density, Derivatives, KernelDensity, resampled
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
 
@@ -195,3 +195,9 @@ class RatioDensity:
     def length(self, X: FloatArray) -> FloatArray:
         """(n,) length over which the top changes."""
         return self.top.length(X)
+
+    def kernels(self) -> KernelDensity:
+        return resampled(self.top).kernels()
+
+    def on_rows(self, rows: FloatArray, weight: FloatArray) -> RatioDensity:
+        return RatioDensity(resampled(self.top).on_rows(rows, weight), self.bottom)

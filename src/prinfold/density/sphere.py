@@ -8,14 +8,14 @@ volume and which derivatives are taken: along the sphere only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, pi
 
 import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.density.bandwidths import effective_number, ridge_width_factor
-from prinfold.density.densities import Density, Derivatives
+from prinfold.density.densities import Density, Derivatives, KernelDensity, resampled
 from prinfold.density.leave_one_out import LeaveOneOutLikelihood
 from prinfold.exceptions import Advice, InvalidDataError, Message
 from prinfold.files import storable
@@ -79,6 +79,13 @@ class SphereDensity:
 
     def length(self, X: FloatArray) -> FloatArray:
         return np.full(len(X), float(self.bandwidth))
+
+    def kernels(self) -> KernelDensity:
+        return resampled(self.density).kernels()
+
+    def on_rows(self, rows: FloatArray, weight: FloatArray) -> SphereDensity:
+        away = self.radius / np.linalg.norm(rows, axis=1, keepdims=True)  # noise takes rows off the sphere
+        return replace(self, density=resampled(self.density).on_rows(away * rows, weight))
 
     def _log_volume(self) -> float:
         """log of the flat kernel's volume (2πh²)^(3/2) over that on the sphere, 2πh² (1 − exp(−2κ))."""

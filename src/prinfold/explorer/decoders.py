@@ -23,7 +23,7 @@ from prinfold.density.ridges.graph import RidgeGraph
 from prinfold.exceptions import Advice, Message, UnsupportedInputError
 from prinfold.explorer.sampling import sample_map, sentence
 from prinfold.gtm.mixed.column_kinds import KINDS
-from prinfold.latent import Atlas, Branches, Cloud, LatentSpace, Lattice, Points, Sphere
+from prinfold.latent import Branches, Cloud, LatentSpace, Lattice, Points, Sphere
 from prinfold.latent.arc_strands import Strands
 from prinfold.methods import method_of
 from prinfold.numerics.radial_kernels import Gaussian
@@ -34,7 +34,7 @@ Spec = dict[str, Any]
 
 def decoder_of(model: Any) -> Spec:
     """The map of a fitted model, in numbers."""
-    if isinstance(model.latent_, Atlas):
+    if model.latent_.charts:
         return {"kind": "charts", "parts": [decoder_of(model.component(j)) for j in range(len(model.latent_.charts))]}
     surface = surface_of(model)
     for kind, make in DECODERS.items():
@@ -240,7 +240,7 @@ def links_of(model: Any) -> list[tuple[str, int, int]]:
 
 def latent_of(latent: LatentSpace) -> Spec:
     """Latent coordinates and their domain, in numbers."""
-    if isinstance(latent, Atlas):
+    if latent.charts:
         return {"kind": "charts", "parts": [latent_of(chart) for chart in latent.charts]}
     labels = list(latent.chart_labels)
     if isinstance(latent, Sphere):

@@ -12,7 +12,6 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, quantity
 from prinfold.explorer.decoders import decoder_notes, decoder_of, latent_of, links_of
-from prinfold.latent import Atlas
 from prinfold.plot.data.surfaces import log_factor
 from prinfold.plot.inputs import FittedSurface, check_values, lanes, numbers_of, row_classes, row_names
 from prinfold.plot.layouts import Plane, Ring, Strip, layout_of
@@ -238,7 +237,7 @@ def _model_values(fitted: FittedSurface, X: Any) -> list[dict[str, Any]]:
 
 def _field(fitted: FittedSurface) -> FloatArray | None:
     """(r, c) log magnification over the chart, NaN where there is no surface; None where there is no plane to fill."""
-    if isinstance(fitted.latent, Atlas):
+    if fitted.latent.charts:
         return None
     layout = layout_of(fitted.latent)
     if isinstance(layout, Ring):

@@ -9,6 +9,7 @@ Projection, metrics and latent spaces ask little else.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -32,24 +33,31 @@ class Restrained(NamedTuple):
     drift: FloatArray
 
 
-class Domain(Protocol):
-    """The questions asked of a latent domain; Z is (n, Q), q the degrees of freedom."""
+@dataclass(frozen=True, eq=False)
+class Extent:
+    """How far latent coordinates reach.
+
+    ``lower`` and ``upper`` (Q,) are bounds, infinite where an axis is periodic or curved; ``dimension`` is q ≤ Q, the
+    degrees of freedom; ``length`` that of the longest axis, round it where it closes.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    dimension: int
+    length: float
 
     @property
     def n_columns(self) -> int:
         """Columns Q of a latent coordinate."""
+        return len(self.lower)
+
+
+class Domain(Protocol):
+    """The questions asked of a latent domain; Z is (n, Q), q the degrees of freedom."""
 
     @property
-    def dimension(self) -> int:
-        """Degrees of freedom q ≤ Q."""
-
-    @property
-    def lower(self) -> FloatArray:
-        """(Q,) lower bounds; −inf where an axis is periodic or curved."""
-
-    @property
-    def upper(self) -> FloatArray:
-        """(Q,) upper bounds; +inf where an axis is periodic or curved."""
+    def extent(self) -> Extent:
+        """Bounds, columns and degrees of freedom."""
 
     def contains(self, Z: FloatArray) -> BoolArray:
         """(n,) which coordinates are valid as they are."""
@@ -87,26 +95,15 @@ class Box:
         low, high = zip(*intervals, strict=True)
         return cls(tuple(map(float, low)), tuple(map(float, high)), periodic or (False,) * len(intervals))
 
-    @property
-    def n_columns(self) -> int:
-        return len(self.low)
-
-    @property
-    def dimension(self) -> int:
-        return len(self.low)
-
-    @property
-    def lower(self) -> FloatArray:
-        return np.where(self.periodic, -np.inf, self.low)
-
-    @property
-    def upper(self) -> FloatArray:
-        return np.where(self.periodic, np.inf, self.high)
+    @cached_property
+    def extent(self) -> Extent:
+        lower, upper = np.where(self.periodic, -np.inf, self.low), np.where(self.periodic, np.inf, self.high)
+        return Extent(lower, upper, len(self.low), float(np.subtract(self.high, self.low).max()))
 
     def contains(self, Z: FloatArray) -> BoolArray:
         # A rounding error past the edge is the edge: latent means are weighted sums of edge nodes.
         slack = 1e-6 * (np.asarray(self.high) - np.asarray(self.low))
-        inside = (self.lower - slack <= Z) & (self.upper + slack >= Z)
+        inside = (self.extent.lower - slack <= Z) & (self.extent.upper + slack >= Z)
         return np.asarray(inside.all(axis=1) & np.isfinite(Z).all(axis=1))
 
     def retract(self, Z: FloatArray) -> FloatArray:
@@ -122,20 +119,21 @@ class Box:
         return np.asarray(np.where(self.periodic, delta - period * np.round(delta / period), delta))
 
     def frame(self, Z: FloatArray) -> FloatArray:
-        eye = np.eye(self.n_columns)
+        eye = np.eye(len(self.low))
         return np.broadcast_to(eye, (len(Z), *eye.shape))
 
     def boundary(self, Z: FloatArray) -> BoolArray:
-        return np.asarray(((self.lower + _EDGE >= Z) | (self.upper - _EDGE <= Z)).any(axis=1))
+        return np.asarray(((self.extent.lower + _EDGE >= Z) | (self.extent.upper - _EDGE <= Z)).any(axis=1))
 
     def beyond(self, Z: FloatArray) -> FloatArray:
         return self.retract(Z)
 
     def restrain(self, Z: FloatArray, gradient: FloatArray, hessian: FloatArray, size: FloatArray) -> Restrained:
-        frozen = np.asarray(((self.lower >= Z) & (gradient > 0)) | ((self.upper <= Z) & (gradient < 0)))
+        lower, upper = self.extent.lower, self.extent.upper
+        frozen = np.asarray(((lower >= Z) & (gradient > 0)) | ((upper <= Z) & (gradient < 0)))
         # A frozen direction is decoupled: its own step is nil and it does not bend the others.
         free = ~frozen
-        alone = np.eye(self.n_columns) * (size**2)[:, None, None]
+        alone = np.eye(len(self.low)) * (size**2)[:, None, None]
         hessian = np.where(free[:, :, None] & free[:, None, :], hessian, alone)
         return Restrained(np.where(frozen, 0.0, gradient), hessian, frozen, np.zeros_like(gradient))
 
@@ -150,20 +148,9 @@ class UnitSphere:
     """Unit vectors in 3-D: three columns, two degrees of freedom, no poles."""
 
     @property
-    def n_columns(self) -> int:
-        return 3
-
-    @property
-    def dimension(self) -> int:
-        return 2
-
-    @property
-    def lower(self) -> FloatArray:
-        return np.full(3, -np.inf)
-
-    @property
-    def upper(self) -> FloatArray:
-        return np.full(3, np.inf)
+    def extent(self) -> Extent:
+        """No bounds; the length is the side of a square as large as the sphere, √(4π)."""
+        return Extent(np.full(3, -np.inf), np.full(3, np.inf), 2, float(np.sqrt(4.0 * np.pi)))
 
     def contains(self, Z: FloatArray) -> BoolArray:
         return np.asarray(np.abs(np.linalg.norm(Z, axis=1) - 1.0) <= 1e-6)

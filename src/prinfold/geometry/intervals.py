@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.geometry.domain import Restrained
+from prinfold.geometry.domain import Extent, Restrained
 
 _EDGE = 1e-9
 """Share of the extent within which a coordinate lies on the end of an interval."""
@@ -29,21 +29,9 @@ class Intervals:
     high: FloatArray
     closed: BoolArray
 
-    @property
-    def n_columns(self) -> int:
-        return 1
-
-    @property
-    def dimension(self) -> int:
-        return 1
-
-    @property
-    def lower(self) -> FloatArray:
-        return np.asarray(self.low[:1])
-
-    @property
-    def upper(self) -> FloatArray:
-        return np.asarray(self.high[-1:])
+    @cached_property
+    def extent(self) -> Extent:
+        return Extent(self.low[:1], self.high[-1:], 1, float(self.high[-1] - self.low[0]))
 
     def piece(self, Z: FloatArray) -> IntArray:
         """(...) number of the interval that coordinates (..., 1) lie in, or nearest to."""
@@ -77,7 +65,7 @@ class Intervals:
         return np.ones((len(Z), 1, 1))
 
     def boundary(self, Z: FloatArray) -> BoolArray:
-        b, z, slack = self.piece(Z), Z[:, 0], _EDGE * self._extent
+        b, z, slack = self.piece(Z), Z[:, 0], _EDGE * self.extent.length
         return np.asarray(~self.closed[b] & ((z <= self.low[b] + slack) | (z >= self.high[b] - slack)))
 
     def beyond(self, Z: FloatArray) -> FloatArray:
@@ -100,12 +88,8 @@ class Intervals:
         # An open interval has none, and may have no length either.
         return np.where(self.closed, self.high - self.low, 1.0)
 
-    @property
-    def _extent(self) -> float:
-        return float(self.high[-1] - self.low[0])
-
     @cached_property
     def _end_tolerance(self) -> float:
         """Distance past an end that still counts as the end; never as far as the middle of a gap."""
         gaps = self.low[1:] - self.high[:-1]
-        return min(_SLACK * self._extent, 0.25 * float(gaps.min(initial=np.inf)))
+        return min(_SLACK * self.extent.length, 0.25 * float(gaps.min(initial=np.inf)))

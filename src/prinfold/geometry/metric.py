@@ -51,7 +51,7 @@ def second_derivatives(
         columns.append(np.matmul((jacobian(ahead) - jacobian(behind)) / moved[:, None, None], frame))
     second = np.stack(columns, axis=2)
     second = 0.5 * (second + np.swapaxes(second, 2, 3))
-    if domain.dimension < domain.n_columns:
+    if domain.extent.dimension < domain.extent.n_columns:
         bend = _retraction_curvature(domain, Z, frame)
         second += np.einsum("ndc,ncjk->ndjk", jacobian(Z) if J is None else J, bend)
     return np.asarray(second)
@@ -77,7 +77,7 @@ def _retraction_curvature(domain: Domain, Z: FloatArray, frame: FloatArray) -> F
 
 def latent_span(domain: Domain) -> float:
     """A typical extent of the latent coordinates: that of the bounded axes, 1 (a radian) where there are none."""
-    extent = domain.upper - domain.lower
+    extent = domain.extent.upper - domain.extent.lower
     bounded = extent[np.isfinite(extent) & (extent > 0)]
     return float(bounded.min()) if len(bounded) else 1.0
 

@@ -68,7 +68,7 @@ def project_to_surface(
     if starts.ndim != 3 or starts.shape[0] != len(X) or starts.shape[1] == 0:
         raise InvalidParameterError(f"starts must be (n, S, Q) with n = {len(X)} and S ≥ 1, got shape {starts.shape}.")
     n, n_starts, n_columns = starts.shape
-    per_row = n_starts * X.shape[1] * (n_columns + domain.dimension**2)
+    per_row = n_starts * X.shape[1] * (n_columns + domain.extent.dimension**2)
     size = max(1, _BLOCK_NUMBERS // max(1, per_row))
     solver = _Solver(point, jacobian, bend, domain, max_iter, tol)
     if seen is not None:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray
-from prinfold.geometry.domain import Restrained
+from prinfold.geometry.domain import Extent, Restrained
 
 _CONTOUR_SLACK = 1e-12
 """How much higher than the threshold, in log-density, a place on the contour may be; rounding makes a tenth of it."""
@@ -55,26 +55,15 @@ class Region:
     low: tuple[float, ...]
     high: tuple[float, ...]
 
-    @property
-    def n_columns(self) -> int:
-        return len(self.low)
-
-    @property
-    def dimension(self) -> int:
-        return len(self.low)
-
-    @property
-    def lower(self) -> FloatArray:
-        return np.asarray(self.low)
-
-    @property
-    def upper(self) -> FloatArray:
-        return np.asarray(self.high)
+    @cached_property
+    def extent(self) -> Extent:
+        low, high = np.asarray(self.low), np.asarray(self.high)
+        return Extent(low, high, len(low), float((high - low).max()))
 
     @property
     def periodic(self) -> tuple[bool, ...]:
         """(Q,) False: no axis is periodic."""
-        return (False,) * self.n_columns
+        return (False,) * len(self.low)
 
     def height(self, Z: FloatArray) -> FloatArray:
         """(n,) c(z), negative outside."""
@@ -83,7 +72,7 @@ class Region:
     def contains(self, Z: FloatArray) -> BoolArray:
         finite = np.asarray(np.isfinite(Z).all(axis=1))
         c, slope = self.density.log_density_gradient(np.where(finite[:, None], Z, 0.0))
-        rounded = _SLACK * float((self.upper - self.lower).max())
+        rounded = _SLACK * self.extent.length
         slack = rounded * np.linalg.norm(slope, axis=1) + rounded**2 + _CONTOUR_SLACK
         return np.asarray(finite & (c - self.floor >= -slack))
 
@@ -102,7 +91,7 @@ class Region:
         return A - B
 
     def frame(self, Z: FloatArray) -> FloatArray:
-        eye = np.eye(self.n_columns)
+        eye = np.eye(len(self.low))
         return np.broadcast_to(eye, (len(Z), *eye.shape))
 
     def boundary(self, Z: FloatArray) -> BoolArray:
@@ -135,10 +124,10 @@ class Region:
             drift[held] = -away[:, None] * slope[held]
             lagrangian = hessian[held] - (push[held] / steep[held])[:, None, None] * bend
             normal = slope[held] / np.sqrt(steep[held])[:, None]
-            along = np.eye(self.n_columns) - normal[:, :, None] * normal[:, None, :]
+            along = np.eye(len(self.low)) - normal[:, :, None] * normal[:, None, :]
             pull = gradient[held] + np.einsum("nij,nj->ni", lagrangian, drift[held])
             gradient[held] = np.einsum("nij,nj->ni", along, pull)
-            alone = (size[held] ** 2)[:, None, None] * (np.eye(self.n_columns) - along)
+            alone = (size[held] ** 2)[:, None, None] * (np.eye(len(self.low)) - along)
             hessian[held] = along @ lagrangian @ along + alone
         return Restrained(gradient, hessian, np.zeros(gradient.shape, dtype=bool), drift)
 

@@ -7,7 +7,7 @@ that brings them nearest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import permutations, product
 from typing import Any, NamedTuple
 
@@ -69,20 +69,21 @@ def align(Z: FloatArray, truth: FloatArray, domain: Any) -> Alignment:
         The coordinates after the symmetry, and their distances from the truth.
     """
     Z, truth = np.asarray(Z, dtype=float), np.asarray(truth, dtype=float)
-    if not isinstance(domain, Box | UnitSphere):
+    align_in = _ALIGNMENTS.get(type(domain))
+    if align_in is None:
         raise InvalidParameterError(
             f"the symmetries of a {type(domain).__name__} are not known; give the domain of a lattice or a sphere"
         )
-    if Z.shape != truth.shape or Z.ndim != 2 or Z.shape[1] != domain.n_columns or not len(Z):
+    if Z.shape != truth.shape or Z.ndim != 2 or Z.shape[1] != domain.extent.n_columns or not len(Z):
         raise InvalidDataError(
-            f"both sets of coordinates must be of shape (n, {domain.n_columns}), got {Z.shape} and {truth.shape}"
+            f"both sets of coordinates must be of shape (n, {domain.extent.n_columns}), got {Z.shape} and {truth.shape}"
         )
     if not (np.isfinite(Z).all() and np.isfinite(truth).all()):
         raise InvalidDataError("coordinates to be aligned must be finite")
-    return _align_on_sphere(Z, truth) if isinstance(domain, UnitSphere) else _align_in_box(Z, truth, domain)
+    return align_in(Z, truth, domain)
 
 
-def _align_on_sphere(Z: FloatArray, truth: FloatArray) -> Alignment:
+def _align_on_sphere(Z: FloatArray, truth: FloatArray, domain: UnitSphere) -> Alignment:
     U, _, Vt = np.linalg.svd(truth.T @ Z)
     turn = U @ Vt
     moved = Z @ turn.T
@@ -92,7 +93,7 @@ def _align_on_sphere(Z: FloatArray, truth: FloatArray) -> Alignment:
 
 
 def _align_in_box(Z: FloatArray, truth: FloatArray, domain: Box) -> Alignment:
-    closed, n_axes = np.asarray(domain.periodic), domain.n_columns
+    closed, n_axes = np.asarray(domain.periodic), len(domain.periodic)
     turn, shift = np.zeros((n_axes, n_axes)), np.zeros(n_axes)
     angles, open_axes = np.flatnonzero(closed), np.flatnonzero(~closed)
     if len(angles):
@@ -105,6 +106,10 @@ def _align_in_box(Z: FloatArray, truth: FloatArray, domain: Box) -> Alignment:
         turn[np.ix_(open_axes, open_axes)], shift[open_axes] = A, middle - A @ middle
     moved = domain.retract(Z @ turn.T + shift)
     return Alignment(moved, np.asarray(np.linalg.norm(domain.difference(moved, truth), axis=1)), turn, shift)
+
+
+_ALIGNMENTS: dict[type, Callable[..., Alignment]] = {Box: _align_in_box, UnitSphere: _align_on_sphere}
+"""The best symmetry of each kind of domain whose symmetries are known."""
 
 
 def _best_angles(Z: FloatArray, truth: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold.basis_maps.bases import Basis
+from prinfold.basis_maps.bases import Basis, default_regularization
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.gaussian_process import GaussianProcess
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
@@ -37,9 +37,6 @@ from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_
 from prinfold.rows.rows import Rows, cut_for
 from prinfold.validation.settings import as_generator
 from prinfold.validation.tables import check_latent, weighty_rows
-
-_REGULARIZATION = 0.1
-"""Constant λ by default: with ``width=1`` it held up best over simulated shapes and real tables alike."""
 
 _MOST_NODES_PER_ROW = 6
 """Nodes for each row up to which they are doubled: so few rows cannot tell more of them apart."""
@@ -104,8 +101,7 @@ def given_places(init: Any, n_rows: int) -> FloatArray | None:
 def choose_penalty(regularization: float | None, prior_precision: float | None, basis: Any) -> Penalty:
     """A constant λ, or the precision α of a prior where that is given."""
     if prior_precision is None:
-        usual = getattr(basis, "default_regularization", _REGULARIZATION)
-        return ConstantPenalty(float(usual if regularization is None else regularization))
+        return ConstantPenalty(default_regularization(basis) if regularization is None else float(regularization))
     if regularization is not None:
         raise InvalidParameterError("give either regularization (constant λ) or prior_precision (α), not both")
     return PriorPenalty(float(prior_precision))

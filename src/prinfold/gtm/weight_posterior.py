@@ -136,12 +136,12 @@ def prior_precision(model: gtm.GTMModel, precision: float) -> float:
 
 def left_by_nodes(model: gtm.GTMModel, parameters: Parameters, Z: FloatArray) -> FloatArray:
     """(n, D) variance at z of a process whose value at every node is known; none for basis functions."""
-    basis, n_columns = model.surface.basis, parameters.weights.shape[1]
-    if not hasattr(basis, "unexplained"):
+    unexplained, n_columns = model.surface.capabilities.unexplained, parameters.weights.shape[1]
+    if unexplained is None:
         return np.zeros((len(Z), n_columns))
     precision = np.broadcast_to(np.asarray(parameters.precision, dtype=float), n_columns)
     prior = np.array([prior_precision(model, float(each)) for each in precision])
-    return np.asarray(basis.unexplained(Z)[:, None] / np.maximum(prior, np.finfo(float).tiny))
+    return np.asarray(unexplained(Z)[:, None] / np.maximum(prior, np.finfo(float).tiny))
 
 
 def inverse_root(A: FloatArray, least: float) -> FloatArray:

@@ -19,6 +19,7 @@ from prinfold.latent import Cloud, LatentSpace
 from prinfold.loops import StopReason
 from prinfold.numerics.kernel_mixtures import Mixture
 from prinfold.numerics.radial_kernels import GAUSSIAN_CUT, PROFILES, Gaussian, Power
+from prinfold.validation.refusals import column_names
 from prinfold.validation.settings import (
     Constraint,
     as_generator,
@@ -179,7 +180,7 @@ class KernelManifold(PrincipalManifold):
         if type(latent) is not Cloud:
             return {"latent points with a density": False}
         m, D, Q = len(latent.centres), self._n_value_columns(), latent.n_columns
-        names, embedding = getattr(self, "feature_names_in_", None), np.asarray(self.embedding_)
+        names, embedding = column_names(self), np.asarray(self.embedding_)
         placed = is_finite_array(self.embedding_) and embedding.ndim == 2 and embedding.shape[1] == Q
         return {
             f"values of shape {(m, D)}": is_finite_array(self.values_, (m, D)),

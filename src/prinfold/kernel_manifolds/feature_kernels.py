@@ -32,6 +32,14 @@ _LEAST_EIGENVALUE_SHARE = 1e-12
 class Features(Protocol):
     """Coordinates of rows in which Euclidean distances are those of the model."""
 
+    @property
+    def origin(self) -> FloatArray:
+        """(r,) origin of the coordinates in the columns of the table; zeros in feature space."""
+
+    @property
+    def span(self) -> Span | None:
+        """The space that training rows span in feature space; None for columns themselves."""
+
     def coordinates(self, table: FloatArray) -> FloatArray:
         """(n, r) coordinates of rows, the mean of the training rows at the origin, float64."""
 
@@ -41,12 +49,13 @@ class Features(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PlainFeatures:
-    """The columns themselves, about ``offset`` (D,)."""
+    """The columns themselves, about ``origin`` (D,)."""
 
-    offset: FloatArray
+    origin: FloatArray
+    span: None = None
 
     def coordinates(self, table: FloatArray) -> FloatArray:
-        return np.subtract(table, self.offset, dtype=np.float64)
+        return np.subtract(table, self.origin, dtype=np.float64)
 
     def beyond(self, table: FloatArray) -> FloatArray:
         return np.zeros(len(table))
@@ -86,6 +95,10 @@ class KernelFeatures:
 
     kernel: Kernel | None
     span: Span
+
+    @property
+    def origin(self) -> FloatArray:
+        return np.zeros(self.span.basis.shape[1])
 
     def coordinates(self, table: FloatArray) -> FloatArray:
         return self.span.centred(self._values(table)) @ self.span.basis

@@ -80,14 +80,7 @@ class FeatureSpaceManifold(TrainedKernelManifold):
     def _span_attributes(self, features: Features) -> dict[str, Any]:
         """Fitted attributes of the coordinates besides the offset."""
         # The table's own columns count, not those of feature space.
-        span = features.span if isinstance(features, KernelFeatures) else None
-        return {"span_": span, "n_features_in_": self.n_features_in_}
-
-    def _coordinate_origin(self, features: Features) -> FloatArray:
-        """(r,) origin of the coordinates in the columns of the table; zeros in feature space."""
-        if isinstance(features, PlainFeatures):
-            return features.offset
-        return np.zeros(features.span.basis.shape[1] if isinstance(features, KernelFeatures) else 0)
+        return {"span_": features.span, "n_features_in_": self.n_features_in_}
 
     def _features(self) -> Features:
         """The coordinates of a fitted model."""
@@ -123,12 +116,13 @@ class FeatureSpaceManifold(TrainedKernelManifold):
     def _file_requirements(self) -> dict[str, bool]:
         """Requirements on a model read from a file: coordinates in feature space belong to its latent points."""
         span: Any = self.span_
-        m = len(self.latent_.centres) if hasattr(self.latent_, "centres") else -1
+        required = super()._file_requirements()
+        if not all(required.values()):
+            return required
+        m = len(self.latent_.centres)
         fits = type(span) is Span and {len(span.rows), len(span.column_mean), len(span.share), len(span.basis)} == {m}
         named = self.feature_kernel is None if span is None else self.feature_kernel is not None
-        return {"a feature space that fits its kernel and latent points": named and (span is None or fits)} | (
-            super()._file_requirements()
-        )
+        return {"a feature space that fits its kernel and latent points": named and (span is None or fits)} | required
 
     def _nearest(self, table: FloatArray) -> Projection:
         return super()._nearest(table if self.span_ is None else self._features().coordinates(table))

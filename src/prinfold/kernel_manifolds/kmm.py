@@ -19,7 +19,7 @@ from prinfold.kernel_manifolds.fitting import TrainedKernelManifold
 from prinfold.kernel_manifolds.kmm_table import Residuals, join
 from prinfold.kernel_manifolds.latent_descent import LatentState
 from prinfold.kernel_manifolds.starts import STARTS
-from prinfold.loops import DESCENTS, Discrepancy
+from prinfold.loops import DESCENTS
 from prinfold.validation.settings import Constraint, flag, instance_of, integer, nothing, one_of, real, several
 
 
@@ -244,7 +244,7 @@ class KMM(TrainedKernelManifold):
                 "data_bandwidth_": maps.coordinates.bandwidth,
                 "latent_bandwidth_": start.latent_bandwidth,
                 "candidates_": start.residuals,
-                "noise_level_": rule.level if isinstance(rule, Discrepancy) else 0.0,
+                "noise_level_": rule.level,
             }
 
         self._train_with_callbacks(
@@ -281,9 +281,12 @@ class KMM(TrainedKernelManifold):
         )
 
     def _file_requirements(self) -> dict[str, bool]:
-        shape = self.latent_.centres.shape if hasattr(self.latent_, "centres") else ()
+        required = super()._file_requirements()
+        if not all(required.values()):
+            return required
+        shape = self.latent_.centres.shape
         parameters = np.asarray(self.parameters_)
-        return super()._file_requirements() | {
+        return required | {
             f"parameters of shape {shape}": parameters.shape == shape and bool(np.isfinite(parameters).all()),
             "finite bandwidths above zero": all(
                 type(h) is float and 0 < h < np.inf for h in (self.data_bandwidth_, self.latent_bandwidth_)

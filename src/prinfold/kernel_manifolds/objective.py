@@ -103,9 +103,9 @@ class KernelRegression:
 
     def _near_target(self, neighbours: float) -> Target:
         """The target as rows or inner products, whichever costs less with so many rows within reach of each."""
-        target, D = self.target, self.target.Y.shape[1] if isinstance(self.target, DataTarget) else 0
+        target = self.target
         worth = (columns * neighbours for rows, columns in _GRAM_COLUMNS.items() if target.n_rows <= rows)
-        return self._products if next(worth, inf) < D else target
+        return target.gram if next(worth, inf) < target.n_columns else target
 
     @cached_property
     def _loaded(self) -> FloatArray:
@@ -116,12 +116,6 @@ class KernelRegression:
     def _rooms(self) -> list[FloatArray]:
         """Buffers kept between evaluations: new ones would have to be paged in every time."""
         return []
-
-    @cached_property
-    def _products(self) -> Target:
-        """The target as inner products of its rows."""
-        assert isinstance(self.target, DataTarget)
-        return GramTarget(self.target.Y @ self.target.Y.T)
 
 
 def _near_gradient(job: RegressionPass, cells: CellList) -> FloatArray:

@@ -89,14 +89,14 @@ class PlainValues:
     """Kernel values k of some rows with all, and g and c with c·g = dk/ds, of arrays as they are."""
 
     def __init__(self, job: RegressionPass) -> None:
-        self.X, self.profile = job.X, job.profile
-        self.left, self.right = distance_factors(self.X, *job.profile.line)
+        self.X, self.kernel = job.X, job.profile.pairwise
+        self.left, self.right = distance_factors(self.X, *self.kernel.line)
         self.coarse = float(self.right[-1].max()) > _CANCELLING_SQUARE
         self.wide = float(np.square(np.ptp(job.X, axis=0)).sum()) > FARTHEST
 
     def __call__(self, rows: slice, u: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         """(k, g, c) of a block of rows, written over ``u`` and ``room``."""
-        offset, slope = self.profile.line
+        offset, slope = self.kernel.line
         if self.coarse:
             u[:] = 0.0
             for x in self.X.T:
@@ -109,17 +109,17 @@ class PlainValues:
             np.dot(self.left[rows], self.right, out=u)
         if self.wide:
             np.maximum(u, offset + slope * FARTHEST, out=u)
-        return self.profile.split(u, room)
+        return self.kernel.split(u, room)
 
 
 class CompiledValues:
     """Compiled twin of :class:`PlainValues`, in two thirds of the time."""
 
     def __init__(self, job: RegressionPass) -> None:
-        self.X, self.points, self.profile = job.X, np.ascontiguousarray(job.X.T), job.profile
+        self.X, self.points, self.kernel = job.X, np.ascontiguousarray(job.X.T), job.profile.pairwise
 
     def __call__(self, rows: slice, u: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        return self.profile.between(self.X, self.points, rows, u, room)
+        return self.kernel.between(self.X, self.points, rows, u, room)
 
 
 class DensePass:
@@ -187,10 +187,11 @@ class NearPass:
         job, out = self.job, self.job.outcome
         pairs, s = self.cells.pairs(part, self.room)
         _, room, products = self.room.numbers[:, : len(s)]
-        offset, slope = job.profile.line
+        kernel = job.profile.pairwise
+        offset, slope = kernel.line
         s *= slope
         s += offset
-        k, g, factor = job.profile.split(s, room)
+        k, g, factor = kernel.split(s, room)
         rows, weight = pairs.rows, job.weight[pairs.rows]
         v = k if job.even else k * job.weight[pairs.near]
         own = np.zeros(len(rows)) if job.alone else weight

@@ -39,6 +39,14 @@ class Target(Protocol):
     def n_rows(self) -> int:
         """Number of rows."""
 
+    @property
+    def n_columns(self) -> int:
+        """Numbers in a row; 0 where rows are known by inner products alone."""
+
+    @property
+    def gram(self) -> GramTarget:
+        """The same rows by their inner products."""
+
     def load(self, weight: FloatArray) -> FloatArray:
         """Table of summands that kernel values are multiplied with in :meth:`fit` and :meth:`pull`."""
 
@@ -74,6 +82,14 @@ class DataTarget:
     @property
     def n_rows(self) -> int:
         return len(self.Y)
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.Y.shape[1])
+
+    @cached_property
+    def gram(self) -> GramTarget:
+        return GramTarget(self.Y @ self.Y.T)
 
     def load(self, weight: FloatArray) -> FloatArray:
         """(n, D + 1) w_j (y_j, 1): the sum of weights is one more column of the same product."""
@@ -127,10 +143,15 @@ class GramTarget:
     """
 
     G: FloatArray
+    n_columns: int = 0
 
     @property
     def n_rows(self) -> int:
         return len(self.G)
+
+    @property
+    def gram(self) -> GramTarget:
+        return self
 
     def load(self, weight: FloatArray) -> FloatArray:
         """(n, n) w_j G_jl; G itself where all weights are one."""

@@ -19,7 +19,7 @@ from prinfold.kernel_manifolds.feature_space import FeatureSpaceManifold
 from prinfold.kernel_manifolds.noise_level import neighborhood_noise
 from prinfold.kernel_manifolds.objective import KernelRegression, MassTerm, make_target
 from prinfold.kernel_manifolds.starts import STARTS, Candidates, UKRStart, choose_start, default_sizes
-from prinfold.loops import DESCENTS, Discrepancy, Highest, StoppingRule
+from prinfold.loops import DESCENTS, Highest, StoppingRule
 from prinfold.validation.settings import Constraint, flag, instance_of, integer, nothing, one_of, real, several
 
 AUTO_STARTS = ("pca", "lle", "isomap")
@@ -221,7 +221,7 @@ class UKR(FeatureSpaceManifold):
 
         def attributes(place: latent_descent.LatentState) -> dict[str, Any]:
             surface = self._surface_attributes(
-                place.state.x, problem.Y, problem.weight, names[names >= 0], self._coordinate_origin(features)
+                place.state.x, problem.Y, problem.weight, names[names >= 0], features.origin
             )
             return surface | {"candidates_": start.candidates, **plan.attributes, **self._span_attributes(features)}
 
@@ -325,5 +325,4 @@ class UKRPlan(NamedTuple):
 
     @property
     def attributes(self) -> dict[str, Any]:
-        level = self.rule.level if isinstance(self.rule, Discrepancy) else 0.0
-        return {"homotopy_": self.homotopy, "noise_level_": level}
+        return {"homotopy_": self.homotopy, "noise_level_": self.rule.level}

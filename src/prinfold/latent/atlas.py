@@ -83,41 +83,9 @@ class Atlas(LatentSpace):
     def thinned(self) -> Atlas:
         return Atlas(tuple(chart.thinned() for chart in self.charts))
 
-    def embed(self, Z: FloatArray) -> FloatArray:
-        """Embedded places, each chart in columns of its own beside a column of ones; the rest is nil."""
-        widths, chart = self._widths, self.domain.chart(Z)
-        out = np.zeros((len(Z), sum(widths)))
-        for j, space in enumerate(self.charts):
-            rows, start = np.flatnonzero(chart == j), sum(widths[:j])
-            out[rows, start] = 1.0
-            out[rows, start + 1 : start + widths[j]] = space.embed(Z[rows, 1 : 1 + space.n_columns])
-        return out
-
-    def embed_jacobian(self, Z: FloatArray) -> FloatArray:
-        widths, chart = self._widths, self.domain.chart(Z)
-        out = np.zeros((len(Z), sum(widths), self.n_columns))
-        for j, space in enumerate(self.charts):
-            rows, start = np.flatnonzero(chart == j), sum(widths[:j])
-            inner = space.embed_jacobian(Z[rows, 1 : 1 + space.n_columns])
-            out[rows, start + 1 : start + widths[j], 1 : 1 + space.n_columns] = inner
-        return out
-
-    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Coordinates on the chart with the largest weight: the unembedded mean of the part that lies there."""
-        widths = self._widths
-        starts = np.cumsum([0, *widths[:-1]])
-        heaviest, Z, resultant = (
-            E[:, starts].argmax(axis=1),
-            np.zeros((len(E), self.n_columns)),
-            np.full(len(E), np.inf),
-        )
-        for j, space in enumerate(self.charts):
-            rows = np.flatnonzero(heaviest == j)
-            weight = E[rows, starts[j], None]
-            mean = E[rows, starts[j] + 1 : starts[j] + widths[j]] / np.where(weight > 0, weight, 1.0)
-            places, resultant[rows] = space.unembed(mean)
-            Z[rows] = self.on_chart(j, places)
-        return Z, resultant
+    @cached_property
+    def embedding(self) -> AtlasEmbedding:
+        return AtlasEmbedding(self)
 
     def distance(self, A: FloatArray, B: FloatArray) -> FloatArray:
         """(n,) distance along the chart; infinite from one chart to another."""
@@ -142,17 +110,58 @@ class Atlas(LatentSpace):
             out[rows, columns, columns] = space.covariance(share, mean[rows, columns], named[nodes] - self.first[j])
         return out
 
-    def chart(self, Z: FloatArray) -> FloatArray:
-        return Z[:, :3]
-
     @property
     def chart_labels(self) -> tuple[str, ...]:
         return ("map", *self.charts[0].chart_labels)[:3]
 
-    @property
-    def _widths(self) -> list[int]:
-        return [1 + chart.embed(chart.nodes[:1]).shape[1] for chart in self.charts]
-
     def _joined(self, each: list[IntArray]) -> IntArray:
         """Lists of nodes of each chart as lists of all nodes."""
         return np.concatenate([part + self.first[j] for j, part in enumerate(each)]).astype(np.intp)
+
+
+@dataclass(frozen=True)
+class AtlasEmbedding:
+    """Each chart in columns of its own beside a column of ones."""
+
+    atlas: Atlas
+
+    @cached_property
+    def widths(self) -> list[int]:
+        """Columns of each chart."""
+        return [1 + chart.embed(chart.nodes[:1]).shape[1] for chart in self.atlas.charts]
+
+    def embed(self, Z: FloatArray) -> FloatArray:
+        """Embedded places, each chart in columns of its own beside a column of ones; the rest is nil."""
+        widths, chart = self.widths, self.atlas.domain.chart(Z)
+        out = np.zeros((len(Z), sum(widths)))
+        for j, space in enumerate(self.atlas.charts):
+            rows, start = np.flatnonzero(chart == j), sum(widths[:j])
+            out[rows, start] = 1.0
+            out[rows, start + 1 : start + widths[j]] = space.embed(Z[rows, 1 : 1 + space.n_columns])
+        return out
+
+    def jacobian(self, Z: FloatArray) -> FloatArray:
+        widths, chart = self.widths, self.atlas.domain.chart(Z)
+        out = np.zeros((len(Z), sum(widths), self.atlas.n_columns))
+        for j, space in enumerate(self.atlas.charts):
+            rows, start = np.flatnonzero(chart == j), sum(widths[:j])
+            inner = space.embed_jacobian(Z[rows, 1 : 1 + space.n_columns])
+            out[rows, start + 1 : start + widths[j], 1 : 1 + space.n_columns] = inner
+        return out
+
+    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Coordinates on the chart with the largest weight: the unembedded mean of the part that lies there."""
+        widths = self.widths
+        starts = np.cumsum([0, *widths[:-1]])
+        heaviest, Z, resultant = (
+            E[:, starts].argmax(axis=1),
+            np.zeros((len(E), self.atlas.n_columns)),
+            np.full(len(E), np.inf),
+        )
+        for j, space in enumerate(self.atlas.charts):
+            rows = np.flatnonzero(heaviest == j)
+            weight = E[rows, starts[j], None]
+            mean = E[rows, starts[j] + 1 : starts[j] + widths[j]] / np.where(weight > 0, weight, 1.0)
+            places, resultant[rows] = space.unembed(mean)
+            Z[rows] = self.atlas.on_chart(j, places)
+        return Z, resultant

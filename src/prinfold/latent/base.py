@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Domain
+from prinfold.latent.embeddings import AxisEmbedding, Embedding
 
 NO_RESULTANT = 1e-9
 """A mean direction shorter than this points nowhere."""
@@ -21,9 +23,16 @@ _MOST_NODES = 2**24
 class LatentSpace(ABC):
     """A latent domain with K nodes in it.
 
-    The *embedding* places the space in ordinary coordinates without a seam: an angle becomes
-    (cos θ, sin θ), everything else stands for itself. Means and basis functions are taken there.
+    A kind of latent space has the seven verbs that are abstract here, and an ``embedding`` unless it is flat; what else
+    may be asked is made of those. The embedding places the space in ordinary coordinates without a seam: an angle
+    becomes (cos θ, sin θ), everything else stands for itself. Means and basis functions are taken there.
     """
+
+    charts: tuple[LatentSpace, ...] = ()
+    """Latent spaces beside each other that this one is made of; none where it is one itself."""
+
+    unit_speed: ClassVar[bool] = False
+    """Whether coordinates are lengths along the surface, which is then stretched nowhere."""
 
     @property
     @abstractmethod
@@ -68,30 +77,31 @@ class LatentSpace(ABC):
     def thinned(self) -> LatentSpace:
         """The same space with about half as many nodes along each axis."""
 
-    @abstractmethod
+    @cached_property
+    def embedding(self) -> Embedding:
+        """The space in ordinary coordinates without a seam; here its coordinates as they are."""
+        return AxisEmbedding(self.domain, (False,) * self.n_columns)
+
     def embed(self, Z: FloatArray) -> FloatArray:
         """(n, e) embedded coordinates."""
+        return self.embedding.embed(Z)
 
-    @abstractmethod
     def embed_jacobian(self, Z: FloatArray) -> FloatArray:
         """(n, e, Q) derivative of :meth:`embed`."""
+        return self.embedding.jacobian(Z)
 
-    @abstractmethod
     def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Coordinates (n, Q) nearest to embedded points, and (n,) how well defined they are.
+        """Coordinates (n, Q) nearest to embedded points, and (n,) the shortest resultant of any angle."""
+        return self.embedding.unembed(E)
 
-        The latter is the shortest resultant of any angle: 0 where a mean direction points nowhere, inf
-        without angles.
-        """
-
-    @abstractmethod
     def chart(self, Z: FloatArray) -> FloatArray:
         """(n, ≤ 3) plotting coordinates."""
+        return Z[:, :3]
 
     @property
-    @abstractmethod
     def chart_labels(self) -> tuple[str, ...]:
         """Names of the chart's axes."""
+        return tuple(f"latent {i + 1}" for i in range(min(self.n_columns, 3)))
 
     @property
     def n_nodes(self) -> int:
@@ -99,11 +109,11 @@ class LatentSpace(ABC):
 
     @property
     def n_columns(self) -> int:
-        return self.domain.n_columns
+        return self.domain.extent.n_columns
 
     @property
     def dimension(self) -> int:
-        return self.domain.dimension
+        return self.domain.extent.dimension
 
     def distance(self, A: FloatArray, B: FloatArray) -> FloatArray:
         """(n,) distance along the space between matching rows."""
@@ -139,26 +149,6 @@ class LatentSpace(ABC):
         return self.embed(self.nodes)
 
 
-class FlatSpace(LatentSpace):
-    """A latent space that is its own embedding: a part of ordinary space."""
-
-    def embed(self, Z: FloatArray) -> FloatArray:
-        return Z
-
-    def embed_jacobian(self, Z: FloatArray) -> FloatArray:
-        return np.broadcast_to(np.eye(self.n_columns), (len(Z), self.n_columns, self.n_columns))
-
-    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.domain.retract(E), np.full(len(E), np.inf)
-
-    def chart(self, Z: FloatArray) -> FloatArray:
-        return Z[:, :3]
-
-    @property
-    def chart_labels(self) -> tuple[str, ...]:
-        return tuple(f"latent {i + 1}" for i in range(min(self.n_columns, 3)))
-
-
 def is_count(n: object) -> bool:
     """Whether n is a whole number of at least one."""
     return isinstance(n, int | np.integer) and not isinstance(n, bool) and bool(n >= 1)
@@ -175,6 +165,14 @@ def edges_of(faces: IntArray) -> IntArray:
     corners = faces.shape[1]
     pairs = [faces[:, [i, j]] for i in range(corners) for j in range(i + 1, corners)]
     return unique_edges(np.concatenate(pairs))
+
+
+def median_spacing(space: LatentSpace) -> float:
+    """Median distance between neighbours, for scattered points, whose shortest distance says nothing."""
+    first, second = space.edges.T
+    distance = space.distance(space.nodes[first], space.nodes[second])
+    distance = distance[distance > 0]  # the same place twice has no spacing
+    return float(np.median(distance)) if len(distance) else 2.0
 
 
 def unique_edges(pairs: IntArray) -> IntArray:

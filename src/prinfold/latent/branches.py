@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.intervals import Intervals
-from prinfold.latent.base import FlatSpace, refuse_too_many, unique_edges
+from prinfold.latent.base import LatentSpace, refuse_too_many, unique_edges
 
 _FEWEST_NODES = {False: 2, True: 3}
 """Nodes that an open and a closed branch need for their segments."""
 
 
 @dataclass(frozen=True, eq=False)
-class Branches(FlatSpace):
+class Branches(LatentSpace):
     """B branches of ``lengths`` (B,), one after another with a ``gap`` between, each with ``counts`` (B,) even nodes.
 
     A coordinate is the length travelled, from 0 at the beginning of the first branch; one in a gap is outside the
@@ -28,6 +29,7 @@ class Branches(FlatSpace):
     closed: BoolArray
     counts: IntArray
     gap: float
+    unit_speed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         lengths, closed = np.array(self.lengths, dtype=float), np.array(self.closed, dtype=bool)

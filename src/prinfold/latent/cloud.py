@@ -14,7 +14,7 @@ from scipy.spatial import cKDTree
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.region import LogDensity, Region
-from prinfold.latent.base import FlatSpace, edges_of, unique_edges
+from prinfold.latent.base import LatentSpace, edges_of, median_spacing, unique_edges
 from prinfold.latent.lattice import grid
 from prinfold.latent.points import Points
 from prinfold.numerics.kernel_mixtures import Mixture, WideMixture
@@ -34,7 +34,7 @@ _SMALLEST_REACH = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Cloud(FlatSpace):
+class Cloud(LatentSpace):
     """Kernels at ``centres`` (m, Q), and the region where their density is at least ``threshold``.
 
     The density Σ w k / Σ w is relative to that of a single kernel at its peak, k(0) = 1. Nodes are the centres inside;
@@ -84,11 +84,7 @@ class Cloud(FlatSpace):
 
     @cached_property
     def spacing(self) -> float:
-        """Median distance between neighbours: the shortest says nothing about scattered points."""
-        first, second = self.edges.T
-        distance = self.distance(self.nodes[first], self.nodes[second])
-        distance = distance[distance > 0]  # the same place twice has no spacing
-        return float(np.median(distance)) if len(distance) else 2.0
+        return median_spacing(self)
 
     @cached_property
     def edges(self) -> IntArray:

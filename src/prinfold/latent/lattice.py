@@ -13,6 +13,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
 from prinfold.latent.base import LatentSpace, is_count, refuse_too_many, unique_edges
+from prinfold.latent.embeddings import AxisEmbedding
 
 _MOST_FACES = 2**21
 """A lattice has q! simplices per cell; where that makes more than this it has no faces."""
@@ -97,36 +98,9 @@ class Lattice(LatentSpace):
     def thinned(self) -> Lattice:
         return Lattice(tuple((n + 1) // 2 for n in self.shape), self.periodic)
 
-    def embed(self, Z: FloatArray) -> FloatArray:
-        columns: list[FloatArray] = []
-        for axis, closed in enumerate(self.periodic):
-            columns += [np.cos(Z[:, axis]), np.sin(Z[:, axis])] if closed else [Z[:, axis]]
-        return np.stack(columns, axis=1)
-
-    def embed_jacobian(self, Z: FloatArray) -> FloatArray:
-        out = np.zeros((len(Z), len(self.shape) + sum(self.periodic), len(self.shape)))
-        row = 0
-        for axis, closed in enumerate(self.periodic):
-            if closed:
-                out[:, row, axis], out[:, row + 1, axis] = -np.sin(Z[:, axis]), np.cos(Z[:, axis])
-            else:
-                out[:, row, axis] = 1.0
-            row += 2 if closed else 1
-        return out
-
-    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
-        Z, resultant, row = np.empty((len(E), len(self.shape))), np.full(len(E), np.inf), 0
-        for axis, closed in enumerate(self.periodic):
-            if closed:
-                Z[:, axis] = np.arctan2(E[:, row + 1], E[:, row])
-                resultant = np.minimum(resultant, np.hypot(E[:, row], E[:, row + 1]))
-            else:
-                Z[:, axis] = E[:, row]
-            row += 2 if closed else 1
-        return self.domain.retract(Z), resultant
-
-    def chart(self, Z: FloatArray) -> FloatArray:
-        return Z[:, :3]
+    @cached_property
+    def embedding(self) -> AxisEmbedding:
+        return AxisEmbedding(self.domain, self.periodic)
 
     @property
     def chart_labels(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from scipy.spatial import Delaunay, QhullError, cKDTree
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
-from prinfold.latent.base import FlatSpace, edges_of, unique_edges
+from prinfold.latent.base import LatentSpace, edges_of, median_spacing, unique_edges
 from prinfold.latent.lattice import Lattice, grid
 
 _MOST_TRIANGULATED = 3
@@ -19,7 +19,7 @@ _MOST_TRIANGULATED = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Points(FlatSpace):
+class Points(LatentSpace):
     """Any given set of nodes (K, Q), such as a Monte-Carlo sample; the domain is their bounding box."""
 
     coordinates: FloatArray
@@ -53,11 +53,7 @@ class Points(FlatSpace):
 
     @cached_property
     def spacing(self) -> float:
-        """Median distance between neighbours: the shortest says nothing about a random sample."""
-        first, second = self.edges.T
-        distance = self.distance(self.nodes[first], self.nodes[second])
-        distance = distance[distance > 0]  # the same point given twice has no spacing
-        return float(np.median(distance)) if len(distance) else 2.0
+        return median_spacing(self)
 
     @cached_property
     def edges(self) -> IntArray:

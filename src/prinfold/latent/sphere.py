@@ -12,6 +12,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import UnitSphere
 from prinfold.latent.base import LatentSpace, edges_of, is_count, refuse_too_many
+from prinfold.latent.embeddings import SphereEmbedding
 
 
 @dataclass(frozen=True)
@@ -61,14 +62,9 @@ class Sphere(LatentSpace):
     def thinned(self) -> Sphere:
         return Sphere(max(self.n // 4, 4))
 
-    def embed(self, Z: FloatArray) -> FloatArray:
-        return Z
-
-    def embed_jacobian(self, Z: FloatArray) -> FloatArray:
-        return np.broadcast_to(np.eye(3), (len(Z), 3, 3))
-
-    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.domain.retract(E), np.asarray(np.linalg.norm(E, axis=1))
+    @cached_property
+    def embedding(self) -> SphereEmbedding:
+        return SphereEmbedding(self.domain, (False,) * 3)
 
     def distance(self, A: FloatArray, B: FloatArray) -> FloatArray:
         # 2 atan2 of half-chord and half-sum: exact for near and for opposite points alike.

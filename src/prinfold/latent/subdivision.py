@@ -11,6 +11,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.geometry.domain import Box
 from prinfold.latent.base import LatentSpace
+from prinfold.latent.embeddings import Embedding
 from prinfold.latent.lattice import Lattice
 
 
@@ -67,28 +68,17 @@ class Subdivision(LatentSpace):
     def thinned(self) -> LatentSpace:
         return self.lattice
 
-    def embed(self, Z: FloatArray) -> FloatArray:
-        return self.lattice.embed(Z)
-
-    def embed_jacobian(self, Z: FloatArray) -> FloatArray:
-        return self.lattice.embed_jacobian(Z)
-
-    def unembed(self, E: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self.lattice.unembed(E)
-
-    def chart(self, Z: FloatArray) -> FloatArray:
-        return self.lattice.chart(Z)
-
     @property
-    def chart_labels(self) -> tuple[str, ...]:
-        return self.lattice.chart_labels
+    def embedding(self) -> Embedding:
+        return self.lattice.embedding
 
 
 def _points(axis: LatentSpace, m: int) -> FloatArray:
     """(n, m) points of the cells of one axis: the middles of m equal parts of each."""
     at, width = axis.nodes[:, 0], axis.spacing
     low, high = at - 0.5 * width, at + 0.5 * width
-    low, high = np.maximum(low, axis.domain.lower[0]), np.minimum(high, axis.domain.upper[0])  # no bounds on a circle
+    extent = axis.domain.extent  # which has no bounds on a circle
+    low, high = np.maximum(low, extent.lower[0]), np.minimum(high, extent.upper[0])
     if m == 1:
         return at[:, None]
     return np.asarray(low[:, None] + (high - low)[:, None] * (np.arange(m) + 0.5) / m)

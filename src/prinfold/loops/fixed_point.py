@@ -114,7 +114,7 @@ def _stop_reason(records: Sequence[Mapping[str, float]], rule: StoppingRule, tol
     if not tol > 0:
         return None
     ending = rule.stop(records)
-    if len(records) < 2 + getattr(rule, "least", 0):  # two to compare, once a schedule is over
+    if len(records) < 2 + rule.least:  # two to compare, once a schedule is over
         return ending
     if ending is None and abs(records[-1]["objective"] - records[-2]["objective"]) < tol:
         ending = StopReason.CONVERGED

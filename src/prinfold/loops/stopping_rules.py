@@ -7,10 +7,9 @@ the surface has begun to follow the noise, the rule is what keeps the surface sm
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from math import inf, isnan
-from typing import Protocol
 
 from prinfold.files import storable
 
@@ -66,37 +65,37 @@ _BRIEF = {
 """Endings after which a model may still change."""
 
 
-class StoppingRule(Protocol):
-    """A rule for keeping a state and for stopping, from the measures of all iterations."""
-
-    def better(self, records: Sequence[Measures], kept: int) -> bool:
-        """Whether the newest state takes the place of the one that is kept, given all that was measured."""
-
-    def stop(self, records: Sequence[Measures]) -> StopReason | None:
-        """Reason to stop here, given all that was measured; None to go on."""
-
-
 @dataclass(frozen=True)
-class Highest:
-    """Keep the state with the highest objective and never stop; NaN is lower than any number."""
+class StoppingRule:
+    """A rule for keeping a state and for stopping; this one keeps the highest objective, and never stops.
+
+    ``least`` iterations are taken before an objective that stands still has settled. ``level`` is the typical error at
+    which the rule ends, 0 where it does not look at that.
+    """
+
+    least: float = field(default=0, kw_only=True)
+    level: float = field(default=0.0, kw_only=True)
 
     def better(self, records: Sequence[Measures], kept: int) -> bool:
+        """Whether the newest state takes the place of the one that is kept; NaN is lower than any number."""
         new, old = records[-1]["objective"], records[kept]["objective"]
         return new >= old or isnan(old)
 
     def stop(self, records: Sequence[Measures]) -> StopReason | None:
+        """Reason to stop here, given all that was measured; None to go on."""
         return None
 
 
+Highest = StoppingRule
+"""Keep the state with the highest objective and never stop."""
+
+
 @dataclass(frozen=True)
-class Last:
+class Last(StoppingRule):
     """Keep the last state, for steps that need not raise the objective."""
 
     def better(self, records: Sequence[Measures], kept: int) -> bool:
         return True
-
-    def stop(self, records: Sequence[Measures]) -> StopReason | None:
-        return None
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ class Done(Last):
 
 
 @dataclass(frozen=True)
-class Discrepancy:
+class Discrepancy(StoppingRule):
     """Go on until the typical error is down to ``level``, and keep the first state where it is.
 
     Morozov's principle: what is left once the error equals the noise is noise, and only a surface that follows it
@@ -161,7 +160,7 @@ class Discrepancy:
 
 
 @dataclass(frozen=True)
-class Validation:
+class Validation(StoppingRule):
     """Keep the lowest error of rows held out, and end when it has not fallen for ``patience`` iterations."""
 
     patience: int = 10

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from prinfold.latent import Atlas
 from prinfold.notebook.settings import settings_of
 from prinfold.notebook.small_map import small_map
 
@@ -33,7 +32,7 @@ def summary(model: Any) -> str:
 def _sentence(model: Any) -> str:
     latent = model.latent_
     kind = {1: "A curve", 2: "A surface"}.get(latent.dimension, f"A surface of {latent.dimension} dimensions")
-    if isinstance(latent, Atlas):
+    if latent.charts:
         kind = f"{len(latent.charts)} map{'s' * (len(latent.charts) > 1)} of {latent.dimension} dimension(s)"
     columns = f"{model.n_features_in_} column{'' if model.n_features_in_ == 1 else 's'}"
     iterations = f"{model.n_iter_} iteration{'' if model.n_iter_ == 1 else 's'}"

@@ -23,7 +23,7 @@ from scipy.spatial import cKDTree
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.numerics.cell_lists import Grid, cut_by_count, make_grid
 from prinfold.numerics.checked import LARGEST, require_finite
-from prinfold.numerics.radial_kernels import Gaussian, Profile
+from prinfold.numerics.radial_kernels import Profile
 
 _PART_PAIRS = 2**16
 """Pairs of a place and a centre that are looked at between two calls."""
@@ -151,9 +151,10 @@ class NearShares:
         per_pair = np.repeat(1.0 / total, np.diff(self.cuts))
         self.value = value * per_pair
         self.log_sum = np.where(lonely, -inf, np.log(total) - 0.5 * base)
-        if isinstance(profile, Gaussian):  # which is its own derivative
+        decay = profile.pairwise.decay
+        if decay is not None:  # the kernel is its own derivative
             held = np.repeat(~lonely, np.diff(self.cuts)) * self.value if lonely.any() else self.value
-            self.slope, self.curvature = -0.5 * held, 0.25 * held
+            self.slope, self.curvature = decay * held, decay**2 * held
         else:
             per_pair *= weight[self.near]
             self.slope, self.curvature = per_pair * profile.slope(s), per_pair * profile.curvature(s)

@@ -22,12 +22,28 @@ FARTHEST = 1200.0
 numbers, which come soon after, make products several times slower."""
 
 
-class Profile(Protocol):
-    """A radial kernel k(s); s is any array of squared distances in bandwidths."""
+class PairwiseKernel(Protocol):
+    """A radial kernel and its slope for all pairs of a block, written over the arrays that it is given."""
 
     @property
-    def name(self) -> str:
-        """Its value of the parameter ``kernel``."""
+    def decay(self) -> float | None:
+        """c where dk/ds = c k as far as the kernel reaches, which a Gaussian alone has; else None."""
+
+    @property
+    def line(self) -> tuple[float, float]:
+        """(a, b) of a + b s, which :meth:`split` starts from: whoever computes s has it for nothing."""
+
+    def split(self, u: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """(k, g, c) with k = k(s) and c·g = dk/ds at u = a + b s, written over ``u`` and ``room``; k may be g."""
+
+    def between(
+        self, X: FloatArray, points: FloatArray, rows: slice, u: FloatArray, room: FloatArray
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """Compiled :meth:`split` for the squared distances of some rows of X (n, Q) with all; ``points`` is Xᵀ."""
+
+
+class Profile(Protocol):
+    """A radial kernel k(s); s is any array of squared distances in bandwidths."""
 
     @property
     def reach(self) -> float:
@@ -53,16 +69,64 @@ class Profile(Protocol):
         """(n, dimension) draws from the density k(‖u‖²) / volume."""
 
     @property
-    def line(self) -> tuple[float, float]:
-        """(a, b) of a + b s, which :meth:`split` starts from: whoever computes s has it for nothing."""
+    def pairwise(self) -> PairwiseKernel:
+        """The same kernel for all pairs of a block at once."""
+
+
+@dataclass(frozen=True)
+class GaussianPairs:
+    """exp(−s/2) of all pairs of a block, nil beyond ``reach``."""
+
+    reach: float
+    decay: float | None = -0.5
+    line: tuple[float, float] = (0.0, -0.5)
 
     def split(self, u: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """(k, g, c) with k = k(s) and c·g = dk/ds at u = a + b s, written over ``u`` and ``room``; k may be g."""
+        if self.reach < inf:
+            np.greater(u, -0.5 * self.reach**2, out=room, casting="unsafe")
+        np.exp(u, out=u)
+        if self.reach < inf:
+            u *= room
+        return u, u, -0.5
 
     def between(
         self, X: FloatArray, points: FloatArray, rows: slice, u: FloatArray, room: FloatArray
     ) -> tuple[FloatArray, FloatArray, float]:
-        """Compiled :meth:`split` for the squared distances of some rows of X (n, Q) with all; ``points`` is Xᵀ."""
+        from prinfold.numerics._radial_kernels_jit import exponentials
+
+        exponentials(X, rows.start, points, -0.5, -0.5 * FARTHEST, u)
+        if self.reach < inf:
+            np.greater(u, np.exp(-0.5 * self.reach**2), out=room, casting="unsafe")
+            u *= room
+        return u, u, -0.5
+
+
+@dataclass(frozen=True)
+class PowerPairs:
+    """(1 − s)₊ᵖ of all pairs of a block."""
+
+    power: int
+    decay: float | None = None
+    line: tuple[float, float] = (1.0, -1.0)
+
+    def split(self, u: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        np.maximum(u, 0.0, out=u)
+        if self.power == 2:
+            np.copyto(room, u)
+        else:
+            np.multiply(u, u, out=room)
+        for _ in range(self.power - 3):  # a general power would take ten times as long
+            room *= u
+        u *= room
+        return u, room, -float(self.power)
+
+    def between(
+        self, X: FloatArray, points: FloatArray, rows: slice, u: FloatArray, room: FloatArray
+    ) -> tuple[FloatArray, FloatArray, float]:
+        from prinfold.numerics._radial_kernels_jit import powers
+
+        powers(X, rows.start, points, self.power, u, room)
+        return u, room, -float(self.power)
 
 
 @dataclass(frozen=True)
@@ -93,27 +157,8 @@ class Gaussian:
         return rng.standard_normal((n, dimension))
 
     @property
-    def line(self) -> tuple[float, float]:
-        return 0.0, -0.5
-
-    def split(self, u: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        if self.reach < inf:
-            np.greater(u, -0.5 * self.reach**2, out=room, casting="unsafe")
-        np.exp(u, out=u)
-        if self.reach < inf:
-            u *= room
-        return u, u, -0.5
-
-    def between(
-        self, X: FloatArray, points: FloatArray, rows: slice, u: FloatArray, room: FloatArray
-    ) -> tuple[FloatArray, FloatArray, float]:
-        from prinfold.numerics._radial_kernels_jit import exponentials
-
-        exponentials(X, rows.start, points, -0.5, -0.5 * FARTHEST, u)
-        if self.reach < inf:
-            np.greater(u, np.exp(-0.5 * self.reach**2), out=room, casting="unsafe")
-            u *= room
-        return u, u, -0.5
+    def pairwise(self) -> GaussianPairs:
+        return GaussianPairs(self.reach)
 
 
 @dataclass(frozen=True)
@@ -150,27 +195,8 @@ class Power:
         return np.asarray(direction * np.sqrt(rng.beta(dimension / 2, self.power + 1, (n, 1))))
 
     @property
-    def line(self) -> tuple[float, float]:
-        return 1.0, -1.0
-
-    def split(self, u: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        np.maximum(u, 0.0, out=u)
-        if self.power == 2:
-            np.copyto(room, u)
-        else:
-            np.multiply(u, u, out=room)
-        for _ in range(self.power - 3):  # a general power would take ten times as long
-            room *= u
-        u *= room
-        return u, room, -float(self.power)
-
-    def between(
-        self, X: FloatArray, points: FloatArray, rows: slice, u: FloatArray, room: FloatArray
-    ) -> tuple[FloatArray, FloatArray, float]:
-        from prinfold.numerics._radial_kernels_jit import powers
-
-        powers(X, rows.start, points, self.power, u, room)
-        return u, room, -float(self.power)
+    def pairwise(self) -> PowerPairs:
+        return PowerPairs(self.power)
 
 
 PROFILES: dict[str, Gaussian | Power] = {

@@ -14,7 +14,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
 from prinfold.geometry.intervals import Intervals
 from prinfold.geometry.region import Region
-from prinfold.latent import Atlas, LatentSpace
+from prinfold.latent import LatentSpace
 
 _INNER = 0.6
 """Inner radius of a ring whose outer radius is 1."""
@@ -131,7 +131,7 @@ class SpaceLayout(LatentLayout):
 def layout_of(latent: LatentSpace, *, flat: bool = False) -> LatentLayout:
     """The layout that suits a latent space; ``flat`` keeps to the first two axes of three or more."""
     domain, labels = latent.domain, latent.chart_labels
-    if isinstance(latent, Atlas):
+    if latent.charts:
         raise InvalidParameterError(
             "a mixture has several maps; draw them all with plot.mixture, or one of them, model.component(j)"
         )

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from prinfold._typing import FloatArray, Mesh
-from prinfold.latent import Atlas, Cloud, LatentSpace, Lattice
+from prinfold.latent import Cloud, LatentSpace, Lattice
 from prinfold.plot.inputs import FittedSurface
 from prinfold.plot.layouts import Plane, layout_of
 
@@ -17,7 +17,7 @@ def wires(fitted: FittedSurface, most: int = 20, resolution: int = 160) -> list[
 
     Surfaces of three and more dimensions get the segments between neighbouring nodes.
     """
-    if isinstance(fitted.latent, Atlas):
+    if fitted.latent.charts:
         return [line for each in fitted.model.maps_ for line in wires(replace(fitted, model=each), most, resolution)]
     latent, layout = fitted.latent, layout_of(fitted.latent)
     if latent.dimension == 1:

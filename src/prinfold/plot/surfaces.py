@@ -9,7 +9,6 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.latent import Atlas, Branches
 from prinfold.plot import style
 from prinfold.plot.data.surfaces import (
     DataView,
@@ -249,11 +248,11 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
         return hierarchy(estimator, X, **options)
     fitted = FittedSurface.of(estimator)
     is_ridge = hasattr(fitted.model, "flow_")
-    if is_ridge and isinstance(fitted.latent, Branches):  # whose coordinates, branch after branch, make no map
+    if is_ridge and fitted.latent.unit_speed:  # whose coordinates, branch after branch, make no map
         return (ridge if fitted.model.n_features_in_ == 2 else surface)(estimator, X, **options)
-    if isinstance(fitted.latent, Atlas):
+    if fitted.latent.charts:
         return (surface if _is_best_in_data_space(fitted) else mixture)(estimator, X, **options)
-    if isinstance(fitted.latent, Branches) and not _is_best_in_data_space(fitted) and not _marks_rows(options):
+    if fitted.latent.unit_speed and not _is_best_in_data_space(fitted) and not _marks_rows(options):
         return along(estimator, X, **options)
     return (surface if _is_best_in_data_space(fitted) else latent_map)(estimator, X, **options)
 

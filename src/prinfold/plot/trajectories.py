@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prinfold.latent import Branches
 from prinfold.plot import style
 from prinfold.plot.data.trajectories import columns_along
 from prinfold.plot.inputs import FittedSurface
@@ -49,7 +48,7 @@ def along(model: Any, X: Any = None, *, most: int = 24, ax: Axes | None = None) 
     names = [style.plain_text(str(fitted.feature_names[column])) for column in found.order]
     on.set(ylim=(n_columns + (0.9 if X is not None else 0.0), 0), xlim=(edges[0], edges[-1]))
     on.set_yticks(np.arange(n_columns) + 0.5, names)
-    on.set_xlabel("arc length" if isinstance(fitted.latent, Branches) else "latent")
+    on.set_xlabel("arc length" if fitted.latent.unit_speed else "latent")
     for spine in on.spines.values():
         spine.set_visible(False)
     on.tick_params(length=0, axis="y")

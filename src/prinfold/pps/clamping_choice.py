@@ -30,7 +30,6 @@ from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.exceptions import Advice, InvalidDataError, Message
 from prinfold.files import storable
 from prinfold.geometry.roughness import bending
-from prinfold.latent import Atlas
 from prinfold.loops import StopReason
 from prinfold.metrics import roughness
 from prinfold.rows.rows import Rows, dense
@@ -375,7 +374,7 @@ def model_roughness(model: Any) -> float:
     them nothing turns, so that they would pass for smooth however they lie.
     """
     latent = model.latent_
-    if isinstance(latent, Atlas):
+    if latent.charts:
         return float("nan")
     if latent.dimension > 2:
         rough = float(bending(model._jacobian, latent.domain, latent.nodes).mean())

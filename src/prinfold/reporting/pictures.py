@@ -13,7 +13,6 @@ import numpy as np
 from prinfold import plot
 from prinfold.exceptions import PrinfoldError
 from prinfold.files.atomic import write_bytes
-from prinfold.latent import Atlas, Branches
 from prinfold.plot.saving import render
 from prinfold.reporting.measurements import Study
 from prinfold.select.samples import frame_of
@@ -52,7 +51,7 @@ class FigureRecipe:
 
     def words(self, asked: Request) -> str:
         """The caption: what to see in the figure."""
-        if self.of_branches and isinstance(asked.study.fitted.latent, Branches):
+        if self.of_branches and asked.study.fitted.latent.unit_speed:
             return self.of_branches
         return self.of_curves if self.of_curves and asked.study.fitted.latent.dimension == 1 else self.caption
 
@@ -90,7 +89,8 @@ RECIPES: dict[str, FigureRecipe] = {
         "direction.",
         lambda asked: (
             not hasattr(asked.study.fitted.model, "columns_")
-            and not isinstance(asked.study.fitted.latent, Atlas | Branches)  # branches are stretched nowhere
+            and not asked.study.fitted.latent.charts
+            and not asked.study.fitted.latent.unit_speed
         ),
         lambda asked: plot.magnification(asked.model),
         "How the curve is stretched: the length in data space that a unit of its coordinate stands for.",
@@ -127,16 +127,16 @@ RECIPES: dict[str, FigureRecipe] = {
 def _map(asked: Request, *, shaded: bool = True, **marks: Any) -> Any:
     """Rows on their map, or on their maps; curves by arc length have no shading, which would be the same all over."""
     latent = asked.study.fitted.latent
-    if isinstance(latent, Atlas):
+    if latent.charts:
         return plot.mixture(asked.model, asked.X, background=shaded, **marks)
-    shaded = shaded and not isinstance(latent, Branches)
+    shaded = shaded and not latent.unit_speed
     return plot.latent_map(asked.model, asked.X, background="magnification" if shaded else None, **marks)
 
 
 def _in_the_plane(study: Study) -> bool:
     """Whether curves of a density lie in the two columns of a table."""
     model = study.fitted.model
-    curves = hasattr(model, "flow_") and isinstance(study.fitted.latent, Branches)
+    curves = hasattr(model, "flow_") and study.fitted.latent.unit_speed
     return curves and study.table is not None and study.table.shape[1] == 2
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from prinfold.citations import cite
 from prinfold.exceptions import InvalidParameterError, quantity
-from prinfold.latent import Atlas, Branches
+from prinfold.latent import Branches
 from prinfold.notebook.settings import reasons, settings_of
 from prinfold.plot.inputs import RowClasses
 from prinfold.reporting import writing
@@ -29,7 +29,7 @@ def opening_sentence(study: Study) -> str:
     before = [] if study.fitted.before is None else [type(step).__name__ for _, step in study.fitted.before.steps]
     behind = f", behind {' and '.join(before)}" if before else ""
     size = f"{study.n} rows of {len(study.fitted.feature_names)} columns"
-    if isinstance(latent, Atlas):
+    if latent.charts:
         return f"{len(latent.charts)} {kind}s fitted together by {type(model).__name__}{behind}: {size}."
     return f"A {kind} fitted by {type(model).__name__}{behind}: {size}."
 
@@ -160,7 +160,7 @@ def _columns(study: Study) -> list[str]:
 def pieces(study: Study) -> list[str]:
     """A table of maps or branches, where there are several."""
     latent, model = study.fitted.latent, study.fitted.model
-    if isinstance(latent, Atlas):
+    if latent.charts:
         of = np.rint(study.Z[:, 0]).astype(int)
         lines = [
             [str(j), f"{100 * model.mixing_[j]:.1f} %", *_share_of(study, of == j)] for j in range(len(latent.charts))

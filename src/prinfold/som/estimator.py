@@ -30,7 +30,7 @@ from prinfold.som.neighborhoods import NEIGHBOURHOODS, Neighbourhood
 from prinfold.som.node_surface import NodeMap, NodeWins
 from prinfold.som.schedules import Schedule, as_schedule
 from prinfold.som.verbs import SOMVerbs
-from prinfold.validation.refusals import refuse_empty_columns
+from prinfold.validation.refusals import column_names, refuse_empty_columns
 from prinfold.validation.settings import (
     Constraint,
     as_generator,
@@ -258,7 +258,7 @@ class SOM(SOMVerbs):
         if kept is not None:
             table, weight = table[kept], None if weight is None else weight[kept]
         if has_gaps(table):
-            refuse_empty_columns(table, getattr(self, "feature_names_in_", None))
+            refuse_empty_columns(table, column_names(self))
         self._train(table, weight)
         for words, category in self._fit_warnings(table):
             warn_caller(words, category)
@@ -374,7 +374,7 @@ class SOM(SOMVerbs):
         """Rebuild the surface, which files do not hold, and refuse parts that do not fit together."""
         check_parameters(self, self._constraints)
         K, D = self.latent_.n_nodes, self.n_features_in_
-        mass, names = self.cell_mass_, getattr(self, "feature_names_in_", None)
+        mass, names = self.cell_mass_, column_names(self)
         requirements = {
             f"vectors and means of shape ({K}, {D})": is_finite_array(self.codebook_, (K, D))
             and is_finite_array(self.cell_means_, (K, D)),

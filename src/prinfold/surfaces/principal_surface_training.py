@@ -12,7 +12,6 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.latent import Lattice
 from prinfold.surfaces.projected_regression import (
     Alternation,
     RegressionSums,
@@ -72,8 +71,7 @@ def least_penalty(surface: BasisMap, sums: RegressionSums, penalty: float) -> fl
 
 def _step_length(surface: BasisMap, weights: FloatArray) -> float:
     """Distance between the images of neighbouring nodes: their median along each axis, of which the geometric mean."""
-    assert isinstance(surface.latent, Lattice)
-    shape = surface.latent.shape
+    shape = [axis.n_nodes for axis in surface.latent.axes]
     net = surface.nodes(weights).reshape(*shape, -1)
     along = [np.linalg.norm(np.diff(net, axis=axis), axis=-1) for axis, n in enumerate(shape) if n > 1]
     return float(np.prod([np.median(lengths) for lengths in along]) ** (1.0 / len(along))) if along else 0.0

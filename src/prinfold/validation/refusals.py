@@ -20,9 +20,14 @@ SHOWN = 5
 """How many offending rows or columns an error names."""
 
 
+def column_names(estimator: Any) -> Any:
+    """(D,) names of the columns that an estimator was fitted to, as scikit-learn keeps them; None if they had none."""
+    return getattr(estimator, "feature_names_in_", None)
+
+
 def refuse_other_names(estimator: Any, names: Sequence[str] | None) -> None:
     """Raise an error where columns have other names than those of the fit."""
-    own = getattr(estimator, "feature_names_in_", None)
+    own = column_names(estimator)
     if own is None or names is None or list(own) == list(names):
         return
     at = next(i for i, (new, old) in enumerate(zip_longest(names, own)) if new != old)

@@ -106,11 +106,16 @@ def check_setting(name: str, value: Any, constraint: Constraint) -> None:
         raise InvalidParameterError(constraint.refusal(name, value))
 
 
+def check_settings(recipe: Any, constraints: Mapping[str, Constraint]) -> None:
+    """Check settings of a recipe that constraints are given for."""
+    for name, constraint in constraints.items():
+        if not constraint.test(value := getattr(recipe, name)):
+            raise InvalidParameterError(f"{type(recipe).__name__}: {constraint.refusal(name, value)}")
+
+
 def check_parameters(estimator: Any, constraints: Mapping[str, Constraint]) -> None:
     """Check every parameter of an estimator against its table."""
-    for name, value in estimator.get_params(deep=False).items():
-        if not constraints[name].test(value):
-            raise InvalidParameterError(f"{type(estimator).__name__}: {constraints[name].refusal(name, value)}")
+    check_settings(estimator, {name: constraints[name] for name in estimator.get_params(deep=False)})
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:

@@ -26,6 +26,7 @@ from prinfold.exceptions import InvalidDataError, UnsupportedInputError
 from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.refusals import (
     SHOWN,
+    column_names,
     listed,
     refuse_containers,
     refuse_dates,
@@ -71,7 +72,7 @@ def check_table(
     # NaN and infinity show in the extremes, which cost no temporaries.
     low, high = float(table.min()), float(table.max())
     if not np.isfinite(high - low):
-        names = getattr(estimator, "feature_names_in_", None)
+        names = column_names(estimator)
         if not accept_missing or scipy.sparse.issparse(table):
             refuse_non_finite(table, names)
         low, high = _extremes(table, names)
@@ -123,7 +124,8 @@ def check_errors(errors: Any, table: FloatArray, estimator: Any = None) -> Float
     """
     if errors is None:
         return None
-    names = getattr(estimator, "feature_names_in_", getattr(table, "columns", None))
+    known = column_names(estimator)
+    names = getattr(table, "columns", None) if known is None else known
     own = [str(name) for name in getattr(errors, "columns", ())]
     if names is not None and len(own) == len(names) > 1 and own != [str(name) for name in names]:
         raise InvalidDataError(

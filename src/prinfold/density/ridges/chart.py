@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -61,6 +62,11 @@ class RidgeChart:
     latent: Cloud
     patches: Patches
     piece: IntArray
+    graph: ClassVar[None] = None
+
+    @property
+    def chart(self) -> RidgeChart:
+        return self
 
     def __post_init__(self) -> None:
         m, d = self.latent.centres.shape
@@ -105,7 +111,7 @@ class RidgeChart:
         """The surface cut into simplices, with ``resolution`` vertices along the longest side of the longest piece."""
         if resolution is None:
             return self._mesh
-        longest = max(float((cloud.domain.upper - cloud.domain.lower).max()) for cloud in self._pieces)
+        longest = max(cloud.domain.extent.length for cloud in self._pieces)
         return self._cut_mesh(longest / max(resolution - 1, 1), resolution)
 
     def nearest(self, X: FloatArray) -> Projection:
@@ -148,7 +154,7 @@ class RidgeChart:
         """Cut all pieces by lattices of about one step."""
         latent, faces, count = list[FloatArray](), list[IntArray](), 0
         for cloud in self._pieces:
-            extent = cloud.domain.upper - cloud.domain.lower
+            extent = cloud.domain.extent.upper - cloud.domain.extent.lower
             shape = np.clip(1 + np.ceil(extent / step - 1e-9), _FEWEST_PER_AXIS, max(most, _FEWEST_PER_AXIS))
             tiles = cloud.tiled(tuple(int(n) for n in shape))
             latent.append(tiles.nodes)

@@ -19,6 +19,14 @@ class Coordinates(Protocol):
     def latent(self) -> LatentSpace:
         """The latent space of the coordinates."""
 
+    @property
+    def graph(self) -> RidgeGraph | None:
+        """The branches of a ridge that is a curve."""
+
+    @property
+    def chart(self) -> RidgeChart | None:
+        """The patches of a ridge that is a surface or more."""
+
     def point(self, Z: FloatArray) -> FloatArray:
         """(n, D) points at coordinates (n, d)."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -55,6 +55,11 @@ class RidgeGraph(Strands):
     places: FloatArray
     ends: IntArray
     globe: Globe | None = None
+    chart: ClassVar[None] = None
+
+    @property
+    def graph(self) -> RidgeGraph:
+        return self
 
     def __post_init__(self) -> None:
         K, B, V = self.latent.n_nodes, self.latent.n_branches, len(self.places)

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.density.densities import Density, Derivatives
+from prinfold.density.densities import Density, Derivatives, resampled
 from prinfold.density.masks import Edge
 from prinfold.density.ridges.normals import InverseCovariance, Normal
 from prinfold.density.row_spaces import Globe, RowSpace
@@ -159,6 +159,10 @@ class Flow:
         while len(walk.moving) and walk.done < self.max_iter:
             walk.advance()
         return walk.end()
+
+    def on_rows(self, rows: FloatArray, weight: FloatArray) -> Flow:
+        """The flow to the ridge of the density on other rows, for bands and p-values."""
+        return replace(self, density=resampled(self.density).on_rows(rows, weight))
 
 
 class _Places(NamedTuple):

@@ -24,9 +24,9 @@ from scipy.spatial import cKDTree
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.base.starting_points import evenly_by_radius
 from prinfold.density.bandwidths import effective_number
+from prinfold.density.densities import resampled
 from prinfold.density.ridges.bands import FromDensity, MakeFlow, ResampledRows, coarse_flow, sort_rows
 from prinfold.density.ridges.mean_shift import Flow, FlowResult, Status
-from prinfold.density.ridges.resampling import kernels_of
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 
 _NOISE_BANDWIDTHS = 4.0
@@ -46,7 +46,7 @@ def strength(found: FlowResult, flow: Flow, n: float) -> FloatArray:
     """
     if len(found.points) == 0:
         return np.zeros(0)
-    kernels, columns = kernels_of(flow.density), found.points.shape[1]
+    kernels, columns = resampled(flow.density).kernels(), found.points.shape[1]
     peak = columns * (0.5 * log(2.0 * pi) + np.log(kernels.length(found.points)))
     log_number = log(n) + kernels.log_density(found.points) + peak + 0.5 * found.curvature.shape[1] * log(2.0)
     return np.asarray(np.maximum(found.ridgeness, 0.0) * np.exp(0.5 * log_number))

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import RandomState
+from prinfold.density.densities import resampled
 from prinfold.density.ridges import export
 from prinfold.density.ridges.bands import RidgeBands, ridge_bands
 from prinfold.density.ridges.chart import RidgeChart
 from prinfold.density.ridges.graph import GraphLocation, RidgeGraph
 from prinfold.density.ridges.mean_shift import Flow, FlowResult
-from prinfold.density.ridges.resampling import flow_on_rows, kernels_of
 from prinfold.density.ridges.significance import RidgeSignificance, ridge_significance
 from prinfold.density.row_spaces import RowSpace
+from prinfold.validation.refusals import column_names
 from prinfold.validation.settings import as_generator
 
 
@@ -66,8 +66,7 @@ class RidgeVerbs:
         -------
         dict
         """
-        names = getattr(self, "feature_names_in_", None)
-        return export.to_geojson(self._graph("to_geojson"), names, path)
+        return export.to_geojson(self._graph("to_geojson"), column_names(self), path)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the branches as a table of points: branch, arc length, the columns of the data, log density.
@@ -76,8 +75,7 @@ class RidgeVerbs:
         ----------
         path : str or path
         """
-        names = getattr(self, "feature_names_in_", None)
-        export.to_csv(self._graph("to_csv"), path, names)
+        export.to_csv(self._graph("to_csv"), path, column_names(self))
 
     def bands(self, n_samples: int = 100, *, level: float = 0.9, random_state: RandomState = None) -> RidgeBands:
         """How far away the ridge would be with other rows: a band about it, from rows drawn anew (bootstrap).
@@ -99,13 +97,13 @@ class RidgeVerbs:
             is found again. :func:`prinfold.plot.ridge_bands` draws it.
         """
         check_is_fitted(self)
-        kernels = kernels_of(self.flow_.density)
+        kernels = resampled(self.flow_.density).kernels()
         points = self.graph_.points if self.flow_.dimension == 1 else self.places_.points
         made = ridge_bands(
             points,
             kernels.rows,
             kernels.weight,
-            partial(flow_on_rows, self.flow_),
+            self.flow_.on_rows,
             n_samples=n_samples,
             level=level,
             rng=as_generator(random_state),
@@ -128,7 +126,7 @@ class RidgeVerbs:
             ``p_value`` and ``strength`` of the points that :meth:`bands` stands on, ``branch_p_value`` of each branch.
         """
         check_is_fitted(self)
-        kernels, ridge, branch = kernels_of(self.flow_.density), self.places_, None
+        kernels, ridge, branch = resampled(self.flow_.density).kernels(), self.places_, None
         if self.flow_.dimension == 1:
             ridge = self.flow_(self.graph_.points)
             branch = self.graph_.latent.domain.piece(self.graph_.latent.nodes)
@@ -137,7 +135,7 @@ class RidgeVerbs:
             branch,
             kernels.rows,
             kernels.weight,
-            partial(flow_on_rows, self.flow_),
+            self.flow_.on_rows,
             n_samples=n_samples,
             rng=as_generator(random_state),
         )
@@ -151,8 +149,8 @@ class RidgeVerbs:
     def chart_(self) -> RidgeChart:
         """Coordinates on a ridge that is a surface or more, with the patches that it is blended from."""
         check_is_fitted(self)
-        found = self._model.coordinates
-        if not isinstance(found, RidgeChart):
+        found: RidgeChart | None = self._model.coordinates.chart
+        if found is None:
             raise AttributeError("chart_ is for surfaces, but this ridge is a curve; see graph_")
         return found
 
@@ -160,7 +158,7 @@ class RidgeVerbs:
 
     def _graph(self, verb: str) -> RidgeGraph:
         check_is_fitted(self)
-        found = self._model.coordinates
-        if not isinstance(found, RidgeGraph):
+        found: RidgeGraph | None = self._model.coordinates.graph
+        if found is None:
             raise AttributeError(f"{verb} is for curves, but this ridge has {self.flow_.dimension} dimensions")
         return found

@@ -8,7 +8,6 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.latent import Atlas
 from prinfold.plot.data.surfaces import Field, layout_for, limits, magnification_field
 from prinfold.plot.inputs import FittedSurface, RowClasses, lanes
 from prinfold.plot.layouts import LatentLayout
@@ -56,7 +55,7 @@ class PanelBox(NamedTuple):
 def mixture_panels(model: Any, X: Any, groups: RowClasses | None, *, shaded: bool = True) -> list[Panel]:
     """A panel for each map of a mixture, alone or at the end of a pipeline."""
     fitted = FittedSurface.of(model)
-    if not isinstance(fitted.latent, Atlas):
+    if not fitted.latent.charts:
         raise InvalidParameterError(
             f"{type(fitted.model).__name__} has one map only; draw it with plot.latent_map, or fit a GTMMixture"
         )

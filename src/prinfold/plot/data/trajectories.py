@@ -8,7 +8,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
-from prinfold.latent import Atlas, Branches
+from prinfold.latent import Branches
 from prinfold.plot.inputs import FittedSurface
 from prinfold.validation.settings import check_setting, integer
 
@@ -27,7 +27,7 @@ class CurveColumns(NamedTuple):
 def columns_along(fitted: FittedSurface, most: int, n_places: int = 200) -> CurveColumns:
     """The columns that vary most along a curve beside their own spread, at most so many."""
     latent = fitted.latent
-    if isinstance(latent, Atlas) or latent.dimension != 1 or (isinstance(latent, Branches) and latent.n_branches > 1):
+    if latent.charts or latent.dimension != 1 or (isinstance(latent, Branches) and latent.n_branches > 1):
         raise InvalidParameterError(
             "columns are drawn along one curve, but this model is not a single curve; fit one, such as "
             "PrincipalCurve(), or see plot.latent_map"

@@ -1,0 +1,222 @@
+"""The seams: few verbs on any one object, and variants that declare what they can do instead of being asked by name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "src" / "prinfold"
+
+MOST_VERBS = 8
+
+# Folders that are not held to these rules.
+EXEMPT = {"gtm": "its noises still have more verbs, and are asked by name", "pps": "its noise is one of those"}
+
+# Folders that draw: a picture differs by kind of latent space, and by how that is laid out on paper.
+DRAWING = {"plot", "explorer", "reporting", "notebook"}
+
+# Words that stand for one variant of a seam, as the last part of what is asked.
+NOUNS = {
+    *("basis", "basis_", "bound", "latent", "latent_", "domain", "space", "density", "profile", "kernel", "features"),
+    *("target", "rule", "schedule", "smoother", "neighbourhood", "coordinates", "embedding", "descent", "trainer"),
+}
+
+# The only looks at a variant by name, (file, name) with the reason for each.
+BY_NAME = {
+    ("basis_maps/default_sizes.py", "bind"): "the parameter basis takes any object that binds, or numbers",
+    ("basis_maps/bases.py", "capabilities"): "a bound basis of the user's own need not declare any",
+    ("basis_maps/bases.py", "default_regularization"): "a basis of the user's own need not declare one",
+    ("notebook/settings.py", "shape"): "a basis of the user's own need not have one",
+}
+
+# The only questions which variant is held outside its own file, (file, variant) with the reason for each.
+BY_TYPE = {
+    ("basis_maps/bases.py", "Lattice"): "harmonics on anything but a circle are refused",
+    ("basis_maps/elastic_net.py", "Lattice"): "nets on anything but a lattice are refused",
+    ("basis_maps/default_sizes.py", "Lattice"): "hexagons need two axes, and what else was chosen is refused",
+    ("surfaces/base.py", "Lattice"): "a file may hold any latent space",
+    ("latent/cloud.py", "Gaussian"): "a file may hold a Gaussian that is cut off anywhere",
+    ("datasets/surface.py", "UnitSphere"): "true surfaces are sampled on a box or on the sphere",
+}
+
+
+@dataclass(frozen=True)
+class Class:
+    """A class of the package: where it stands, what it extends, and its public verbs and fields."""
+
+    file: str
+    node: ast.ClassDef
+
+    @property
+    def bases(self) -> list[str]:
+        bare = (base.value if isinstance(base, ast.Subscript) else base for base in self.node.bases)
+        return [ast.unparse(base).split(".")[-1] for base in bare]
+
+    @property
+    def verbs(self) -> set[str]:
+        found = {each.name for each in self.node.body if isinstance(each, ast.FunctionDef)}
+        found |= {ast.unparse(each.target) for each in self.node.body if isinstance(each, ast.AnnAssign)}
+        return {name for name in found if not name.startswith("_")}
+
+    @property
+    def abstract(self) -> set[str]:
+        methods = (each for each in self.node.body if isinstance(each, ast.FunctionDef))
+        return {each.name for each in methods if any("abstractmethod" in ast.unparse(d) for d in each.decorator_list)}
+
+
+@dataclass(frozen=True)
+class House:
+    """All classes of a package by name, and the syntax trees of its files."""
+
+    classes: dict[str, Class]
+    trees: dict[str, ast.Module]
+
+    @classmethod
+    def of(cls, package: Path) -> House:
+        paths = (path for path in sorted(package.rglob("*.py")))
+        trees = {path.relative_to(package).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+        nodes = ((file, node) for file, tree in trees.items() for node in ast.walk(tree))
+        return cls({node.name: Class(file, node) for file, node in nodes if isinstance(node, ast.ClassDef)}, trees)
+
+    def ancestors(self, name: str) -> Iterator[Class]:
+        """A class and those of the package that it extends."""
+        if name in self.classes:
+            yield self.classes[name]
+            for base in self.classes[name].bases:
+                yield from self.ancestors(base)
+
+    def verbs(self, name: str) -> set[str]:
+        return set[str]().union(*(each.verbs for each in self.ancestors(name)))
+
+    @cached_property
+    def protocols(self) -> dict[str, set[str]]:
+        """Verbs of every protocol, and those that a class with abstract methods leaves to its kinds."""
+        found = {name: self.verbs(name) for name, each in self.classes.items() if "Protocol" in each.bases}
+        return found | {name: each.abstract for name, each in self.classes.items() if each.abstract}
+
+    @cached_property
+    def variants(self) -> set[str]:
+        """Classes that have all verbs of some protocol, with two or more of them."""
+        seams = {name: verbs for name, verbs in self.protocols.items() if len(verbs) > 1}
+        return {
+            name for name in self.classes if name not in seams and any(v <= self.verbs(name) for v in seams.values())
+        }
+
+    def crowded(self) -> dict[str, int]:
+        held = {name: verbs for name, verbs in self.protocols.items() if not _is_exempt(self.classes[name].file)}
+        return {name: len(verbs) for name, verbs in held.items() if len(verbs) > MOST_VERBS}
+
+    def asked_by_name(self) -> set[tuple[str, str]]:
+        """Literal names that ``hasattr`` and ``getattr`` look for on a variant."""
+        return {
+            (file, call.args[1].value)
+            for file, call in self._calls({"hasattr", "getattr"})
+            if isinstance(call.args[1], ast.Constant) and ast.unparse(call.args[0]).split(".")[-1] in NOUNS
+        }
+
+    def asked_by_type(self) -> set[tuple[str, str]]:
+        """Variants that ``isinstance`` asks for outside the file of the variant."""
+        variants = self.variants
+        asked = ((file, node) for file, call in self._calls({"isinstance"}) for node in ast.walk(call.args[1]))
+        names = ((file, ast.unparse(node)) for file, node in asked if isinstance(node, ast.Name | ast.Attribute))
+        found = {(file, name) for file, name in names if name in variants and self.classes[name].file != file}
+        return {(file, name) for file, name in found if file.split("/")[0] not in DRAWING}
+
+    def _calls(self, names: set[str]) -> Iterator[tuple[str, ast.Call]]:
+        for file, tree in self.trees.items():
+            calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
+            found = [call for call in calls if call.func.id in names and len(call.args) > 1]
+            yield from ((file, call) for call in found if not _is_exempt(file))
+
+
+def _is_exempt(file: str) -> bool:
+    return file.split("/", maxsplit=1)[0] in EXEMPT
+
+
+@pytest.fixture(scope="module")
+def house() -> House:
+    return House.of(PACKAGE)
+
+
+def test_no_protocol_has_more_than_eight_verbs(house: House) -> None:
+    assert house.crowded() == {}
+
+
+def test_the_protocols_of_the_seams_are_seen(house: House) -> None:
+    assert house.protocols.keys() >= {"Domain", "Density", "Profile", "BoundBasis", "LatentSpace", "Target", "RowSpace"}
+    assert house.variants >= {"Box", "Sphere", "KernelDensity", "Gaussian", "BoundProcess", "GramTarget", "Globe"}
+
+
+def test_variants_are_asked_by_name_where_that_is_listed_only(house: House) -> None:
+    assert house.asked_by_name() == set(BY_NAME)
+
+
+def test_variants_are_asked_by_type_where_that_is_listed_only(house: House) -> None:
+    assert house.asked_by_type() == set(BY_TYPE)
+
+
+# The tester, tested on a small made-up house.
+
+SEAM = """
+class Animal(Protocol):
+    name: str
+    def walk(self): ...
+    def _breathe(self): ...
+"""
+KINDS = """
+class Legs:
+    def walk(self): ...
+class Cow(Legs):
+    name: str
+    def is_same(self, other):
+        return isinstance(other, Cow)
+"""
+
+
+def build(root: Path, **files: str) -> House:
+    for folder, text in ({"seam": SEAM, "kinds": KINDS} | files).items():
+        (root / folder).mkdir()
+        (root / folder / "module.py").write_text(text)
+    return House.of(root)
+
+
+def test_a_made_up_house(tmp_path: Path) -> None:
+    house = build(
+        tmp_path, sound='getattr(model, "walk", None)\nhasattr(latent, name)\nisinstance(animal, Legs | str)\n'
+    )
+    assert house.protocols == {"Animal": {"name", "walk"}}
+    assert house.variants == {"Cow"}
+    assert not house.asked_by_name() | house.asked_by_type()
+    assert house.crowded() == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('hasattr(model.latent_, "milk")', ("other/module.py", "milk")),
+        ('getattr(basis, "milk", None)', ("other/module.py", "milk")),
+        ("isinstance(animal, Cow)", ("other/module.py", "Cow")),
+        ("isinstance(animal, str | Cow)", ("other/module.py", "Cow")),
+        ("isinstance(animal, (str, Cow))", ("other/module.py", "Cow")),
+    ],
+)
+def test_a_question_is_seen(tmp_path: Path, text: str, found: tuple[str, str]) -> None:
+    house = build(tmp_path, other=text)
+    assert house.asked_by_name() | house.asked_by_type() == {found}
+
+
+@pytest.mark.parametrize("folder", ["gtm", "other"])
+def test_verbs_are_counted_with_those_that_are_inherited(tmp_path: Path, folder: str) -> None:
+    more = "".join(f"    def verb_{i}(self): ...\n" for i in range(7))
+    house = build(tmp_path, **{folder: f"class Ox(Animal, Protocol):\n{more}"})
+    assert house.crowded() == ({} if folder in EXEMPT else {"Ox": 9})
+
+
+def test_abstract_methods_are_verbs_too(tmp_path: Path) -> None:
+    more = "".join(f"    @abstractmethod\n    def verb_{i}(self): ...\n" for i in range(9))
+    assert build(tmp_path, other=f"class Ox(ABC):\n{more}    def walk(self): ...\n").crowded() == {"Ox": 9}
