@@ -12,7 +12,7 @@ and is what the other is held against.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
@@ -26,7 +26,7 @@ from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.numerics.checked import require_finite
 from prinfold.numerics.kernel_mixtures_truncated import CentreSearch, NearShares, PairLister, make_search
 from prinfold.numerics.radial_kernels import Profile
-from prinfold.rows.rows import for_each_block
+from prinfold.rows.rows import for_each_block, row_slices
 
 P = TypeVar("P")
 
@@ -311,7 +311,7 @@ class Mixture:
             run(near, self._search.parts(Z))
         else:
             size = max(16, int(_BLOCK_PAIRS / (self._mean_neighbours * width * Z.shape[1])))
-            run(lambda part: use(part, cast(ShareSums, self._shares(Z[part]))), list(_slices(len(Z), size)))
+            run(lambda part: use(part, cast(ShareSums, self._shares(Z[part]))), row_slices(len(Z), size))
 
     def _shares(self, Z: FloatArray) -> Shares:
         pairs, lonely = self._pairs(Z)
@@ -378,10 +378,6 @@ class WideMixture:
         """The same with its gradient (n, Q) and Hessian (n, Q, Q)."""
         value, gradient, hessian = self.mixture.log_density_hessian(Z / self.bandwidth)
         return value, gradient / self.bandwidth, hessian / self.bandwidth**2
-
-
-def _slices(n: int, size: int) -> Iterator[slice]:
-    return (slice(i, min(i + size, n)) for i in range(0, n, size))
 
 
 def _run_serially(work: Callable[[P], None], parts: Sequence[P]) -> None:
