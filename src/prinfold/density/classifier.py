@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
 from prinfold.base.class_posteriors import class_shares
+from prinfold.base.file_requirements import require_parts
 from prinfold.density.class_densities import ClassRows, class_bandwidths, class_rows, log_joint, log_posterior
-from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
+from prinfold.exceptions import InvalidParameterError
 from prinfold.files import save, storable
 from prinfold.numerics.radial_kernels import PROFILES
 from prinfold.validation.settings import Constraint, check_parameters, flag, one_of, real
@@ -244,9 +245,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
             "weighted rows for each class": all(isinstance(p, list) and len(p) == n_classes for p in pairs)
             and all(self._fits(*each) for each in zip(*pairs, strict=True)),
         }
-        for wanted, holds in sound.items():
-            if not holds:
-                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        require_parts(sound)
 
     def _fits(self, rows: Any, weight: Any) -> bool:
         arrays = isinstance(rows, np.ndarray) and isinstance(weight, np.ndarray) and len(weight) > 0
