@@ -10,7 +10,12 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.base.principal_manifold import PrincipalManifold
-from prinfold.exceptions import InvalidParameterError, MissingExtraError, PrinfoldError, UnsupportedInputError
+from prinfold.exceptions import (
+    InvalidParameterError,
+    PrinfoldError,
+    UnsupportedInputError,
+    import_optional,
+)
 from prinfold.gtm.estimator import GTM
 from prinfold.notebook.settings import short_value
 from prinfold.plot.data.surfaces import log_factor
@@ -100,13 +105,7 @@ def transform(
 
 def _rows(adata: Any, use_rep: str) -> Any:
     """The columns to go by."""
-    try:
-        import anndata
-    except ImportError as error:
-        raise MissingExtraError(
-            'AnnData objects need anndata, which is not installed; get it with: pip install "prinfold[data]"'
-        ) from error
-    if not isinstance(adata, anndata.AnnData):
+    if not isinstance(adata, import_optional("anndata", "data", "an AnnData object").AnnData):
         raise UnsupportedInputError(
             f"adata must be an AnnData object, got {type(adata).__name__}; for tables use model.fit"
         )

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.cli.console import join_names
 from prinfold.cli.usage import WrongCallError, did_you_mean
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import InvalidDataError, join_names
 from prinfold.methods import METHODS, manifolds
 
 ALIASES = {each.short: each.name.lower() for each in METHODS.values() if each.short}

@@ -23,7 +23,7 @@ from prinfold.plot.data.surfaces import (
     row_posterior,
     stretch_ellipses,
 )
-from prinfold.plot.inputs import FittedSurface, check_values, lanes, row_classes
+from prinfold.plot.inputs import FittedSurface, lanes, row_marks
 from prinfold.plot.layouts import LatentLayout, Plane, Ring, Strip, layout_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def latent_map(
     matplotlib.axes.Axes
     """
     fitted, Z = _coordinates(model, X)
-    groups, numbers = _marks(labels, values, None if Z is None else len(Z))
+    groups, numbers = row_marks(labels, values, None if Z is None else len(Z))
     flat = ax is not None and not style.is_solid(ax)
     layout = layout_for(fitted.model if fitted else Z, flat=flat)
     shade = _background(background, fitted, layout)
@@ -235,16 +235,6 @@ def _coordinates(model: Any, X: Any) -> tuple[FittedSurface | None, FloatArray |
         return None, np.asarray(model, dtype=float)
     fitted = FittedSurface.of(model)
     return fitted, None if X is None else fitted.coordinates(X)
-
-
-def _marks(labels: Any, values: Any, n_rows: int | None) -> Any:
-    """Classes and numbers of the rows, at most one of which may be given."""
-    if labels is not None and values is not None:
-        raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
-    if n_rows is None and (labels is not None or values is not None):
-        raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
-    groups = None if labels is None else row_classes(labels, n_rows or 0)
-    return groups, None if values is None else check_values(values, n_rows or 0)
 
 
 def _background(background: Any, fitted: FittedSurface | None, layout: LatentLayout) -> Field | None:

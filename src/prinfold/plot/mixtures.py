@@ -11,7 +11,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.plot import style
 from prinfold.plot.data.mixtures import Panel, PanelBox, boxes, hierarchy_panels, lines_of, mixture_panels, shading
 from prinfold.plot.data.surfaces import limits
-from prinfold.plot.inputs import RowClasses, check_values, row_classes
+from prinfold.plot.inputs import RowClasses, row_marks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +58,7 @@ def mixture(
     matplotlib.axes.Axes
         The axes that hold those of the maps, which are its ``child_axes``.
     """
-    groups, numbers = _marks(X, labels, values)
+    groups, numbers = row_marks(labels, values, None if X is None else _n_rows(X))
     panels = mixture_panels(model, X, groups, shaded=background)
     counts = lines_of(len(panels), _MOST_ON_A_LINE)
     on = _sheet(ax, max(counts), len(counts))
@@ -103,7 +103,7 @@ def hierarchy(
     matplotlib.axes.Axes
         The axes that hold those of the maps, which are its ``child_axes``.
     """
-    groups, numbers = _marks(X, labels, values)
+    groups, numbers = row_marks(labels, values, None if X is None else _n_rows(X))
     levels = hierarchy_panels(model, X, groups, shaded=background)
     on = _sheet(ax, max(map(len, levels)), len(levels))
     panels, places = (
@@ -119,15 +119,6 @@ def hierarchy(
             _join(on, at[above], box, frame)
         _draw_panel(on, panel, box, groups, colours, shading(panels), frame)
     return _add_legends(on, panels, groups, numbers, value_name, settle=ax is None)
-
-
-def _marks(X: Any, labels: Any, values: Any) -> tuple[RowClasses | None, FloatArray | None]:
-    if labels is not None and values is not None:
-        raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
-    if X is None and (labels is not None or values is not None):
-        raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
-    groups = None if labels is None else row_classes(labels, _n_rows(X))
-    return groups, None if values is None else check_values(values, _n_rows(X))
 
 
 def _n_rows(X: Any) -> int:

@@ -20,10 +20,10 @@ from prinfold.plot.data.uncertainties import (
     spread_field,
     tube,
 )
-from prinfold.plot.inputs import FittedSurface, lanes, numbers_of
+from prinfold.plot.inputs import FittedSurface, lanes, numbers_of, row_marks
 from prinfold.plot.layouts import LatentLayout, Plane
 from prinfold.plot.lines import wires
-from prinfold.plot.maps import _layout, _marks, _size
+from prinfold.plot.maps import _layout, _size
 from prinfold.plot.surfaces import _filled_rows, _frame
 from prinfold.validation.settings import check_setting, integer
 
@@ -63,7 +63,7 @@ def uncertainty(
     layout = _layout(fitted, ax)
     refuse_solid(layout)
     spread = coordinate_spread(fitted, X, int(most))
-    groups, _ = _marks(labels, None, len(spread.Z))
+    groups, _ = row_marks(labels, None, len(spread.Z))
     on = style.axes_for(ax, 2, _size(layout))
     style.frame(on, layout)
     lane = lanes(spread.Z, groups)

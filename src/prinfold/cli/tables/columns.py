@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from prinfold.cli.console import join_names
 from prinfold.cli.tables.dates import dates_of
 from prinfold.cli.tables.marks import MISSING, has_unit, number_of
 from prinfold.cli.tables.reading import FileTable
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import InvalidDataError, join_names
 
 _MOSTLY_NUMBERS = 0.9
 """Share of numbers among the cells of a column from which on the others are mistakes rather than the column text."""

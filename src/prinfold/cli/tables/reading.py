@@ -19,11 +19,10 @@ import numpy as np
 import scipy.sparse
 
 from prinfold._typing import FloatArray
-from prinfold.cli.console import join_names
 from prinfold.cli.tables.delimited import read_delimited
 from prinfold.cli.tables.marks import AmbiguousError, all_missing, has_mark, numbers_with_marks
 from prinfold.cli.tables.sampling import Draw, draw_parquet
-from prinfold.exceptions import DataNotFoundError, InvalidDataError, MissingExtraError
+from prinfold.exceptions import DataNotFoundError, InvalidDataError, MissingExtraError, import_optional, join_names
 
 _MOST_CELLS = 10**8
 """Of a sparse table that is filled in: 0.8 GB."""
@@ -300,7 +299,7 @@ def _number_repeats(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _from_parquet(path: Path, reading: Reading) -> FileTable:
-    parquet = _extra("pyarrow.parquet", path)
+    parquet = _library("pyarrow.parquet", path)
     if reading.draw is None:
         return _of_arrow(path, parquet.read_table(path))
     some, whole = draw_parquet(path, reading.draw)
@@ -308,7 +307,7 @@ def _from_parquet(path: Path, reading: Reading) -> FileTable:
 
 
 def _from_arrow(path: Path, reading: Reading) -> FileTable:
-    ipc = _extra("pyarrow.ipc", path)
+    ipc = _library("pyarrow.ipc", path)
     arrow = import_module("pyarrow")
     with arrow.OSFile(str(path)) as stream:
         start = stream.read(6)
@@ -341,7 +340,7 @@ def _booleans(column: Any) -> FloatArray:
 
 def _from_h5ad(path: Path, reading: Reading) -> FileTable:
     """Single cells: the table is X, a layer or something of obsm; what is known of cells can be labels and names."""
-    data = _extra("anndata", path).read_h5ad(path)
+    data = _library("anndata", path).read_h5ad(path)
     wanted = reading.array or "X"
     if wanted == "X" and data.X is not None:
         matrix, names = data.X, [str(each) for each in data.var_names]
@@ -370,15 +369,8 @@ def _numbers_if_all(values: Any) -> Any:
         return values
 
 
-def _extra(name: str, path: Path) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        library = name.partition(".")[0]
-        raise MissingExtraError(
-            f"reading {path.name} needs {library}, which is not installed; get it with: pip install "
-            "'prinfold[data]', or export the table as CSV"
-        ) from error
+def _library(name: str, path: Path) -> Any:
+    return import_optional(name, "data", f"reading {path.name}", "export the table as CSV")
 
 
 READERS: dict[str, Callable[[Path, Reading], FileTable]] = {
