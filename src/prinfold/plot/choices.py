@@ -78,7 +78,7 @@ def _scale(on: Any, places: Any) -> None:
 
 
 def _draw_line(on: Any, line: ChoiceLine, index: int) -> None:
-    marker, colour = style.MARKERS[index % len(style.MARKERS)], style.PALETTE[index % len(style.PALETTE)]
+    marker, colour = style.marker(index), style.colour(index)
     error = np.where(np.isfinite(line.error), line.error, 0.0)
     on.errorbar(
         line.x,

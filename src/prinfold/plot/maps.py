@@ -312,25 +312,11 @@ def _reach(edges: FloatArray, layout: Plane, axis: int) -> tuple[float, float]:
 
 
 def _draw_ellipses(ax: Any, fitted: FittedSurface, layout: LatentLayout) -> None:
-    from matplotlib.collections import EllipseCollection
-
     found = stretch_ellipses(fitted.model)
     copy, shift = repeat_over_seams(layout, found.centre)
     width, height = 2.0 * found.half[copy].T
-    glyphs = EllipseCollection(
-        width,
-        height,
-        np.degrees(found.angle[copy]),
-        units="xy",
-        offsets=found.centre[copy] + shift,
-        offset_transform=ax.transData,
-        facecolors=style.ACCENT,
-        edgecolors="white",
-        linewidths=0.3,
-        zorder=2,
-    )
-    glyphs.set_in_layout(False)  # their size is unknown until they are drawn
-    ax.add_collection(glyphs, autolim=False)
+    pen = {"facecolors": style.ACCENT, "edgecolors": "white", "linewidths": 0.3, "zorder": 2}
+    style.ellipses(ax, found.centre[copy] + shift, width, height, np.degrees(found.angle[copy]), **pen)
 
 
 def _curve_axis(ax: Any, layout: LatentLayout) -> None:

@@ -137,7 +137,7 @@ def _sheet(ax: Axes | None, n_across: int, n_down: int) -> Any:
 def _frames(levels: list[list[Panel]]) -> dict[tuple[int, ...], str]:
     """A colour for every map that something lies below."""
     parents = sorted({panel.path[:-1] for level in levels[1:] for panel in level}, key=lambda path: (len(path), path))
-    return {path: style.PALETTE[i % len(style.PALETTE)] for i, path in enumerate(parents)}
+    return {path: style.colour(i) for i, path in enumerate(parents)}
 
 
 def _colours(groups: RowClasses | None, values: FloatArray | None, n_rows: int) -> FloatArray:
@@ -146,9 +146,7 @@ def _colours(groups: RowClasses | None, values: FloatArray | None, n_rows: int) 
     from matplotlib.colors import Normalize, to_rgba
 
     if groups is not None:
-        each = np.array(
-            [to_rgba(style.PALETTE[i % len(style.PALETTE)]) for i in range(len(groups.names))] + [to_rgba(style.SOFT)]
-        )
+        each = np.array([to_rgba(style.colour(i)) for i in range(len(groups.names))] + [to_rgba(style.SOFT)])
         return np.asarray(each[groups.index])
     if values is None:
         return np.tile(to_rgba(style.ACCENT), (n_rows, 1))
@@ -177,7 +175,7 @@ def _draw_panel(
     paint = colours[panel.rows] * np.stack([*[np.ones(len(panel.rows))] * 3, panel.weight], axis=1)
     for each in np.unique(index):
         some = index == each
-        marker = style.MARKERS[each % len(style.MARKERS)] if each >= 0 else "o"
+        marker = style.marker(each) if each >= 0 else "o"
         common = {"linewidths": 0.0, "zorder": 3, "clip_on": False, "s": style.marker_area(len(colours))}
         style.dots(own, panel.place[some], c=paint[some], marker=marker, **common)
     plain = frame == style.INK
@@ -204,8 +202,7 @@ def _add_legends(
     from matplotlib.colors import Normalize
 
     for i, name in enumerate(() if groups is None else groups.names):
-        marker = style.MARKERS[i % len(style.MARKERS)]
-        on.scatter([], [], marker=marker, color=style.PALETTE[i % len(style.PALETTE)], label=style.legend_text(name))
+        on.scatter([], [], marker=style.marker(i), color=style.colour(i), label=style.legend_text(name))
     style.legend(on)
     ends = shading(panels)
     slim = 0.12 / on.figure.get_figwidth()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prinfold._typing import FloatArray, IntArray
+from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.plot import style
 from prinfold.plot.data.surfaces import choose_view, repeat_over_seams
@@ -21,7 +21,7 @@ from prinfold.plot.data.uncertainties import (
     tube,
 )
 from prinfold.plot.inputs import FittedSurface, lanes, numbers_of, row_marks
-from prinfold.plot.layouts import LatentLayout, Plane
+from prinfold.plot.layouts import LatentLayout
 from prinfold.plot.lines import wires
 from prinfold.plot.maps import _layout, _size
 from prinfold.plot.surfaces import _filled_rows, _frame
@@ -70,9 +70,8 @@ def uncertainty(
     place = layout.place(spread.Z, lane)
     colours = np.array([style.ACCENT] * len(spread.chosen), dtype=object)
     if groups is not None:
-        palette = np.array([*style.PALETTE, style.SOFT], dtype=object)
-        index = groups.index[spread.chosen]
-        colours = palette[np.where(index < 0, len(style.PALETTE), index % len(style.PALETTE))]
+        index = groups.index[spread.chosen].tolist()
+        colours = np.array([style.SOFT if i < 0 else style.colour(i) for i in index], dtype=object)
     if fitted.latent.n_columns == 1:
         style.lines(on, list(bars(layout, spread, lane, scale)), colors=list(colours), linewidths=1.0, alpha=0.45)
     else:
@@ -165,24 +164,8 @@ def _draw(
     alpha: float = 0.2,
     zorder: float = 1.5,
 ) -> None:
-    from matplotlib.collections import EllipseCollection
-
-    copy: IntArray = np.arange(len(shapes.centre))
-    shift: FloatArray = np.zeros((len(shapes.centre), 2))
-    if isinstance(layout, Plane):
-        copy, shift = repeat_over_seams(layout, shapes.centre)
+    copy, shift = repeat_over_seams(layout, shapes.centre)
     painted = colours if isinstance(colours, str) else [colours[i] for i in copy]
-    glyphs = EllipseCollection(
-        shapes.width[copy],
-        shapes.height[copy],
-        shapes.angle[copy],
-        units="xy",
-        offsets=shapes.centre[copy] + shift,
-        offset_transform=ax.transData,
-        facecolors=painted,
-        edgecolors="none",
-        alpha=alpha,
-        zorder=zorder,
-    )
-    glyphs.set_in_layout(False)  # their size is unknown until they are drawn
-    ax.add_collection(glyphs, autolim=False)
+    axes = shapes.width[copy], shapes.height[copy], shapes.angle[copy]
+    pen: dict[str, Any] = {"facecolors": painted, "edgecolors": "none", "alpha": alpha, "zorder": zorder}
+    style.ellipses(ax, shapes.centre[copy] + shift, *axes, **pen)

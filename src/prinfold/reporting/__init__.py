@@ -13,7 +13,7 @@ from typing import Any
 from prinfold.exceptions import InvalidParameterError
 from prinfold.explorer import Page, page_target
 from prinfold.explorer.packing import asset, pack
-from prinfold.plot.inputs import RowClasses, check_values, row_classes, row_names
+from prinfold.plot.inputs import RowClasses, row_marks, row_names
 from prinfold.reporting import sections, writing
 from prinfold.reporting.measurements import Study, study
 from prinfold.reporting.pictures import Picture, Request, pictures
@@ -87,12 +87,9 @@ def report(
         Which shows itself in a notebook.
     """
     check_setting("worst", worst, integer(1))
-    if labels is not None and values is not None:
-        raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
     target, why = page_target(path, "report.html"), sections.why_this_one(reason)
     found = study(model, X)
-    groups = None if labels is None else row_classes(labels, found.n)
-    numbers = None if values is None else check_values(values, found.n)
+    groups, numbers = row_marks(labels, values, found.n)
     named, scene = row_names(names, X, found.n), scene_of(found, groups, columns)
     asked = Request(found, model, X, labels, numbers, str(getattr(values, "name", None) or "value"))
     drawn = pictures(asked, _folder(figures))

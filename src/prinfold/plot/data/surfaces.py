@@ -183,7 +183,9 @@ def _room_to_the_edge(layout: Plane, centre: FloatArray, axes: FloatArray) -> fl
     return float(np.min(gap[held] / reach[held], initial=np.inf))
 
 
-def repeat_over_seams(layout: LatentLayout, centre: FloatArray, margin: float = 0.1) -> tuple[IntArray, FloatArray]:
+def repeat_over_seams(
+    layout: LatentLayout | None, centre: FloatArray, margin: float = 0.1
+) -> tuple[IntArray, FloatArray]:
     """Indices of glyphs to draw and their shifts (n, 2): all of them, and again those near a seam beyond it.
 
     ``margin`` is how near, as a share of the span of the axis.
