@@ -65,7 +65,7 @@ def fit(
     model = GTM(random_state=0) if model is None else model
     _check(model)
     model.fit(rows)
-    return _keep(adata, model, rows, use_rep, key_added, measures, copy)
+    return _store(adata, model, rows, use_rep, key_added, measures, copy)
 
 
 def transform(
@@ -100,7 +100,7 @@ def transform(
         The copy, if one was asked for; results are kept as :func:`fit` keeps them.
     """
     _check(model)
-    return _keep(adata, model, _rows(adata, use_rep), use_rep, key_added, measures, copy)
+    return _store(adata, model, _rows(adata, use_rep), use_rep, key_added, measures, copy)
 
 
 def _rows(adata: Any, use_rep: str) -> Any:
@@ -127,13 +127,13 @@ def _check(model: Any) -> None:
         )
 
 
-def _keep(adata: Any, model: Any, rows: Any, use_rep: str, key: str | None, measures: bool, copy: bool) -> Any:
+def _store(adata: Any, model: Any, rows: Any, use_rep: str, key: str | None, measures: bool, copy: bool) -> Any:
     """Write coordinates, measures and settings, all of which are computed before anything is changed."""
     fitted = FittedSurface.of(model)
     key = type(fitted.model).__name__.lower() if key is None else key
     Z = fitted.coordinates(rows)
     scalars = _scalars(fitted, rows, Z) if measures else {}
-    about = _about(fitted, use_rep, scalars)
+    about = _summary(fitted, use_rep, scalars)
     target = adata.copy() if copy else adata
     target.obsm[f"X_{key}"] = Z
     for name, values in scalars.items():
@@ -165,7 +165,7 @@ def _distances(model: Any, rows: Any) -> FloatArray:
     return found
 
 
-def _about(fitted: FittedSurface, use_rep: str, scalars: dict[str, Any]) -> dict[str, Any]:
+def _summary(fitted: FittedSurface, use_rep: str, scalars: dict[str, Any]) -> dict[str, Any]:
     """Settings and how training went, in words and numbers that files of cells can hold."""
     model = fitted.model
     about = {

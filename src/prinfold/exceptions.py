@@ -143,11 +143,11 @@ class NotWrittenError(PrinfoldError, OSError):
     def __str__(self) -> str:
         if self.filename is None:
             return super().__str__()
-        first = _MENDED_BY.get(self.errno, "")
+        first = _REMEDIES.get(self.errno, "")
         return f"cannot write {self.filename}: {self.strerror}; {first}choose another place"
 
 
-_MENDED_BY: dict[int | None, str] = {
+_REMEDIES: dict[int | None, str] = {
     errno.ENOSPC: "free some, or ",
     errno.EDQUOT: "remove some files, or ",
     errno.ELOOP: "remove the link, or ",

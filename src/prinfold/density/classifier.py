@@ -18,7 +18,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.files import save, storable
 from prinfold.numerics.radial_kernels import PROFILES
 from prinfold.validation.settings import Constraint, check_parameters, flag, one_of, real
-from prinfold.validation.tables import check_labels, check_table, check_weight, forget, weighty_rows
+from prinfold.validation.tables import check_labels, check_table, check_weight, forget, rows_with_weight
 
 _LIST = (list, tuple, np.ndarray)
 
@@ -141,7 +141,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
         forget(self)
         table = check_table(self, X, reset=True)
         labels, weight = check_labels(self, y, table), check_weight(sample_weight, table)
-        kept = weighty_rows(weight, min_rows=1)
+        kept = rows_with_weight(weight, min_rows=1)
         if weight is not None and kept is not None:
             table, labels, weight = table[kept], labels[kept], weight[kept]
         classes, codes = np.unique(labels, return_inverse=True)

@@ -162,7 +162,7 @@ class Shares(NamedTuple):
 
     def mean_jacobian(self, Y: FloatArray) -> FloatArray:
         """(n, D, Q) ∂/∂z Σ b_j y_j = Σ_j a_j y_j."""
-        return np.stack([self.pairs.apply(a, Y) for a in self._tilts(self.gradient())], axis=2)
+        return np.stack([self.pairs.apply(a, Y) for a in self._share_gradients(self.gradient())], axis=2)
 
     def mean_bend(self, Y: FloatArray, R: FloatArray) -> FloatArray:
         """(n, Q, Q) second derivatives of r·Σ b_j y_j along directions R (n, D).
@@ -170,19 +170,19 @@ class Shares(NamedTuple):
         With M_j = 4 v_j d_j d_jᵀ + 2 u_j I, that is Σ_j (M_j − b_j Σ_i M_i − a_j gᵀ − g a_jᵀ) r·y_j.
         """
         gradient, whole = self.gradient(), self.relative_hessian()
-        tilts, delta, spread = self._tilts(gradient), self.pairs.delta, self.pairs.repeat_places
+        share_gradients, delta, spread = self._share_gradients(gradient), self.pairs.delta, self.pairs.repeat_places
         curvature, slope = 4.0 * self.curvature, 2.0 * self.slope
         out = np.empty(whole.shape)
         for i in range(len(delta)):
             for j in range(i + 1):
                 x = curvature * delta[i] * delta[j] - self.value * spread(whole[:, i, j])
-                x -= tilts[i] * spread(gradient[:, j]) + tilts[j] * spread(gradient[:, i])
+                x -= share_gradients[i] * spread(gradient[:, j]) + share_gradients[j] * spread(gradient[:, i])
                 if i == j:
                     x += slope
                 out[:, i, j] = out[:, j, i] = np.einsum("nd,nd->n", self.pairs.apply(x, Y), R)
         return out
 
-    def _tilts(self, gradient: FloatArray) -> list[FloatArray]:
+    def _share_gradients(self, gradient: FloatArray) -> list[FloatArray]:
         """∂b_j/∂z = a_j = 2 u_j d_j − b_j g, axis by axis; over all centres they add up to nothing."""
         slope = 2.0 * self.slope
         columns = zip(self.pairs.delta, gradient.T, strict=True)

@@ -20,7 +20,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.numerics.banded_matrices import fold_order
 from prinfold.numerics.checked import LARGEST, require_finite
 
-FEWEST = 8
+FEWEST_RING_CELLS = 8
 """Cells that a ring needs so that no two B-splines meet twice."""
 
 

@@ -132,7 +132,7 @@ def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
     style.scale_bar(on, scale, "posterior probability of the node")
     pen: dict[str, Any] = {"linewidths": 1.4, "edgecolors": style.SIGNAL, "zorder": 4, "clip_on": False}
     middle = np.full(1, 0.5)
-    mode, mean = (_at_both_edges(layout, layout.place(at, middle)) for at in (found.mode, found.mean))
+    mode, mean = (_repeat_at_seam(layout, layout.place(at, middle)) for at in (found.mode, found.mean))
     style.dots(on, mode, s=80, marker="D", facecolors="none", label="mode", **pen)
     style.dots(on, mean, s=34, marker="o", facecolors="white", label="mean", **pen)
     style.legend(on)
@@ -271,7 +271,7 @@ def _draw_nodes(ax: Any, layout: LatentLayout, fitted: FittedSurface) -> None:
     style.dots(ax, place, s=6, c=style.SOFT, linewidths=0, zorder=1, clip_on=False)
 
 
-def _at_both_edges(layout: LatentLayout, place: FloatArray) -> FloatArray:
+def _repeat_at_seam(layout: LatentLayout, place: FloatArray) -> FloatArray:
     """Places, and again those at a seam on the other side of it."""
     if not isinstance(layout, Plane):
         return place

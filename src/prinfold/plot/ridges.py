@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold.plot import style
-from prinfold.plot.data.ridges import density_image, in_the_plane, ridge_lines, view_of
+from prinfold.plot.data.ridges import density_image, refuse_other_ridges, ridge_lines, view_of
 from prinfold.plot.inputs import FittedSurface, row_marks
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def ridge(
     matplotlib.axes.Axes
     """
     fitted = FittedSurface.of(model)
-    in_the_plane(fitted)
+    refuse_other_ridges(fitted)
     found = ridge_lines(fitted)
     rows = None if X is None else np.asarray(X, dtype=float)
     groups, numbers = row_marks(labels, values, None if rows is None else len(rows))

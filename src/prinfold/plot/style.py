@@ -43,7 +43,7 @@ PALETTE = (
 MARKERS = ("o", "s", "^", "D", "v", "<", ">", "p", "h")
 """As many as do not divide the palette evenly, so that colour and shape together stay distinct for long."""
 
-_PASSES = 2
+_LAYOUT_PASSES = 2
 """After which, and one more on drawing, matplotlib's layout of axes with a fixed aspect is settled."""
 
 _SIZES = {"s": 0.85, "D": 0.75, "^": 1.15, "v": 1.15, "<": 1.15, ">": 1.15, "p": 1.1, "h": 1.05}
@@ -81,7 +81,7 @@ def finish(ax: Any, *, settle: bool) -> Axes:
     """Return the axes; the layout of a figure of our own is computed first."""
     if settle:
         # One pass takes the axes for wider than their aspect leaves them, and labels would be cut off on saving.
-        for _ in range(_PASSES):
+        for _ in range(_LAYOUT_PASSES):
             ax.figure.get_layout_engine().execute(ax.figure)
     finished: Axes = ax
     return finished

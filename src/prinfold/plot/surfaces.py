@@ -255,12 +255,12 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
         return (ridge if fitted.model.n_features_in_ == 2 else surface)(estimator, X, **options)
     if isinstance(fitted.latent, Atlas):
         return (surface if _is_best_in_data_space(fitted) else mixture)(estimator, X, **options)
-    if isinstance(fitted.latent, Branches) and not _is_best_in_data_space(fitted) and not _marks_rows(options):
+    if isinstance(fitted.latent, Branches) and not _is_best_in_data_space(fitted) and not _colours_rows(options):
         return along(estimator, X, **options)
     return (surface if _is_best_in_data_space(fitted) else latent_map)(estimator, X, **options)
 
 
-def _marks_rows(options: dict[str, Any]) -> bool:
+def _colours_rows(options: dict[str, Any]) -> bool:
     """Whether rows are to be told apart, for which a map has room."""
     return any(options.get(name) is not None for name in ("labels", "values"))
 

@@ -15,7 +15,7 @@ from prinfold.plot.data.uncertainties import (
     bars,
     coordinate_spread,
     half_width,
-    on_paper,
+    posterior_ellipses,
     refuse_solid,
     spread_field,
     tube,
@@ -75,7 +75,7 @@ def uncertainty(
     if fitted.latent.n_columns == 1:
         style.lines(on, list(bars(layout, spread, lane, scale)), colors=list(colours), linewidths=1.0, alpha=0.45)
     else:
-        _draw(on, layout, on_paper(fitted, spread, place[spread.chosen], scale), list(colours))
+        _draw(on, layout, posterior_ellipses(fitted, spread, place[spread.chosen], scale), list(colours))
     style.draw_rows(on, place, groups, None)
     return style.finish(on, settle=ax is None)
 

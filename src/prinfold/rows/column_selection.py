@@ -55,14 +55,14 @@ class ColumnSelection:
         columns = _Columns.of(piece)
         self._refuse_others(columns)
         found = columns.numbers(self.keys)
-        table = found.astype(self.dtype, copy=False) if found.dtype != np.float64 else self._narrowed(found)
+        table = found.astype(self.dtype, copy=False) if found.dtype != np.float64 else self._cast_to_first_block(found)
         weight = None if self.weight is None else columns.numbers((self.weight,))[:, 0].astype(np.float64)
         if weight is not None and not (np.isfinite(weight) & (weight >= 0)).all():
             bad = weight[~(np.isfinite(weight) & (weight >= 0))][0]
             raise InvalidDataError(f"weights must be finite and not negative, but column {self.weight!r} holds {bad:g}")
         return Numbers(table, weight)
 
-    def _narrowed(self, found: FloatArray) -> FloatArray:
+    def _cast_to_first_block(self, found: FloatArray) -> FloatArray:
         """Double precision in that of the first block, where nothing is lost: whole numbers, for example."""
         with np.errstate(over="ignore"):
             table = found.astype(self.dtype, copy=False)

@@ -44,7 +44,7 @@ from prinfold.validation.settings import (
     random_state,
     real,
 )
-from prinfold.validation.tables import check_table, check_weight, has_gaps, weighty_rows
+from prinfold.validation.tables import check_table, check_weight, has_gaps, rows_with_weight
 
 _FEWEST_ROWS = 2
 _DEFAULT_EPOCHS = 30
@@ -266,7 +266,7 @@ class SOM(SOMVerbs):
 
     def _training_rows(self, table: FloatArray, weight: FloatArray | None) -> IntArray | None:
         """Indices of the rows with a weight above 0 and at least one value; None for all rows."""
-        weighty = weighty_rows(weight, min_rows=_FEWEST_ROWS)
+        weighty = rows_with_weight(weight, min_rows=_FEWEST_ROWS)
         if not has_gaps(table):
             return weighty
         seen = ~np.isnan(table).all(axis=1)

@@ -35,10 +35,10 @@ def refuse_other_names(estimator: Any, names: Sequence[str] | None) -> None:
 
 def refuse_empty_columns(table: FloatArray, names: Any) -> None:
     """Raise an error that names the columns of a table in which nothing was measured."""
-    refuse_columns_of_nothing(np.flatnonzero(np.isnan(table).all(axis=0)), names)
+    refuse_columns_without_values(np.flatnonzero(np.isnan(table).all(axis=0)), names)
 
 
-def refuse_columns_of_nothing(empty: IntArray, names: Any) -> None:
+def refuse_columns_without_values(empty: IntArray, names: Any) -> None:
     """Raise an error naming columns in which nothing was measured; ``empty`` are their numbers, or there are none."""
     if len(empty):
         raise InvalidDataError(
@@ -53,7 +53,7 @@ def _labels(columns: Iterable[Any], names: Any) -> str:
 
 def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
     """Name the fix for containers that would fail obscurely or be pulled into memory silently."""
-    _refuse_what_is_no_table(X)
+    _refuse_other_objects(X)
     kind = f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
     if scipy.sparse.issparse(X) and not accept_sparse:
         raise UnsupportedInputError(
@@ -79,7 +79,7 @@ def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
         raise UnsupportedInputError(f"got {kind}, a query that has not run yet; pass X.collect()")
 
 
-def _refuse_what_is_no_table(X: Any) -> None:
+def _refuse_other_objects(X: Any) -> None:
     if X is None:
         raise UnsupportedInputError("got None rather than a table of numbers")
     if isinstance(X, str | bytes | os.PathLike):

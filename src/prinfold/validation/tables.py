@@ -223,7 +223,7 @@ def check_targets(estimator: Any, y: Any, table: FloatArray) -> FloatArray:
     return np.asarray(targets)
 
 
-def weighty_rows(weight: FloatArray | None, min_rows: int) -> IntArray | None:
+def rows_with_weight(weight: FloatArray | None, min_rows: int) -> IntArray | None:
     """Indices of rows with a weight, or None for all: the others must not count, not even in how rounding falls."""
     if weight is None or (weight > 0).all():
         return None
