@@ -152,7 +152,7 @@ def _levels(table: FloatArray) -> list[float]:
 
 
 def _narrow(table: FloatArray) -> FloatArray:
-    """In single precision where that loses nothing."""
+    """The table in single precision where that loses nothing."""
     with np.errstate(over="ignore"):
         single = table.astype(np.float32)
     return single if np.array_equal(single, table, equal_nan=True) else table

@@ -228,7 +228,10 @@ def _is_blank(cells: Sequence[str]) -> bool:
 
 
 def _likely_separator(path: Path, lines: Sequence[str], missing: frozenset[str]) -> str:
-    """The separator that cuts lines into equally many cells, and into numbers as often as possible."""
+    """The separator that cuts lines into equally many cells, and into numbers as often as possible.
+
+    ``csv.Sniffer`` knows nothing of numbers, nor of several blanks between cells.
+    """
     name = path.name.removesuffix(".gz")
     order = ["\t", ",", ";", "|"] if name.endswith((".tsv", ".tab")) else list(_SEPARATORS)
     scores = {separator: _score(lines, separator, missing) for separator in [*order, _BLANKS]}
