@@ -10,7 +10,12 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.base.principal_manifold import PrincipalManifold
-from prinfold.exceptions import InvalidParameterError, MissingExtraError, PrinfoldError, UnsupportedInputError
+from prinfold.exceptions import (
+    InvalidParameterError,
+    PrinfoldError,
+    UnsupportedInputError,
+    import_optional,
+)
 from prinfold.gtm.estimator import GTM
 from prinfold.notebook.settings import short_value
 from prinfold.plot.data.surfaces import log_factor
@@ -60,7 +65,7 @@ def fit(
     model = GTM(random_state=0) if model is None else model
     _check(model)
     model.fit(rows)
-    return _keep(adata, model, rows, use_rep, key_added, measures, copy)
+    return _store(adata, model, rows, use_rep, key_added, measures, copy)
 
 
 def transform(
@@ -95,18 +100,12 @@ def transform(
         The copy, if one was asked for; results are kept as :func:`fit` keeps them.
     """
     _check(model)
-    return _keep(adata, model, _rows(adata, use_rep), use_rep, key_added, measures, copy)
+    return _store(adata, model, _rows(adata, use_rep), use_rep, key_added, measures, copy)
 
 
 def _rows(adata: Any, use_rep: str) -> Any:
     """The columns to go by."""
-    try:
-        import anndata
-    except ImportError as error:
-        raise MissingExtraError(
-            'AnnData objects need anndata, which is not installed; get it with: pip install "prinfold[data]"'
-        ) from error
-    if not isinstance(adata, anndata.AnnData):
+    if not isinstance(adata, import_optional("anndata", "data", "an AnnData object").AnnData):
         raise UnsupportedInputError(
             f"adata must be an AnnData object, got {type(adata).__name__}; for tables use model.fit"
         )
@@ -128,13 +127,13 @@ def _check(model: Any) -> None:
         )
 
 
-def _keep(adata: Any, model: Any, rows: Any, use_rep: str, key: str | None, measures: bool, copy: bool) -> Any:
+def _store(adata: Any, model: Any, rows: Any, use_rep: str, key: str | None, measures: bool, copy: bool) -> Any:
     """Write coordinates, measures and settings, all of which are computed before anything is changed."""
     fitted = FittedSurface.of(model)
     key = type(fitted.model).__name__.lower() if key is None else key
     Z = fitted.coordinates(rows)
     scalars = _scalars(fitted, rows, Z) if measures else {}
-    about = _about(fitted, use_rep, scalars)
+    about = _summary(fitted, use_rep, scalars)
     target = adata.copy() if copy else adata
     target.obsm[f"X_{key}"] = Z
     for name, values in scalars.items():
@@ -166,7 +165,7 @@ def _distances(model: Any, rows: Any) -> FloatArray:
     return found
 
 
-def _about(fitted: FittedSurface, use_rep: str, scalars: dict[str, Any]) -> dict[str, Any]:
+def _summary(fitted: FittedSurface, use_rep: str, scalars: dict[str, Any]) -> dict[str, Any]:
     """Settings and how training went, in words and numbers that files of cells can hold."""
     model = fitted.model
     about = {

@@ -8,7 +8,8 @@ from __future__ import annotations
 import errno
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any, Final, NamedTuple, Self
 
 ANY_VALUE: Final = ...
@@ -77,6 +78,12 @@ def _sentence(found: str, advice: list[str]) -> str:
     return f"{found} {listed[0].upper()}{listed[1:]}." if found.endswith(".") else f"{found}; {listed}"
 
 
+def join_names(names: Iterable[Any], most: int = 6) -> str:
+    """``a, b, c``; of many the first few, and how many more there are."""
+    found = list(names)
+    return ", ".join(map(str, found[:most])) + (f" and {len(found) - most} more" if len(found) > most else "")
+
+
 def quantity(n: int, noun: str) -> str:
     """``3 rows``, ``1 row``."""
     return f"{n} {noun}{'' if n == 1 else 's'}"
@@ -136,11 +143,11 @@ class NotWrittenError(PrinfoldError, OSError):
     def __str__(self) -> str:
         if self.filename is None:
             return super().__str__()
-        first = _MENDED_BY.get(self.errno, "")
+        first = _REMEDIES.get(self.errno, "")
         return f"cannot write {self.filename}: {self.strerror}; {first}choose another place"
 
 
-_MENDED_BY: dict[int | None, str] = {
+_REMEDIES: dict[int | None, str] = {
     errno.ENOSPC: "free some, or ",
     errno.EDQUOT: "remove some files, or ",
     errno.ELOOP: "remove the link, or ",
@@ -162,6 +169,18 @@ class TargetIsFolderError(NotWrittenError, InvalidParameterError, IsADirectoryEr
 
 class MissingExtraError(PrinfoldError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+def import_optional(module: str, extra: str, use: str, instead: str = "") -> Any:
+    """A module of an optional library, or an error that says which ``use`` needs it, and what to do ``instead``."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        library = module.partition(".")[0]
+        way_out = f", or {instead}" if instead else ""
+        raise MissingExtraError(
+            f'{use} needs {library}, which is not installed; get it with: pip install "prinfold[{extra}]"{way_out}'
+        ) from error
 
 
 class PrinfoldWarning(UserWarning):

@@ -416,7 +416,7 @@ def _mean(values: FloatArray, sample_weight: FloatArray | None) -> float:
 
 
 def _quantile(values: FloatArray, weight: FloatArray, level: float) -> float:
-    """Smallest value with at least ``level`` of the weight at or below it."""
+    """Smallest value with at least ``level`` of the weight at or below it; NumPy has weights from 2.0 on only."""
     order = np.argsort(values, kind="stable")
     order = order[weight[order] > 0]
     share = np.cumsum(weight[order])

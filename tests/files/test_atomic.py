@@ -113,7 +113,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def left_behind(folder: Path, seconds: float) -> Path:
-    """A passing file of a writer that was killed so long ago."""
+    """A temporary file of a writer that was killed so long ago."""
     path = folder / ".prinfold-0123456789abcdef.html"
     path.write_bytes(b"half of")
     then = path.stat().st_mtime - seconds
@@ -202,10 +202,10 @@ def test_a_process_that_dies_while_it_writes_leaves_the_old_file(what: str, fitt
     code = subprocess.run(words, cwd=tmp_path, env=_environment(), capture_output=True, check=False).returncode
     assert code == -signal.SIGXFSZ
     assert target.read_bytes() == OLD
-    (passing,) = set(target.parent.iterdir()) - {target}
-    assert passing.stat().st_size == 1000
-    then = passing.stat().st_mtime - 120.0
-    os.utime(passing, (then, then))
+    (temporary,) = set(target.parent.iterdir()) - {target}
+    assert temporary.stat().st_size == 1000
+    then = temporary.stat().st_mtime - 120.0
+    os.utime(temporary, (then, then))
     atomic.write_bytes(target, b"new")
     assert names_in(target.parent) == ["target"]
     assert target.read_bytes() == b"new"
@@ -214,11 +214,11 @@ def test_a_process_that_dies_while_it_writes_leaves_the_old_file(what: str, fitt
 WAITING = """
 import sys
 from prinfold.files.atomic import whole_file
-with whole_file(sys.argv[1]) as passing:
-    passing.write_bytes(b"half of")
-    print(passing, flush=True)
+with whole_file(sys.argv[1]) as temporary:
+    temporary.write_bytes(b"half of")
+    print(temporary, flush=True)
     sys.stdin.read()
-    passing.write_bytes(b"all of it")
+    temporary.write_bytes(b"all of it")
 """
 
 
@@ -231,15 +231,15 @@ def test_what_is_being_written_is_not_swept_and_what_was_killed_is(tmp_path: Pat
         subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment())
         for _ in range(2)
     ]
-    passing = [Path(each.stdout.readline().strip()) for each in writers if each.stdout]
-    for path in passing:
+    temporary = [Path(each.stdout.readline().strip()) for each in writers if each.stdout]
+    for path in temporary:
         os.utime(path, (0.0, 0.0))  # they have been at it for years
     writers[0].kill()
     writers[0].communicate()
     assert writers[0].returncode == -signal.SIGKILL
     assert target.read_bytes() == OLD
     atomic.write_bytes(tmp_path / "other", b"other")
-    assert [path.exists() for path in passing] == [False, True]
+    assert [path.exists() for path in temporary] == [False, True]
     writers[1].communicate("")
     assert writers[1].returncode == 0
     assert target.read_bytes() == b"all of it"
@@ -255,8 +255,8 @@ def test_an_interrupt_leaves_the_old_file(error: type[BaseException], tmp_path: 
     (tmp_path / "t").write_bytes(OLD)
 
     def stop() -> None:
-        with atomic.whole_file(tmp_path / "t") as passing:
-            passing.write_bytes(b"half")
+        with atomic.whole_file(tmp_path / "t") as temporary:
+            temporary.write_bytes(b"half")
             raise error
 
     with pytest.raises(error):
@@ -512,7 +512,7 @@ def test_a_reader_who_has_had_enough(tmp_path: Path) -> None:
     reader.start()
 
     def write() -> None:
-        with atomic.whole_file(tmp_path / "pipe") as passing, passing.open("wb", buffering=0) as stream:
+        with atomic.whole_file(tmp_path / "pipe") as temporary, temporary.open("wb", buffering=0) as stream:
             reader.join()
             stream.write(bytes(10_000_000))
 

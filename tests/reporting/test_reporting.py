@@ -364,7 +364,7 @@ def _outlier(X: np.ndarray) -> np.ndarray:
             lambda X: np.concatenate([0.05 * X + [0.0, 0.0, 3.0], X[:40] * [1.0, 1.0, 0.0] + [0.0, 30.0, 0.0]]),
             "% of the rows lie more than 8 times .* So many are no mistakes",
         ),
-        (GTM(1), lambda X: X * [1.0, 1.0, 100.0], "column 3 holds (99|100) % of the variance"),
+        (GTM(1), lambda X: X * [1.0, 1.0, 100.0], "'column 3' holds 100.0% of the variance of all columns"),
         (GTM(1), lambda X: np.insert(X, 1, 2.0, axis=1), "1 column does not vary and say nothing: column 2"),
         (GTM(1, regularization=1e4, tol=1e-3), lambda X: X, "A flat surface of the same dimension"),
         (GTM(1, nodes=3, basis=2), lambda X: (X[:, :1] < 0) + 0.01 * X, "% of the rows lie at the edge"),

@@ -408,5 +408,8 @@ def test_a_library_that_is_missing_is_named(name, library, tmp_path, monkeypatch
     (tmp_path / name).write_text("")
     for module in ("pyarrow.dataset", "zarr"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=rf"needs {library}: pip install 'prinfold\[data\]'"):
+    with pytest.raises(
+        MissingExtraError,
+        match=rf"needs {library}, which is not installed; get it with: pip install \"prinfold\[data\]\"",
+    ):
         Blocks(tmp_path / name)

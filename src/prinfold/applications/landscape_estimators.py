@@ -16,7 +16,7 @@ from prinfold.applications.landscapes import ClassLandscape, PropertyLandscape
 from prinfold.base.class_posteriors import class_priors, class_shares
 from prinfold.files import storable
 from prinfold.validation.settings import Constraint, one_of, real
-from prinfold.validation.tables import check_labels, check_targets, rows_of, weighty_rows
+from prinfold.validation.tables import check_labels, check_targets, rows_of, rows_with_weight
 
 
 @storable
@@ -116,7 +116,7 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
         """
         table, weight = self._check_fit_input(X, sample_weight)
         labels = check_labels(self, y, table)
-        kept = weighty_rows(weight, min_rows=2)
+        kept = rows_with_weight(weight, min_rows=2)
         if weight is not None and kept is not None:
             table, labels, weight = rows_of(table, kept), labels[kept], weight[kept]
         classes, codes = np.unique(labels, return_inverse=True)
@@ -248,7 +248,7 @@ class GTMRegressor(RegressorMixin, MapLandscape):
         """
         table, weight = self._check_fit_input(X, sample_weight)
         targets = check_targets(self, y, table)
-        kept = weighty_rows(weight, min_rows=2)
+        kept = rows_with_weight(weight, min_rows=2)
         if weight is not None and kept is not None:
             table, weight = rows_of(table, kept), weight[kept]
             targets = check_targets(self, targets[kept], table)

@@ -19,7 +19,7 @@ from prinfold.exceptions import InvalidDataError, InvalidParameterError, warn_ca
 from prinfold.files import save, storable
 from prinfold.gtm.estimator import GTM
 from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of
-from prinfold.validation.tables import check_labels, check_table, check_weight, forget, weighty_rows
+from prinfold.validation.tables import check_labels, check_table, check_weight, forget, rows_with_weight
 
 _LEAST_CLASS_ROWS = 2
 """Rows of a class from which a surface can be fitted: one row has no extent."""
@@ -129,7 +129,7 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
         recipe = self._recipe(weighted=sample_weight is not None)
         table = check_table(self, X, reset=True)
         labels, weight = check_labels(self, y, table), check_weight(sample_weight, table)
-        kept = weighty_rows(weight, min_rows=1)
+        kept = rows_with_weight(weight, min_rows=1)
         if weight is not None and kept is not None:
             table, labels, weight = table[kept], labels[kept], weight[kept]
         classes, codes = np.unique(labels, return_inverse=True)

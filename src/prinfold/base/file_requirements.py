@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from prinfold.exceptions import CorruptModelFileError
+from prinfold.loops import StopReason
 
 
 def require_parts(requirements: Mapping[str, bool]) -> None:
@@ -15,6 +16,15 @@ def require_parts(requirements: Mapping[str, bool]) -> None:
     for wanted, holds in requirements.items():
         if not holds:
             raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+
+
+def training_parts(model: Any) -> dict[str, bool]:
+    """Requirements on what every training leaves: names of the columns, if any, and why it ended."""
+    names = getattr(model, "feature_names_in_", None)
+    return {
+        "a name for each column": names is None or len(names) == model.n_features_in_,
+        "a reason for stopping": isinstance(model.stop_reason_, StopReason),
+    }
 
 
 def is_finite_array(array: Any, shape: tuple[int, ...] | None = None) -> bool:

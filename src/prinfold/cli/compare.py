@@ -182,12 +182,12 @@ def _own_model(found: Comparison, own: int | None, X: Any, console: Console) -> 
     if own is None:
         console.note(f"{why}, so that no model was written; name some of them with --methods")
         return None
-    console.note(f"{why}, so that the best of these is written: {_behind(found, own)}")
+    console.note(f"{why}, so that the best of these is written: {_gap_in_words(found, own)}")
     with console.note_warnings():
         return clone(found.contestants[own].model).fit(X)
 
 
-def _behind(found: Comparison, own: int) -> str:
+def _gap_in_words(found: Comparison, own: int) -> str:
     """A contestant, and how far it comes behind the one recommended."""
     loss, best = (float(found.table["criterion"][i]) for i in (own, found.chosen))
     error, least = (float(found.table["error"][i]) for i in (own, found.chosen))
@@ -240,7 +240,7 @@ def _next_step(found: Comparison, own: int | None, scaling: str, options: argpar
     words += [f"--{scaling}", *repeat_options(options, "fit", ("seed", *CHOOSING, *READING))]
     if gaps and options.missing == "keep" and (scaling == "whiten" or not one.model._accept_missing):
         words += ["--missing", "drop"]  # or the fit would stop where the comparison did not
-    which = "" if own == found.chosen else f"The best of prinfold's own surfaces is {_behind(found, own)}\n"
+    which = "" if own == found.chosen else f"The best of prinfold's own surfaces is {_gap_in_words(found, own)}\n"
     return f"\n{which}Try next\n  {command_line(*words)}"
 
 

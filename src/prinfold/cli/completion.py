@@ -13,7 +13,7 @@ from typing import Any
 from prinfold.cli.command import Command
 from prinfold.cli.methods import ALIASES, methods, settings
 from prinfold.cli.usage import WrongCallError
-from prinfold.exceptions import MissingExtraError
+from prinfold.exceptions import import_optional
 
 _MODELS = {
     "bash": "_prinfold_models",
@@ -39,12 +39,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _completion(options: argparse.Namespace) -> int:
     if options.shell is None:
         raise WrongCallError("name your shell: prinfold completion bash, zsh or fish")
-    try:
-        import shtab
-    except ImportError as error:
-        raise MissingExtraError(
-            'completion needs shtab, which is not installed; get it with: pip install "prinfold[cli]"'
-        ) from error
+    shtab = import_optional("shtab", "cli", "completion")
     _add_completions(options.parser, shtab.FILE)
     print(shtab.complete(options.parser, options.shell, preamble=_PREAMBLE.get(options.shell, "")))
     return 0

@@ -158,12 +158,6 @@ def wrap_line(line: str, indent: int = 0) -> str:
     )
 
 
-def join_names(names: Sequence[str], most: int = 6) -> str:
-    """Names with commas; of many the first few."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
-
-
 def program_call() -> str:
     """The words with which this program is called from the user's folder."""
     called = Path(sys.argv[0])

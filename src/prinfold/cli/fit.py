@@ -149,11 +149,11 @@ def _findings(surface: StoredSurface, plan: FitPlan, seconds: float) -> dict[str
         "interrupted": model.stop_reason_ is StopReason.INTERRUPTED,
         "seconds": seconds,
         **_accuracy(surface, plan),
-        **_course(model),
+        **_curve_facts(model),
     }
 
 
-def _course(model: Any) -> dict[str, Any]:
+def _curve_facts(model: Any) -> dict[str, Any]:
     """Length and shape of a single curve; nothing for other surfaces."""
     if not hasattr(model, "curve_"):
         return {}

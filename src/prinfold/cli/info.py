@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from prinfold.cli.command import Command, table_arguments, talk_arguments
-from prinfold.cli.console import Console, align, as_options, join_names
+from prinfold.cli.console import Console, align, as_options
 from prinfold.cli.methods import ALIASES, changed_settings, choose_scaling, methods
 from prinfold.cli.models import StoredSurface, is_surface, load_model
 from prinfold.cli.planning import read
 from prinfold.cli.tables.columns import choose_columns
 from prinfold.cli.tables.reading import FileTable
 from prinfold.cli.tables.rows import ChosenCells
-from prinfold.exceptions import InvalidDataError, quantity
+from prinfold.exceptions import InvalidDataError, join_names, quantity
 
 _EXTRAS = {
     "pyarrow": "Parquet, Arrow and Feather files",

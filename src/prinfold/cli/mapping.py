@@ -98,7 +98,7 @@ def _run(name: str, ending: str, results: Results) -> Callable[[argparse.Namespa
 def _rows(surface: StoredSurface, cells: ChosenCells, policy: str, console: Console) -> tuple[IntArray, IntArray]:
     """Rows that get a place, and rows that are written; those without a place have empty cells."""
     takes_gaps = surface.takes_gaps
-    hopeless: BoolArray = cells.void if takes_gaps else cells.incomplete
+    hopeless: BoolArray = cells.empty if takes_gaps else cells.incomplete
     if policy == "keep":
         if hopeless.any():
             why = "nothing is there" if takes_gaps else "cells are missing"
@@ -124,7 +124,7 @@ def _result_columns(
     """Columns of the result: the number of each row, what came along, what was worked out."""
     columns: dict[str, Any] = {"row": written}
     for name in columns_to_keep(table, cells.names, keep):
-        columns[_free(name, {*columns, *found})] = table.columns[name][written]
+        columns[_unused_name(name, {*columns, *found})] = table.columns[name][written]
     for name, values in found.items():
         whole = np.full(len(cells.missing), np.nan)
         whole[placed] = values
@@ -132,7 +132,7 @@ def _result_columns(
     return columns
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _unused_name(name: str, taken: set[str]) -> str:
     """A name that nothing else has."""
     while name in taken:
         name = f"{name} (table)"

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.cli.console import join_names
 from prinfold.cli.usage import WrongCallError, did_you_mean
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import InvalidDataError, join_names
 from prinfold.methods import METHODS, manifolds
 
 ALIASES = {each.short: each.name.lower() for each in METHODS.values() if each.short}
@@ -72,12 +71,12 @@ def make_model(cls: Any, width: int, dimensions: int | None, seed: int, words: S
     """
     defaults = {name: each.default for name, each in inspect.signature(cls).parameters.items()}
     settings: dict[str, Any] = {"random_state": seed, "verbose": int(verbose)}
-    settings |= _of_dimensions(cls, defaults, dimensions, max(width - 1, 1))
+    settings |= _dimension_setting(cls, defaults, dimensions, max(width - 1, 1))
     settings |= dict(_setting(word, defaults, cls.__name__) for word in words)
     return cls(**{name: value for name, value in settings.items() if name in defaults})
 
 
-def _of_dimensions(cls: Any, known: dict[str, Any], asked: int | None, most: int) -> dict[str, Any]:
+def _dimension_setting(cls: Any, known: dict[str, Any], asked: int | None, most: int) -> dict[str, Any]:
     """The setting that makes a surface have so many dimensions; some methods have no choice."""
     if "n_components" in known:
         return {"n_components": asked or min(known["n_components"], most)}

@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.cli.console import as_options, join_names
+from prinfold.cli.console import as_options
 from prinfold.cli.tables.columns import find_columns, no_number
 from prinfold.cli.tables.reading import FileTable
 from prinfold.cli.tables.rows import ChosenCells
-from prinfold.exceptions import CorruptModelFileError, DataNotFoundError, InvalidDataError, UnsupportedInputError
+from prinfold.exceptions import (
+    CorruptModelFileError,
+    DataNotFoundError,
+    InvalidDataError,
+    UnsupportedInputError,
+    join_names,
+)
 
 if TYPE_CHECKING:
     from prinfold.plot.inputs import FittedSurface

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from prinfold.cli.command import Command, out_arguments, table_arguments, talk_arguments, whole_number
-from prinfold.cli.console import Console, join_names
+from prinfold.cli.console import Console
 from prinfold.cli.explore import page_arguments, rows_to_show
 from prinfold.cli.mapping import in_order, pair_arguments
 from prinfold.cli.models import StoredSurface, load_surface
@@ -14,7 +14,7 @@ from prinfold.cli.tables.columns import comma_separated
 from prinfold.cli.tables.reading import refuse_absent
 from prinfold.cli.tables.writing import check_folder, check_target, sibling_file
 from prinfold.cli.usage import WrongCallError
-from prinfold.exceptions import quantity
+from prinfold.exceptions import join_names, quantity
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,13 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, Mesh
 from prinfold.base.callbacks import with_callbacks
+from prinfold.base.file_requirements import require_parts
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.unique_rows import centred_rows
 from prinfold.curves.arc_curve import ArcCurve, orient_curve
 from prinfold.curves.diagnosis import doubt
 from prinfold.exceptions import (
     Advice,
-    CorruptModelFileError,
     DegenerateWarning,
     InvalidDataError,
     Message,
@@ -246,10 +246,8 @@ class CurveManifold(PrincipalManifold):
         """Refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
         n, curve, offset = self.n_features_in_, vars(self)["curve_"], np.asarray(self.offset_)
-        if not (isinstance(curve, ArcCurve) and curve.points.shape[1] == n and offset.shape == (n,)):
-            raise CorruptModelFileError(
-                f"the model in the file does not fit together: it needs a curve and an offset in {n} columns"
-            )
+        fits = isinstance(curve, ArcCurve) and curve.points.shape[1] == n and offset.shape == (n,)
+        require_parts({f"a curve and an offset in {n} columns": fits})
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "curve_")

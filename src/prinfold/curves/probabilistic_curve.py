@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
+from prinfold.base.file_requirements import require_parts
 from prinfold.curves import hastie_stuetzle
 from prinfold.curves.arc_curve import ArcCurve
 from prinfold.curves.base import CurveManifold, CurveTraining
@@ -23,7 +24,7 @@ from prinfold.curves.probabilistic_model import (
 )
 from prinfold.curves.smoothers import SmoothingSpline, n_effective
 from prinfold.curves.starts import START_NAMES, start_candidates
-from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
+from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.geometry.column_span import ColumnSpan
 from prinfold.loops import run_fixed_point
@@ -392,11 +393,13 @@ class ProbabilisticCurve(CurveManifold):
         K, n = len(np.atleast_1d(self.shares_)), self.n_features_in_
         fits = self.nodes_.shape == self.node_tangents_.shape == (K, n) and bool((self.shares_ >= 0).all())
         positive = self.shares_.sum() > 0 and 0 < self.noise_variance_ < np.inf and self.penalty_ > 0
-        if not (fits and positive and 0 < self.clamping_ < (n if n > 1 else np.inf)):
-            raise CorruptModelFileError(
-                f"the model in the file does not fit together: it needs nodes and tangents in {n} columns, shares of "
-                "at least zero, and a noise variance and penalty above zero"
-            )
+        require_parts(
+            {
+                f"nodes and tangents in {n} columns, and shares of at least zero": fits,
+                "a noise variance and penalty above zero": positive,
+                "a clamping above zero and below the number of columns": 0 < self.clamping_ < (n if n > 1 else np.inf),
+            }
+        )
 
 
 def _extra_attributes(now: _Progress, span: ColumnSpan) -> dict[str, Any]:

@@ -279,8 +279,7 @@ def even_knots(curve: ArcCurve, n_nodes: int) -> tuple[Knots, FloatArray]:
 
 def curve_of(state: ProbabilisticState, span: ColumnSpan | None = None) -> ArcCurve:
     """The spline as a curve by arc length, in all columns where rows are given in the ``span`` of themselves."""
-    ends = state.knots.places[0] + state.knots.period if state.knots.closed else state.knots.places[-1]
-    n = _POINTS_PER_CELL * len(state.values)
-    x = np.linspace(state.knots.places[0], ends, n, endpoint=not state.knots.closed)
+    ends, n = state.knots.ends, _POINTS_PER_CELL * len(state.values)
+    x = np.linspace(ends[0], ends[-1], n, endpoint=not state.knots.closed)
     points = spline_at(state.knots, state.values, x)[0]
     return ArcCurve.through(points if span is None else span.restored(points), state.knots.closed)

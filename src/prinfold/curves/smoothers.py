@@ -26,7 +26,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
-from prinfold.numerics.penalized_splines import FEWEST, SplineSpace
+from prinfold.numerics.penalized_splines import FEWEST_RING_CELLS, SplineSpace
 from prinfold.validation.settings import real
 
 _MOST_CELLS = 150
@@ -87,7 +87,7 @@ def even_places(n_cells: int, closed: bool) -> FloatArray:
 
 def count_cells(sample: CurveSample) -> int:
     """Number of cells that the rows can fill."""
-    return int(np.clip(len(sample.rows) // _ROWS_PER_CELL, FEWEST, _MOST_CELLS))
+    return int(np.clip(len(sample.rows) // _ROWS_PER_CELL, FEWEST_RING_CELLS, _MOST_CELLS))
 
 
 def validation_score(sample: CurveSample, mean_square: FloatArray | float, df: FloatArray | float) -> FloatArray:

@@ -97,7 +97,7 @@ def make_motion(
     surface, pace = option(GAITS, "gait", gait)
     disturb, generator = option(NOISES, "noise_kind", noise_kind), np.random.default_rng(rng)
     lengths = _lengths(n_samples, n_sequences, generator)
-    latent = np.concatenate([_course(int(n), pace, frames, generator) for n in lengths])
+    latent = np.concatenate([_phases(int(n), pace, frames, generator) for n in lengths])
     clean = surface.point(latent)
     X = clean + disturb(surface, latent, noise, generator)
     return Dataset(X, latent, clean, surface, feature_names=_NAMES, lengths=lengths, description=surface.name)
@@ -110,7 +110,7 @@ def _lengths(n_samples: int, n_sequences: int, rng: np.random.Generator) -> IntA
     return np.asarray(np.diff(ends, prepend=0) + 1)
 
 
-def _wandering(n: int, spread: float, rng: np.random.Generator) -> FloatArray:
+def _random_drift(n: int, spread: float, rng: np.random.Generator) -> FloatArray:
     """(n,) a number that wanders about nil with a standard deviation of ``spread``."""
     found = np.empty(n)
     found[0] = spread * rng.standard_normal()
@@ -119,10 +119,10 @@ def _wandering(n: int, spread: float, rng: np.random.Generator) -> FloatArray:
     return found
 
 
-def _course(n: int, pace: float | None, frames: float, rng: np.random.Generator) -> FloatArray:
+def _phases(n: int, pace: float | None, frames: float, rng: np.random.Generator) -> FloatArray:
     """(n, Q) phase, and pace where it changes, of the frames of one sequence."""
-    changing = 1.0 / (1.0 + np.exp(-_wandering(n, 2.0, rng))) if pace is None else np.full(n, pace)
-    speed = 2.0 * np.pi / frames * np.exp(_FASTER * changing + _wandering(n, _UNEVEN, rng))
+    changing = 1.0 / (1.0 + np.exp(-_random_drift(n, 2.0, rng))) if pace is None else np.full(n, pace)
+    speed = 2.0 * np.pi / frames * np.exp(_FASTER * changing + _random_drift(n, _UNEVEN, rng))
     phase = rng.uniform(-np.pi, np.pi) + np.cumsum(speed)
     phase = (phase + np.pi) % (2.0 * np.pi) - np.pi
     return np.stack([phase, changing], axis=1) if pace is None else phase[:, None]
@@ -144,7 +144,7 @@ def _angles(phase: FloatArray, running: int, order: int) -> FloatArray:
     return np.asarray(np.radians(np.stack(found, axis=1)))
 
 
-def _steady(name: str, running: int) -> TrueSurface:
+def _gait_curve(name: str, running: int) -> TrueSurface:
     """A gait that does not change: a closed curve."""
     return TrueSurface(
         name,
@@ -154,7 +154,7 @@ def _steady(name: str, running: int) -> TrueSurface:
     )
 
 
-def _changing(name: str) -> TrueSurface:
+def _gait_tube(name: str) -> TrueSurface:
     """Angles between those of a walk and of a run: a tube, open at both ends."""
 
     def between(U: FloatArray, order: int) -> FloatArray:
@@ -170,7 +170,7 @@ def _changing(name: str) -> TrueSurface:
 
 #: Gaits: the surface that their angles lie on, and the pace, where it stays the same.
 GAITS: dict[str, tuple[TrueSurface, float | None]] = {
-    "walk": (_steady("walking figure", 0), 0.0),
-    "run": (_steady("running figure", 1), 1.0),
-    "changing": (_changing("figure that walks and runs"), None),
+    "walk": (_gait_curve("walking figure", 0), 0.0),
+    "run": (_gait_curve("running figure", 1), 1.0),
+    "changing": (_gait_tube("figure that walks and runs"), None),
 }

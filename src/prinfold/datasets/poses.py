@@ -108,7 +108,9 @@ def make_poses(
         return draw(surfaces[0], n_samples, description=f"poses of a {body}")
     labels = generator.permutation(np.arange(n_samples) % len(names))
     parts = [draw(surface, int((labels == k).sum())) for k, surface in enumerate(surfaces)]
-    X, latent, clean = (_in_place(labels, [getattr(part, what) for part in parts]) for what in ("X", "latent", "clean"))
+    X, latent, clean = (
+        _rows_by_label(labels, [getattr(part, what) for part in parts]) for what in ("X", "latent", "clean")
+    )
     return Dataset(
         X,
         latent,
@@ -120,7 +122,7 @@ def make_poses(
     )
 
 
-def _in_place(labels: IntArray, parts: Sequence[FloatArray]) -> FloatArray:
+def _rows_by_label(labels: IntArray, parts: Sequence[FloatArray]) -> FloatArray:
     """The rows of each part, where the labels say that they belong."""
     whole = np.concatenate(parts)
     whole[np.argsort(labels, kind="stable")] = whole.copy()

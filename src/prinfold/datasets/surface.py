@@ -82,7 +82,7 @@ class TrueSurface:
 
     def locate(self, X: FloatArray) -> FloatArray:
         """(n, Q) latent coordinates of the surface points nearest to the rows of X."""
-        X = self._checked(X)
+        X = self._check_rows(X)
         if self.foot is not None:
             return np.asarray(self.foot(X))
         return np.asarray(nearest_on_surface(X, self.point, self.jacobian, self.domain, self.mesh()).latent)
@@ -93,7 +93,7 @@ class TrueSurface:
 
     def distance(self, X: FloatArray) -> FloatArray:
         """(n,) Euclidean distances min_u ‖x − s(u)‖."""
-        return np.asarray(np.linalg.norm(self._checked(X) - self.project(X), axis=1))
+        return np.asarray(np.linalg.norm(self._check_rows(X) - self.project(X), axis=1))
 
     def sample_latent(self, n: int, rng: np.random.Generator, sampling: str | Sampler = "parameter") -> FloatArray:
         """Choose n latent coordinates.
@@ -121,7 +121,7 @@ class TrueSurface:
             foot=lambda X: locate(X @ frame),
         )
 
-    def _checked(self, X: FloatArray) -> FloatArray:
+    def _check_rows(self, X: FloatArray) -> FloatArray:
         X = np.asarray(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise InvalidDataError(f"The {self.name} lives in {self.n_features} dimensions; got shape {X.shape}.")

@@ -12,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
 from prinfold.base.class_posteriors import class_priors, class_shares
+from prinfold.base.file_requirements import require_parts
 from prinfold.density.class_densities import ClassRows, class_bandwidths, class_rows, log_joint, log_posterior
-from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
+from prinfold.exceptions import InvalidParameterError
 from prinfold.files import save, storable
 from prinfold.numerics.radial_kernels import PROFILES
 from prinfold.validation.settings import Constraint, check_parameters, flag, one_of, real
-from prinfold.validation.tables import check_labels, check_table, check_weight, forget, weighty_rows
+from prinfold.validation.tables import check_labels, check_table, check_weight, forget, rows_with_weight
 
 _LIST = (list, tuple, np.ndarray)
 
@@ -140,7 +141,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
         forget(self)
         table = check_table(self, X, reset=True)
         labels, weight = check_labels(self, y, table), check_weight(sample_weight, table)
-        kept = weighty_rows(weight, min_rows=1)
+        kept = rows_with_weight(weight, min_rows=1)
         if weight is not None and kept is not None:
             table, labels, weight = table[kept], labels[kept], weight[kept]
         classes, codes = np.unique(labels, return_inverse=True)
@@ -233,9 +234,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
             "weighted rows for each class": all(isinstance(p, list) and len(p) == n_classes for p in pairs)
             and all(self._fits(*each) for each in zip(*pairs, strict=True)),
         }
-        for wanted, holds in sound.items():
-            if not holds:
-                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        require_parts(sound)
 
     def _fits(self, rows: Any, weight: Any) -> bool:
         arrays = isinstance(rows, np.ndarray) and isinstance(weight, np.ndarray) and len(weight) > 0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import Any
 
-from prinfold.exceptions import MissingExtraError
+from prinfold.exceptions import import_optional
 from prinfold.explorer.packing import asset, pack, script
 from prinfold.explorer.payload import payload_of
 
@@ -71,16 +72,10 @@ def widget(
 @cache
 def _widget_class() -> Any:
     """Made when it is first wanted, because its parent is optional."""
-    try:
-        import anywidget
-        import traitlets
-    except ImportError as error:
-        raise MissingExtraError(
-            'the widget needs anywidget, which is not installed; get it with: pip install "prinfold[jupyter]", or use '
-            "explore, which needs nothing"
-        ) from error
+    anywidget = import_optional("anywidget", "jupyter", "the widget", "use explore, which needs nothing")
+    traitlets = import_module("traitlets")  # comes with anywidget
 
-    class Explorer(anywidget.AnyWidget):
+    class Explorer(anywidget.AnyWidget):  # type: ignore[name-defined]
         """A map to move over."""
 
         _esm = f"{script()}\n{asset('widget.js')}"

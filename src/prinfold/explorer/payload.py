@@ -17,16 +17,16 @@ from prinfold.plot.inputs import FittedSurface, check_values, lanes, numbers_of,
 from prinfold.plot.layouts import Plane, Ring, Strip, layout_of
 from prinfold.validation.settings import integer
 
-_FIELD = 120
+_SHADING_CELLS = 120
 """Cells of the shading along each axis."""
 
 _MOST_NUMBERS = 4_000_000
 """Numbers of the table that a page holds; a larger table stays out of it, and only the map of its rows is shown."""
 
-_EVEN = 0.02
+_LEAST_STRETCH_RANGE = 0.02
 """Stretch that differs by less than this share is the same everywhere: shading it would show rounding."""
 
-_MANY_COLUMNS = 300
+_CURVE_COLUMNS = 300
 """Columns from which on they are a curve rather than a list, unless something else is said."""
 
 
@@ -151,7 +151,7 @@ def _levels(table: FloatArray) -> list[float]:
 
 
 def _narrow(table: FloatArray) -> FloatArray:
-    """In single precision where that loses nothing."""
+    """The table in single precision where that loses nothing."""
     with np.errstate(over="ignore"):
         single = table.astype(np.float32)
     return single if np.array_equal(single, table, equal_nan=True) else table
@@ -241,12 +241,12 @@ def _field(fitted: FittedSurface) -> FloatArray | None:
         return None
     layout = layout_of(fitted.latent)
     if isinstance(layout, Ring):
-        middle = (np.arange(3 * _FIELD) + 0.5) / (3 * _FIELD)
+        middle = (np.arange(3 * _SHADING_CELLS) + 0.5) / (3 * _SHADING_CELLS)
         return _worth_showing(log_factor(fitted.model, (2 * np.pi * middle - np.pi)[:, None])[None])
     if not isinstance(layout, Plane | Strip):
         return None
     low, high = np.atleast_1d(layout.low), np.atleast_1d(layout.high)
-    counts = (_FIELD, _FIELD) if isinstance(layout, Plane) else (3 * _FIELD,)
+    counts = (_SHADING_CELLS, _SHADING_CELLS) if isinstance(layout, Plane) else (3 * _SHADING_CELLS,)
     axes = [a + (np.arange(m) + 0.5) / m * (b - a) for a, b, m in zip(low, high, counts, strict=True)]
     places = np.stack([each.ravel() for each in np.meshgrid(*axes)], axis=1)
     Z = layout.invert(places) if isinstance(layout, Plane) and layout.invert is not None else places
@@ -256,7 +256,7 @@ def _field(fitted: FittedSurface) -> FloatArray | None:
 def _worth_showing(field: FloatArray) -> FloatArray | None:
     """The field, or None where it is the same everywhere, as along a curve whose coordinate is its length."""
     known = field[np.isfinite(field)]
-    return field if len(known) and np.subtract(*np.quantile(known, [0.99, 0.01])) > _EVEN else None
+    return field if len(known) and np.subtract(*np.quantile(known, [0.99, 0.01])) > _LEAST_STRETCH_RANGE else None
 
 
 def _units(fitted: FittedSurface) -> dict[str, FloatArray] | None:
@@ -290,7 +290,7 @@ def _view(image_shape: Any, series: Any, columns: list[str]) -> PointView:
     n_columns, own = len(columns), _numeric_names(columns)
     positions, first = np.arange(1.0, n_columns + 1.0), "bars"
     if series is None:
-        first = "curve" if n_columns > _MANY_COLUMNS else "bars"
+        first = "curve" if n_columns > _CURVE_COLUMNS else "bars"
         positions = positions if own is None else own
     elif series is not False:
         first = "curve"

@@ -1,4 +1,4 @@
-"""Files written whole or not at all: a passing file beside the target takes its place in one step.
+"""Files written whole or not at all: a temporary file beside the target takes its place in one step.
 
 Every file that prinfold writes goes through here: models, pages, figures, tables. Until the last step the old file is
 untouched, so that a full disk, a crash or a name that no text can hold never costs what was there before.
@@ -34,36 +34,36 @@ with suppress(ImportError):
 _MOST_LINKS = 40
 """Links in a row that are followed, as many as Linux does."""
 
-_PASSING = re.compile(r"\.prinfold-[0-9a-f]{16}(\.\w{1,16})?")
-"""Names of passing files: short, so that there is room for one beside a target of the longest name."""
+_TEMPORARY_NAME = re.compile(r"\.prinfold-[0-9a-f]{16}(\.\w{1,16})?")
+"""Names of temporary files: short, so that there is room for one beside a target of the longest name."""
 
-_YOUNG, _OLD = 60.0, 86_400.0
-"""Seconds: a younger passing file is never swept, an older one is swept where locks say nothing."""
+_YOUNGEST_STALE, _OLDEST_LIVING = 60.0, 86_400.0
+"""Seconds: a younger temporary file is never swept, an older one is swept where locks say nothing."""
 
-_UNSYNCED = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
+_CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
 """What file systems answer that cannot say when something has reached the disk."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-_AROUND = 20
+_CONTEXT_CHARACTERS = 20
 """Characters shown on either side of one that cannot be written."""
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """Write bytes to a file, or leave what was there."""
-    with whole_file(path) as passing, passing.open("wb") as stream:
+    with whole_file(path) as temporary, temporary.open("wb") as stream:
         stream.write(content)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write text to a file as UTF-8, or leave what was there; line ends stay as they are."""
-    with whole_file(path) as passing, passing.open("w", encoding="utf-8", newline="") as stream:
+    with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
         stream.write(text)
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield the name of a passing file to write to; it takes the place of the target when the block has ended well.
+    """Yield the name of a temporary file to write to; it takes the place of the target when the block has ended well.
 
     Links are followed, and stay links. Pipes and devices are written to directly: there is nothing to lose in them.
 
@@ -83,13 +83,13 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             if _is_special(target):
                 yield asked
                 return
-            _sweep(target.parent)
-            with _replacement(target, asked.suffix) as passing:
-                yield passing
+            _remove_leftovers(target.parent)
+            with _replacement(target, asked.suffix) as temporary:
+                yield temporary
         except OSError as error:
-            if not _is_about(error, target):
+            if not _concerns(error, target):
                 raise
-            raise _in_words(error, asked) from None  # not with the name of our passing file
+            raise _not_written_error(error, asked) from None  # not with the name of our temporary file
 
 
 def check_target(path: str | os.PathLike[str], example: str = "result") -> Path:
@@ -118,7 +118,7 @@ def check_target(path: str | os.PathLike[str], example: str = "result") -> Path:
     except NotWrittenError:
         raise
     except OSError as error:
-        raise _in_words(error, asked) from None
+        raise _not_written_error(error, asked) from None
     return target
 
 
@@ -138,7 +138,7 @@ def encodable(target: str) -> Iterator[None]:
         yield
     except UnicodeEncodeError as error:
         text, at = error.object, error.start
-        around = text[max(at - _AROUND, 0) : error.end + _AROUND]
+        around = text[max(at - _CONTEXT_CHARACTERS, 0) : error.end + _CONTEXT_CHARACTERS]
         raise InvalidDataError(
             f"cannot write {target}: {around!a} holds {text[at]!a}, which {error.encoding} text cannot hold; "
             "replace it in the name or the cell that it stands in"
@@ -174,17 +174,17 @@ def _is_special(target: Path) -> bool:
     return _is_stream(target) or (target.exists() and not target.is_file())
 
 
-def _is_about(error: OSError, target: Path) -> bool:
+def _concerns(error: OSError, target: Path) -> bool:
     """Whether an error is about the target, and not about some other file, or a reader who has had enough."""
     if isinstance(error, BrokenPipeError | NotWrittenError):
         return False
     if error.filename is None:
         return True
     named = Path(os.fsdecode(error.filename))
-    return named == target or (named.parent == target.parent and _PASSING.fullmatch(named.name) is not None)
+    return named == target or (named.parent == target.parent and _TEMPORARY_NAME.fullmatch(named.name) is not None)
 
 
-def _in_words(error: OSError, asked: Path) -> NotWrittenError:
+def _not_written_error(error: OSError, asked: Path) -> NotWrittenError:
     """The same error about the file that was asked for."""
     kind = NoPermissionError if isinstance(error, PermissionError) else NotWrittenError
     # numpy says how much was written, and not why.
@@ -192,34 +192,34 @@ def _in_words(error: OSError, asked: Path) -> NotWrittenError:
     return kind(error.errno or errno.EIO, words, str(asked))
 
 
-# ------------------------------------------------------------------------------------------- the passing file
+# ------------------------------------------------------------------------------------------- the temporary file
 
 
 @contextmanager
 def _replacement(target: Path, suffix: str) -> Iterator[Path]:
     """An empty file beside the target that is renamed to it in the end, or removed where anything went wrong."""
     ending = suffix if re.fullmatch(r"\.\w{1,16}", suffix, re.ASCII) else ""
-    passing = target.with_name(f".prinfold-{secrets.token_hex(8)}{ending}")
+    temporary = target.with_name(f".prinfold-{secrets.token_hex(8)}{ending}")
     # Not a file from tempfile: those only their owner may read, and the target would inherit that.
-    held = os.open(passing, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+    held = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         try:
             _lock(held)
-            _inherit(held, passing, target)
-            yield passing
+            _inherit(held, temporary, target)
+            yield temporary
             _sync(held)
-            os.utime(passing)  # young, so that nobody sweeps it between the next two lines
+            os.utime(temporary)  # young, so that nobody sweeps it between the next two lines
         finally:
             os.close(held)  # Windows renames and removes only what is closed
-        passing.replace(target)
+        temporary.replace(target)
     except BaseException:
         with suppress(OSError):
-            passing.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
 
 
-def _inherit(held: int, passing: Path, target: Path) -> None:
+def _inherit(held: int, temporary: Path, target: Path) -> None:
     """Owner, group and permissions of the file that is there, as far as we may; a new file has those of any other."""
     try:
         old = target.stat()
@@ -230,7 +230,7 @@ def _inherit(held: int, passing: Path, target: Path) -> None:
             with suppress(OSError):
                 os.fchown(held, owner, group)
     with suppress(OSError):  # some file systems have no permissions
-        passing.chmod(old.st_mode & 0o777)
+        temporary.chmod(old.st_mode & 0o777)
 
 
 def _sync(held: int) -> None:
@@ -238,7 +238,7 @@ def _sync(held: int) -> None:
     try:
         os.fsync(held)
     except OSError as error:
-        if error.errno not in _UNSYNCED:
+        if error.errno not in _CANNOT_SYNC:
             raise
 
 
@@ -270,23 +270,23 @@ def _lock(held: int) -> bool | None:
     return True
 
 
-def _sweep(folder: Path) -> None:
-    """Remove passing files that were left behind by writers that were killed, and none that is being written."""
+def _remove_leftovers(folder: Path) -> None:
+    """Remove temporary files that were left behind by writers that were killed, and none that is being written."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if _PASSING.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+            if _TEMPORARY_NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                 with suppress(OSError):
                     _remove_stale(entry)
 
 
 def _remove_stale(entry: os.DirEntry[str]) -> None:
     age = time.time() - entry.stat(follow_symlinks=False).st_mtime
-    if age < _YOUNG:
+    if age < _YOUNGEST_STALE:
         return
     held = os.open(entry.path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     try:
         locked = _lock(held)
     finally:
         os.close(held)
-    if locked or (locked is None and age > _OLD):
+    if locked or (locked is None and age > _OLDEST_LIVING):
         Path(entry.path).unlink(missing_ok=True)

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.rows.rows import row_slices
 
 Distance = Callable[[FloatArray, FloatArray], FloatArray]
 _BLOCK_NUMBERS = 2**22
 
 
 def rank_intrusion(X: FloatArray, Z: FloatArray, k: int, data_distance: Distance, map_distance: Distance) -> float:
-    """Trustworthiness of the map X ↦ Z, in row blocks: ranks of every row are never all held at once."""
+    """Trustworthiness of the map X ↦ Z, in row blocks: ranks of every row are never all held at once.
+
+    scikit-learn's holds them all, and has no distances of its own on the map, such as round a circle.
+    """
     n = len(X)
     if len(Z) != n:
         raise InvalidDataError(f"data and latent coordinates must have equal rows, got {n} and {len(Z)}.")
     if not 1 <= k < n / 2:
         raise InvalidParameterError(f"n_neighbors must be at least 1 and less than n / 2 = {n / 2:g}, got {k}.")
     penalty = 0
-    for block in _blocks(n, n):
+    for block in row_slices(n, max(1, _BLOCK_NUMBERS // n)):
         rows, own = np.arange(block.stop - block.start)[:, None], np.arange(block.start, block.stop)
         apart, shown = np.array(data_distance(X[block], X)), np.array(map_distance(Z[block], Z))
         apart[rows[:, 0], own] = shown[rows[:, 0], own] = -np.inf  # a row is its own neighbour of rank 0
@@ -63,13 +67,8 @@ def kernel_sums(
     if not bandwidth > 0:
         raise InvalidParameterError(f"bandwidth must be positive, got {bandwidth}.")
     mass, moment = np.empty(len(Z)), np.empty_like(residual)
-    for block in _blocks(len(Z), len(Z)):
+    for block in row_slices(len(Z), max(1, _BLOCK_NUMBERS // len(Z))):
         kernel = np.exp(-0.5 * (np.asarray(distance(Z[block], Z)) / bandwidth) ** 2) * weight
         kernel[np.arange(block.stop - block.start), np.arange(block.start, block.stop)] = 0.0
         mass[block], moment[block] = kernel.sum(axis=1), kernel @ residual
     return mass, moment
-
-
-def _blocks(n: int, width: int) -> Iterator[slice]:
-    size = max(1, _BLOCK_NUMBERS // max(1, width))
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))

@@ -4,7 +4,7 @@ Points nearer to each other than ε are joined, and triangles of such edges are 
 a hole of that complex; one that persists over a wide range of ε is a loop of the shape that the points came from. The
 dual of a loop is a cocycle, a whole number on every edge that adds up to zero round every triangle: how much the edge
 advances the loop. The smoothest function of the points that differs from it by whole turns is an angle
-(de Silva, Morozov & Vejdemo-Johansson, 2011).
+(de Silva, Morozov & Vejdemo-Johansson, 2011). No library that prinfold needs anyway has cocycles.
 """
 
 from __future__ import annotations

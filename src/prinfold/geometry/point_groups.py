@@ -12,6 +12,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
+from prinfold.numerics.distances import squared_norms
+from prinfold.rows.rows import row_slices
 
 # Points of a group.
 _GROUP_SIZE = 32
@@ -38,16 +40,16 @@ class Groups:
         self.fresh = np.ones(self.members.shape, dtype=bool)
         self.fresh[-1, _GROUP_SIZE - n_short :] = False  # the last group is filled up with its last member
         self.middle = points[self.members].mean(axis=1)
-        radius = np.sqrt(_square(points[self.members] - self.middle[:, None]).max(axis=1))
+        radius = np.sqrt(squared_norms(points[self.members] - self.middle[:, None]).max(axis=1))
         self.reach = radius + extent[self.members].max(axis=1)
-        self.squares = _square(self.middle)
+        self.squares = squared_norms(self.middle)
 
     def bound(self, X: FloatArray) -> FloatArray:
         """(n,) distance of each row to one of the points nearest to it: that of the nearest in the nearest group."""
         out = np.empty(len(X))
         for part in _slices(len(X), len(self.middle) + _GROUP_SIZE * X.shape[1]):
             nearest = self._apart(X[part]).argmin(axis=1)
-            out[part] = np.sqrt(_square(X[part][:, None] - self.points[self.members[nearest]]).min(axis=1))
+            out[part] = np.sqrt(squared_norms(X[part][:, None] - self.points[self.members[nearest]]).min(axis=1))
         return out
 
     def share(self, X: FloatArray, distance: FloatArray) -> FloatArray:
@@ -109,28 +111,23 @@ class Groups:
         """Squared distances of pairs by differences: the same to the last bit wherever a pair comes up."""
         out = np.empty(len(row))
         for part in _slices(len(row), X.shape[1]):
-            out[part] = _square(X[row[part]] - self.points[member[part]])
+            out[part] = squared_norms(X[row[part]] - self.points[member[part]])
         return out
 
     def _apart(self, X: FloatArray) -> FloatArray:
         """(n, G) squared distances to the middles, by products."""
         apart = X @ (-2.0 * self.middle.T)
-        apart += _square(X)[:, None]
+        apart += squared_norms(X)[:, None]
         apart += self.squares
         return np.asarray(apart)
 
     def _possible(self, X: FloatArray, distance: FloatArray) -> BoolArray:
         """(n, G) groups that may hold a point near enough."""
         limit = np.square(distance[:, None] + self.reach)
-        limit += _ROUNDING_SHARE * (_square(X)[:, None] + self.squares)
+        limit += _ROUNDING_SHARE * (squared_norms(X)[:, None] + self.squares)
         return np.asarray(self._apart(X) <= limit)
 
 
 def _slices(n: int, width: int) -> list[slice]:
     """Slices of rows with a bounded number of numbers each."""
-    size = max(1, _BLOCK_NUMBERS // max(1, width))
-    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
-
-
-def _square(A: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("...d,...d->...", A, A))
+    return row_slices(n, max(1, _BLOCK_NUMBERS // max(1, width)))

@@ -16,6 +16,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Domain
 from prinfold.geometry.metric import latent_span, second_derivatives
 from prinfold.geometry.projection_starts import surface_starts
+from prinfold.numerics.distances import squared_norms
 
 Map = Callable[[FloatArray], FloatArray]
 Bend = Callable[[FloatArray, FloatArray], FloatArray]
@@ -115,12 +116,12 @@ class _Solver(NamedTuple):
         own = None if seen is None else seen[row]
         z, y, done = self.with_rounding(starts).descend(X[row], self.domain.retract(starts[row, column]), own)
         squared = np.full((n, n_starts), np.inf)
-        squared[row, column] = _square(_gap(X[row], y, own))
+        squared[row, column] = squared_norms(_gap(X[row], y, own))
         place = np.full((n, n_starts), -1)
         place[row, column] = np.arange(len(row))
         # The first of equals wins; an overflowing row (nan) loses to everything, but a row needs some end.
         pick = place[np.arange(n), np.where(np.isnan(squared), np.inf, squared).argmin(axis=1)]
-        return Projection(z[pick], y[pick], _square(_gap(X, y[pick], seen)), done[pick])
+        return Projection(z[pick], y[pick], squared_norms(_gap(X, y[pick], seen)), done[pick])
 
     def with_rounding(self, starts: FloatArray) -> _Solver:
         """The solver with the rounding error of the map's own numbers: a map in float32 settles earlier."""
@@ -152,15 +153,15 @@ class _Solver(NamedTuple):
             A = np.where(seen[:, :, None], A, 0.0)
         gradient = -np.einsum("ndj,nd->nj", A, r)
         hessian = np.einsum("ndj,ndk->njk", A, A) - self.curvature(z, J, r)
-        size = np.sqrt(_square(A.reshape(len(A), -1)))
+        size = np.sqrt(squared_norms(A.reshape(len(A), -1)))
         gradient, hessian, frozen, drift = self.domain.restrain(z, gradient, hessian, size)
         values, vectors = np.linalg.eigh(hessian)
-        residual = np.sqrt(_square(r))
-        rounding = 16 * self.eps * (np.sqrt(_square(X)) + np.sqrt(_square(y)))
+        residual = np.sqrt(squared_norms(r))
+        rounding = 16 * self.eps * (np.sqrt(squared_norms(X)) + np.sqrt(squared_norms(y)))
         limit = size * (self.tol * (residual + size * latent_span(self.domain)) + rounding)
         # A maximum or saddle is stationary too; from there one steps down the side.
-        small = (np.sqrt(_square(gradient)) <= limit) & (values[:, 0] >= -1e-6 * size * (size + residual))
-        small &= size**2 * np.sqrt(_square(drift)) <= limit
+        small = (np.sqrt(squared_norms(gradient)) <= limit) & (values[:, 0] >= -1e-6 * size * (size + residual))
+        small &= size**2 * np.sqrt(squared_norms(drift)) <= limit
         return _LocalModel(frame, gradient, frozen, drift, values, vectors, size), small | (size == 0)
 
     def curvature(self, z: FloatArray, J: FloatArray, r: FloatArray) -> FloatArray:
@@ -180,9 +181,9 @@ class _Solver(NamedTuple):
     ) -> BoolArray:
         """Try steps with growing damping until each row has one that does not climb; edits z and y in place."""
         # Near the foot the distance is flat to rounding while the gradient still is not.
-        rounding = 8 * self.eps * (np.sqrt(_square(X[active])) + np.sqrt(_square(y[active])))
+        rounding = 8 * self.eps * (np.sqrt(squared_norms(X[active])) + np.sqrt(squared_norms(y[active])))
         own = None if seen is None else seen[active]
-        allowed = (np.sqrt(_square(_gap(X[active], y[active], own))) + rounding) ** 2
+        allowed = (np.sqrt(squared_norms(_gap(X[active], y[active], own))) + rounding) ** 2
         moved, damping = np.zeros(len(active), dtype=bool), 0.0
         for _ in range(24):
             todo = np.flatnonzero(~moved)
@@ -192,7 +193,7 @@ class _Solver(NamedTuple):
             trial = self.domain.retract(z[active[todo]] + np.einsum("nqj,nj->nq", local.frame[todo], step))
             landed = np.asarray(self.point(trial), dtype=float)
             gap = _gap(X[active[todo]], landed, None if own is None else own[todo])
-            shorter = _square(gap) <= allowed[todo]
+            shorter = squared_norms(gap) <= allowed[todo]
             rows = active[todo[shorter]]
             z[rows], y[rows] = trial[shorter], landed[shorter]
             moved[todo[shorter]] = True
@@ -210,14 +211,10 @@ def _step(local: _LocalModel, damping: float, longest: float) -> FloatArray:
     stuck = (local.values[:, 0] < -1e-6 * local.size**2) & (np.abs(along[:, 0]) < 1e-6 * longest)
     along[:, 0] = np.where(stuck, np.where(along[:, 0] < 0, -nudge, nudge), along[:, 0])
     step = np.where(local.frozen, 0.0, np.einsum("nij,nj->ni", local.vectors, along)) + local.drift / (1.0 + damping)
-    length = np.sqrt(_square(step))
+    length = np.sqrt(squared_norms(step))
     return np.asarray(step * np.minimum(1.0, longest / np.where(length > 0, length, 1.0))[:, None])
 
 
 def _gap(X: FloatArray, y: FloatArray, seen: BoolArray | None) -> FloatArray:
     """(n, D) x − y, nil in columns that do not count."""
     return X - y if seen is None else np.where(seen, X - y, 0.0)
-
-
-def _square(A: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("...d,...d->...", A, A))

@@ -14,6 +14,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Domain
 from prinfold.geometry.point_groups import Groups
 from prinfold.geometry.simplices import Soup
+from prinfold.numerics.distances import squared_norms
 
 # How much farther than its edges the surface around a vertex may reach.
 _MOST_BULGE = 1.2
@@ -99,7 +100,7 @@ def _farthest(points: FloatArray, neighbours: IntArray) -> FloatArray:
     """(V,) largest squared distance to a neighbour."""
     out = np.zeros(len(points))
     for beside in neighbours.T:
-        np.maximum(out, _square(points[beside] - points), out=out)
+        np.maximum(out, squared_norms(points[beside] - points), out=out)
     return out
 
 
@@ -114,7 +115,3 @@ def _neighbour_table(n_vertices: int, faces: IntArray) -> IntArray:
     place = np.arange(len(pairs)) - np.repeat(np.cumsum(count) - count, count)
     table[pairs[:, 0], place] = pairs[:, 1]
     return table
-
-
-def _square(A: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("...d,...d->...", A, A))

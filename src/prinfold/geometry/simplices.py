@@ -15,6 +15,8 @@ from scipy.spatial import cKDTree
 from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError
 from prinfold.geometry.point_groups import Groups
+from prinfold.numerics.distances import squared_distances, squared_norms
+from prinfold.rows.rows import row_slices
 
 # A tree beats brute force in few dimensions and loses to one matrix product in many.
 _TREE_DIMENSIONS = 16
@@ -112,7 +114,7 @@ def foot_on_each(x: FloatArray, corners: FloatArray) -> tuple[FloatArray, FloatA
     """
     weights, inside = _flat_coordinates(x, corners)
     points = np.matmul(weights[:, None, :], corners)[:, 0]
-    squared = np.where(inside, _square(x - points), np.inf)
+    squared = np.where(inside, squared_norms(x - points), np.inf)
     outside = np.flatnonzero(~inside)
     if len(outside) == 0:
         return weights, points, squared
@@ -147,10 +149,6 @@ def _check_rows(X: FloatArray, vertices: FloatArray) -> FloatArray:
     return X
 
 
-def _square(A: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("...d,...d->...", A, A))
-
-
 def _flat_coordinates(x: FloatArray, corners: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Barycentric coordinates of the projection on the simplex's flat, and whether it falls inside.
 
@@ -163,11 +161,11 @@ def _flat_coordinates(x: FloatArray, corners: FloatArray) -> tuple[FloatArray, B
     R, y = np.zeros((m, q, q)), np.zeros((m, q))
     regular = np.ones(m, dtype=bool)
     for i in range(q):
-        before = np.sqrt(_square(edges[:, i]))
+        before = np.sqrt(squared_norms(edges[:, i]))
         for j in range(i):
             R[:, j, i] = np.einsum("md,md->m", edges[:, j], edges[:, i])
             edges[:, i] -= R[:, j, i, None] * edges[:, j]
-        length = np.sqrt(_square(edges[:, i]))
+        length = np.sqrt(squared_norms(edges[:, i]))
         regular &= (length > _RANK_TOLERANCE * before) & (length > 0)
         R[:, i, i] = np.where(length > 0, length, 1.0)
         edges[:, i] /= R[:, i, i, None]
@@ -184,8 +182,7 @@ def _feet_in_blocks(rows: FloatArray, corners: FloatArray, face: IntArray) -> tu
     """Feet of rows on their nearest faces, with weights and points, in blocks."""
     weights, points, squared = np.empty((len(rows), corners.shape[1])), np.empty_like(rows), np.empty(len(rows))
     size = max(1, _PAIR_NUMBERS // (corners.shape[1] * max(1, corners.shape[2])))
-    for start in range(0, len(rows), size):
-        block = slice(start, start + size)
+    for block in row_slices(len(rows), size):
         weights[block], points[block], squared[block] = foot_on_each(rows[block], corners[face[block]])
     return weights, points, squared
 
@@ -203,7 +200,7 @@ def _balls(corners: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Centres and radii of balls around the faces."""
     centres = corners.mean(axis=1)
     # A ball a rounding error too small would discard the true face.
-    return centres, np.sqrt(_square(corners - centres[:, None]).max(axis=1)) * (1 + 1e-12)
+    return centres, np.sqrt(squared_norms(corners - centres[:, None]).max(axis=1)) * (1 + 1e-12)
 
 
 def _layers(corners: FloatArray) -> list[_Layer]:
@@ -276,7 +273,7 @@ def _flatten(corners: FloatArray, scale: float) -> _FlattenedFaces:
     thin = np.abs(np.diagonal(R, axis1=1, axis2=2)).min(axis=1, initial=np.inf) <= 1e-5 * scale
     R[thin] = np.eye(R.shape[2])
     local = np.concatenate([np.zeros((len(R), 1, R.shape[1])), np.swapaxes(R, 1, 2)], axis=1)
-    return _FlattenedFaces(local, np.linalg.inv(np.swapaxes(R, 1, 2)), _square(np.swapaxes(edges, 1, 2)), thin)
+    return _FlattenedFaces(local, np.linalg.inv(np.swapaxes(R, 1, 2)), squared_norms(np.swapaxes(edges, 1, 2)), thin)
 
 
 def _search_products(rows: FloatArray, vertices: FloatArray, faces: IntArray, face: IntArray) -> None:
@@ -286,42 +283,34 @@ def _search_products(rows: FloatArray, vertices: FloatArray, faces: IntArray, fa
     vertices, faces = vertices[used], names.reshape(faces.shape)
     corners = vertices[faces]
     centres = corners.mean(axis=1)
-    radii = np.sqrt(_square(corners - centres[:, None]).max(axis=1))
-    scale = float(np.sqrt(_square(vertices).max()))
+    radii = np.sqrt(squared_norms(corners - centres[:, None]).max(axis=1))
+    scale = float(np.sqrt(squared_norms(vertices).max()))
     flat = _flatten(corners, scale)
     size = max(1, _DISTANCE_NUMBERS // (len(vertices) + len(faces)))
-    for start in range(0, len(rows), size):
-        x = rows[start : start + size]
+    for block in row_slices(len(rows), size):
+        x = rows[block]
         # Product distances err by some ε(‖x‖² + ‖v‖²); what they cannot tell apart is decided by differences.
-        slack = 1e-9 * (_square(x) + scale**2)
-        to_vertices = _squared_distances(x, vertices)
+        slack = 1e-9 * (squared_norms(x) + scale**2)
+        to_vertices = squared_distances(x, vertices)
         reach = np.sqrt(to_vertices.min(axis=1) + slack)
-        i, f = np.nonzero(_squared_distances(x, centres) <= (reach[:, None] + radii) ** 2 + slack[:, None])
+        i, f = np.nonzero(squared_distances(x, centres) <= (reach[:, None] + radii) ** 2 + slack[:, None])
         estimate = _estimates(to_vertices, faces, flat, i, f)
         lowest = reach**2
         # A thin face's estimate is −inf, "look yourself", and must not hide the others.
         np.minimum.at(lowest, i, np.where(flat.thin[f], np.inf, estimate))
         close = estimate <= (lowest + slack)[i]
-        face[start : start + size] = _decide(x, corners, i[close], f[close])
-
-
-def _squared_distances(x: FloatArray, c: FloatArray) -> FloatArray:
-    squared = x @ (-2.0 * c.T)
-    squared += _square(x)[:, None]
-    squared += _square(c)
-    return np.maximum(squared, 0.0, out=squared)
+        face[block] = _decide(x, corners, i[close], f[close])
 
 
 def _estimates(to_vertices: FloatArray, faces: IntArray, flat: _FlattenedFaces, i: IntArray, f: IntArray) -> FloatArray:
     """Squared distances of pairs (row i, face f) from the squared distances to the face's corners."""
     estimate = np.empty(len(i))
-    for start in range(0, len(i), _PAIR_NUMBERS // 16):
-        pair = slice(start, start + _PAIR_NUMBERS // 16)
+    for pair in row_slices(len(i), _PAIR_NUMBERS // 16):
         apart = to_vertices[i[pair, None], faces[f[pair]]]
         products = 0.5 * (apart[:, :1] + flat.edges[f[pair]] - apart[:, 1:])
         local = np.einsum("mij,mj->mi", flat.inverse[f[pair]], products)
         _, _, inside = foot_on_each(local, flat.corners[f[pair]])
-        estimate[pair] = inside + apart[:, 0] - _square(local)
+        estimate[pair] = inside + apart[:, 0] - squared_norms(local)
     estimate[flat.thin[f]] = -np.inf
     return estimate
 
@@ -330,8 +319,7 @@ def _decide(x: FloatArray, corners: FloatArray, i: IntArray, f: IntArray) -> Int
     """The nearest face of each row among pairs (i, f) sorted by row, every row having at least one."""
     squared = np.empty(len(i))
     size = max(1, _PAIR_NUMBERS // (corners.shape[1] * corners.shape[2]))
-    for start in range(0, len(i), size):
-        pair = slice(start, start + size)
+    for pair in row_slices(len(i), size):
         squared[pair] = foot_on_each(x[i[pair]], corners[f[pair]])[2]
     order = np.lexsort((f, squared, i))
     first = np.searchsorted(i[order], np.arange(len(x)))

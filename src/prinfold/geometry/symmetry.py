@@ -7,15 +7,18 @@ that brings them nearest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import permutations, product
+from collections.abc import Callable
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import orthogonal_procrustes
+from scipy.optimize import linear_sum_assignment
 
 from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.geometry.domain import Box, UnitSphere
+from prinfold.geometry.roughness import angles_between
 
 _MOST_SHEARED_ANGLES = 2
 """Angles up to which all integer matrices with entries −1, 0 and 1 are tried: there are 40 for two, 6960 for three."""
@@ -84,12 +87,9 @@ def align(Z: FloatArray, truth: FloatArray, domain: Any) -> Alignment:
 
 
 def _align_on_sphere(Z: FloatArray, truth: FloatArray, domain: UnitSphere) -> Alignment:
-    U, _, Vt = np.linalg.svd(truth.T @ Z)
-    turn = U @ Vt
+    turn = np.asarray(orthogonal_procrustes(Z, truth)[0].T)
     moved = Z @ turn.T
-    # 2 atan2 of half-chord and half-sum: exact for near and for opposite points alike.
-    distance = 2.0 * np.arctan2(np.linalg.norm(moved - truth, axis=1), np.linalg.norm(moved + truth, axis=1))
-    return Alignment(moved, np.asarray(distance), turn, np.zeros(3))
+    return Alignment(moved, angles_between(moved, truth), turn, np.zeros(3))
 
 
 def _align_in_box(Z: FloatArray, truth: FloatArray, domain: Box) -> Alignment:
@@ -114,29 +114,33 @@ _ALIGNMENTS: dict[type, Callable[..., Alignment]] = {Box: _align_in_box, UnitSph
 
 def _best_angles(Z: FloatArray, truth: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The matrix A and the shift c with which A z + c is nearest to the true angles."""
-    candidates = _unimodular(Z.shape[1]) if Z.shape[1] <= _MOST_SHEARED_ANGLES else _signed_permutations(Z.shape[1])
-    best, longest = None, -1.0
-    for A in candidates:
-        resultant = np.exp(1j * (truth - Z @ A.T)).mean(axis=0)
-        length = float(np.abs(resultant).sum())
-        if length > longest + 1e-12:
-            best, longest = (A, np.angle(resultant)), length
-    assert best is not None
-    return best
+
+    def resultants(A: FloatArray) -> Any:
+        return np.exp(1j * (truth - Z @ A.T)).mean(axis=0)
+
+    if Z.shape[1] > _MOST_SHEARED_ANGLES:
+        turned = np.exp(1j * truth).T
+        best = _signed_permutation(np.abs(turned @ np.exp(-1j * Z)), np.abs(turned @ np.exp(1j * Z)))
+    else:  # of several that are as good the first, whatever rounding adds
+        best = max(_unimodular(Z.shape[1]), key=lambda A: round(float(np.abs(resultants(A)).sum()), 9))
+    return best, np.angle(resultants(best))
 
 
 def _best_signs(Z: FloatArray, truth: FloatArray) -> FloatArray:
-    return min(_signed_permutations(Z.shape[1]), key=lambda A: float(np.square(truth - Z @ A.T).sum()))
+    """The permutation A with signs that makes Σ ‖u − A z‖² least, which is to make Σ uᵀ A z largest."""
+    return _signed_permutation(truth.T @ Z, -truth.T @ Z)
 
 
-def _unimodular(n: int) -> Iterator[FloatArray]:
+def _signed_permutation(kept: FloatArray, reversed_: FloatArray) -> FloatArray:
+    """(n, n) one ±1 in each row and column, of the largest sum of what each (a, b) gains ``kept`` or ``reversed_``."""
+    a, b = linear_sum_assignment(np.maximum(kept, reversed_), maximize=True)
+    A = np.zeros(kept.shape)
+    A[a, b] = np.where(kept >= reversed_, 1.0, -1.0)[a, b]
+    return A
+
+
+def _unimodular(n: int) -> list[FloatArray]:
     """Matrices with entries −1, 0, 1 and determinant ±1, those with the fewest entries first."""
     every = (np.reshape(entries, (n, n)).astype(float) for entries in product((0, 1, -1), repeat=n * n))
     kept = [A for A in every if abs(abs(np.linalg.det(A)) - 1.0) < 0.5]
-    return iter(sorted(kept, key=lambda A: np.abs(A).sum()))
-
-
-def _signed_permutations(n: int) -> Iterator[FloatArray]:
-    for order in permutations(range(n)):
-        for signs in product((1.0, -1.0), repeat=n):
-            yield np.eye(n)[list(order)] * np.asarray(signs)[:, None]
+    return sorted(kept, key=lambda A: np.abs(A).sum())

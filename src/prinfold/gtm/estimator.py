@@ -33,7 +33,7 @@ from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
 from prinfold.latent import LatentSpace
 from prinfold.rows.rows import Rows
 from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of, real
-from prinfold.validation.tables import check_errors, check_weight, weighty_rows
+from prinfold.validation.tables import check_errors, check_weight, rows_with_weight
 
 
 @storable
@@ -432,7 +432,7 @@ class GTM(LatentGridModel):
         """The rows that have a weight, checked."""
         table = self._table(X)
         weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
-        kept = weighty_rows(weight, min_rows=1)
+        kept = rows_with_weight(weight, min_rows=1)
         if kept is not None:
             table, weight = table[kept], np.asarray(weight)[kept]
             known = None if known is None else known[kept]

@@ -36,7 +36,7 @@ from prinfold.gtm.warnings import is_troubled
 from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_point
 from prinfold.rows.rows import Rows, cut_for
 from prinfold.validation.settings import as_generator
-from prinfold.validation.tables import check_latent, weighty_rows
+from prinfold.validation.tables import check_latent, rows_with_weight
 
 _MOST_NODES_PER_ROW = 6
 """Nodes for each row up to which they are doubled: so few rows cannot tell more of them apart."""
@@ -72,7 +72,7 @@ class TrainingJob(NamedTuple):
 
 def rows_that_count(table: FloatArray, weight: FloatArray | None, *, gaps: bool) -> IntArray | None:
     """Numbers of the rows that have a weight and of which something was measured, or None for all."""
-    weighty = weighty_rows(weight, min_rows=FEWEST_ROWS)
+    weighty = rows_with_weight(weight, min_rows=FEWEST_ROWS)
     if not gaps:
         return weighty
     seen = ~np.isnan(table).all(axis=1)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
 from prinfold.base.callbacks import with_callbacks
+from prinfold.base.file_requirements import require_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.starting_points import (
@@ -32,12 +33,13 @@ from prinfold.basis_maps.gaussian_process import GaussianProcess
 from prinfold.basis_maps.linear_geometry import linear_geometry
 from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
 from prinfold.geometry.folds import Folds, find_folds
-from prinfold.gtm import fitting, model_files
+from prinfold.gtm import fitting
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.block_input import score_blocks, survey_table
 from prinfold.gtm.fitting import FEWEST_ROWS, TrainingJob
 from prinfold.gtm.gaussian_process_training import TunedState, with_process_prior
+from prinfold.gtm.model_files import map_parts
 from prinfold.gtm.noise.per_cell import node_masses
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
@@ -588,8 +590,8 @@ class LatentGridModel(PrincipalManifold):
         """Rebuild what a file leaves out, and refuse parts that do not fit together."""
         check_parameters(self, self._constraints)
         surface = BasisMap(self.latent_, self.basis_.bind(self.latent_))
-        model_files.refuse_misfits(model_files.map_parts(self, (len(surface.penalty_mask), self._n_predictors())))
-        model_files.refuse_infinite_surface(surface, self.weights_)
+        require_parts(map_parts(self, (len(surface.penalty_mask), self._n_predictors())))
+        require_parts({"a finite surface": bool(np.isfinite(surface.nodes(self.weights_)).all())})
         self._model = self._remake_model(surface, self._kept_spread())
         if isinstance(self.basis_, GaussianProcess):
             self._model = with_process_prior(self._model, self.basis_, 1.0, penalised=self.basis_.variance is None)

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.base.file_requirements import require_parts
 from prinfold.base.starting_points import column_variances
 from prinfold.exceptions import (
-    CorruptModelFileError,
     DegenerateWarning,
     InvalidDataError,
     InvalidParameterError,
@@ -162,10 +162,10 @@ def _warn_about_drift(moved: FloatArray, given: GatheredRows, precision: float) 
 
 def spread_of_memory(memory: Any, n_columns: int) -> ColumnSpread:
     """How far the columns of the rows spread that the stream began with."""
-    if not (isinstance(memory, Memory) and memory.sound(n_columns)):
-        words = "the model in the file does not fit together: it needs a memory with floors above zero"
-        raise CorruptModelFileError(f"{words}, one for each column")
-    return memory.spread
+    sound = isinstance(memory, Memory) and memory.sound(n_columns)
+    require_parts({"a memory with floors above zero, one for each column": sound})
+    spread: ColumnSpread = memory.spread
+    return spread
 
 
 def restore_memory(model: gtm.GTMModel, memory: Memory, parameters: Parameters) -> gtm.GTMModel:
@@ -173,8 +173,7 @@ def restore_memory(model: gtm.GTMModel, memory: Memory, parameters: Parameters) 
     if isinstance(model.penalty, ProcessPrior):
         model = replace(model, penalty=replace(model.penalty, freedom=memory.freedom))
     takes_gaps = replace(model, noise=model.noise.with_gaps()) if memory.gaps else model
-    if not memory.fits(takes_gaps, parameters):
-        raise CorruptModelFileError("the model in the file does not fit together: it needs sums of its own noise")
+    require_parts({"sums of its own noise": memory.fits(takes_gaps, parameters)})
     return model
 
 

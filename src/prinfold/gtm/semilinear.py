@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
-from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
+from prinfold.base.file_requirements import require_parts
+from prinfold.exceptions import InvalidParameterError
 from prinfold.files import save, storable
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
@@ -333,9 +334,8 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_parameters(self, self._constraints)
         inner = getattr(self, "gtm_", None)
         fitted = isinstance(inner, GTM) and hasattr(inner, "latent_") and "loadings" in inner.noise_parameters_
-        if not fitted or inner is None or inner.n_features_in_ != self.n_features_in_:
-            words = "a fitted GTM with straight directions, of as many columns"
-            raise CorruptModelFileError(f"the model in the file does not fit together: it needs {words}")
+        suits = fitted and inner is not None and inner.n_features_in_ == self.n_features_in_
+        require_parts({"a fitted GTM with straight directions, of as many columns": suits})
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "gtm_")

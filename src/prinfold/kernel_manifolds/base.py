@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray, RandomState
-from prinfold.base.file_requirements import is_finite_array, require_parts
+from prinfold.base.file_requirements import is_finite_array, require_parts, training_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.files import storable
@@ -16,10 +16,8 @@ from prinfold.geometry.projection_starts import graph_starts
 from prinfold.kernel_manifolds.domain_thresholds import THRESHOLDS, Contour, make_threshold
 from prinfold.kernel_manifolds.surface import KernelMap
 from prinfold.latent import Cloud, LatentSpace
-from prinfold.loops import StopReason
 from prinfold.numerics.kernel_mixtures import Mixture
 from prinfold.numerics.radial_kernels import GAUSSIAN_CUT, PROFILES, Gaussian, Power
-from prinfold.validation.refusals import column_names
 from prinfold.validation.settings import (
     Constraint,
     as_generator,
@@ -180,15 +178,14 @@ class KernelManifold(PrincipalManifold):
         if type(latent) is not Cloud:
             return {"latent points with a density": False}
         m, D, Q = len(latent.centres), self._n_value_columns(), latent.n_columns
-        names, embedding = column_names(self), np.asarray(self.embedding_)
+        embedding = np.asarray(self.embedding_)
         placed = is_finite_array(self.embedding_) and embedding.ndim == 2 and embedding.shape[1] == Q
         return {
             f"values of shape {(m, D)}": is_finite_array(self.values_, (m, D)),
             f"an offset of shape {(D,)}": is_finite_array(self.offset_, (D,)),
             f"an embedding of {Q} columns inside the latent domain": placed
             and bool(latent.domain.contains(embedding).all()),
-            "a name for each column": names is None or len(names) == self.n_features_in_,
-            "a reason for stopping": isinstance(self.stop_reason_, StopReason),
+            **training_parts(self),
             "a history as long as its iterations": {len(each) for each in self.history_.values()} == {self.n_iter_ + 1},
         }
 

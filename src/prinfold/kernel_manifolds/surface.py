@@ -26,7 +26,7 @@ class KernelMap:
     weight: FloatArray
     profile: Profile
     remembered: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What takes long to derive from the map and is asked for again."""
+    """Results that take long to derive from the map and are asked for again."""
 
     def point(self, Z: FloatArray) -> FloatArray:
         """(n, D) the surface at latent coordinates."""

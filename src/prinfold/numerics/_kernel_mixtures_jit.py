@@ -146,7 +146,7 @@ def density_sums(
 
 
 @compiled
-def tilts(
+def share_gradients(
     Z: FloatArray,
     centres: FloatArray,
     cuts: IntArray,

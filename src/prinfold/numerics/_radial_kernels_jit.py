@@ -41,11 +41,11 @@ def _exponentiate(u: FloatArray, least: float) -> None:
 
 @overload(_exponentiate, jit_options={"fastmath": {"reassoc", "contract"}})
 def _exponentiate_jit(u: Any, least: Any) -> Any:
-    def raise_e(u: Any, least: Any) -> Any:
+    def exponentiate(u: Any, least: Any) -> Any:
         for j in range(len(u)):
             u[j] = exp64(max(u[j], least))
 
-    return raise_e
+    return exponentiate
 
 
 @compiled

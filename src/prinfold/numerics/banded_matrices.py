@@ -41,7 +41,7 @@ class BandedMatrix(NamedTuple):
         """(m, D) x of A x = ``right``; the matrix must not be indefinite."""
         m = self.entries.shape[1]
         closed = bool(self.entries[1, -1] or self.entries[2, -2:].any())
-        place = _fold_order(m) if closed else np.arange(m)
+        place = fold_order(m) if closed else np.arange(m)
         lower = np.zeros((5 if closed else 3, m))
         for apart, joint in enumerate(self.entries):
             one, other = place, np.roll(place, -apart)
@@ -52,21 +52,8 @@ class BandedMatrix(NamedTuple):
         found[place] = right
         return np.asarray(solveh_banded(lower, found, lower=True, overwrite_ab=True)[place])
 
-    def dense(self) -> FloatArray:
-        """(m, m) all entries."""
-        m = self.entries.shape[1]
-        out, place = np.diag(self.entries[0]), np.arange(m)
-        for apart in (1, 2):
-            after = (place + apart) % m
-            np.add.at(out, (place, after), self.entries[apart])
-            np.add.at(out, (after, place), self.entries[apart])
-        return np.asarray(out)
 
-
-def _fold_order(m: int) -> IntArray:
+def fold_order(m: int) -> IntArray:
     """(m,) position of each vertex in the order 0, m − 1, 1, m − 2 and so on."""
-    place = np.empty(m, dtype=np.int64)
-    half = (m + 1) // 2
-    place[:half] = 2 * np.arange(half)
-    place[half:] = 2 * np.arange(m - half, 0, -1) - 1
-    return place
+    vertex = np.arange(m)
+    return np.minimum(2 * vertex, 2 * (m - vertex) - 1)

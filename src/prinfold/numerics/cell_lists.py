@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
@@ -198,11 +199,7 @@ def _close_gaps(axis: FloatArray) -> FloatArray:
 def share_within(X: FloatArray, reach: float) -> float:
     """About which share of all pairs is within reach, from some 64 points and 1024 that they may be near to."""
     n = len(X)
-    some, many = X[:: max(1, n // 64)], X[:: max(1, n // 1024)]
-    s = np.zeros((len(some), len(many)))
-    for a, b in zip(some.T, many.T, strict=True):
-        s += np.square(a[:, None] - b)
-    return float((s < reach**2).mean())
+    return float((cdist(X[:: max(1, n // 64)], X[:: max(1, n // 1024)], "sqeuclidean") < reach**2).mean())
 
 
 def cut_by_count(counts: IntArray, about: int) -> tuple[list[slice], int]:

@@ -12,7 +12,7 @@ and is what the other is held against.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
@@ -26,7 +26,7 @@ from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.numerics.checked import require_finite
 from prinfold.numerics.kernel_mixtures_truncated import CentreSearch, NearShares, PairLister, make_search
 from prinfold.numerics.radial_kernels import Profile
-from prinfold.rows.rows import for_each_block
+from prinfold.rows.rows import for_each_block, row_slices
 
 P = TypeVar("P")
 
@@ -162,7 +162,7 @@ class Shares(NamedTuple):
 
     def mean_jacobian(self, Y: FloatArray) -> FloatArray:
         """(n, D, Q) ∂/∂z Σ b_j y_j = Σ_j a_j y_j."""
-        return np.stack([self.pairs.apply(a, Y) for a in self._tilts(self.gradient())], axis=2)
+        return np.stack([self.pairs.apply(a, Y) for a in self._share_gradients(self.gradient())], axis=2)
 
     def mean_bend(self, Y: FloatArray, R: FloatArray) -> FloatArray:
         """(n, Q, Q) second derivatives of r·Σ b_j y_j along directions R (n, D).
@@ -170,19 +170,19 @@ class Shares(NamedTuple):
         With M_j = 4 v_j d_j d_jᵀ + 2 u_j I, that is Σ_j (M_j − b_j Σ_i M_i − a_j gᵀ − g a_jᵀ) r·y_j.
         """
         gradient, whole = self.gradient(), self.relative_hessian()
-        tilts, delta, spread = self._tilts(gradient), self.pairs.delta, self.pairs.repeat_places
+        share_gradients, delta, spread = self._share_gradients(gradient), self.pairs.delta, self.pairs.repeat_places
         curvature, slope = 4.0 * self.curvature, 2.0 * self.slope
         out = np.empty(whole.shape)
         for i in range(len(delta)):
             for j in range(i + 1):
                 x = curvature * delta[i] * delta[j] - self.value * spread(whole[:, i, j])
-                x -= tilts[i] * spread(gradient[:, j]) + tilts[j] * spread(gradient[:, i])
+                x -= share_gradients[i] * spread(gradient[:, j]) + share_gradients[j] * spread(gradient[:, i])
                 if i == j:
                     x += slope
                 out[:, i, j] = out[:, j, i] = np.einsum("nd,nd->n", self.pairs.apply(x, Y), R)
         return out
 
-    def _tilts(self, gradient: FloatArray) -> list[FloatArray]:
+    def _share_gradients(self, gradient: FloatArray) -> list[FloatArray]:
         """∂b_j/∂z = a_j = 2 u_j d_j − b_j g, axis by axis; over all centres they add up to nothing."""
         slope = 2.0 * self.slope
         columns = zip(self.pairs.delta, gradient.T, strict=True)
@@ -311,7 +311,7 @@ class Mixture:
             run(near, self._search.parts(Z))
         else:
             size = max(16, int(_BLOCK_PAIRS / (self._mean_neighbours * width * Z.shape[1])))
-            run(lambda part: use(part, cast(ShareSums, self._shares(Z[part]))), list(_slices(len(Z), size)))
+            run(lambda part: use(part, cast(ShareSums, self._shares(Z[part]))), row_slices(len(Z), size))
 
     def _shares(self, Z: FloatArray) -> Shares:
         pairs, lonely = self._pairs(Z)
@@ -378,10 +378,6 @@ class WideMixture:
         """The same with its gradient (n, Q) and Hessian (n, Q, Q)."""
         value, gradient, hessian = self.mixture.log_density_hessian(Z / self.bandwidth)
         return value, gradient / self.bandwidth, hessian / self.bandwidth**2
-
-
-def _slices(n: int, size: int) -> Iterator[slice]:
-    return (slice(i, min(i + size, n)) for i in range(0, n, size))
 
 
 def _run_serially(work: Callable[[P], None], parts: Sequence[P]) -> None:

@@ -173,10 +173,10 @@ class NearShares:
 
     def mean_jacobian(self, Y: FloatArray) -> FloatArray:
         """(n, D, Q) Σ_j a_j y_j."""
-        from prinfold.numerics._kernel_mixtures_jit import tilts
+        from prinfold.numerics._kernel_mixtures_jit import share_gradients
 
         a = np.empty((self.Z.shape[1], len(self.near)))
-        tilts(self.Z, self.centres, self.cuts, self.near, self.value, self.slope, self.gradient(), a)
+        share_gradients(self.Z, self.centres, self.cuts, self.near, self.value, self.slope, self.gradient(), a)
         return np.stack([self._apply(each, Y) for each in a], axis=2)
 
     def mean_bend(self, Y: FloatArray, R: FloatArray) -> FloatArray:

@@ -54,7 +54,8 @@ def conjugate_gradients(
     """X with A X = ``right`` for a symmetric positive semi-definite operator, from zero.
 
     Stops when the preconditioned residual has fallen by ``tol``. Each iterate minimises the quadratic on a growing
-    subspace, so that any of them has a positive product with ``right``.
+    subspace, so that any of them has a positive product with ``right``. SciPy's divides by a curvature of nil, which a
+    semi-definite operator may have.
     """
     X, residual = np.zeros_like(right), right.copy()
     direction = step = precondition(residual)

@@ -1,11 +1,6 @@
-"""Natural and closed cubic splines by their values at knots: second derivatives and bending energy.
+"""Natural and closed cubic splines by their values at knots: places, slopes and bending energy.
 
-A cubic spline through values y at knots x₁ < … < x_K, natural at its ends or closed over a period, has second
-derivatives T⁻¹ Qᵀ y at the knots, with Q and T of the distances between them, and
-
-    ∫ f″(x)² dx = yᵀ Q T⁻¹ Qᵀ y,
-
-which no other function through the same values goes below (Reinsch).
+Of all functions through given values, the natural spline has the least ∫ f″(x)² dx (Reinsch).
 """
 
 from __future__ import annotations
@@ -13,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve
+from scipy.interpolate import CubicSpline
 
 from prinfold._typing import FloatArray
 
@@ -30,54 +25,37 @@ class Knots(NamedTuple):
         return self.period > 0
 
     @property
+    def ends(self) -> FloatArray:
+        """Places of all ends of cells: K on an open curve, K + 1 on a closed one, whose last is the first again."""
+        return np.append(self.places, self.places[0] + self.period) if self.closed else self.places
+
+    @property
     def steps(self) -> FloatArray:
         """Distances between neighbouring knots: K − 1 on an open curve, K on a closed one."""
-        ends = np.append(self.places, self.places[0] + self.period) if self.closed else self.places
-        return np.diff(ends)
+        return np.diff(self.ends)
 
-
-def second_derivatives(knots: Knots) -> FloatArray:
-    """(K, K) T⁻¹ Qᵀ, from values at the knots to second derivatives there, with zero rows at natural ends."""
-    n, h = len(knots.places), knots.steps
-    out = np.zeros((n, n))
-    if n < 3:
-        return out
-    inner = np.arange(n) if knots.closed else np.arange(1, n - 1)
-    before, after = h[inner - 1], h[inner % len(h)]
-    row = np.arange(len(inner))
-    Q, T = np.zeros((len(inner), n)), np.zeros((len(inner), n))
-    for column, divided, mass in (
-        (inner - 1, 1.0 / before, before / 6.0),
-        (inner, -1.0 / before - 1.0 / after, (before + after) / 3.0),
-        (inner + 1, 1.0 / after, after / 6.0),
-    ):
-        np.add.at(Q, (row, column % n), divided)
-        np.add.at(T, (row, column % n), mass)
-    out[inner] = solve(T[:, inner], Q)
-    return out
+    def spline(self, values: FloatArray) -> CubicSpline:
+        """The cubic spline through ``values`` (K, D) at the knots."""
+        if self.closed:
+            return CubicSpline(self.ends, np.vstack([values, values[:1]]), bc_type="periodic")
+        return CubicSpline(self.places, values, bc_type="natural")
 
 
 def bending(knots: Knots) -> FloatArray:
     """(K, K) P with ∫ f″² = yᵀ P y: second derivatives are straight between knots, so that Simpson's rule is exact."""
-    n, h, curvature = len(knots.places), knots.steps, second_derivatives(knots)
-    mass = np.zeros((n, n))
-    first = np.arange(len(h))
-    second = (first + 1) % n
-    for i, j, weight in ((first, first, 2.0), (second, second, 2.0), (first, second, 1.0), (second, first, 1.0)):
-        np.add.at(mass, (i, j), weight * h / 6.0)
-    return np.asarray(curvature.T @ mass @ curvature)
+    n, h = len(knots.places), knots.steps
+    if n < 3:
+        return np.zeros((n, n))
+    cubic, square = knots.spline(np.eye(n)).c[:2]
+    begin = 2.0 * square
+    end = begin + 6.0 * h[:, None] * cubic
+    both = begin + end
+    return np.asarray((begin.T * h @ begin + end.T * h @ end + both.T * h @ both) / 6.0)
 
 
 def spline_at(knots: Knots, values: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(m, D) the spline through ``values`` (K, D) at places x (m,), and its derivative; open ones go straight on."""
-    n, h = len(knots.places), knots.steps
-    curvature = second_derivatives(knots) @ values
-    x = np.mod(x - knots.places[0], knots.period) + knots.places[0] if knots.closed else x
-    cell = np.clip(np.searchsorted(knots.places, x, side="right") - 1, 0, len(h) - 1)
-    width, after = h[cell][:, None], (cell + 1) % n
-    past = np.zeros_like(x) if knots.closed else x - np.clip(x, knots.places[0], knots.places[-1])
-    t = ((x - past - knots.places[cell]) / h[cell])[:, None]
-    y0, y1, c0, c1 = values[cell], values[after], curvature[cell], curvature[after]
-    value = (1 - t) * y0 + t * y1 + width**2 / 6.0 * (((1 - t) ** 3 - (1 - t)) * c0 + (t**3 - t) * c1)
-    slope = (y1 - y0) / width + width / 6.0 * ((1 - 3 * (1 - t) ** 2) * c0 + (3 * t**2 - 1) * c1)
-    return np.asarray(value + past[:, None] * slope), np.asarray(slope)
+    spline = knots.spline(values)
+    inside = x if knots.closed else np.clip(x, knots.places[0], knots.places[-1])
+    slope = spline(inside, 1)
+    return np.asarray(spline(inside) + (x - inside)[:, None] * slope), np.asarray(slope)

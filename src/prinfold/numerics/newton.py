@@ -26,7 +26,7 @@ def newton_ascent(
 ) -> FloatArray:
     """(M,) maximiser of a concave function by Newton's steps, each shortened until the function rises.
 
-    The result is never below the start.
+    The result is never below the start, which SciPy's ``minimize`` does not promise.
 
     ``slopes`` gives the gradient and the negative Hessian; ``reach`` (K, M) turns a step into changes of logarithms.
     """

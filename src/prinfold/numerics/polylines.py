@@ -13,7 +13,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError
 from prinfold.numerics.checked import LARGEST, require_finite
-from prinfold.rows.rows import for_each_block
+from prinfold.rows.rows import for_each_block, row_slices
 
 _BLOCK_ROWS = 4096
 
@@ -50,7 +50,7 @@ def nearest_on_polyline(X: FloatArray, vertices: FloatArray, closed: bool = Fals
             return
         sweep(X[part], begin, step, feet.segment[part], feet.share[part], feet.squared[part])
 
-    for_each_block(one, [slice(i, i + _BLOCK_ROWS) for i in range(0, len(X), _BLOCK_ROWS)])
+    for_each_block(one, row_slices(len(X), _BLOCK_ROWS))
     return feet
 
 

@@ -70,8 +70,6 @@ def ridge_bands(bands: RidgeBands, X: Any = None, *, p_value: Any = None, ax: Ax
     """
     if not isinstance(bands, RidgeBands):
         raise InvalidParameterError(f"got a {type(bands).__name__}; pass what model.bands() returns")
-    from matplotlib.collections import EllipseCollection  # after ink, which names the extra where there is none
-
     rows = None if X is None else np.asarray(X, dtype=float)
     band = band_of(bands, rows, p_value)
     depth = band.points.shape[1]
@@ -81,12 +79,7 @@ def ridge_bands(bands: RidgeBands, X: Any = None, *, p_value: Any = None, ax: Ax
     if depth == 2:
         # Opaque, so that discs that overlap make one band.
         width = 2.0 * band.radius
-        flat = np.zeros(len(width))
-        on.add_collection(
-            EllipseCollection(
-                width, width, flat, units="xy", offsets=band.points, transOffset=on.transData, color="#c6dbec", zorder=1
-            )
-        )
+        style.ellipses(on, band.points, width, width, np.zeros(len(width)), color="#c6dbec", zorder=1)
         on.set(xlim=(band.low[0], band.high[0]), ylim=(band.low[1], band.high[1]), aspect="equal")
     top = {"vmin": 0.0, "vmax": 1.0, "cmap": "viridis" if p_value is None else "viridis_r"}
     firm = ~band.endless

@@ -12,7 +12,7 @@ from prinfold.plot.data.choices import ChoiceLine, ChoiceLines, choice_lines
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_FACTOR = 4.0
+_LOG_AXIS_RATIO = 4.0
 """Ratio of the largest value to the smallest from which an axis is logarithmic."""
 
 _MOST_TICKS = 12
@@ -69,7 +69,7 @@ def _ring(on: Any, shown: ChoiceLines) -> None:
 def _scale(on: Any, places: Any) -> None:
     """A logarithmic axis for values that differ by factors; one that begins at 0 is plain as far as the next."""
     above = places[places > 0]
-    if len(above) < 3 or (places < 0).any() or above.max() < _FACTOR * above.min():
+    if len(above) < 3 or (places < 0).any() or above.max() < _LOG_AXIS_RATIO * above.min():
         return
     if len(above) == len(places):
         on.set_xscale("log")
@@ -78,7 +78,7 @@ def _scale(on: Any, places: Any) -> None:
 
 
 def _draw_line(on: Any, line: ChoiceLine, index: int) -> None:
-    marker, colour = style.MARKERS[index % len(style.MARKERS)], style.PALETTE[index % len(style.PALETTE)]
+    marker, colour = style.marker(index), style.colour(index)
     error = np.where(np.isfinite(line.error), line.error, 0.0)
     on.errorbar(
         line.x,

@@ -51,7 +51,7 @@ def comparison_front(comparison: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def _draw_method(on: Any, shown: Front, x: FloatArray, name: str, index: int) -> None:
-    marker, colour = style.MARKERS[index % len(style.MARKERS)], style.PALETTE[index % len(style.PALETTE)]
+    marker, colour = style.marker(index), style.colour(index)
     own = np.array([each == name for each in shown.method])
     on.errorbar(
         x[own], shown.error[own], yerr=shown.standard_error[own], fmt="none", ecolor=colour, elinewidth=0.8, zorder=2

@@ -35,9 +35,7 @@ class FittedSurface:
         model, before = (thing[-1], thing[:-1] if len(steps) > 1 else None) if steps else (thing, None)
         check_is_fitted(model)
         names = column_names(thing)
-        if names is None and before is None:
-            names = [f"column {j + 1}" for j in range(model.n_features_in_)]
-        elif names is None:
+        if names is None:
             names = [f"column {j + 1}" for j in range(thing.n_features_in_)]
         return cls(model, before, tuple(map(str, names)))
 
@@ -204,6 +202,16 @@ def check_values(values: Any, n_rows: int) -> FloatArray:
     if numbers.shape != (n_rows,):
         raise InvalidDataError(f"values has shape {numbers.shape} for {n_rows} rows; give one number per row")
     return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def row_marks(labels: Any, values: Any, n_rows: int | None) -> tuple[RowClasses | None, FloatArray | None]:
+    """Classes and numbers of the rows, by which they are coloured; at most one of them may be given."""
+    if labels is not None and values is not None:
+        raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
+    if n_rows is None and (labels is not None or values is not None):
+        raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
+    groups = None if labels is None else row_classes(labels, n_rows or 0)
+    return groups, None if values is None else check_values(values, n_rows or 0)
 
 
 def lanes(Z: FloatArray, groups: RowClasses | None) -> FloatArray:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidParameterError
 from prinfold.plot import style
 from prinfold.plot.data.kernel_manifolds import (
     cloud_of,
@@ -18,7 +17,7 @@ from prinfold.plot.data.kernel_manifolds import (
     mosaic,
     start_comparison,
 )
-from prinfold.plot.inputs import FittedSurface, RowClasses, check_values, lanes, row_classes
+from prinfold.plot.inputs import FittedSurface, RowClasses, lanes, row_marks
 from prinfold.plot.layouts import LatentLayout, Plane, layout_of
 
 if TYPE_CHECKING:
@@ -48,10 +47,10 @@ def candidates(model: Any, *, ax: Axes | None = None) -> Axes:
     on = style.axes_for(ax, 2, (6.4, 3.8))
     sizes = np.concatenate([kind.neighbors[kind.neighbors > 0] for kind in shown.kinds])
     for i, kind in enumerate(shown.kinds):
-        colour = style.PALETTE[i % len(style.PALETTE)]
+        colour = style.colour(i)
         if kind.neighbors.any():
-            mark = style.MARKERS[i % len(style.MARKERS)]
-            on.plot(kind.neighbors, kind.errors, color=colour, marker=mark, ms=4.5, lw=1.5, label=kind.name, zorder=3)
+            pen = {"color": colour, "marker": style.marker(i), "ms": 4.5, "lw": 1.5, "zorder": 3}
+            on.plot(kind.neighbors, kind.errors, label=kind.name, **pen)
         else:
             on.axhline(float(kind.errors[0]), color=colour, lw=1.3, ls=(0, (4, 3)), label=kind.name, zorder=2)
     name, size, error = shown.chosen
@@ -111,10 +110,7 @@ def latent_density(
     fitted = FittedSurface.of(model)
     latent = cloud_of(fitted)
     Z = np.asarray(fitted.model.embedding_, dtype=float) if X is None else fitted.coordinates(X)
-    if labels is not None and values is not None:
-        raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
-    groups = None if labels is None else row_classes(labels, len(Z))
-    numbers = None if values is None else check_values(values, len(Z))
+    groups, numbers = row_marks(labels, values, len(Z))
     layout = layout_of(latent, flat=ax is not None and not style.is_solid(ax))
     on = style.axes_for(ax, layout.depth, (6.4, 3.4) if latent.n_columns == 1 else (6.4, 5.2))
     filled = None

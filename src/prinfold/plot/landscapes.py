@@ -111,7 +111,7 @@ def _draw_plane(
     sure = found.sure if fade else np.ones(len(found.sure))
     known = np.isfinite(found.value)
     if found.words == "class":
-        table = np.array([to_rgb(style.PALETTE[i % len(style.PALETTE)]) for i in range(len(shown.names))])
+        table = np.array([to_rgb(style.colour(i)) for i in range(len(shown.names))])
         colour = mix_with_white(table[np.where(known, found.value, 0).astype(int)], sure)
         _colour_nodes(ax, layout, shown.latent, colour, known)
         for i, each in enumerate(shown.names):
@@ -162,7 +162,7 @@ def _draw_curve(ax: Any, layout: LatentLayout, shown: ShownLandscape, show: Any,
         found: Any = shown.landscape
         for i in range(len(shown.names)) if show is None else [class_index(shown, show)]:
             p, error = found.probability[order, i], found.error[order, i]
-            colour = style.PALETTE[i % len(style.PALETTE)]
+            colour = style.colour(i)
             ax.fill_between(z, np.clip(p - error, 0, 1), np.clip(p + error, 0, 1), color=colour, alpha=0.2, lw=0)
             ax.plot(z, p, "o-", ms=2.5, lw=1.4, color=colour, label=style.legend_text(shown.names[i]))
         ax.set(ylim=(-0.02, 1.02), ylabel=style.plain_text(name or "probability of the class"))

@@ -16,7 +16,7 @@ from prinfold.geometry.intervals import Intervals
 from prinfold.geometry.region import Region
 from prinfold.latent import LatentSpace
 
-_INNER = 0.6
+_INNER_RADIUS = 0.6
 """Inner radius of a ring whose outer radius is 1."""
 
 
@@ -105,12 +105,12 @@ class Ring(LatentLayout):
     labels: tuple[str, ...]
 
     def place(self, Z: FloatArray, lane: FloatArray) -> FloatArray:
-        radius = _INNER + (1.0 - _INNER) * lane
+        radius = _INNER_RADIUS + (1.0 - _INNER_RADIUS) * lane
         return np.stack([radius * np.cos(Z[:, 0]), radius * np.sin(Z[:, 0])], axis=1)
 
     def cells(self, resolution: int) -> PaperCells:
         edges = np.linspace(-np.pi, np.pi, 3 * resolution + 1)
-        angle, radius = np.meshgrid(edges, [_INNER, 1.0])
+        angle, radius = np.meshgrid(edges, [_INNER_RADIUS, 1.0])
         return PaperCells(radius * np.cos(angle), radius * np.sin(angle), ((edges[:-1] + edges[1:]) / 2)[:, None])
 
 

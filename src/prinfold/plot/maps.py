@@ -23,7 +23,7 @@ from prinfold.plot.data.surfaces import (
     row_posterior,
     stretch_ellipses,
 )
-from prinfold.plot.inputs import FittedSurface, check_values, lanes, row_classes
+from prinfold.plot.inputs import FittedSurface, lanes, row_marks
 from prinfold.plot.layouts import LatentLayout, Plane, Ring, Strip, layout_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def latent_map(
     matplotlib.axes.Axes
     """
     fitted, Z = _coordinates(model, X)
-    groups, numbers = _marks(labels, values, None if Z is None else len(Z))
+    groups, numbers = row_marks(labels, values, None if Z is None else len(Z))
     flat = ax is not None and not style.is_solid(ax)
     layout = layout_for(fitted.model if fitted else Z, flat=flat)
     shade = _background(background, fitted, layout)
@@ -132,7 +132,7 @@ def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
     style.scale_bar(on, scale, "posterior probability of the node")
     pen: dict[str, Any] = {"linewidths": 1.4, "edgecolors": style.SIGNAL, "zorder": 4, "clip_on": False}
     middle = np.full(1, 0.5)
-    mode, mean = (_at_both_edges(layout, layout.place(at, middle)) for at in (found.mode, found.mean))
+    mode, mean = (_repeat_at_seam(layout, layout.place(at, middle)) for at in (found.mode, found.mean))
     style.dots(on, mode, s=80, marker="D", facecolors="none", label="mode", **pen)
     style.dots(on, mean, s=34, marker="o", facecolors="white", label="mean", **pen)
     style.legend(on)
@@ -237,16 +237,6 @@ def _coordinates(model: Any, X: Any) -> tuple[FittedSurface | None, FloatArray |
     return fitted, None if X is None else fitted.coordinates(X)
 
 
-def _marks(labels: Any, values: Any, n_rows: int | None) -> Any:
-    """Classes and numbers of the rows, at most one of which may be given."""
-    if labels is not None and values is not None:
-        raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
-    if n_rows is None and (labels is not None or values is not None):
-        raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
-    groups = None if labels is None else row_classes(labels, n_rows or 0)
-    return groups, None if values is None else check_values(values, n_rows or 0)
-
-
 def _background(background: Any, fitted: FittedSurface | None, layout: LatentLayout) -> Field | None:
     if background is None or fitted is None:
         return None
@@ -281,7 +271,7 @@ def _draw_nodes(ax: Any, layout: LatentLayout, fitted: FittedSurface) -> None:
     style.dots(ax, place, s=6, c=style.SOFT, linewidths=0, zorder=1, clip_on=False)
 
 
-def _at_both_edges(layout: LatentLayout, place: FloatArray) -> FloatArray:
+def _repeat_at_seam(layout: LatentLayout, place: FloatArray) -> FloatArray:
     """Places, and again those at a seam on the other side of it."""
     if not isinstance(layout, Plane):
         return place
@@ -322,25 +312,11 @@ def _reach(edges: FloatArray, layout: Plane, axis: int) -> tuple[float, float]:
 
 
 def _draw_ellipses(ax: Any, fitted: FittedSurface, layout: LatentLayout) -> None:
-    from matplotlib.collections import EllipseCollection
-
     found = stretch_ellipses(fitted.model)
     copy, shift = repeat_over_seams(layout, found.centre)
     width, height = 2.0 * found.half[copy].T
-    glyphs = EllipseCollection(
-        width,
-        height,
-        np.degrees(found.angle[copy]),
-        units="xy",
-        offsets=found.centre[copy] + shift,
-        offset_transform=ax.transData,
-        facecolors=style.ACCENT,
-        edgecolors="white",
-        linewidths=0.3,
-        zorder=2,
-    )
-    glyphs.set_in_layout(False)  # their size is unknown until they are drawn
-    ax.add_collection(glyphs, autolim=False)
+    pen = {"facecolors": style.ACCENT, "edgecolors": "white", "linewidths": 0.3, "zorder": 2}
+    style.ellipses(ax, found.centre[copy] + shift, width, height, np.degrees(found.angle[copy]), **pen)
 
 
 def _curve_axis(ax: Any, layout: LatentLayout) -> None:

@@ -11,7 +11,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.plot import style
 from prinfold.plot.data.mixtures import Panel, PanelBox, boxes, hierarchy_panels, lines_of, mixture_panels, shading
 from prinfold.plot.data.surfaces import limits
-from prinfold.plot.inputs import RowClasses, check_values, row_classes
+from prinfold.plot.inputs import RowClasses, row_marks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +58,7 @@ def mixture(
     matplotlib.axes.Axes
         The axes that hold those of the maps, which are its ``child_axes``.
     """
-    groups, numbers = _marks(X, labels, values)
+    groups, numbers = row_marks(labels, values, None if X is None else _n_rows(X))
     panels = mixture_panels(model, X, groups, shaded=background)
     counts = lines_of(len(panels), _MOST_ON_A_LINE)
     on = _sheet(ax, max(counts), len(counts))
@@ -103,7 +103,7 @@ def hierarchy(
     matplotlib.axes.Axes
         The axes that hold those of the maps, which are its ``child_axes``.
     """
-    groups, numbers = _marks(X, labels, values)
+    groups, numbers = row_marks(labels, values, None if X is None else _n_rows(X))
     levels = hierarchy_panels(model, X, groups, shaded=background)
     on = _sheet(ax, max(map(len, levels)), len(levels))
     panels, places = (
@@ -119,15 +119,6 @@ def hierarchy(
             _join(on, at[above], box, frame)
         _draw_panel(on, panel, box, groups, colours, shading(panels), frame)
     return _add_legends(on, panels, groups, numbers, value_name, settle=ax is None)
-
-
-def _marks(X: Any, labels: Any, values: Any) -> tuple[RowClasses | None, FloatArray | None]:
-    if labels is not None and values is not None:
-        raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
-    if X is None and (labels is not None or values is not None):
-        raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
-    groups = None if labels is None else row_classes(labels, _n_rows(X))
-    return groups, None if values is None else check_values(values, _n_rows(X))
 
 
 def _n_rows(X: Any) -> int:
@@ -146,7 +137,7 @@ def _sheet(ax: Axes | None, n_across: int, n_down: int) -> Any:
 def _frames(levels: list[list[Panel]]) -> dict[tuple[int, ...], str]:
     """A colour for every map that something lies below."""
     parents = sorted({panel.path[:-1] for level in levels[1:] for panel in level}, key=lambda path: (len(path), path))
-    return {path: style.PALETTE[i % len(style.PALETTE)] for i, path in enumerate(parents)}
+    return {path: style.colour(i) for i, path in enumerate(parents)}
 
 
 def _colours(groups: RowClasses | None, values: FloatArray | None, n_rows: int) -> FloatArray:
@@ -155,9 +146,7 @@ def _colours(groups: RowClasses | None, values: FloatArray | None, n_rows: int) 
     from matplotlib.colors import Normalize, to_rgba
 
     if groups is not None:
-        each = np.array(
-            [to_rgba(style.PALETTE[i % len(style.PALETTE)]) for i in range(len(groups.names))] + [to_rgba(style.SOFT)]
-        )
+        each = np.array([to_rgba(style.colour(i)) for i in range(len(groups.names))] + [to_rgba(style.SOFT)])
         return np.asarray(each[groups.index])
     if values is None:
         return np.tile(to_rgba(style.ACCENT), (n_rows, 1))
@@ -186,7 +175,7 @@ def _draw_panel(
     paint = colours[panel.rows] * np.stack([*[np.ones(len(panel.rows))] * 3, panel.weight], axis=1)
     for each in np.unique(index):
         some = index == each
-        marker = style.MARKERS[each % len(style.MARKERS)] if each >= 0 else "o"
+        marker = style.marker(each) if each >= 0 else "o"
         common = {"linewidths": 0.0, "zorder": 3, "clip_on": False, "s": style.marker_area(len(colours))}
         style.dots(own, panel.place[some], c=paint[some], marker=marker, **common)
     plain = frame == style.INK
@@ -213,8 +202,7 @@ def _add_legends(
     from matplotlib.colors import Normalize
 
     for i, name in enumerate(() if groups is None else groups.names):
-        marker = style.MARKERS[i % len(style.MARKERS)]
-        on.scatter([], [], marker=marker, color=style.PALETTE[i % len(style.PALETTE)], label=style.legend_text(name))
+        on.scatter([], [], marker=style.marker(i), color=style.colour(i), label=style.legend_text(name))
     style.legend(on)
     ends = shading(panels)
     slim = 0.12 / on.figure.get_figwidth()

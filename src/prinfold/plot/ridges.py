@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prinfold.exceptions import InvalidParameterError
 from prinfold.plot import style
-from prinfold.plot.data.ridges import density_image, in_the_plane, ridge_lines, view_of
-from prinfold.plot.inputs import FittedSurface, check_values, row_classes
+from prinfold.plot.data.ridges import density_image, refuse_other_ridges, ridge_lines, view_of
+from prinfold.plot.inputs import FittedSurface, row_marks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,20 +54,15 @@ def ridge(
     matplotlib.axes.Axes
     """
     fitted = FittedSurface.of(model)
-    in_the_plane(fitted)
-    if labels is not None and values is not None:
-        raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
-    if X is None and (labels is not None or values is not None):
-        raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
+    refuse_other_ridges(fitted)
     found = ridge_lines(fitted)
     rows = None if X is None else np.asarray(X, dtype=float)
+    groups, numbers = row_marks(labels, values, None if rows is None else len(rows))
     low, high = view_of(*found.lines, *([] if rows is None else [rows]))
     on = style.axes_for(ax, 2, (6.0, 5.0))
     if show_density:
         style.draw_field(on, density_image(fitted, low, high, resolution))
     if rows is not None:
-        groups = None if labels is None else row_classes(labels, len(rows))
-        numbers = None if values is None else check_values(values, len(rows))
         if groups is None and numbers is None:
             style.dots(on, rows, s=4, c=style.SOFT, linewidths=0, alpha=0.5, zorder=2)
         else:
@@ -77,7 +71,7 @@ def ridge(
                 style.scale_bar(on, scale, value_name)
     coloured = labels is not None or values is not None
     for number, line in zip(found.branch, found.lines, strict=True):
-        colour = style.INK if coloured else style.PALETTE[number % len(style.PALETTE)]
+        colour = style.INK if coloured else style.colour(number)
         # A white edge, so that no colour is lost on the shading.
         on.plot(*line.T, color="white", lw=3.4, solid_capstyle="round", zorder=3)
         on.plot(*line.T, color=colour, lw=2.0, solid_capstyle="round", zorder=4)

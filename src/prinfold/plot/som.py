@@ -10,7 +10,7 @@ from matplotlib.colors import Normalize
 
 from prinfold.exceptions import InvalidParameterError
 from prinfold.plot import style
-from prinfold.plot.data.som import majorities, rows_won, u_matrix_cells, winners_of
+from prinfold.plot.data.som import majorities, row_counts, u_matrix_cells, winners_of
 from prinfold.plot.data.surfaces import limits
 from prinfold.plot.inputs import FittedSurface, RowClasses, row_classes
 
@@ -65,16 +65,16 @@ def u_matrix(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None =
     for spine in on.spines.values():
         spine.set_visible(False)
     if X is not None:
-        _draw_won(on, fitted, X, labels, cells.nodes)
+        _mark_winners(on, fitted, X, labels, cells.nodes)
     style.scale_bar(on, shade, "distance between neighbours")
     return style.finish(on, settle=ax is None)
 
 
-def _draw_won(on: Any, fitted: FittedSurface, X: Any, labels: Any, place: Any) -> None:
+def _mark_winners(on: Any, fitted: FittedSurface, X: Any, labels: Any, place: Any) -> None:
     """Mark nodes by what they win."""
     winner = winners_of(fitted, X)
     if labels is None:
-        _draw_counts(on, rows_won(winner, fitted.latent), place)
+        _draw_counts(on, row_counts(winner, fitted.latent), place)
         return
     groups = row_classes(labels, len(winner))
     most = majorities(winner, groups, fitted.latent.n_nodes)

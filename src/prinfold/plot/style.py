@@ -20,7 +20,7 @@ except ImportError as error:
         'drawing needs matplotlib, which is not installed; get it with: pip install "prinfold[plot]"'
     ) from error
 
-from matplotlib.collections import LineCollection
+from matplotlib.collections import EllipseCollection, LineCollection
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection  # type: ignore[import-untyped]
@@ -43,7 +43,7 @@ PALETTE = (
 MARKERS = ("o", "s", "^", "D", "v", "<", ">", "p", "h")
 """As many as do not divide the palette evenly, so that colour and shape together stay distinct for long."""
 
-_PASSES = 2
+_LAYOUT_PASSES = 2
 """After which, and one more on drawing, matplotlib's layout of axes with a fixed aspect is settled."""
 
 _SIZES = {"s": 0.85, "D": 0.75, "^": 1.15, "v": 1.15, "<": 1.15, ">": 1.15, "p": 1.1, "h": 1.05}
@@ -54,6 +54,16 @@ PAPER = LinearSegmentedColormap.from_list("prinfold_paper", ["#f7f8fa", "#dfe3e8
 
 DEEP = LinearSegmentedColormap.from_list("prinfold_deep", ["#f4f7fa", "#c6dbec", "#6fa8d0", "#2b6ea6", "#0b3c68"])
 """For fields that are the subject themselves."""
+
+
+def colour(index: int) -> str:
+    """The colour of a class or line by its number; after the last they begin again."""
+    return PALETTE[index % len(PALETTE)]
+
+
+def marker(index: int) -> str:
+    """The marker of a class or line by its number, in the same way."""
+    return MARKERS[index % len(MARKERS)]
 
 
 def axes_for(ax: Axes | None, depth: int = 2, size: tuple[float, float] = (6.4, 5.2)) -> Any:
@@ -71,7 +81,7 @@ def finish(ax: Any, *, settle: bool) -> Axes:
     """Return the axes; the layout of a figure of our own is computed first."""
     if settle:
         # One pass takes the axes for wider than their aspect leaves them, and labels would be cut off on saving.
-        for _ in range(_PASSES):
+        for _ in range(_LAYOUT_PASSES):
             ax.figure.get_layout_engine().execute(ax.figure)
     finished: Axes = ax
     return finished
@@ -251,6 +261,14 @@ def triangles(ax: Any, corners: FloatArray) -> None:
     ax.add_collection3d(sheet, autolim=False)
 
 
+def ellipses(ax: Any, centre: FloatArray, width: FloatArray, height: FloatArray, angle: FloatArray, **pen: Any) -> None:
+    """Ellipses about places (n, 2): whole axes in units of the data, and angles in degrees."""
+    where: dict[str, Any] = {"units": "xy", "offsets": centre, "offset_transform": ax.transData}
+    glyphs = EllipseCollection(width, height, angle, **where, **pen)
+    glyphs.set_in_layout(False)  # their size is unknown until they are drawn
+    ax.add_collection(glyphs, autolim=False)
+
+
 def draw_rows(ax: Any, place: FloatArray, groups: RowClasses | None, values: FloatArray | None) -> Any:
     """Rows by class, by value or all alike; returns what a colour scale is made for, where there are values."""
     area = marker_area(len(place))
@@ -282,13 +300,13 @@ def _draw_groups(ax: Any, place: FloatArray, groups: RowClasses, area: float, co
         hollow = common | {"edgecolors": SOFT, "facecolors": "none", "linewidths": 0.6, "zorder": 2.9}
         dots(ax, place[missing], s=area, label="no label", **hollow)
     for i, name in enumerate(groups.names):
-        rows, marker = place[groups.index == i], MARKERS[i % len(MARKERS)]
+        rows, shape = place[groups.index == i], marker(i)
         dots(
             ax,
             rows,
-            s=area * _SIZES.get(marker, 1.0),
-            marker=marker,
-            c=PALETTE[i % len(PALETTE)],
+            s=area * _SIZES.get(shape, 1.0),
+            marker=shape,
+            c=colour(i),
             label=legend_text(name),
             **common,
         )

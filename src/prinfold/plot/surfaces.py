@@ -18,7 +18,7 @@ from prinfold.plot.data.surfaces import (
     residual_lines,
     training_course,
 )
-from prinfold.plot.inputs import FittedSurface, check_values, numbers_of, row_classes
+from prinfold.plot.inputs import FittedSurface, numbers_of, row_marks
 from prinfold.plot.lines import surface_mesh, wires
 from prinfold.plot.maps import latent_map
 from prinfold.plot.mixtures import hierarchy, mixture
@@ -79,10 +79,7 @@ def surface(
     fitted = FittedSurface.of(model)
     fitted.refuse_levels()
     rows = None if X is None else _filled_rows(numbers_of(X), X, fitted)
-    if rows is None and (labels is not None or values is not None):
-        raise InvalidParameterError("labels and values belong to rows; pass the rows as X too")
-    if labels is not None and values is not None:
-        raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
+    groups, numbers = row_marks(labels, values, None if rows is None else len(rows))
     lines = wires(fitted)
     curve = fitted.latent.dimension == 1
     depth = None if ax is None else (3 if style.is_solid(ax) else 2)
@@ -98,8 +95,6 @@ def surface(
         _draw_noise(on, fitted, view)
     seen = [view(line) for line in lines]
     if rows is not None:
-        groups = None if labels is None else row_classes(labels, len(rows))
-        numbers = None if values is None else check_values(values, len(rows))
         scale = style.draw_rows(on, view(rows), groups, numbers)
         if scale is not None:
             style.scale_bar(on, scale, value_name)
@@ -183,8 +178,15 @@ def selection(model: Any, *, ax: Axes | None = None) -> Axes:
     on = style.axes_for(ax, 2, (6.4, 4.4))
     for i, label in enumerate(shown.labels):
         pen = {"lw": 2.2, "zorder": 4} if i == shown.chosen else {"lw": 1.1, "alpha": 0.85, "zorder": 3}
-        marker, colour = style.MARKERS[i % len(style.MARKERS)], style.PALETTE[i % len(style.PALETTE)]
-        on.plot(shown.roughness[i], shown.error[i], color=colour, marker=marker, ms=4.0, label=label, **pen)
+        on.plot(
+            shown.roughness[i],
+            shown.error[i],
+            color=style.colour(i),
+            marker=style.marker(i),
+            ms=4.0,
+            label=label,
+            **pen,
+        )
     on.axvline(shown.level, color=style.SOFT, lw=1.0, ls=(0, (3, 2)), zorder=2)
     on.plot(*shown.place, marker="o", ms=11, mfc="none", mec=style.INK, mew=1.4, ls="none", label="chosen", zorder=5)
     on.set(xlabel="roughness of the surface", ylabel="held-out squared distance")
@@ -210,8 +212,8 @@ def residuals(model: Any, *, ax: Axes | None = None) -> Axes:
     shown = residual_lines(model)
     on = style.axes_for(ax, 2, (5.6, 3.8))
     for i, line in enumerate(shown.lines):
-        marker, colour = style.MARKERS[i % len(style.MARKERS)], style.PALETTE[i % len(style.PALETTE)]
-        on.plot(line.dimensions, line.residuals, color=colour, marker=marker, ms=5.0, lw=1.4, label=line.label)
+        pen = {"color": style.colour(i), "marker": style.marker(i), "ms": 5.0, "lw": 1.4}
+        on.plot(line.dimensions, line.residuals, label=line.label, **pen)
     on.axhline(shown.variance, color=style.SOFT, lw=1.0, ls=(0, (3, 2)), zorder=1)
     on.annotate(
         "variance of the rows", (1.0, shown.variance), xycoords=("axes fraction", "data"), ha="right", va="bottom"
@@ -252,12 +254,12 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
         return (ridge if fitted.model.n_features_in_ == 2 else surface)(estimator, X, **options)
     if fitted.latent.charts:
         return (surface if _is_best_in_data_space(fitted) else mixture)(estimator, X, **options)
-    if fitted.latent.unit_speed and not _is_best_in_data_space(fitted) and not _marks_rows(options):
+    if fitted.latent.unit_speed and not _is_best_in_data_space(fitted) and not _colours_rows(options):
         return along(estimator, X, **options)
     return (surface if _is_best_in_data_space(fitted) else latent_map)(estimator, X, **options)
 
 
-def _marks_rows(options: dict[str, Any]) -> bool:
+def _colours_rows(options: dict[str, Any]) -> bool:
     """Whether rows are to be told apart, for which a map has room."""
     return any(options.get(name) is not None for name in ("labels", "values"))
 
@@ -302,8 +304,6 @@ def _draw_noise(ax: Any, fitted: FittedSurface, view: DataView) -> None:
         )
     if fitted.before is not None:
         raise InvalidParameterError("noise discs are true only in the units of the model; draw pipeline[-1] instead")
-    from matplotlib.collections import EllipseCollection
-
     centre = view(fitted.points(fitted.latent.nodes))
     covariance = fitted.model.noise_covariance(view.axes)
     if not np.isfinite(covariance).all():
@@ -311,14 +311,8 @@ def _draw_noise(ax: Any, fitted: FittedSurface, view: DataView) -> None:
             "noise with two degrees of freedom or fewer has no standard deviation to draw discs of; "
             "set noise=StudentNoise(min_df=3) or leave the discs out"
         )
-    ellipses = noise_ellipses(covariance)
     # One flat tint without edges, so that overlapping discs read as the tube that they make up.
-    discs = EllipseCollection(
-        *ellipses, units="xy", offsets=centre, offset_transform=ax.transData,
-        facecolors="#e6edf4", edgecolors="none", zorder=0.5,
-    )  # fmt: skip
-    discs.set_in_layout(False)  # their size is unknown until they are drawn
-    ax.add_collection(discs, autolim=False)
+    style.ellipses(ax, centre, *noise_ellipses(covariance), facecolors="#e6edf4", edgecolors="none", zorder=0.5)
 
 
 def _frame(ax: Any, view: DataView, shown: FloatArray) -> None:

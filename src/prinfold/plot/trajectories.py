@@ -13,7 +13,7 @@ from prinfold.plot.inputs import FittedSurface
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LINE = 0.28
+_INCHES_PER_COLUMN = 0.28
 """Inches for each column."""
 
 
@@ -40,7 +40,7 @@ def along(model: Any, X: Any = None, *, most: int = 24, ax: Axes | None = None) 
     fitted = FittedSurface.of(model)
     found = columns_along(fitted, most)
     n_columns = len(found.order)
-    on = style.axes_for(ax, 2, (6.4, 1.4 + _LINE * n_columns))
+    on = style.axes_for(ax, 2, (6.4, 1.4 + _INCHES_PER_COLUMN * n_columns))
     edges = np.linspace(found.places[0], found.places[-1], found.level.shape[1] + 1)
     shade = on.pcolormesh(
         edges, np.arange(n_columns + 1), found.level, cmap=style.DEEP, vmin=0, vmax=1, rasterized=True

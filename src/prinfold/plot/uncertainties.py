@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prinfold._typing import FloatArray, IntArray
+from prinfold._typing import FloatArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.plot import style
 from prinfold.plot.data.surfaces import choose_view, repeat_over_seams
@@ -15,15 +15,15 @@ from prinfold.plot.data.uncertainties import (
     bars,
     coordinate_spread,
     half_width,
-    on_paper,
+    posterior_ellipses,
     refuse_solid,
     spread_field,
     tube,
 )
-from prinfold.plot.inputs import FittedSurface, lanes, numbers_of
-from prinfold.plot.layouts import LatentLayout, Plane
+from prinfold.plot.inputs import FittedSurface, lanes, numbers_of, row_marks
+from prinfold.plot.layouts import LatentLayout
 from prinfold.plot.lines import wires
-from prinfold.plot.maps import _layout, _marks, _size
+from prinfold.plot.maps import _layout, _size
 from prinfold.plot.surfaces import _filled_rows, _frame
 from prinfold.validation.settings import check_setting, integer
 
@@ -63,20 +63,19 @@ def uncertainty(
     layout = _layout(fitted, ax)
     refuse_solid(layout)
     spread = coordinate_spread(fitted, X, int(most))
-    groups, _ = _marks(labels, None, len(spread.Z))
+    groups, _ = row_marks(labels, None, len(spread.Z))
     on = style.axes_for(ax, 2, _size(layout))
     style.frame(on, layout)
     lane = lanes(spread.Z, groups)
     place = layout.place(spread.Z, lane)
     colours = np.array([style.ACCENT] * len(spread.chosen), dtype=object)
     if groups is not None:
-        palette = np.array([*style.PALETTE, style.SOFT], dtype=object)
-        index = groups.index[spread.chosen]
-        colours = palette[np.where(index < 0, len(style.PALETTE), index % len(style.PALETTE))]
+        index = groups.index[spread.chosen].tolist()
+        colours = np.array([style.SOFT if i < 0 else style.colour(i) for i in index], dtype=object)
     if fitted.latent.n_columns == 1:
         style.lines(on, list(bars(layout, spread, lane, scale)), colors=list(colours), linewidths=1.0, alpha=0.45)
     else:
-        _draw(on, layout, on_paper(fitted, spread, place[spread.chosen], scale), list(colours))
+        _draw(on, layout, posterior_ellipses(fitted, spread, place[spread.chosen], scale), list(colours))
     style.draw_rows(on, place, groups, None)
     return style.finish(on, settle=ax is None)
 
@@ -165,24 +164,8 @@ def _draw(
     alpha: float = 0.2,
     zorder: float = 1.5,
 ) -> None:
-    from matplotlib.collections import EllipseCollection
-
-    copy: IntArray = np.arange(len(shapes.centre))
-    shift: FloatArray = np.zeros((len(shapes.centre), 2))
-    if isinstance(layout, Plane):
-        copy, shift = repeat_over_seams(layout, shapes.centre)
+    copy, shift = repeat_over_seams(layout, shapes.centre)
     painted = colours if isinstance(colours, str) else [colours[i] for i in copy]
-    glyphs = EllipseCollection(
-        shapes.width[copy],
-        shapes.height[copy],
-        shapes.angle[copy],
-        units="xy",
-        offsets=shapes.centre[copy] + shift,
-        offset_transform=ax.transData,
-        facecolors=painted,
-        edgecolors="none",
-        alpha=alpha,
-        zorder=zorder,
-    )
-    glyphs.set_in_layout(False)  # their size is unknown until they are drawn
-    ax.add_collection(glyphs, autolim=False)
+    axes = shapes.width[copy], shapes.height[copy], shapes.angle[copy]
+    pen: dict[str, Any] = {"facecolors": painted, "edgecolors": "none", "alpha": alpha, "zorder": zorder}
+    style.ellipses(ax, shapes.centre[copy] + shift, *axes, **pen)

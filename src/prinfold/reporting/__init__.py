@@ -13,7 +13,7 @@ from typing import Any
 from prinfold.exceptions import InvalidParameterError
 from prinfold.explorer import Page, page_target
 from prinfold.explorer.packing import asset, pack
-from prinfold.plot.inputs import RowClasses, check_values, row_classes, row_names
+from prinfold.plot.inputs import RowClasses, row_marks, row_names
 from prinfold.reporting import sections, writing
 from prinfold.reporting.measurements import Study, study
 from prinfold.reporting.pictures import Picture, Request, pictures
@@ -87,12 +87,9 @@ def report(
         Which shows itself in a notebook.
     """
     check_setting("worst", worst, integer(1))
-    if labels is not None and values is not None:
-        raise InvalidParameterError("rows are coloured either by labels or by values; give one of them")
     target, why = page_target(path, "report.html"), sections.why_this_one(reason)
     found = study(model, X)
-    groups = None if labels is None else row_classes(labels, found.n)
-    numbers = None if values is None else check_values(values, found.n)
+    groups, numbers = row_marks(labels, values, found.n)
     named, scene = row_names(names, X, found.n), scene_of(found, groups, columns)
     asked = Request(found, model, X, labels, numbers, str(getattr(values, "name", None) or "value"))
     drawn = pictures(asked, _folder(figures))
@@ -112,7 +109,7 @@ def _body(
     why: list[str],
 ) -> str:
     """All sections, in the order in which they are read."""
-    in_space = [writing.paragraph(scene)] if isinstance(scene, str) else [_SPACE]
+    in_space = [writing.paragraph(scene)] if isinstance(scene, str) else [_SCENE_HTML]
     in_space.append(sections.section_figures(drawn, "space"))
     return "\n".join(
         (
@@ -128,7 +125,7 @@ def _body(
     )
 
 
-_SPACE = (
+_SCENE_HTML = (
     "<p>Choose three columns; drag to turn, or use the arrow keys. Each axis runs over the extent of its column.</p>"
     '<div id="pf-scene"><noscript>This view needs JavaScript, which is switched off.</noscript></div>'
 )
@@ -141,13 +138,13 @@ def _page(found: Study, body: str, scene: dict[str, Any] | str, title: str) -> s
         "title": escape(title),
         "about": escape(sections.opening_sentence(found)),
         "links": "".join(f'<a href="#{name}">{words}</a>' for name, words in _LINKS.items()),
-        "style": asset("style.css") + _own("report.css"),
+        "style": asset("style.css") + _asset_text("report.css"),
         "body": body,
         # Nothing within the data may end the script that it is in.
         "data": json.dumps(pack(data), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
-        "script": "\n".join((*(asset(name) for name in _SCRIPTS), _own("scene.js"))),
+        "script": "\n".join((*(asset(name) for name in _SCRIPTS), _asset_text("scene.js"))),
     }
-    return _own("report.html").format(**parts)
+    return _asset_text("report.html").format(**parts)
 
 
 def _folder(figures: Any) -> Path | None:
@@ -161,5 +158,5 @@ def _folder(figures: Any) -> Path | None:
     return folder
 
 
-def _own(name: str) -> str:
+def _asset_text(name: str) -> str:
     return files("prinfold.reporting").joinpath("assets", name).read_text(encoding="utf-8")

@@ -74,7 +74,7 @@ class Study:
         return 1.0 - self.error / self.variance
 
     @property
-    def beside(self) -> tuple[FloatArray, FloatArray, list[str]] | None:
+    def rows_and_surface(self) -> tuple[FloatArray, FloatArray, list[str]] | None:
         """Rows, the surface where they belong, and the names of what is told of both; None where there is no such."""
         if self.cells is not None and self.there is not None:
             return self.cells, self.there, [str(each) for each in self.fitted.model.value_names()]
@@ -225,11 +225,12 @@ def _neighbourhoods(
     some = whole[np.unique(np.linspace(0, len(whole) - 1, min(len(whole), _MOST_RANKED)).astype(int))]
     latent = fitted.latent
 
-    def around(A: FloatArray, B: FloatArray) -> FloatArray:
+    def latent_distance(A: FloatArray, B: FloatArray) -> FloatArray:
         pairs = latent.distance(np.repeat(A, len(B), axis=0), np.tile(B, (len(A), 1)))
         return pairs.reshape(len(A), len(B))
 
     trust, kept = (
-        measure(seen[some], Z[some], _NEIGHBOURS, latent_distance=around) for measure in (trustworthiness, continuity)
+        measure(seen[some], Z[some], _NEIGHBOURS, latent_distance=latent_distance)
+        for measure in (trustworthiness, continuity)
     )
     return trust, kept

@@ -150,12 +150,12 @@ def _by_column(asked: Request) -> dict[str, FigureRecipe]:
         cells = np.asarray(asked.X)[:, kept.position] if frame is None else frame[kept.name].to_native()
         how = {"values": cells, "value_name": kept.name} if not kept.levels else {"labels": cells}
         found[f"column_{i + 1}"] = FigureRecipe(
-            "space", f"The map by the column {kept.name}.", lambda asked: True, partial(_one, how=how)
+            "space", f"The map by the column {kept.name}.", lambda asked: True, partial(_plain_map, how=how)
         )
     return found
 
 
-def _one(asked: Request, how: dict[str, Any]) -> Any:
+def _plain_map(asked: Request, how: dict[str, Any]) -> Any:
     return _map(asked, shaded=False, **how)
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from prinfold.exceptions import Advice, Message
+from prinfold.exceptions import Advice, Message, join_names
 from prinfold.geometry.domain import Box
 from prinfold.loops import StopReason
 from prinfold.plot.inputs import FittedSurface
 from prinfold.reporting.measurements import Study
+from prinfold.validation.column_variance import one_sided_note
 
 _UNSETTLED = {StopReason.MAX_ITER, StopReason.CALLBACK, StopReason.INTERRUPTED}
 
@@ -19,9 +20,6 @@ _FAR_DISTANCES = 8.0
 
 _MANY_FAR_SHARE = 0.05
 """Share of the rows from which on those far away are no longer single ones."""
-
-_HEAVY_COLUMN_SHARE = 0.9
-"""Share of the variance in one column from which on it alone decides what the surface is like."""
 
 _NO_BETTER_RATIO = 0.95
 """Error relative to that of a flat surface from which on bending has not paid."""
@@ -32,7 +30,7 @@ _EDGE_WIDTH, _NOTED_SHARE, _CROWDED_SHARE = 0.02, 0.15, 0.5
 
 def remarks(study: Study) -> list[str]:
     """Remarks that a reader should see before trusting a map."""
-    return [sentence for look in LOOKS for sentence in look(study)]
+    return [sentence for check in CHECKS for sentence in check(study)]
 
 
 def _unsettled_training(study: Study) -> Iterator[str]:
@@ -84,15 +82,11 @@ def _far_rows(study: Study) -> Iterator[str]:
 
 
 def _one_column(study: Study) -> Iterator[str]:
-    if study.table is None or study.fitted.before is not None or study.table.shape[1] < 3:
+    if study.table is None or study.fitted.before is not None or not study.complete.any():
         return
-    spread = np.nanvar(study.table[study.complete], axis=0) if study.complete.any() else np.zeros(1)
-    if spread.sum() > 0 and spread.max() > _HEAVY_COLUMN_SHARE * spread.sum():
-        name = study.fitted.feature_names[int(spread.argmax())]
-        yield (
-            f"The column {name} holds {100 * spread.max() / spread.sum():.0f} % of the variance, so that the surface "
-            "hardly sees the others. Where columns have different units, put a StandardScaler before the model."
-        )
+    words = one_sided_note(np.nanvar(study.table[study.complete], axis=0), study.fitted.feature_names)
+    if words is not None:
+        yield words
 
 
 def _constant(study: Study) -> Iterator[str]:
@@ -100,8 +94,7 @@ def _constant(study: Study) -> Iterator[str]:
     if left is None or not np.isnan(left).any():
         return
     names = [study.fitted.feature_names[j] for j in np.flatnonzero(np.isnan(left))]
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    yield f"{_count(len(names), 'column does', 'columns do')} not vary and say nothing: {', '.join(names[:5])}{more}."
+    yield f"{_count(len(names), 'column does', 'columns do')} not vary and say nothing: {join_names(names, 5)}."
 
 
 def _flat(study: Study) -> Iterator[str]:
@@ -155,7 +148,7 @@ def _warnings(study: Study) -> Iterator[str]:
     yield from study.heard
 
 
-LOOKS: tuple[Callable[[Study], Iterator[str]], ...] = (
+CHECKS: tuple[Callable[[Study], Iterator[str]], ...] = (
     _unsettled_training,
     _folds,
     _far_rows,
@@ -166,7 +159,7 @@ LOOKS: tuple[Callable[[Study], Iterator[str]], ...] = (
     _gaps,
     _warnings,
 )
-"""What is looked for, in the order in which it is told."""
+"""All checks, in the order in which their remarks are told."""
 
 
 def _count(n: int, one: str, many: str) -> str:

@@ -71,11 +71,11 @@ def _surface(fitted: FittedSurface) -> tuple[list[FloatArray], IntArray, FloatAr
         return lines, mesh.faces, mesh.vertices
     if sum(map(len, lines)) > _MOST_PLACES and fitted.latent.dimension > 2:
         lines = lines[:: -(-sum(map(len, lines)) // _MOST_PLACES)]
-    thinned = [_thin(line, _MOST_PLACES // max(len(lines), 1)) for line in lines]
+    thinned = [_thin_out(line, _MOST_PLACES // max(len(lines), 1)) for line in lines]
     return thinned, np.empty((0, 3), dtype=int), np.concatenate(thinned)
 
 
-def _thin(line: FloatArray, most: int) -> FloatArray:
+def _thin_out(line: FloatArray, most: int) -> FloatArray:
     kept = np.unique(np.linspace(0, len(line) - 1, min(len(line), max(most, 2))).astype(int))
     return np.asarray(line[kept])
 

@@ -103,7 +103,7 @@ def _worst_rows(study: Study, values: Any, groups: RowClasses | None, names: lis
     order = np.argsort(-np.nan_to_num(values, nan=-np.inf), kind="stable")
     order = order[np.isfinite(values[order])][:worst]
     head = ["row", *(["class"] if groups else []), "error", "place on the map"]
-    off = None if study.beside is None else _off(study)
+    off = None if study.rows_and_surface is None else _standardized_residuals(study)
     head += [] if off is None else ["columns farthest off"]
     lines = []
     for i in order:
@@ -115,17 +115,17 @@ def _worst_rows(study: Study, values: Any, groups: RowClasses | None, names: lis
     return writing.table(head, lines, numbers=(2 if groups else 1,))
 
 
-def _off(study: Study) -> Any:
+def _standardized_residuals(study: Study) -> Any:
     """(n, D) how far rows are off the surface, in standard deviations of each column."""
-    assert study.beside is not None
-    rows, surface, _ = study.beside
+    assert study.rows_and_surface is not None
+    rows, surface, _ = study.rows_and_surface
     spread = np.nanstd(rows, axis=0)
     return np.abs(rows - surface) / np.where(spread > 0, spread, np.inf)
 
 
 def _farthest(study: Study, off: Any, row: int) -> str:
-    assert study.beside is not None
-    rows, surface, names = study.beside
+    assert study.rows_and_surface is not None
+    rows, surface, names = study.rows_and_surface
     columns = np.argsort(-np.nan_to_num(off, nan=-1.0), kind="stable")[:_FEWEST_COLUMNS_OFF]
     return "<br>".join(
         f"{escape(names[j])}: {writing.number(rows[row, j])}, surface {writing.number(surface[row, j])}"
@@ -163,7 +163,8 @@ def pieces(study: Study) -> list[str]:
     if latent.charts:
         of = np.rint(study.Z[:, 0]).astype(int)
         lines = [
-            [str(j), f"{100 * model.mixing_[j]:.1f} %", *_share_of(study, of == j)] for j in range(len(latent.charts))
+            [str(j), f"{100 * model.mixing_[j]:.1f} %", *_count_and_distance(study, of == j)]
+            for j in range(len(latent.charts))
         ]
         return [_PIECES, writing.table(["map", "share", "rows", "typical distance"], lines, numbers=(1, 2, 3))]
     if not isinstance(latent, Branches):
@@ -177,7 +178,7 @@ def pieces(study: Study) -> list[str]:
             str(b),
             writing.number(latent.lengths[b]),
             "closed" if latent.closed[b] else "open",
-            *_share_of(study, of == b),
+            *_count_and_distance(study, of == b),
         ]
         for b in range(latent.n_branches)
     ]
@@ -193,7 +194,7 @@ _PIECES = "<h3>The maps</h3><p>Each row counts for the map that it belongs to mo
 _BRANCHES = "<h3>The branches</h3><p>Each row counts for the branch that it is nearest to.</p>"
 
 
-def _share_of(study: Study, here: Any) -> list[str]:
+def _count_and_distance(study: Study, here: Any) -> list[str]:
     """Number of rows, and their root mean square distance from the surface."""
     if study.distance is None or not (here & study.complete).any():
         return [str(int(here.sum())), "–"]

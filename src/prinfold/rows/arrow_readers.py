@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
-from prinfold.exceptions import MissingExtraError
+from prinfold.exceptions import import_optional
 from prinfold.rows.column_selection import Key
 
 
@@ -39,7 +38,7 @@ class ArrowDatasetReader:
             if not hasattr(part, "row_groups"):
                 yield from _as_tables(part.to_batches(**options, use_threads=False))
                 continue
-            sparing = extra("pyarrow.dataset").ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+            sparing = library("pyarrow.dataset").ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
             for group in part.split_by_row_group(schema=self.data.schema):
                 found = group.to_batches(schema=self.data.schema, **options, fragment_scan_options=sparing)
                 yield from _as_tables(found)
@@ -59,7 +58,7 @@ class ArrowFileReader:
     path: str
 
     def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
-        pa, ipc = extra("pyarrow"), extra("pyarrow.ipc")
+        pa, ipc = library("pyarrow"), library("pyarrow.ipc")
         with pa.OSFile(self.path) as file:
             schema = ipc.open_file(file).schema
             columns = _columns_to_read(keys, schema.names)
@@ -78,7 +77,7 @@ class CsvReader:
     path: str
 
     def pieces(self, rows: int, keys: Sequence[Key] | None) -> Iterator[Any]:
-        pa, csv = extra("pyarrow"), extra("pyarrow.csv")
+        pa, csv = library("pyarrow"), library("pyarrow.csv")
         with csv.open_csv(self.path) as peeked:
             schema = peeked.schema
         whole = {
@@ -101,13 +100,9 @@ def _as_tables(batches: Iterable[Any]) -> Iterator[Any]:
 
 def table_of(batch: Any) -> Any:
     """A record batch as a table, which is what others know."""
-    return extra("pyarrow").Table.from_batches([batch])
+    return library("pyarrow").Table.from_batches([batch])
 
 
-def extra(name: str) -> Any:
-    """An optional library."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        library = name.partition(".")[0]
-        raise MissingExtraError(f"reading this needs {library}: pip install 'prinfold[data]'") from error
+def library(name: str) -> Any:
+    """A library of the extra ``data``."""
+    return import_optional(name, "data", "reading this")

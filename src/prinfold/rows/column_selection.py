@@ -14,7 +14,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError
+from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError, join_names
 from prinfold.rows.rows import dense
 from prinfold.validation.refusals import refuse_dates, refuse_text
 from prinfold.validation.tables import rows_of
@@ -55,14 +55,14 @@ class ColumnSelection:
         columns = _Columns.of(piece)
         self._refuse_others(columns)
         found = columns.numbers(self.keys)
-        table = found.astype(self.dtype, copy=False) if found.dtype != np.float64 else self._narrowed(found)
+        table = found.astype(self.dtype, copy=False) if found.dtype != np.float64 else self._cast_to_first_block(found)
         weight = None if self.weight is None else columns.numbers((self.weight,))[:, 0].astype(np.float64)
         if weight is not None and not (np.isfinite(weight) & (weight >= 0)).all():
             bad = weight[~(np.isfinite(weight) & (weight >= 0))][0]
             raise InvalidDataError(f"weights must be finite and not negative, but column {self.weight!r} holds {bad:g}")
         return Numbers(table, weight)
 
-    def _narrowed(self, found: FloatArray) -> FloatArray:
+    def _cast_to_first_block(self, found: FloatArray) -> FloatArray:
         """Double precision in that of the first block, where nothing is lost: whole numbers, for example."""
         with np.errstate(over="ignore"):
             table = found.astype(self.dtype, copy=False)
@@ -90,7 +90,7 @@ class ColumnSelection:
         missing = [key for key in (*self.keys, self.weight) if columns.lacks(key)]
         if missing:
             raise InvalidDataError(
-                f"a block has no column {missing[0]!r}, which the first block had; it has {_list_names(columns.names)}"
+                f"a block has no column {missing[0]!r}, which the first block had; it has {_quoted(columns.names)}"
             )
 
 
@@ -169,7 +169,7 @@ class _Columns:
                     "number, from 0 on"
                 )
             if wanted not in self.names:
-                raise InvalidParameterError(f"{what} names {wanted!r}, but the source has {_list_names(self.names)}")
+                raise InvalidParameterError(f"{what} names {wanted!r}, but the source has {_quoted(self.names)}")
             return wanted
         if not -self.width <= wanted < self.width:
             raise InvalidParameterError(
@@ -217,7 +217,5 @@ def _as_floats(values: Any, native: Any) -> FloatArray:
         raise InvalidDataError(f"{words} Or leave a column out: say by columns= which to read.") from error
 
 
-def _list_names(names: Sequence[str] | None) -> str:
-    shown = list(names or ())[:8]
-    more = len(names or ()) - len(shown)
-    return ", ".join(map(repr, shown)) + (f" and {more} more" if more else "")
+def _quoted(names: Sequence[str] | None) -> str:
+    return join_names(map(repr, names or ()), 8)

@@ -23,7 +23,7 @@ from prinfold.rows.arrow_readers import (
     ArrowFileReader,
     ArrowTableReader,
     CsvReader,
-    extra,
+    library,
     table_of,
 )
 from prinfold.rows.column_selection import Key
@@ -147,7 +147,7 @@ def _from_path(source: Any) -> Reader:
     if path.is_dir():
         return _from_folder(path)
     if path.suffix in _BY_ARROW:
-        extra("pyarrow.dataset")  # said at once, rather than when reading begins
+        library("pyarrow.dataset")  # said at once, rather than when reading begins
         return _BY_ARROW[path.suffix](str(path))
     known = ", ".join([".npy", ".zarr", *_BY_ARROW])
     raise UnsupportedInputError(
@@ -157,7 +157,7 @@ def _from_path(source: Any) -> Reader:
 
 
 def _from_zarr(path: Path) -> Reader:
-    stored = extra("zarr").open(path, mode="r")
+    stored = library("zarr").open(path, mode="r")
     if not hasattr(stored, "shape"):
         words = f"{str(path)!r} is a group of Zarr arrays"
         raise UnsupportedInputError(f"{words}; pass one of them: zarr.open({str(path)!r})[...], by its name")
@@ -179,7 +179,7 @@ def _from_folder(path: Path) -> Reader:
 
 
 def _from_parquet(path: str) -> Reader:
-    return ArrowDatasetReader(extra("pyarrow.dataset").dataset(path, format="parquet"))
+    return ArrowDatasetReader(library("pyarrow.dataset").dataset(path, format="parquet"))
 
 
 _BY_ARROW: dict[str, Callable[[str], Reader]] = {

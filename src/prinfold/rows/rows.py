@@ -43,6 +43,11 @@ _MOST_KEPT = 32
 """Threads that are kept at most, or one for each core if these are more; passes for which there are none left wait."""
 
 
+def row_slices(n_rows: int, size: int) -> list[slice]:
+    """Slices of at most ``size`` rows each, one after another."""
+    return [slice(i, min(i + size, n_rows)) for i in range(0, n_rows, size)]
+
+
 class Summable(Protocol):
     """Anything that forms sums: numbers, arrays, EM statistics."""
 
@@ -95,7 +100,7 @@ class Rows:
 
     @property
     def slices(self) -> list[slice]:
-        return [slice(i, min(i + self.block_rows, self.n_rows)) for i in range(0, self.n_rows, self.block_rows)]
+        return row_slices(self.n_rows, self.block_rows)
 
     @property
     def at_hand(self) -> bool:

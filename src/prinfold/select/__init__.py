@@ -137,7 +137,7 @@ def _read(X: Any, model: Any, sample_weight: Any, errors: Any, told: Mapping[str
 
 
 def _candidates(grid: Any, model: Any) -> tuple[dict[str, Any], ...]:
-    """All combinations of a grid, in the order of its settings."""
+    """All combinations of a grid, in the order of its settings; scikit-learn's ``ParameterGrid`` sorts them."""
     parts = [grid] if isinstance(grid, Mapping) else list(grid)
     listed = [{name: _several(values) for name, values in part.items()} for part in parts]
     known = model.get_params(deep=False)

@@ -11,9 +11,10 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.pps.clamping_choice import standard_error
+from prinfold.select.printed_tables import print_table, shorten
 
 _LONGEST = 90
-"""Characters of a reason that a printed table has room for; the table itself holds all of them."""
+"""Characters of a reason that a printed table has room for."""
 
 _UNITS = {"score": "score", "effective": "weights", "noise_variance": "noise", "prior_precision": "prior"}
 """Columns that are printed besides the settings, and their headings."""
@@ -117,11 +118,9 @@ class Choice:
             if self.table["failure"][i]:
                 numbers = ["—"] * len(_UNITS)
             cells = [_word(self.candidates[i].get(name)) for name in self.names]
-            end = "  ← chosen" if i == self.chosen else f"  {_short(self.table['failure'][i])}".rstrip()
+            end = "  ← chosen" if i == self.chosen else f"  {shorten(self.table['failure'][i], _LONGEST)}".rstrip()
             body.append(([*cells, *numbers], end))
-        widths = [max(len(row[j]) for row in (head, *(cells for cells, _ in body))) for j in range(len(head))]
-        shown = [(head, ""), *body]
-        return ["  " + "  ".join(c.rjust(w) for c, w in zip(cells, widths, strict=True)) + end for cells, end in shown]
+        return print_table(head, body)
 
 
 def _plain(values: Sequence[Any]) -> list[Any]:
@@ -133,10 +132,6 @@ def _plain(values: Sequence[Any]) -> list[Any]:
 
 def _word(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
-
-
-def _short(words: str) -> str:
-    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
 
 
 def remarks(choice: Choice, weights: FloatArray) -> list[str]:

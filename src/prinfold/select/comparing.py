@@ -30,12 +30,10 @@ from prinfold.select.verdicts import (
     why_likelihood_is_blind,
 )
 from prinfold.select.wording import other_dimensions, reasons
+from prinfold.validation.column_variance import one_sided_note
 from prinfold.validation.refusals import column_names
 from prinfold.validation.settings import as_generator, integer
 from prinfold.validation.tables import check_table
-
-_ONE_SIDED_SHARE = 0.99
-"""Share of the variance in one column from which the others are said to hardly count."""
 
 
 def compare(
@@ -183,15 +181,9 @@ def _thinning_note(taken: int, n: int) -> list[str]:
 
 def _warn_one_sided(rows: FloatArray, names: Sequence[str]) -> list[str]:
     """Warn where one column holds nearly all variance, so that others hardly count; the warning as a note."""
-    variance = rows.var(axis=0)
-    most = int(variance.argmax())
-    share = float(variance[most] / max(variance.sum(), np.finfo(float).tiny))
-    if np.count_nonzero(variance) < 2 or share < _ONE_SIDED_SHARE:
+    words = one_sided_note(rows.var(axis=0), names)
+    if words is None:
         return []
-    words = Message(
-        f"{names[most]!r} holds {share:.1%} of the variance of all columns, so that surfaces go by it alone.",
-        Advice("StandardScaler", words="unless its units are those of the others, standardise them first ({})"),
-    )
     warn_caller(words, DegenerateWarning)
     return [words]
 

@@ -14,10 +14,11 @@ from prinfold._typing import IntArray
 from prinfold.exceptions import Message
 from prinfold.select.candidates import Contestant
 from prinfold.select.dimensions import Dimension
+from prinfold.select.printed_tables import print_table, shorten
 from prinfold.select.wording import GUESS, ROUGHEST, legend
 
 _LONGEST = 70
-"""Characters of a reason that a printed table has room for; the table itself holds all of them."""
+"""Characters of a reason that a printed table has room for."""
 
 _COLUMNS = {
     "roughness": ("roughness", ".3g"),
@@ -184,14 +185,7 @@ class Comparison:
 
     def _rows(self) -> list[str]:
         """The table in words, best first, with a mark at the one recommended."""
-        head = self._heads()
-        body = [(self._cells(i), self._end(i)) for i in self.ranking()]
-        widths = [max(len(cells[j]) for cells in (head, *(cells for cells, _ in body))) for j in range(len(head))]
-        lines = []
-        for cells, end in [(head, ""), *body]:
-            padded = [c.ljust(w) if j == 0 else c.rjust(w) for j, (c, w) in enumerate(zip(cells, widths, strict=True))]
-            lines.append(("  " + "  ".join(padded) + end).rstrip())
-        return lines
+        return print_table(self._heads(), [(self._cells(i), self._end(i)) for i in self.ranking()], n_left=1)
 
     def _cells(self, i: int) -> list[str]:
         table = self.table
@@ -207,7 +201,7 @@ class Comparison:
             return "  ← recommended"
         words = self.table["failure"][i]
         if words:
-            return f"  {words if len(words) <= _LONGEST else words[: _LONGEST - 1] + '…'}"
+            return f"  {shorten(words, _LONGEST)}"
         return "  tied" if self.table["tied"][i] else ""
 
 

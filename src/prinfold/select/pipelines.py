@@ -50,7 +50,7 @@ class PipelineSurface:
     def latent_(self) -> LatentSpace:
         return self.model.latent_
 
-    def _forth(self, X: FloatArray) -> FloatArray:
+    def _forward(self, X: FloatArray) -> FloatArray:
         """Rows as the manifold takes them."""
         return np.asarray(self.pipeline[:-1].transform(X), dtype=float)
 
@@ -59,7 +59,7 @@ class PipelineSurface:
         return undo(self.pipeline.steps[:-1], Y, "compare the model without it, on rows that went through it")
 
     @cached_property
-    def _straight(self) -> tuple[FloatArray, FloatArray] | None:
+    def _linear_form(self) -> tuple[FloatArray, FloatArray] | None:
         return linear_form(self._back, int(self.model.n_features_in_))
 
     def _point(self, Z: FloatArray) -> FloatArray:
@@ -67,8 +67,8 @@ class PipelineSurface:
 
     def _jacobian(self, Z: FloatArray) -> FloatArray:
         J = self.model._data_jacobian(Z)
-        if self._straight is not None:
-            return np.asarray(np.einsum("de,ndq->neq", self._straight[0], J))
+        if self._linear_form is not None:
+            return np.asarray(np.einsum("de,ndq->neq", self._linear_form[0], J))
         Y, extent = np.asarray(self.model.inverse_transform(Z, extrapolate=True), dtype=float), self._extent
         step = _STEP * extent / np.maximum(np.linalg.norm(J, axis=1), np.finfo(float).tiny ** 0.5)  # (n, Q)
         columns = []
@@ -87,29 +87,29 @@ class PipelineSurface:
         return found._replace(vertices=self._back(np.asarray(found.vertices, dtype=float)))
 
     @cached_property
-    def _footholds(self) -> Footholds | None:
+    def _starting_points(self) -> Footholds | None:
         mesh = self.mesh()
         return Footholds(mesh) if len(mesh.faces) else None
 
     def project(self, X: FloatArray) -> FloatArray:
-        best = self._back(self.model.project(self._forth(X)))
-        if self._footholds is None:
+        best = self._back(self.model.project(self._forward(X)))
+        if self._starting_points is None:
             return best
         domain = self.latent_.domain
-        starts = self._footholds.starts(X, domain, _STARTS)
+        starts = self._starting_points.starts(X, domain, _STARTS)
         found = project_to_surface(X, self._point, self._jacobian, domain, starts).points
         nearer = np.square(X - found).sum(axis=1) < np.square(X - best).sum(axis=1)
         return np.asarray(np.where(nearer[:, None], found, best))
 
     def coordinates(self, X: FloatArray) -> FloatArray:
-        return self.latent_.embed(np.asarray(self.model.transform(self._forth(X)), dtype=float))
+        return self.latent_.embed(np.asarray(self.model.transform(self._forward(X)), dtype=float))
 
     def log_likelihood(self, X: FloatArray) -> FloatArray | None:
         """(n,) log-density among the rows, where the model has one and the steps are straight and keep all columns."""
         score = getattr(self.model, "score_samples", None)
-        if score is None or self._straight is None or len(set(self._straight[0].shape)) > 1:
+        if score is None or self._linear_form is None or len(set(self._linear_form[0].shape)) > 1:
             return None
-        return np.asarray(score(self._forth(X)) - np.linalg.slogdet(self._straight[0])[1])
+        return np.asarray(score(self._forward(X)) - np.linalg.slogdet(self._linear_form[0])[1])
 
     def roughness(self) -> float:
         return float(model_roughness(self))

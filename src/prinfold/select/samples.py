@@ -13,7 +13,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError
 from prinfold.gtm.sequence.sequence_input import Arranged, sequence_weight
 from prinfold.rows.rows import dense
-from prinfold.validation.tables import check_errors, check_table, check_weight, weighty_rows
+from prinfold.validation.tables import check_errors, check_table, check_weight, rows_with_weight
 
 
 class SelectionRows(NamedTuple):
@@ -115,7 +115,7 @@ def sample_of(X: Any, model: Any, sample_weight: Any, errors: Any) -> SelectionR
     table = _check_rows(X, model)
     weight = check_weight(sample_weight, table)
     whole = SelectionRows(table, weight, None if errors is None else check_errors(errors, table))
-    return whole.part(weighty_rows(weight, min_rows=2))
+    return whole.part(rows_with_weight(weight, min_rows=2))
 
 
 def sequences_of(given: Arranged, model: Any, sample_weight: Any, errors: Any) -> SelectionSequences:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import Advice, Message
+from prinfold.exceptions import Advice, Message, join_names
 from prinfold.select.candidates import Contestant, other_dimension
 from prinfold.select.verdicts import CRITERIA, MethodCriterion, Verdict
 
@@ -84,9 +84,8 @@ def _confidence(everyone: tuple[Contestant, ...], verdict: Verdict) -> str:
         next_to_it = int(np.where(np.arange(len(everyone)) == verdict.chosen, -1.0, verdict.wins).argmax())
         words += f", {everyone[next_to_it].name} in {verdict.wins[next_to_it]:.0%}"
     if others:
-        named = ", ".join(everyone[j].name for j in others[:_MOST_NAMED])
-        more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-        return f"{words}; not told apart by one standard error: {named}{more}."
+        named = join_names((everyone[j].name for j in others), _MOST_NAMED)
+        return f"{words}; not told apart by one standard error: {named}."
     apart = ", and every other one is more than one standard error away" if share >= _LIKELY_SHARE else ""
     return f"{words}{apart}."
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.base.callbacks import with_callbacks
-from prinfold.base.file_requirements import is_finite_array, require_parts
+from prinfold.base.file_requirements import is_finite_array, require_parts, training_parts
 from prinfold.base.starting_points import column_variances, observed_mean, weighted_mean
 from prinfold.basis_maps.default_sizes import GRIDS, LATENTS, make_map_latent
 from prinfold.exceptions import (
@@ -23,7 +23,7 @@ from prinfold.exceptions import (
 )
 from prinfold.files import storable
 from prinfold.latent import LatentSpace
-from prinfold.loops import Scheduled, StopReason, run_fixed_point
+from prinfold.loops import Scheduled, run_fixed_point
 from prinfold.rows.rows import as_rows, filled
 from prinfold.som import model
 from prinfold.som.neighborhoods import NEIGHBOURHOODS, Neighbourhood
@@ -44,7 +44,7 @@ from prinfold.validation.settings import (
     random_state,
     real,
 )
-from prinfold.validation.tables import check_table, check_weight, has_gaps, weighty_rows
+from prinfold.validation.tables import check_table, check_weight, has_gaps, rows_with_weight
 
 _FEWEST_ROWS = 2
 _DEFAULT_EPOCHS = 30
@@ -266,7 +266,7 @@ class SOM(SOMVerbs):
 
     def _training_rows(self, table: FloatArray, weight: FloatArray | None) -> IntArray | None:
         """Indices of the rows with a weight above 0 and at least one value; None for all rows."""
-        weighty = weighty_rows(weight, min_rows=_FEWEST_ROWS)
+        weighty = rows_with_weight(weight, min_rows=_FEWEST_ROWS)
         if not has_gaps(table):
             return weighty
         seen = ~np.isnan(table).all(axis=1)
@@ -374,7 +374,7 @@ class SOM(SOMVerbs):
         """Rebuild the surface, which files do not hold, and refuse parts that do not fit together."""
         check_parameters(self, self._constraints)
         K, D = self.latent_.n_nodes, self.n_features_in_
-        mass, names = self.cell_mass_, column_names(self)
+        mass = self.cell_mass_
         requirements = {
             f"vectors and means of shape ({K}, {D})": is_finite_array(self.codebook_, (K, D))
             and is_finite_array(self.cell_means_, (K, D)),
@@ -383,8 +383,7 @@ class SOM(SOMVerbs):
             and (is_finite_array(mass, (K, 1)) or is_finite_array(mass, (K, D)))
             and bool((mass >= 0).all() and (mass > 0).any(axis=0).all()),
             "a width above zero": type(self.width_) is float and 0 < self.width_ < np.inf,
-            "a name for each column": names is None or len(names) == D,
-            "a reason for stopping": isinstance(self.stop_reason_, StopReason),
+            **training_parts(self),
         }
         require_parts(requirements)
         self._model = self._make_map(dict(vars(self)))

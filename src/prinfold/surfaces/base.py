@@ -10,13 +10,14 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.base.callbacks import with_callbacks
+from prinfold.base.file_requirements import require_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.unique_rows import centred_rows, weighted_places
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import make_latent
 from prinfold.basis_maps.linear_geometry import linear_geometry
-from prinfold.exceptions import Advice, CorruptModelFileError, DegenerateWarning, Message, warn_caller
+from prinfold.exceptions import Advice, DegenerateWarning, Message, warn_caller
 from prinfold.latent import Lattice
 from prinfold.loops import StoppingRule, run_fixed_point
 from prinfold.surfaces.projected_regression import (
@@ -169,11 +170,9 @@ class RegressedManifold(PrincipalManifold):
         """Make the map again, and refuse parts of a file that do not fit together."""
         check_parameters(self, self._constraints)
         n, latent = self.n_features_in_, self.latent_
-        if isinstance(latent, Lattice) and isinstance(self.basis_, type(self._make_basis())):
-            self._model = BasisMap(latent, self.basis_.bind(latent))
-            shape = len(self._model.penalty_mask), n
-            if np.shape(self.weights_) == shape and np.shape(self.offset_) == (n,):
-                return
-        raise CorruptModelFileError(
-            f"the model in the file does not fit together: it needs a map and an offset in {n} columns"
-        )
+        mapped = isinstance(latent, Lattice) and isinstance(self.basis_, type(self._make_basis()))
+        require_parts({"a map of a lattice": mapped})
+        self._model = BasisMap(latent, self.basis_.bind(latent))
+        shape = len(self._model.penalty_mask), n
+        fits = np.shape(self.weights_) == shape and np.shape(self.offset_) == (n,)
+        require_parts({f"weights of shape {shape} and an offset in {n} columns": fits})

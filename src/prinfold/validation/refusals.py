@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import inspect
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import InvalidDataError, UnsupportedInputError
+from prinfold.exceptions import InvalidDataError, UnsupportedInputError, join_names
 
 SHOWN = 5
 """How many offending rows or columns an error names."""
@@ -40,22 +40,25 @@ def refuse_other_names(estimator: Any, names: Sequence[str] | None) -> None:
 
 def refuse_empty_columns(table: FloatArray, names: Any) -> None:
     """Raise an error that names the columns of a table in which nothing was measured."""
-    refuse_columns_of_nothing(np.flatnonzero(np.isnan(table).all(axis=0)), names)
+    refuse_columns_without_values(np.flatnonzero(np.isnan(table).all(axis=0)), names)
 
 
-def refuse_columns_of_nothing(empty: IntArray, names: Any) -> None:
+def refuse_columns_without_values(empty: IntArray, names: Any) -> None:
     """Raise an error naming columns in which nothing was measured; ``empty`` are their numbers, or there are none."""
     if len(empty):
-        labels = [str(names[c]) if names is not None else str(c) for c in empty[:SHOWN]]
         raise InvalidDataError(
-            f"Input X: column(s) {listed(labels, len(empty))} hold no value in any row that counts (all are NaN); "
-            "drop them"
+            f"Input X: column(s) {_labels(empty, names)} hold no value in any row that counts (all are NaN); drop them"
         )
+
+
+def _labels(columns: Iterable[Any], names: Any) -> str:
+    """Columns by their names, or by their numbers where they have none."""
+    return join_names(columns if names is None else [names[c] for c in columns], SHOWN)
 
 
 def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
     """Name the fix for containers that would fail obscurely or be pulled into memory silently."""
-    _refuse_what_is_no_table(X)
+    _refuse_other_objects(X)
     kind = f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
     if scipy.sparse.issparse(X) and not accept_sparse:
         raise UnsupportedInputError(
@@ -81,7 +84,7 @@ def refuse_containers(X: Any, accept_sparse: bool = False) -> None:
         raise UnsupportedInputError(f"got {kind}, a query that has not run yet; pass X.collect()")
 
 
-def _refuse_what_is_no_table(X: Any) -> None:
+def _refuse_other_objects(X: Any) -> None:
     if X is None:
         raise UnsupportedInputError("got None rather than a table of numbers")
     if isinstance(X, str | bytes | os.PathLike):
@@ -177,8 +180,7 @@ def _column_refusal(names: Sequence[str], kind: str, example: str) -> str:
     one = len(names) == 1
     advice = _ADVICE[kind] if one else _ADVICE[kind].replace(" it", " them")
     subject = "column" if one else "columns"
-    which = listed(names[:SHOWN], len(names))
-    return f"Input X: {subject} {which} {'holds' if one else 'hold'} {kind}{example}; {advice}."
+    return f"Input X: {subject} {join_names(names, SHOWN)} {'holds' if one else 'hold'} {kind}{example}; {advice}."
 
 
 def refuse_non_finite(table: FloatArray, names: Any, first_row: int = 0) -> None:
@@ -197,10 +199,9 @@ def refuse_non_finite(table: FloatArray, names: Any, first_row: int = 0) -> None
         if missing
         else "mark the values as missing, by NaN, where they were not measured, and look at what made them"
     )
-    labels = [str(names[c]) if names is not None else str(c) for c in columns[:SHOWN]]
     raise InvalidDataError(
         f"Input X contains {kind}: {int(bad.sum())} of its values are not finite, in row(s) "
-        f"{listed(first_row + rows[:SHOWN], len(rows))} and column(s) {listed(labels, len(columns))}. "
+        f"{join_names(first_row + rows, SHOWN)} and column(s) {_labels(columns, names)}. "
         f"Drop those rows, or {fill}."
     )
 
@@ -238,9 +239,3 @@ def refuse_fourth_powers(table: FloatArray) -> None:
             f"Input X holds values from {low:.3g} to {high:.3g}, and here their squares are multiplied, which float64 "
             "cannot hold; scale its columns first, for example with sklearn.preprocessing.StandardScaler"
         )
-
-
-def listed(shown: Any, total: int) -> str:
-    """Some of a number of things, with how many more there are."""
-    more = f" and {total - len(shown)} more" if total > len(shown) else ""
-    return ", ".join(map(str, shown)) + more

@@ -22,12 +22,11 @@ from sklearn.utils.validation import (
 )
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.exceptions import InvalidDataError, UnsupportedInputError
+from prinfold.exceptions import InvalidDataError, UnsupportedInputError, join_names
 from prinfold.validation.named_block import NamedBlock
 from prinfold.validation.refusals import (
     SHOWN,
     column_names,
-    listed,
     refuse_containers,
     refuse_dates,
     refuse_non_finite,
@@ -129,8 +128,8 @@ def check_errors(errors: Any, table: FloatArray, estimator: Any = None) -> Float
     own = [str(name) for name in getattr(errors, "columns", ())]
     if names is not None and len(own) == len(names) > 1 and own != [str(name) for name in names]:
         raise InvalidDataError(
-            f"errors has the columns {listed(own[:SHOWN], len(own))}, but the table has "
-            f"{listed(names[:SHOWN], len(names))}; give them the same names in the same order"
+            f"errors has the columns {join_names(own, SHOWN)}, but the table has "
+            f"{join_names(names, SHOWN)}; give them the same names in the same order"
         )
     try:
         found: FloatArray = np.asarray(errors, dtype=np.float64)
@@ -226,7 +225,7 @@ def check_targets(estimator: Any, y: Any, table: FloatArray) -> FloatArray:
     return np.asarray(targets)
 
 
-def weighty_rows(weight: FloatArray | None, min_rows: int) -> IntArray | None:
+def rows_with_weight(weight: FloatArray | None, min_rows: int) -> IntArray | None:
     """Indices of rows with a weight, or None for all: the others must not count, not even in how rounding falls."""
     if weight is None or (weight > 0).all():
         return None

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import csv_text, numbers
 
 from prinfold.cli.tables.delimited import read_delimited
-from prinfold.cli.tables.marks import number_of
+from prinfold.cli.tables.number_formats import number_of
 from prinfold.cli.tables.reading import FileTable, Reading, read_table
 from prinfold.exceptions import DataNotFoundError, InvalidDataError, MissingExtraError
 

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from prinfold.cli.console import join_names
 from prinfold.cli.tables.dates import dates_of
-from prinfold.cli.tables.marks import MISSING, has_unit, number_of
+from prinfold.cli.tables.number_formats import MISSING, has_unit, number_of
 from prinfold.cli.tables.reading import FileTable
-from prinfold.exceptions import InvalidDataError
+from prinfold.exceptions import InvalidDataError, join_names
 
 _MOSTLY_NUMBERS = 0.9
 """Share of numbers among the cells of a column from which on the others are mistakes rather than the column text."""
@@ -79,7 +78,7 @@ def choose_columns(
         left_out = tuple((name, reason) for name, reason in reasons.items() if reason is not None)
         chosen = ChosenColumns(kept, left_out, tuple(_cautions(table, kept)))
     if not chosen.names:
-        raise InvalidDataError(f"{table.path} has no column of numbers to use; {_what_there_is(table)}")
+        raise InvalidDataError(f"{table.path} has no column of numbers to use; {_columns_in_words(table)}")
     return chosen
 
 
@@ -145,10 +144,10 @@ def _place(names: Sequence[str], word: str, default: int | None) -> int | None:
 
 def _nearest(table: FileTable, pattern: str) -> str:
     near = difflib.get_close_matches(pattern, table.columns, n=1, cutoff=0.7)
-    return f"did you mean {near[0]!r}?" if near else _what_there_is(table)
+    return f"did you mean {near[0]!r}?" if near else _columns_in_words(table)
 
 
-def _what_there_is(table: FileTable) -> str:
+def _columns_in_words(table: FileTable) -> str:
     kinds = [name if table.is_number(name) else f"{name} (text)" for name in table.columns]
     only = " Is the separator right (--separator)?" if len(kinds) == 1 and table.lines is not None else ""
     return f"it has {join_names(kinds, 12)}.{only}".removesuffix("." if not only else "\0")

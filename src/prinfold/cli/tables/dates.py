@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.cli.tables.marks import MISSING
+from prinfold.cli.tables.number_formats import MISSING
 
 _ISO = "ISO 8601"
 _DAYS = ("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%d-%m-%Y")

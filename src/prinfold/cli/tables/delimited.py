@@ -20,7 +20,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.cli.tables.arrow_text import read_by_arrow
-from prinfold.cli.tables.marks import (
+from prinfold.cli.tables.number_formats import (
     COMMA,
     POINT,
     NumberMarks,
@@ -228,7 +228,10 @@ def _is_blank(cells: Sequence[str]) -> bool:
 
 
 def _likely_separator(path: Path, lines: Sequence[str], missing: frozenset[str]) -> str:
-    """The separator that cuts lines into equally many cells, and into numbers as often as possible."""
+    """The separator that cuts lines into equally many cells, and into numbers as often as possible.
+
+    ``csv.Sniffer`` knows nothing of numbers, nor of several blanks between cells.
+    """
     name = path.name.removesuffix(".gz")
     order = ["\t", ",", ";", "|"] if name.endswith((".tsv", ".tab")) else list(_SEPARATORS)
     scores = {separator: _score(lines, separator, missing) for separator in [*order, _BLANKS]}
@@ -313,7 +316,7 @@ def _names(layout: TextLayout) -> list[str] | None:
 
 def _add_notes(found: TextCells, commas: bool) -> TextCells:
     """The cells with notes on header and decimal commas; an empty last column is dropped."""
-    if found.names and not found.names[-1] and _is_void(found.columns[-1]):  # every line ends in a separator
+    if found.names and not found.names[-1] and _is_empty(found.columns[-1]):  # every line ends in a separator
         found.names.pop()
         found.columns.pop()
     if found.names is None:
@@ -323,7 +326,7 @@ def _add_notes(found: TextCells, commas: bool) -> TextCells:
     return found
 
 
-def _is_void(column: Any) -> bool:
+def _is_empty(column: Any) -> bool:
     return column.dtype != object and bool(np.isnan(column).all())
 
 

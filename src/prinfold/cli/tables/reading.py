@@ -19,11 +19,10 @@ import numpy as np
 import scipy.sparse
 
 from prinfold._typing import FloatArray
-from prinfold.cli.console import join_names
 from prinfold.cli.tables.delimited import read_delimited
-from prinfold.cli.tables.marks import AmbiguousError, all_missing, has_mark, numbers_with_marks
+from prinfold.cli.tables.number_formats import AmbiguousError, all_missing, has_mark, numbers_with_marks
 from prinfold.cli.tables.sampling import Draw, draw_parquet
-from prinfold.exceptions import DataNotFoundError, InvalidDataError, MissingExtraError
+from prinfold.exceptions import DataNotFoundError, InvalidDataError, MissingExtraError, import_optional, join_names
 
 _MOST_CELLS = 10**8
 """Of a sparse table that is filled in: 0.8 GB."""
@@ -90,7 +89,7 @@ def read_table(path: Path, reading: Reading | None = None) -> FileTable:
     """
     reading = reading or Reading()
     refuse_absent(path)
-    with _in_one_line(path):
+    with _explain_errors(path):
         table = _draw_rows(_reader_of(path)(path, reading), reading.draw)
     if len(table) == 0:
         raise InvalidDataError(f"{path} has columns, but no row")
@@ -134,8 +133,8 @@ def refuse_absent(path: Path) -> None:
 
 
 @contextmanager
-def _in_one_line(path: Path) -> Iterator[None]:
-    """Whatever a library says of a file that it cannot read, said with the file and what to do."""
+def _explain_errors(path: Path) -> Iterator[None]:
+    """Errors of libraries that cannot read a file, with the name of the file and what to do."""
     try:
         yield
     except (InvalidDataError, MissingExtraError):
@@ -200,7 +199,7 @@ def _read_marks(
 
 
 def _from_npy(path: Path, reading: Reading) -> FileTable:
-    return _of_array(path, np.load(path, allow_pickle=False), None, {})
+    return _table_of_array(path, np.load(path, allow_pickle=False), None, {})
 
 
 def _from_npz(path: Path, reading: Reading) -> FileTable:
@@ -208,7 +207,7 @@ def _from_npz(path: Path, reading: Reading) -> FileTable:
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     if {"format", "shape", "data"} <= arrays.keys():  # as SciPy writes them
-        return _of_array(path, _to_dense(path), None, {}, ["the sparse table was filled in"])
+        return _table_of_array(path, _to_dense(path), None, {}, ["the sparse table was filled in"])
     flat = [name for name, each in arrays.items() if each.ndim == 2 and each.dtype.kind in "biuf"]
     chosen = reading.array or ("X" if "X" in flat else flat[0] if len(flat) == 1 else None)
     if chosen is None or chosen not in arrays:
@@ -219,7 +218,7 @@ def _from_npz(path: Path, reading: Reading) -> FileTable:
     names = arrays.get("columns", arrays.get("names", arrays.get("feature_names")))
     given = [str(each) for each in names] if names is not None and names.shape == arrays[chosen].shape[1:] else None
     notes = [] if reading.array or len(arrays) == 1 else [_which_array(chosen, arrays, others)]
-    return _of_array(path, arrays[chosen], given, others, notes)
+    return _table_of_array(path, arrays[chosen], given, others, notes)
 
 
 def _to_dense(path: Path) -> FloatArray:
@@ -242,7 +241,7 @@ def _which_array(chosen: str, arrays: Mapping[str, Any], others: Mapping[str, An
     return f"{known}{rest}" if others else known
 
 
-def _of_array(
+def _table_of_array(
     path: Path, array: Any, names: Sequence[str] | None, others: dict[str, Any], said: Sequence[str] = ()
 ) -> FileTable:
     if array.ndim not in {1, 2} or array.dtype.kind not in "biuf":
@@ -300,33 +299,33 @@ def _number_repeats(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _from_parquet(path: Path, reading: Reading) -> FileTable:
-    parquet = _extra("pyarrow.parquet", path)
+    parquet = _library("pyarrow.parquet", path)
     if reading.draw is None:
-        return _of_arrow(path, parquet.read_table(path))
+        return _table_of_arrow(path, parquet.read_table(path))
     some, whole = draw_parquet(path, reading.draw)
-    return replace(_of_arrow(path, some), whole=whole if whole > some.num_rows else None)
+    return replace(_table_of_arrow(path, some), whole=whole if whole > some.num_rows else None)
 
 
 def _from_arrow(path: Path, reading: Reading) -> FileTable:
-    ipc = _extra("pyarrow.ipc", path)
+    ipc = _library("pyarrow.ipc", path)
     arrow = import_module("pyarrow")
     with arrow.OSFile(str(path)) as stream:
         start = stream.read(6)
         stream.seek(0)
         # Files begin with a word, streams do not.
         reader = ipc.open_file(stream) if start == b"ARROW1" else ipc.open_stream(stream)
-        return _of_arrow(path, reader.read_all())
+        return _table_of_arrow(path, reader.read_all())
 
 
-def _of_arrow(path: Path, table: Any) -> FileTable:
+def _table_of_arrow(path: Path, table: Any) -> FileTable:
     names, notes = _number_repeats(_complete_names(table.column_names, table.num_columns))
     if not names:
         raise InvalidDataError(f"{path} has no column")
-    columns = {name: _of_chunks(table.column(j)) for j, name in enumerate(names)}
+    columns = {name: _column_of_arrow(table.column(j)) for j, name in enumerate(names)}
     return FileTable(path, columns, tuple(names), True, tuple(notes))
 
 
-def _of_chunks(column: Any) -> Any:
+def _column_of_arrow(column: Any) -> Any:
     types = import_module("pyarrow").types
     kind = column.type
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
@@ -341,7 +340,7 @@ def _booleans(column: Any) -> FloatArray:
 
 def _from_h5ad(path: Path, reading: Reading) -> FileTable:
     """Single cells: the table is X, a layer or something of obsm; what is known of cells can be labels and names."""
-    data = _extra("anndata", path).read_h5ad(path)
+    data = _library("anndata", path).read_h5ad(path)
     wanted = reading.array or "X"
     if wanted == "X" and data.X is not None:
         matrix, names = data.X, [str(each) for each in data.var_names]
@@ -359,7 +358,7 @@ def _from_h5ad(path: Path, reading: Reading) -> FileTable:
     others["obs_names"] = np.array([str(each) for each in data.obs_names], dtype=object)
     elsewhere = [*data.layers, *data.obsm]
     notes = [f"the table is X; --array takes one of {join_names(elsewhere)} instead"]
-    return _of_array(path, dense, names, others, notes if elsewhere and not reading.array else [])
+    return _table_of_array(path, dense, names, others, notes if elsewhere and not reading.array else [])
 
 
 def _numbers_if_all(values: Any) -> Any:
@@ -370,15 +369,8 @@ def _numbers_if_all(values: Any) -> Any:
         return values
 
 
-def _extra(name: str, path: Path) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        library = name.partition(".")[0]
-        raise MissingExtraError(
-            f"reading {path.name} needs {library}, which is not installed; get it with: pip install "
-            "'prinfold[data]', or export the table as CSV"
-        ) from error
+def _library(name: str, path: Path) -> Any:
+    return import_optional(name, "data", f"reading {path.name}", "export the table as CSV")
 
 
 READERS: dict[str, Callable[[Path, Reading], FileTable]] = {

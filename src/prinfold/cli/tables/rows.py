@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import BoolArray, FloatArray, IntArray
-from prinfold.cli.tables.marks import MISSING
+from prinfold.cli.tables.number_formats import MISSING
 from prinfold.cli.tables.reading import FileTable
 from prinfold.exceptions import InvalidDataError, MissingExtraError, quantity
 from prinfold.validation.named_block import NamedBlock
@@ -51,7 +51,7 @@ class ChosenCells:
         return np.asarray(self.missing.any(axis=1))
 
     @property
-    def void(self) -> BoolArray:
+    def empty(self) -> BoolArray:
         """(n,) rows in which nothing is there."""
         return np.asarray(self.missing.all(axis=1))
 
@@ -83,25 +83,25 @@ def select_rows(cells: ChosenCells, policy: str, *, takes_gaps: bool, method: st
         The rows.
     notes : list of str
     """
-    gone, void = cells.incomplete, cells.void
+    gone, empty = cells.incomplete, cells.empty
     if not gone.any():
         return np.arange(len(gone)), []
     if policy == "error" or (policy == "keep" and not takes_gaps):
         why = "" if policy == "error" else f", and {method} needs every cell"
         other = "" if takes_gaps or method == "a comparison" else ", or a method that takes gaps, such as --method gtm"
         hint = "--missing keep keeps them, --missing drop leaves them out" if takes_gaps else "use --missing drop"
-        raise InvalidDataError(f"{_where(cells)}{why}; {hint}{other}")
+        raise InvalidDataError(f"{_missing_words(cells)}{why}; {hint}{other}")
     if policy == "drop":
         return np.flatnonzero(~gone), [f"{int(gone.sum())} of {quantity(len(gone), 'row')} left out: cells are missing"]
-    some = int((gone & ~void).sum())
+    some = int((gone & ~empty).sum())
     verbs = ("has", "is", "it has") if some == 1 else ("have", "are", "they have")
     notes = [f"{some} of {quantity(len(gone), 'row')} {verbs[0]} missing cells and {verbs[1]} used for what {verbs[2]}"]
-    if void.any():
-        notes.append(f"{quantity(int(void.sum()), 'row')} left out: no cell has a number")
-    return np.flatnonzero(~void), notes if some else notes[1:]
+    if empty.any():
+        notes.append(f"{quantity(int(empty.sum()), 'row')} left out: no cell has a number")
+    return np.flatnonzero(~empty), notes if some else notes[1:]
 
 
-def _where(cells: ChosenCells) -> str:
+def _missing_words(cells: ChosenCells) -> str:
     gone = cells.incomplete
     row, j = np.argwhere(cells.missing)[0]
     number = int(gone.sum())

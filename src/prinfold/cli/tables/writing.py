@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 
 from prinfold.cli.usage import WrongCallError
-from prinfold.exceptions import InvalidDataError, MissingExtraError
+from prinfold.exceptions import InvalidDataError, import_optional
 from prinfold.files.atomic import check_target as check_place
 from prinfold.files.atomic import encodable, whole_file
 
@@ -110,13 +109,8 @@ def _text_cells(column: Any) -> list[Any]:
 
 def _write_arrow(module: str, function: str) -> Callable[[Path, dict[str, Any]], None]:
     def write(path: Path, columns: dict[str, Any]) -> None:
-        try:
-            library, arrow = import_module(module), import_module("pyarrow")
-        except ImportError as error:
-            raise MissingExtraError(
-                f"writing {path.suffix} files needs pyarrow; get it with: pip install 'prinfold[data]', or name a .csv "
-                "file with --out"
-            ) from error
+        use = f"writing {path.suffix} files", "name a .csv file with --out"
+        library, arrow = (import_optional(each, "data", *use) for each in (module, "pyarrow"))
         getattr(library, function)(arrow.table({name: _arrow_cells(each) for name, each in columns.items()}), path)
 
     return write

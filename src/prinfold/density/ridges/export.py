@@ -12,7 +12,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.density.ridges.graph import RidgeGraph
-from prinfold.exceptions import InvalidParameterError, MissingExtraError
+from prinfold.exceptions import InvalidParameterError, import_optional
 from prinfold.files.atomic import whole_file, write_text
 
 if TYPE_CHECKING:
@@ -66,13 +66,7 @@ def to_networkx(graph: RidgeGraph) -> MultiGraph:
     edge from that node to itself. An edge has ``branch``, ``length``, ``arc_length``, ``points`` and ``log_density``.
     Edges have no direction; their points run from the node that is named first in ``ends``.
     """
-    try:
-        from networkx import MultiGraph
-    except ImportError as error:
-        raise MissingExtraError(
-            'a NetworkX graph needs networkx, which is not installed. Install it with: pip install "prinfold[graph]"'
-        ) from error
-    made = MultiGraph()
+    made: MultiGraph = import_optional("networkx", "graph", "a NetworkX graph").MultiGraph()
     for number, (position, degree) in enumerate(zip(_in_data_units(graph, graph.places), graph.degrees, strict=True)):
         made.add_node(number, position=position, kind="junction" if degree > 2 else "end")
     for line in branch_lines(graph):

@@ -10,12 +10,13 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.base.file_requirements import require_parts
 from prinfold.base.unique_rows import unique_rows
 from prinfold.density.recipes import BANDWIDTH, DENSITY, MASK, DensityRecipe
 from prinfold.density.ridges.mean_shift import STEPS, Flow, FlowResult, Status
 from prinfold.density.ridges.modes import Modes, find_modes, label_rows
 from prinfold.density.row_spaces import SPACES, RowSpace
-from prinfold.exceptions import Advice, CorruptModelFileError, DegenerateWarning, Message, warn_caller
+from prinfold.exceptions import Advice, DegenerateWarning, Message, warn_caller
 from prinfold.files import save, storable
 from prinfold.rows.rows import blas_on_one_thread
 from prinfold.validation.settings import Constraint, check_parameters, integer, one_of, random_state, real
@@ -294,9 +295,7 @@ class ModeClustering(ClusterMixin, BaseEstimator):
             "a climb": type(self.flow_).__name__ == "Flow" and self.flow_.dimension == 0,
             "a label for each row": bool(np.isin(self.labels_, np.arange(-1, k)).all()),
         }
-        for wanted, holds in sound.items():
-            if not holds:
-                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        require_parts(sound)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "labels_")

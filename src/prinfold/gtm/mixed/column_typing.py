@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse
 
 from prinfold._typing import FloatArray
-from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
+from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, join_names
 from prinfold.files import storable
 from prinfold.gtm.mixed.column_kinds import KINDS, SIZE_FACTOR, Layout
 
@@ -89,7 +89,7 @@ class Columns:
         wide = max(len(column.name) for column in self.columns)
         lines = []
         for column in self.columns:
-            levels = f" [{_listed(column.levels)}]" if column.levels else ""
+            levels = f" [{join_names(column.levels, _SHOWN)}]" if column.levels else ""
             lines.append(f"{column.name:<{wide}}  {column.kind}{levels}: {column.why}")
         return "\n".join(lines)
 
@@ -228,7 +228,7 @@ def _place(key: Any, names: Sequence[str]) -> int:
         if names.count(key) == 1:
             return names.index(key)
         near = difflib.get_close_matches(key, names, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else f"; there are {_listed(names)}"
+        hint = f"; did you mean {near[0]!r}?" if near else f"; there are {join_names(names, _SHOWN)}"
         raise InvalidParameterError(f"there is no column {key!r}{hint}")
     if not -len(names) <= key < len(names):
         raise InvalidParameterError(f"there is no column {key}: the table has {len(names)}")
@@ -327,8 +327,8 @@ def _levels(raw: RawColumn, kind: str) -> tuple[Any, ...]:
         raise InvalidDataError(f"column {raw.name!r} has the level {odd!r}, which is neither text nor a number")
     if kind == "bernoulli" and len(levels) > 2:
         raise InvalidDataError(
-            f"column {raw.name!r} has {len(levels)} levels ({_listed(levels)}), but a bernoulli column has two; "
-            "call it 'categorical'"
+            f"column {raw.name!r} has {len(levels)} levels ({join_names(levels, _SHOWN)}), but a bernoulli column has "
+            "two; call it 'categorical'"
         )
     return levels
 
@@ -353,7 +353,7 @@ def encode(raw: RawColumn, column: Column, unseen: str) -> FloatArray:
         raise InvalidDataError(
             Message(
                 f"column {column.name!r} holds the level {values[row]!r} in row {row}, which the model has not seen; "
-                f"it knows {_listed(column.levels)}.",
+                f"it knows {join_names(column.levels, _SHOWN)}.",
                 Advice("unseen", "missing", "set {} to treat such cells as missing"),
             )
         )
@@ -380,9 +380,3 @@ def _refuse_numbers(name: str, values: Any, what: str, kind: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         raise InvalidDataError(f"column {name!r} holds {values[row]:g} in row {row}, but {needed}")
-
-
-def _listed(items: Iterable[Any]) -> str:
-    shown = [str(item) for item in items]
-    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    return ", ".join(shown[:_SHOWN]) + more

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
+from prinfold.base.file_requirements import require_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.gaussian_process import GaussianProcess
@@ -434,8 +435,8 @@ class MixedGTM(MixedTables):
 
     def _restore(self) -> None:
         columns: Any = self.columns_
-        if not isinstance(columns, Columns) or len(columns) != self.n_features_in_ or not columns.sound:
-            raise CorruptModelFileError("the model in the file does not fit together: it needs a kind for each column")
+        known = isinstance(columns, Columns) and len(columns) == self.n_features_in_ and columns.sound
+        require_parts({"a kind for each column": known})
         super()._restore()
         try:
             self._parameters()

@@ -25,7 +25,7 @@ from prinfold.gtm.mixed.column_typing import (
 )
 from prinfold.rows.rows import Rows, dense
 from prinfold.validation.refusals import refuse_containers, refuse_dates, refuse_non_finite
-from prinfold.validation.tables import check_cells, check_weight, weighty_rows
+from prinfold.validation.tables import check_cells, check_weight, rows_with_weight
 
 
 class MixedTables(LatentGridModel):
@@ -41,7 +41,7 @@ class MixedTables(LatentGridModel):
     def _training_table(self, X: Any, sample_weight: Any) -> FloatArray:
         checked = check_mixed(self, X, reset=True, min_rows=FEWEST_ROWS)
         weight = check_weight(sample_weight, np.empty((checked.shape[0], 1)))
-        kept, raw = weighty_rows(weight, min_rows=FEWEST_ROWS), read_columns(checked)
+        kept, raw = rows_with_weight(weight, min_rows=FEWEST_ROWS), read_columns(checked)
         if kept is None or weight is None:
             self.columns_ = self._choose_columns(raw, library_of(checked), weight)
         else:  # what has no weight is not looked at, and levels that only such rows have are none

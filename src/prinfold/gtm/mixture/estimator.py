@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import RandomState
 from prinfold.base.callbacks import with_callbacks
-from prinfold.exceptions import CorruptModelFileError, InvalidDataError, InvalidParameterError
+from prinfold.base.file_requirements import require_parts
+from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.fitting import FEWEST_ROWS, rows_that_count
@@ -323,9 +324,7 @@ class GTMMixture(MixtureVerbs):
             and len(atlas.charts) == len(maps)
             and all(np.array_equal(a.nodes, b.latent_.nodes) for a, b in zip(atlas.charts, maps, strict=True)),
         }
-        for wanted, holds in sound.items():
-            if not holds:
-                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        require_parts(sound)
 
 
 @storable
@@ -407,6 +406,6 @@ class GTMHierarchy(HierarchyVerbs):
         check_parameters(self, self._constraints)
         levels: Any = self.levels_
         mixtures = isinstance(levels, dict) and all(type(each) is GTMMixture for each in levels.values())
-        if not mixtures or not self._hangs_together():
-            words = "fitted mixtures of its columns, each below a map of another"
-            raise CorruptModelFileError(f"the model in the file does not fit together: it needs {words}")
+        require_parts(
+            {"fitted mixtures of its columns, each below a map of another": mixtures and self._hangs_together()}
+        )

@@ -9,13 +9,13 @@ import numpy as np
 
 from prinfold._typing import FloatArray, RandomState
 from prinfold.base.callbacks import with_callbacks
+from prinfold.base.file_requirements import require_parts
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.gtm import model as gtm
 from prinfold.gtm.fitting import FEWEST_ROWS, TrainingJob, given_places
 from prinfold.gtm.gaussian_process_training import TunedState
-from prinfold.gtm.model_files import refuse_misfits
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread
 from prinfold.gtm.sequence.model import SequenceModel, SequenceRows, in_sequences
@@ -436,7 +436,7 @@ class GTMSequence(SequenceVerbs):
             "steps of each node that add up to 1": local is None
             or (_are_positive(local, len(moves.node)) and np.allclose(moves.per_node(local), 1.0)),
         }
-        refuse_misfits(sound)
+        require_parts(sound)
         local = shared_steps(moves, kinds) if local is None else local
         self._model = replace(self._sequence_model, chain=Chain(moves, kinds, local, self.jump_, self.initial_))
 

@@ -18,7 +18,7 @@ from prinfold.exceptions import InvalidDataError
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.column_selection import Numbers
 from prinfold.rows.rows import Rows, as_rows
-from prinfold.validation.refusals import refuse_columns_of_nothing, refuse_non_finite, refuse_scale
+from prinfold.validation.refusals import refuse_columns_without_values, refuse_non_finite, refuse_scale
 
 _SAMPLE_ROWS = 65_536
 _SAMPLE_BYTES = 2**26
@@ -163,7 +163,7 @@ class Survey:
             )
         if not np.isfinite(self.total):
             raise InvalidDataError("the sum of the weights overflows; divide them by their largest")
-        refuse_columns_of_nothing(np.flatnonzero(self.moments.weight == 0), self.blocks.names)
+        refuse_columns_without_values(np.flatnonzero(self.moments.weight == 0), self.blocks.names)
         refuse_scale(self.sample.rows().table.dtype, self.low, self.high, fitting=True)
 
 

@@ -27,7 +27,7 @@ class RidgeLines(NamedTuple):
     junctions: FloatArray
 
 
-def in_the_plane(fitted: FittedSurface) -> None:
+def refuse_other_ridges(fitted: FittedSurface) -> None:
     """Refuse models whose ridge is not a curve in two columns."""
     if not hasattr(fitted.model, "graph_") or fitted.model.n_features_in_ != 2:
         raise InvalidParameterError(

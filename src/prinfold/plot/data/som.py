@@ -11,7 +11,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.latent import Hexagons, LatentSpace, Lattice
 from prinfold.plot.inputs import FittedSurface, RowClasses
 
-_ROW = np.sqrt(0.75)
+_ROW_HEIGHT = np.sqrt(0.75)
 
 _SQUARE = 0.25 * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
 _TURNS = np.pi * (1 + 2 * np.arange(6)) / 6
@@ -56,14 +56,16 @@ def _places(latent: Lattice) -> FloatArray:
     shape = (*latent.shape, 1)[:2]
     i, j = (each.ravel() for each in np.meshgrid(*map(np.arange, shape), indexing="ij"))
     return (
-        np.stack([i + 0.5 * (j % 2), _ROW * j], axis=1) if isinstance(latent, Hexagons) else np.stack([i, j], 1) * 1.0
+        np.stack([i + 0.5 * (j % 2), _ROW_HEIGHT * j], axis=1)
+        if isinstance(latent, Hexagons)
+        else np.stack([i, j], 1) * 1.0
     )
 
 
 def _steps(latent: Lattice, place: FloatArray, edges: IntArray) -> tuple[FloatArray, FloatArray]:
     """Start of each edge on paper and its direction; over a seam it goes beyond the last node."""
     step = place[edges[:, 1]] - place[edges[:, 0]]
-    unit = np.array([1.0, _ROW if isinstance(latent, Hexagons) else 1.0])
+    unit = np.array([1.0, _ROW_HEIGHT if isinstance(latent, Hexagons) else 1.0])
     for axis, (n, closed) in enumerate(zip(latent.shape, latent.periodic, strict=True)):
         over = np.flatnonzero(closed & (np.abs(step[:, axis]) > 1.5 * unit[axis]))
         step[over, axis] -= np.sign(step[over, axis]) * n * unit[axis]
@@ -89,7 +91,7 @@ def majorities(winner: IntArray, groups: RowClasses, n_nodes: int) -> IntArray:
     return np.where(counts.any(axis=1), counts.argmax(axis=1), -1)
 
 
-def rows_won(winner: IntArray, latent: LatentSpace) -> IntArray:
+def row_counts(winner: IntArray, latent: LatentSpace) -> IntArray:
     """(K,) how many rows each node wins."""
     return np.bincount(winner, minlength=latent.n_nodes)
 

@@ -14,7 +14,7 @@ from prinfold.latent import Cloud, Hexagons, LatentSpace, Lattice, Points
 from prinfold.plot.inputs import FittedSurface
 from prinfold.plot.layouts import LatentLayout, PaperCells, Plane, Strip, layout_of, local_frame
 
-_BLOCK = 2**22
+_BLOCK_NUMBERS = 2**22
 """Most numbers of a Jacobian held at once."""
 
 
@@ -41,7 +41,7 @@ def log_factor(model: Any, Z: FloatArray) -> FloatArray:
 
     Outside the latent domain there is no surface, and the value is NaN.
     """
-    rows = max(_BLOCK // max(model.n_features_in_ * Z.shape[1], 1), 1)
+    rows = max(_BLOCK_NUMBERS // max(model.n_features_in_ * Z.shape[1], 1), 1)
     factor, inside = np.full(len(Z), np.nan), np.flatnonzero(model.latent_.domain.contains(Z))
     for i in range(0, len(inside), rows):
         factor[inside[i : i + rows]] = model.magnification(Z[inside[i : i + rows]]).factor
@@ -183,7 +183,9 @@ def _room_to_the_edge(layout: Plane, centre: FloatArray, axes: FloatArray) -> fl
     return float(np.min(gap[held] / reach[held], initial=np.inf))
 
 
-def repeat_over_seams(layout: LatentLayout, centre: FloatArray, margin: float = 0.1) -> tuple[IntArray, FloatArray]:
+def repeat_over_seams(
+    layout: LatentLayout | None, centre: FloatArray, margin: float = 0.1
+) -> tuple[IntArray, FloatArray]:
     """Indices of glyphs to draw and their shifts (n, 2): all of them, and again those near a seam beyond it.
 
     ``margin`` is how near, as a share of the span of the axis.

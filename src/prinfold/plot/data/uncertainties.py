@@ -14,7 +14,7 @@ from prinfold.plot.inputs import FittedSurface
 from prinfold.plot.layouts import LatentLayout, Plane, SpaceLayout, local_frame
 from prinfold.validation.settings import real
 
-_ALONG = 400
+_TUBE_PLACES = 400
 """Places along a curve at which its tube is measured."""
 
 _ARC = np.linspace(-1.0, 1.0, 9)
@@ -59,7 +59,9 @@ def coordinate_spread(fitted: FittedSurface, X: Any, most: int) -> PosteriorSpre
     return PosteriorSpread(Z, covariance, chosen)
 
 
-def on_paper(fitted: FittedSurface, spread: PosteriorSpread, place: FloatArray, scale: float) -> PosteriorEllipses:
+def posterior_ellipses(
+    fitted: FittedSurface, spread: PosteriorSpread, place: FloatArray, scale: float
+) -> PosteriorEllipses:
     """Posteriors as ellipses of ``scale`` standard deviations about ``place`` (k, 2)."""
     frame = local_frame(fitted.latent, spread.Z[spread.chosen])
     return ellipses_of(place, frame @ spread.covariance @ np.swapaxes(frame, 1, 2), scale)
@@ -103,7 +105,7 @@ def _model_with_band(fitted: FittedSurface) -> Any:
 def tube(fitted: FittedSurface, view: DataView, level: float, how: dict[str, Any]) -> PosteriorEllipses:
     """Ellipses along a curve that make up a band, as ``view`` sees them in two columns."""
     model, size = _model_with_band(fitted), half_width(level)
-    Z = fitted.latent.refined(_ALONG).nodes
+    Z = fitted.latent.refined(_TUBE_PLACES).nodes
     if how["hessian"] == "exact":
         covariance = model.surface_covariance(Z, **how)
         seen = np.einsum("da,nde,eb->nab", view.axes, covariance, view.axes, optimize=True)

@@ -21,14 +21,14 @@ MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "#n/a", "?", "-", "
 POINT, COMMA = ".", ","
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+|\d+)([eE][+-]?\d+)?")
 _MONEY = "$€£¥₹"
-_FIRST = 50
+_FIRST_CELLS = 50
 """Cells that are looked at before all of them are: most columns of text are text from the start."""
 
 _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
 _GROUPS = {POINT: re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?"), COMMA: re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?")}
 _DECIMAL = {POINT: _PLAIN, COMMA: re.compile(r"[+-]?(\d+,?\d*|,\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)}
-_EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
-_BESIDE = re.compile(r"[^\w\s]{0,3}\s?[+-]?\d[\d.,' ]*\s?[^\d\s][^\d]{0,5}|[^\w\s]{1,3}\s?\d[\d.,' ]*")
+_AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+_WITH_UNIT = re.compile(r"[^\w\s]{0,3}\s?[+-]?\d[\d.,' ]*\s?[^\d\s][^\d]{0,5}|[^\w\s]{1,3}\s?\d[\d.,' ]*")
 """A number with a unit or a mark beside it."""
 
 
@@ -119,7 +119,7 @@ class AmbiguousError(ValueError):
 
 def is_ambiguous(word: str) -> bool:
     """Whether a cell is a thousand and more, or a number with three decimals, as one likes."""
-    return _EITHER.fullmatch(word.strip()) is not None
+    return _AMBIGUOUS.fullmatch(word.strip()) is not None
 
 
 def has_mark(word: str) -> bool:
@@ -129,7 +129,7 @@ def has_mark(word: str) -> bool:
 
 def has_unit(word: str) -> bool:
     """Whether a cell looks like a number with something beside it, such as 1.2 kg."""
-    return _BESIDE.fullmatch(word.strip()) is not None
+    return _WITH_UNIT.fullmatch(word.strip()) is not None
 
 
 def numbers_with_marks(
@@ -157,7 +157,11 @@ def numbers_with_marks(
     """
     words = ["" if cell is None else cell.strip() for cell in cells]
     there = [word for word in words if word.lower() not in missing]
-    found = there and _way(there[:_FIRST], decimal, last=False) and _way(there, decimal, last=True)
+    found = (
+        there
+        and _common_format(there[:_FIRST_CELLS], decimal, last=False)
+        and _common_format(there, decimal, last=True)
+    )
     if not found:
         return None
     mark, point, said = found
@@ -165,9 +169,9 @@ def numbers_with_marks(
     return MarkedNumbers(np.array(numbers), said)
 
 
-def _way(words: list[str], decimal: str | None, *, last: bool) -> tuple[str, str, str] | None:
+def _common_format(words: list[str], decimal: str | None, *, last: bool) -> tuple[str, str, str] | None:
     """The mark and the decimal point that all cells of a column share, and both in words."""
-    mark = _mark(words[0])
+    mark = _sign_of(words[0])
     bare = [_strip_mark(word, mark) for word in words]
     if "" in bare:
         return None
@@ -190,7 +194,7 @@ def _reads(word: str, point: str) -> bool:
     return bool(_DECIMAL[point].fullmatch(word) or _GROUPS[point].fullmatch(word))
 
 
-def _mark(word: str) -> str:
+def _sign_of(word: str) -> str:
     """The sign of percent or money that a cell has."""
     return next((sign for sign in f"%{_MONEY}" if sign in word), "")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.cli.conftest import QUICK, Said, numbers
 
-from prinfold.cli.tables.marks import MISSING, AmbiguousError, has_unit, numbers_with_marks
+from prinfold.cli.tables.number_formats import MISSING, AmbiguousError, has_unit, numbers_with_marks
 from prinfold.cli.tables.reading import Reading, read_table
 
 Call = Callable[..., Said]
@@ -36,7 +36,7 @@ Call = Callable[..., Said]
         (["word", "$"], None),
     ],
 )
-def test_marks_that_can_be_read(cells: list[str], expected: list[float] | None) -> None:
+def test_number_formats_that_can_be_read(cells: list[str], expected: list[float] | None) -> None:
     found = numbers_with_marks(cells, MISSING)
     if expected is None:
         assert found is None
