@@ -27,6 +27,7 @@ from prinfold.exceptions import (
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
 from prinfold.loops import Last, Outcome, run_fixed_point
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, flag, instance_of, integer, nothing, real
 
 _COLLAPSED_SHARE = 0.01
@@ -45,6 +46,7 @@ class CurveTraining(NamedTuple):
     extra_attributes: Callable[[Any], dict[str, Any]] = lambda state: {}
 
 
+@fill_parameter_docs
 class CurveManifold(PrincipalManifold):
     """Base of estimators whose surface is one curve; a method says how it is found, in :meth:`_training`.
 
@@ -88,11 +90,9 @@ class CurveManifold(PrincipalManifold):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            Rows of numbers.
+        {X}
         y : ignored
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; a weight of 2 is the same as the row given twice.
+        {sample_weight}
 
         Returns
         -------
