@@ -22,11 +22,11 @@ _MIDDLE_SHARE = 1.0 / 3.0
 """Share of its length from which on a place is far from an end of a curve."""
 
 
-def root_position(begin: Any, table: FloatArray) -> FloatArray:
+def root_position(root: Any, table: FloatArray) -> FloatArray:
     """(D,) the root in data space: a row, or one of the ``table`` (n, D) by its number or by a mask of several."""
-    if isinstance(begin, numbers.Integral):
-        return _numbered_row(int(begin), table)
-    given = np.asarray(begin)
+    if isinstance(root, numbers.Integral):
+        return _numbered_row(int(root), table)
+    given = np.asarray(root)
     if given.dtype == bool:
         return _middle_of_marked_rows(given, table)
     return _given_row(given, table.shape[1])
