@@ -19,6 +19,7 @@ from prinfold.geometry.neighbor_ranks import Distance, bin_sums, kernel_sums, me
 from prinfold.geometry.roughness import Roughness, angle_sum, graph_roughness, surface_roughness
 from prinfold.geometry.simplices import nearest_on_simplices
 from prinfold.geometry.symmetry import Alignment, align
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 __all__ = [
     "Alignment",
@@ -60,6 +61,7 @@ class Orthogonality(NamedTuple):
     cosines: FloatArray
 
 
+@fill_parameter_docs
 def projection_error(X: FloatArray, projected: FloatArray, sample_weight: FloatArray | None = None) -> float:
     """Mean squared distance Σᵢ wᵢ ‖xᵢ − pᵢ‖² / Σᵢ wᵢ between rows and their projections.
 
@@ -67,8 +69,7 @@ def projection_error(X: FloatArray, projected: FloatArray, sample_weight: FloatA
     ----------
     X, projected : array of shape (n, D)
         Data and the points of the surface that stand for them.
-    sample_weight : array of shape (n,), optional
-        Non-negative weights, all 1 by default.
+    {sample_weight.metric}
 
     Returns
     -------
@@ -82,17 +83,16 @@ def projection_error(X: FloatArray, projected: FloatArray, sample_weight: FloatA
     return _mean(np.einsum("nd,nd->n", residual, residual), sample_weight)
 
 
+@fill_parameter_docs
 def nearest_node_error(X: FloatArray, nodes: FloatArray, sample_weight: FloatArray | None = None) -> float:
     """Mean squared distance to the nearest node, MSE_nn of Chang and Ghosh (section 4.4.2).
 
     Parameters
     ----------
-    X : array of shape (n, D)
-        Data.
+    {X.data}
     nodes : array of shape (K, D)
         Nodes of the surface in data space.
-    sample_weight : array of shape (n,), optional
-        Non-negative weights, all 1 by default.
+    {sample_weight.metric}
 
     Returns
     -------
@@ -102,19 +102,18 @@ def nearest_node_error(X: FloatArray, nodes: FloatArray, sample_weight: FloatArr
     return _simplex_error(X, nodes, np.arange(len(nodes))[:, None], sample_weight)
 
 
+@fill_parameter_docs
 def grid_error(X: FloatArray, vertices: FloatArray, edges: IntArray, sample_weight: FloatArray | None = None) -> float:
     """Mean squared distance to the nearest grid line, MSE_grid of Chang and Ghosh (section 4.4.2).
 
     Parameters
     ----------
-    X : array of shape (n, D)
-        Data.
+    {X.data}
     vertices : array of shape (V, D)
         Nodes of the grid in data space.
     edges : int array of shape (E, 2)
         Which vertices are joined by a segment.
-    sample_weight : array of shape (n,), optional
-        Non-negative weights, all 1 by default.
+    {sample_weight.metric}
 
     Returns
     -------
@@ -124,6 +123,7 @@ def grid_error(X: FloatArray, vertices: FloatArray, edges: IntArray, sample_weig
     return _simplex_error(X, vertices, edges, sample_weight)
 
 
+@fill_parameter_docs
 def triangle_error(
     X: FloatArray, vertices: FloatArray, shape: tuple[int, int], sample_weight: FloatArray | None = None
 ) -> float:
@@ -134,14 +134,12 @@ def triangle_error(
 
     Parameters
     ----------
-    X : array of shape (n, D)
-        Data.
+    {X.data}
     vertices : array of shape (a * b, D)
         Nodes of the grid, the last latent axis running fastest.
     shape : (a, b)
         Nodes along each axis, two or more.
-    sample_weight : array of shape (n,), optional
-        Non-negative weights, all 1 by default.
+    {sample_weight.metric}
 
     Returns
     -------
@@ -227,6 +225,7 @@ def roughness(
     return surface_roughness(jacobian, domain, mesh)
 
 
+@fill_parameter_docs
 def trustworthiness(
     X: FloatArray, Z: FloatArray, n_neighbors: int = 5, *, latent_distance: Distance | None = None
 ) -> float:
@@ -238,8 +237,7 @@ def trustworthiness(
 
     Parameters
     ----------
-    X : array of shape (n, D)
-        Data.
+    {X.data}
     Z : array of shape (n, Q)
         Latent coordinates of the same rows.
     n_neighbors : int, default 5
@@ -256,13 +254,13 @@ def trustworthiness(
     return rank_intrusion(_table(X, "X"), _table(Z, "Z"), n_neighbors, cdist, latent_distance or cdist)
 
 
+@fill_parameter_docs
 def continuity(X: FloatArray, Z: FloatArray, n_neighbors: int = 5, *, latent_distance: Distance | None = None) -> float:
     """Whether neighbours in the data are neighbours in latent space: trustworthiness with the two exchanged.
 
     Parameters
     ----------
-    X : array of shape (n, D)
-        Data.
+    {X.data}
     Z : array of shape (n, Q)
         Latent coordinates of the same rows.
     n_neighbors : int, default 5
@@ -278,6 +276,7 @@ def continuity(X: FloatArray, Z: FloatArray, n_neighbors: int = 5, *, latent_dis
     return rank_intrusion(_table(Z, "Z"), _table(X, "X"), n_neighbors, latent_distance or cdist, cdist)
 
 
+@fill_parameter_docs
 def self_consistency(
     X: FloatArray,
     latent: FloatArray,
@@ -302,8 +301,7 @@ def self_consistency(
 
     Parameters
     ----------
-    X : array of shape (n, D)
-        Data.
+    {X.data}
     latent : array of shape (n, Q)
         Latent coordinates of the projections.
     projected : array of shape (n, D)
@@ -314,8 +312,7 @@ def self_consistency(
         Width h of the Gaussian weight; give this or ``n_bins``, not both.
     latent_distance : callable, optional
         Distance in latent space for ``bandwidth``, as in :func:`trustworthiness`.
-    sample_weight : array of shape (n,), optional
-        Non-negative weights, all 1 by default.
+    {sample_weight.metric}
 
     Returns
     -------

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from prinfold import OrientedPointsCurve, PolygonalCurve, PrincipalCurve, ProbabilisticCurve, datasets, load
 from prinfold.exceptions import DegenerateWarning, InvalidDataError, InvalidParameterError
@@ -63,10 +67,78 @@ def test_a_beginning_in_other_units_is_told(half):
         PrincipalCurve(begin=one * 1000, max_iter=3, tol=0).fit(X)
 
 
-def test_a_beginning_that_is_no_row_is_refused(half):
+@curves
+def test_a_row_may_be_named_by_its_number_or_by_a_mask(curve, half):
     X, one, _ = half
-    for begin in (one[:1], [np.nan, 0.0], X):
-        with pytest.raises(InvalidDataError, match="begin must be a row of 2 finite numbers"):
-            PrincipalCurve(begin=begin).fit(X)
-    with pytest.raises(InvalidParameterError, match="None or a row of numbers"):
-        PrincipalCurve(begin="first").fit(X)
+    number = int(np.flatnonzero((one == X).all(axis=1))[0])
+    mask = np.arange(len(X)) == number
+    by_row = clone(curve).set_params(begin=one).fit(X).transform(X)
+    for begin in (number, np.int32(number), mask, mask.tolist()):
+        assert_array_equal(clone(curve).set_params(begin=begin).fit(X).transform(X), by_row)
+
+
+def test_a_mask_of_several_rows_is_the_one_nearest_to_their_mean(half):
+    X, _, other = half
+    mask = np.linalg.norm(X - other, axis=1) < 0.3
+    assert mask.sum() > 3
+    model = PrincipalCurve(begin=mask, max_iter=3, tol=0).fit(X)
+    middle = min(X[mask], key=lambda row: np.linalg.norm(row - X[mask].mean(axis=0)))
+    assert_array_equal(model.transform(X), PrincipalCurve(begin=middle, max_iter=3, tol=0).fit(X).transform(X))
+    assert model.transform(X[mask]).max() < model.transform(X[~mask]).max() / 2
+
+
+def test_a_number_and_a_mask_count_rows_of_the_table_as_it_was_given(half):
+    """Rows that are equal, and rows without weight, keep their numbers."""
+    X, one, _ = half
+    table, weight = np.concatenate([X[:3], X[:3], X, one[None]]), np.ones(len(X) + 7)
+    weight[-1] = 0.0
+    settings = {"max_iter": 3, "tol": 0}
+    by_row = PrincipalCurve(begin=one, **settings).fit(table, sample_weight=weight).transform(X)
+    for begin in (len(table) - 1, np.arange(len(table)) == len(table) - 1):
+        found = PrincipalCurve(begin=begin, **settings).fit(table, sample_weight=weight)
+        assert_array_equal(found.transform(X), by_row)
+
+
+def test_a_number_needs_no_units(half):
+    X, one, _ = half
+    number = int(np.flatnonzero((one == X).all(axis=1))[0])
+    model = make_pipeline(StandardScaler(), PrincipalCurve(begin=number, max_iter=3, tol=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DegenerateWarning)
+        model.fit(X)
+    assert model.transform([one])[0, 0] < 0.1 * model[-1].length_
+
+
+@pytest.mark.parametrize("begin", [3, np.arange(120) == 5], ids=["number", "mask"])
+def test_numbers_and_masks_are_kept_in_model_files(begin, half, tmp_path):
+    X, _, _ = half
+    model = PrincipalCurve(begin=begin, max_iter=3, tol=0).fit(X)
+    model.save(tmp_path / "curve.prinfold")
+    kept = load(tmp_path / "curve.prinfold")
+    assert_array_equal(kept.begin, begin)
+    assert np.asarray(kept.begin).dtype == np.asarray(begin).dtype
+    assert_array_equal(clone(kept).fit(X).transform(X), model.transform(X))
+
+
+@pytest.mark.parametrize(
+    ("begin", "words"),
+    [
+        (120, "begin must be the number of a row, from 0 to 119 for this table; got 120"),
+        (np.ones(7, dtype=bool), r"begin must be a mask with one entry for each of the 120 rows; got shape \(7,\)"),
+        (np.zeros(120, dtype=bool), "begin is a mask that marks no row. Mark the rows"),
+        ([0.5], "begin must be a row of 2 finite numbers"),
+        ([np.nan, 0.0], "begin must be a row of 2 finite numbers"),
+        (np.zeros((120, 2)), "begin must be a row of 2 finite numbers.*or the number of a row, or a mask"),
+        (["a", "b"], "begin must be a row of 2 finite numbers"),
+    ],
+)
+def test_a_beginning_that_is_no_row_is_refused(begin, words, half):
+    with pytest.raises(InvalidDataError, match=words):
+        PrincipalCurve(begin=begin).fit(half[0])
+
+
+@pytest.mark.parametrize("begin", ["first", -1, 2.0, True])
+def test_a_beginning_of_another_kind_is_refused(begin, half):
+    words = "begin must be None, a whole number of at least 0 or a row of numbers.*or a mask of the rows, got"
+    with pytest.raises(InvalidParameterError, match=words):
+        PrincipalCurve(begin=begin).fit(half[0])

@@ -310,25 +310,6 @@ def test_files_of_version_1_keep_loading():
     assert (FIXTURES / "model_v1.prinfold").stat().st_size < 20_000
 
 
-def test_every_version_so_far_has_a_stored_file_and_a_migration():
-    for version in range(1, files.FORMAT + 1):
-        assert (FIXTURES / f"model_v{version}.prinfold").is_file()
-    assert set(files.MIGRATIONS) == set(range(1, files.FORMAT))
-
-
-def test_an_old_file_walks_through_the_migrations(fitted, tmp_path, monkeypatch):
-    fitted.save(tmp_path / "old.prinfold")
-    steps = []
-
-    def migrate(version):
-        return lambda body: steps.append(version) or {**body, "format": version + 1}
-
-    monkeypatch.setattr(files, "FORMAT", 3)
-    monkeypatch.setattr(files, "MIGRATIONS", {1: migrate(1), 2: migrate(2)})
-    same(load(tmp_path / "old.prinfold"), fitted)
-    assert steps == [1, 2]
-
-
 # ------------------------------------------------------------------------------------- what cannot be stored
 
 

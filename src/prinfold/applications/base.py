@@ -20,6 +20,7 @@ from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import save
 from prinfold.gtm.estimator import GTM
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_names
 from prinfold.validation.settings import Constraint, check_parameters, nothing, real
 from prinfold.validation.tables import check_frame, check_table, check_weight, forget, rows_of
@@ -87,6 +88,7 @@ def row_responsibilities(surface: Any, table: Any) -> Responsibilities:
     return lambda part: np.asarray(surface.responsibilities(rows_of(table, part)), dtype=np.float64)
 
 
+@fill_parameter_docs
 class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of classifier and regressor: a map, and a landscape of classes or targets at its nodes."""
 
@@ -145,8 +147,7 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         Parameters
         ----------
-        path : str or path
-            By custom the name ends in ``.prinfold``.
+        {path}
         """
         save(self, path)
 

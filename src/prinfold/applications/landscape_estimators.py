@@ -15,10 +15,12 @@ from prinfold.applications.base import MapLandscape, fitted_map, row_responsibil
 from prinfold.applications.landscapes import ClassLandscape, PropertyLandscape
 from prinfold.base.class_posteriors import class_priors, class_shares
 from prinfold.files import storable
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, one_of, real
 from prinfold.validation.tables import check_labels, check_targets, rows_of, rows_with_weight
 
 
+@fill_parameter_docs
 @storable
 class GTMClassifier(ClassifierMixin, MapLandscape):
     """Classify rows by the classes of the training rows at their place on a map.
@@ -39,25 +41,19 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
     pseudo_count : float, default=0.001
         Rows with the classes' prior probabilities that are added to each node, so that few rows make no certainty.
         0 adds none: nodes without any row then have no say.
-    min_mass : float, default=0.1
-        Rows' worth of posterior below which a node counts as empty: ``landscape_`` has NaN there, and pictures leave it
-        blank. Predictions do not depend on it.
+    {min_mass}
 
     Attributes
     ----------
-    surface_ : estimator
-        The fitted map.
+    {surface_}
     landscape_ : ClassLandscape
         ``probability`` (K, C) with its standard ``error``, ``mass`` (K,), ``count`` (K,) of effective rows, and which
         nodes are ``empty`` (K,).
-    classes_ : ndarray of shape (C,)
-        The classes, sorted.
+    {classes_}
     class_prior_ : ndarray of shape (C,)
         Their probabilities P(c).
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------
@@ -103,12 +99,9 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            Rows of numbers.
-        y : array-like of shape (n,)
-            The class of each row.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; a weight of 2 is the same as the row given twice, and 0 as the row left out.
+        {X}
+        {y.class}
+        {sample_weight}
 
         Returns
         -------
@@ -174,6 +167,7 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
         }
 
 
+@fill_parameter_docs
 @storable
 class GTMRegressor(RegressorMixin, MapLandscape):
     """Predict numbers of rows by those of the training rows at their place on a map.
@@ -191,23 +185,18 @@ class GTMRegressor(RegressorMixin, MapLandscape):
     pseudo_count : float, default=0.001
         Rows with the overall mean and spread that are added to each node. 0 adds none: nodes without any row then have
         no say.
-    min_mass : float, default=0.1
-        Rows' worth of posterior below which a node counts as empty: ``landscape_`` has NaN there, and pictures leave it
-        blank. Predictions do not depend on it.
+    {min_mass}
 
     Attributes
     ----------
-    surface_ : estimator
-        The fitted map.
+    {surface_}
     landscape_ : PropertyLandscape
         ``mean`` (K, m) with its standard ``error``, ``spread`` (K, m) between rows, ``mass`` (K, m), ``count`` (K, m)
         of effective rows, and which nodes are ``empty`` (K, m).
     n_outputs_ : int
         Targets m; 0 where y had one dimension.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------
@@ -235,12 +224,10 @@ class GTMRegressor(RegressorMixin, MapLandscape):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            Rows of numbers.
+        {X}
         y : array-like of shape (n,) or (n, m)
             Targets; NaN is a target that is not known, of a row that shapes the map all the same.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; a weight of 2 is the same as the row given twice, and 0 as the row left out.
+        {sample_weight}
 
         Returns
         -------
@@ -291,16 +278,6 @@ class GTMRegressor(RegressorMixin, MapLandscape):
         return values if self.n_outputs_ else values[:, 0]
 
     def support(self, X: Any) -> FloatArray:
-        """Mass of training rows behind each prediction: Σ_k r_k m_k over the nodes of the row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, m)
-        """
         check_is_fitted(self)
         return self._as_given(super().support(X))
 

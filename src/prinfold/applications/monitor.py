@@ -18,6 +18,7 @@ from prinfold.applications.monitor_statistics import SPLITS, Contributions, Limi
 from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
 from prinfold.files import save, storable
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_names
 from prinfold.validation.settings import Constraint, as_generator, check_parameters, integer, one_of, random_state, real
 from prinfold.validation.tables import check_table, forget
@@ -31,6 +32,7 @@ _ROUNDING_SQUARE = 1e-12
 """Sum of squared gaps, in units of the noise, below which a row lies on the surface but for rounding."""
 
 
+@fill_parameter_docs
 @storable
 class SurfaceMonitor(OutlierMixin, SurfaceGauge):
     """Tell usual rows from unusual ones by a map, at a rate of false alarms that holds.
@@ -59,8 +61,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
 
     Attributes
     ----------
-    surface_ : estimator
-        The fitted map.
+    {surface_}
     node_shares_ : ndarray of shape (K,)
         Shares of the rows at the nodes, smoothed.
     noise_scale_ : ndarray of shape (D,)
@@ -75,10 +76,8 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         The same as the model would have them: what its own rows are beyond with that probability.
     offset_ : float
         The limit of the log density.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     Notes
     -----
@@ -361,8 +360,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
 
         Parameters
         ----------
-        path : str or path
-            By custom the name ends in ``.prinfold``.
+        {path}
         """
         save(self, path)
 

@@ -18,6 +18,7 @@ from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, warn_caller
 from prinfold.files import save, storable
 from prinfold.gtm.estimator import GTM
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of
 from prinfold.validation.tables import check_labels, check_table, check_weight, forget, rows_with_weight
 
@@ -44,6 +45,7 @@ def _require_likelihood(classifier: Any) -> bool:
     return True
 
 
+@fill_parameter_docs
 @storable
 class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
     """Classify rows by the nearest of several principal manifolds, one fitted to each class.
@@ -65,14 +67,11 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
     ----------
     surfaces_ : list
         The fitted surfaces, in the order of ``classes_``.
-    classes_ : ndarray of shape (C,)
-        The classes, sorted.
+    {classes_}
     class_prior_ : ndarray of shape (C,)
         Their shares P(c) of the training rows, or of the sample weights.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------
@@ -113,12 +112,9 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            Rows of numbers.
-        y : array-like of shape (n,)
-            The class of each row.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; a weight of 2 is the same as the row given twice, and 0 as the row left out.
+        {X}
+        {y.class}
+        {sample_weight}
 
         Returns
         -------
@@ -237,8 +233,7 @@ class NearestSurfaceClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        path : str or path
-            By custom the name ends in ``.prinfold``.
+        {path}
         """
         save(self, path)
 

@@ -23,10 +23,12 @@ from prinfold.geometry.projection import Projection
 from prinfold.latent import LatentSpace
 from prinfold.loops import Outcome, StopReason, progress_for
 from prinfold.rows.rows import blas_on_one_thread
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import integer
 from prinfold.validation.tables import check_latent, check_table
 
 
+@fill_parameter_docs
 class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all estimators: a fitted one has ``latent_``, a map ``_point`` and its ``_jacobian``."""
 
@@ -71,9 +73,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         ----------
         Z : array-like of shape (n, Q)
             Latent coordinates; angles, and arc length round a closed curve, may be given in any turn.
-        extrapolate : bool, default=False
-            Whether coordinates outside the latent domain are allowed; without it they raise
-            :class:`~prinfold.exceptions.OutOfDomainError`.
+        {extrapolate.refused}
 
         Returns
         -------
@@ -146,8 +146,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         Parameters
         ----------
         Z : array-like of shape (n, Q)
-        extrapolate : bool, default=False
-            Whether coordinates outside the latent domain are allowed.
+        {extrapolate}
 
         Returns
         -------
@@ -161,8 +160,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         Parameters
         ----------
         Z : array-like of shape (n, Q)
-        extrapolate : bool, default=False
-            Whether coordinates outside the latent domain are allowed.
+        {extrapolate}
 
         Returns
         -------
@@ -199,8 +197,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
         Parameters
         ----------
-        X : array-like of shape (n, D), default=None
-            Rows to show.
+        {X.shown}
         **options
             Passed on, such as ``labels=``, ``values=`` and ``ax=``.
 
@@ -217,8 +214,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
         Parameters
         ----------
-        X : array-like of shape (n, D), default=None
-            Rows to show.
+        {X.shown}
         path : str, path or None, default="map.html"
             Where to write the page; None writes nothing.
         **options
@@ -257,8 +253,7 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
         Parameters
         ----------
-        path : str or path
-            By custom the name ends in ``.prinfold``.
+        {path}
         """
         save(self, path)
 

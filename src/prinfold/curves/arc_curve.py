@@ -173,26 +173,26 @@ class Polyline(ArcCurve):
         return len(self.points)
 
 
-def orient_curve(curve: ArcCurve, X: FloatArray, weight: FloatArray, begin: FloatArray | None = None) -> ArcCurve:
+def orient_curve(curve: ArcCurve, X: FloatArray, weight: FloatArray, root: FloatArray | None = None) -> ArcCurve:
     """The curve in a direction that depends on rows (n, D) with weights (n,), not on how it was found.
 
     An open curve begins at the half that more of the rows are nearest to. A closed one begins opposite of the middle
     of the rows along it, so that few of them lie about the seam, towards the half that more of them are in. A point
-    ``begin`` (D,) takes their place: an open curve begins at the end that is nearer to it along the curve, a closed one
+    ``root`` (D,) takes their place: an open curve begins at the end that is nearer to it along the curve, a closed one
     at the last vertex before it.
     """
     if curve.length == 0:
         return curve
     z, share = _arc_lengths_of_rows(curve, X), weight / weight.sum()
-    root = None if begin is None else float(_arc_lengths_of_rows(curve, begin[None])[0])
+    place = None if root is None else float(_arc_lengths_of_rows(curve, root[None])[0])
     if not curve.closed:
         tilt = float(share @ z) / curve.length - 0.5
-        from_root = 0.0 if root is None else root / curve.length - 0.5
+        from_root = 0.0 if place is None else place / curve.length - 0.5
         tilt = from_root if abs(from_root) > _EVEN_SHARE else tilt
     else:
         mean = complex(share @ np.exp(2j * np.pi * z / curve.length))
         opposite = np.mod(np.angle(-mean) / (2 * np.pi), 1.0) * curve.length
-        seam = opposite if root is None else root
+        seam = opposite if place is None else place
         gap = curve.latent.domain.difference(curve.knots[:, None], np.full((1, 1), seam))[:, 0]
         vertex = int(np.abs(gap).argmin())
         z = np.mod(z - curve.knots[vertex], curve.length)
@@ -202,7 +202,7 @@ def orient_curve(curve: ArcCurve, X: FloatArray, weight: FloatArray, begin: Floa
         curve = curve.reversed() if tilt > 0 else curve
     else:
         curve = min(curve, curve.reversed(), key=lambda way: way.vertices.tolist())
-    if begin is None or not curve.closed or 2 * _arc_lengths_of_rows(curve, begin[None])[0] < curve.length:
+    if root is None or not curve.closed or 2 * _arc_lengths_of_rows(curve, root[None])[0] < curve.length:
         return curve
     return curve.begin_at(len(curve.vertices) - 1)  # the point itself is not to be the last of all
 

@@ -16,10 +16,10 @@ from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.base.unique_rows import centred_rows
 from prinfold.curves.arc_curve import ArcCurve, orient_curve
 from prinfold.curves.diagnosis import doubt
+from prinfold.curves.root import root_position, root_warnings
 from prinfold.exceptions import (
     Advice,
     DegenerateWarning,
-    InvalidDataError,
     Message,
     StructureWarning,
     warn_caller,
@@ -27,17 +27,11 @@ from prinfold.exceptions import (
 from prinfold.geometry.projection import Projection
 from prinfold.latent import Branches
 from prinfold.loops import Last, Outcome, run_fixed_point
-from prinfold.numerics.polylines import nearest_on_polyline
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, flag, instance_of, integer, nothing, real
 
 _COLLAPSED_SHARE = 0.01
 """Length of a curve, in units of the spread of the rows, below which it is a point."""
-
-_REMOTE_FACTOR = 2.0
-"""Distance of ``begin`` from the curve, in units of the largest of a row, from which on it is in other units."""
-
-_MIDDLE_SHARE = 1.0 / 3.0
-"""Share of its length from which on a place is far from an end of a curve."""
 
 
 class CurveTraining(NamedTuple):
@@ -52,6 +46,7 @@ class CurveTraining(NamedTuple):
     extra_attributes: Callable[[Any], dict[str, Any]] = lambda state: {}
 
 
+@fill_parameter_docs
 class CurveManifold(PrincipalManifold):
     """Base of estimators whose surface is one curve; a method says how it is found, in :meth:`_training`.
 
@@ -69,7 +64,9 @@ class CurveManifold(PrincipalManifold):
         "history_",
     )
     _constraints: ClassVar[dict[str, Constraint]] = {
-        "begin": nothing | instance_of(np.ndarray, list, tuple, words="a row of numbers, one for each column"),
+        "begin": nothing
+        | integer(0)
+        | instance_of(np.ndarray, list, tuple, words="a row of numbers, one for each column, or a mask of the rows"),
         "max_iter": integer(0),
         "tol": real(0),
         "verbose": integer(0) | flag,
@@ -93,11 +90,9 @@ class CurveManifold(PrincipalManifold):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            Rows of numbers.
+        {X}
         y : ignored
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; a weight of 2 is the same as the row given twice.
+        {sample_weight}
 
         Returns
         -------
@@ -106,21 +101,22 @@ class CurveManifold(PrincipalManifold):
         check_parameters(self, self._constraints)
         self._forget()
         table, unique, offset, centred = centred_rows(self, X, sample_weight)
-        weight, begin = unique.weight, self._beginning(offset)
+        weight, root = unique.weight, None if self.begin is None else root_position(self.begin, table) - offset
         if len(centred) > 1:
             training = self._training(centred, weight, offset)
         else:
             training = _point_training(centred, self._attributes_without_length())
 
         def attributes(state: Any) -> dict[str, Any]:
-            curve = orient_curve(training.curve_of(state), centred, weight, begin)
+            curve = orient_curve(training.curve_of(state), centred, weight, root)
             own = {"curve_": curve, "offset_": offset, "n_features_in_": len(offset)}
             return own | training.extra_attributes(state)
 
         self._train_with_callbacks(table, attributes, training.loop)
         doubted = self._collapse_warnings(centred, weight) or self._doubt_warnings(centred, weight)
         self.doubt_ = "; ".join(words for words, _ in doubted)
-        for words, category in [*self._warnings(), *self._remote_begin_warnings(begin, centred), *doubted]:
+        astray = [] if root is None else root_warnings(self.curve_, root, centred)
+        for words, category in [*self._warnings(), *astray, *doubted]:
             warn_caller(words, category)
         return self
 
@@ -167,48 +163,11 @@ class CurveManifold(PrincipalManifold):
         return {}
 
     def _warnings(self) -> list[tuple[str, type[Warning]]]:
-        """Warnings about the training and the beginning of the curve: message and category."""
+        """Warnings about the training: message and category."""
         found = self._stopping_warnings()
         if self.curve_.length == 0:
             found.append(("all rows are equal, so that the curve has no length", DegenerateWarning))
-        return [*found, *self._begin_warnings()]
-
-    def _begin_warnings(self) -> list[tuple[str, type[Warning]]]:
-        """A warning about ``begin=`` far from both ends of the curve."""
-        root, length = self._beginning(self.offset_), self.curve_.length
-        if root is None or self.curve_.closed or length == 0:
-            return []
-        place = float(self.curve_.nearest(root[None]).latent[0, 0])
-        if place < _MIDDLE_SHARE * length:
-            return []
-        words = f"begin= lies {place:.3g} from the nearer end of a curve that is {length:.3g} long"
-        return [(f"{words}, at which it begins. Give a row near one of the two ends", DegenerateWarning)]
-
-    def _remote_begin_warnings(self, begin: FloatArray | None, rows: FloatArray) -> list[tuple[str, type[Warning]]]:
-        """A warning about ``begin=`` far from the rows."""
-        if begin is None or self.curve_.length == 0:
-            return []
-        vertices, closed = self.curve_.vertices, self.curve_.closed
-        off, most = (
-            float(np.sqrt(nearest_on_polyline(each, vertices, closed).squared.max())) for each in (begin[None], rows)
-        )
-        if off <= max(_REMOTE_FACTOR * most, _COLLAPSED_SHARE * self.curve_.length):
-            return []
-        words = f"begin= lies {off:.3g} from the curve, and no row farther than {most:.3g}"
-        advice = "Give it in the units in which the curve is fitted: scaled, where a scaler comes before the curve"
-        return [(f"{words}. {advice}", DegenerateWarning)]
-
-    def _beginning(self, offset: FloatArray) -> FloatArray | None:
-        """(D,) the point that the curve is to begin near, about the ``offset`` of the rows."""
-        if self.begin is None:
-            return None
-        root = np.asarray(self.begin, dtype=np.float64)
-        if root.shape not in (offset.shape, (1, *offset.shape)) or not np.isfinite(root).all():
-            raise InvalidDataError(
-                f"begin must be a row of {len(offset)} finite numbers, one for each column of the data, such as one of "
-                f"its rows; got shape {root.shape}"
-            )
-        return np.asarray(root.reshape(-1) - offset)
+        return found
 
     def _collapse_warnings(self, rows: FloatArray, weight: FloatArray) -> list[tuple[str, type[Warning]]]:
         """A warning about a curve that has shrunk to a point."""

@@ -15,6 +15,7 @@ from prinfold.curves.oriented_points import OrientedWalk, reference_width
 from prinfold.curves.polygonal_curve_training import PolygonalProblem, principal_segment
 from prinfold.exceptions import Advice, DegenerateWarning, Message
 from prinfold.files import storable
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, nothing, real
 
 _WARN_FROM_ROWS = 20
@@ -24,6 +25,7 @@ _WIDER_FACTOR = 2.0
 """The second kernel over the first, where rows were left out: by default that of Delicado and Huerta's program."""
 
 
+@fill_parameter_docs
 @storable
 class OrientedPointsCurve(CurveManifold):
     """Principal curve of oriented points: a walk along places that are the middle of the rows across.
@@ -42,15 +44,12 @@ class OrientedPointsCurve(CurveManifold):
         See there.
     step : float, default=0.3
         Length of a step, in units of the bandwidth.
-    begin : array of shape (D,), default=None
-        A row near which arc length is to begin, such as a root cell: the curve begins at the end that is nearer to it
-        along the curve, a closed one at the last vertex before it. None begins in the half that more rows lie in.
+    {begin}
     max_iter : int, default=5000
         Most points, those of walks that were not kept included.
     tol : float, default=0.001
         0 takes ``max_iter`` steps, though a walk that is over adds nothing; any other number ends there.
-    verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each point.
+    {verbose}
 
     Attributes
     ----------
@@ -62,8 +61,7 @@ class OrientedPointsCurve(CurveManifold):
         Length of the curve.
     closed_ : bool
         Whether the walk came round to its beginning.
-    doubt_ : str
-        What speaks against a single curve through these rows, in words; empty where nothing does.
+    {doubt_}
     points_ : ndarray of shape (p, D)
         The principal oriented points.
     directions_ : ndarray of shape (p, D)
@@ -74,23 +72,17 @@ class OrientedPointsCurve(CurveManifold):
         Half the width of the kernel.
     ends_ : list of str
         Why the walk that was kept went no further before the first and after the last of the points.
-    offset_ : ndarray of shape (D,)
-        Mean of the training rows.
+    {offset_}
     latent_ : Branches
         The coordinate: one branch, as long as the curve.
-    n_iter_ : int
-        Steps done.
-    converged_ : bool
-        Whether there was no more to do.
-    stop_reason_ : StopReason
-        Why training ended; its value is a sentence.
+    {n_iter_}
+    {converged_}
+    {stop_reason_}
     history_ : dict of list
         ``objective`` (minus the mean variance across, as a share of the variance of all rows), ``points``, ``done`` and
         ``seconds``, the first entry being the first point. The walk minimises nothing as a whole.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     Notes
     -----

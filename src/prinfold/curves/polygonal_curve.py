@@ -20,9 +20,11 @@ from prinfold.curves.starts import START_NAMES
 from prinfold.exceptions import Advice, DegenerateWarning, InvalidDataError, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.loops import StopReason
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, flag, instance_of, integer, nothing, one_of, real
 
 
+@fill_parameter_docs
 @storable
 class PolygonalCurve(CurveManifold):
     """The polygonal line algorithm: a principal curve of straight segments that gains one vertex after another.
@@ -53,16 +55,13 @@ class PolygonalCurve(CurveManifold):
         curves four corners in the first two. The other names are starts of a :class:`~prinfold.PrincipalCurve`, which
         takes ten steps from there, ``"auto"`` from whichever leads to the best curve; the line then begins along it,
         with half of the segments that it is to have. An array holds vertices in their order.
-    begin : array of shape (D,), default=None
-        A row near which arc length is to begin, such as a root cell: the curve begins at the end that is nearer to it
-        along the curve, a closed one at the last vertex before it. None begins in the half that more rows lie in.
+    {begin}
     max_iter : int, default=10000
         Most rounds of projecting rows and moving vertices, those with few vertices included.
     tol : float, default=0.001
         Rounds with the same vertices end when the objective falls by a smaller share; 0 goes on after that to
         ``max_iter``, with as many vertices.
-    verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each round.
+    {verbose}
 
     Attributes
     ----------
@@ -70,33 +69,25 @@ class PolygonalCurve(CurveManifold):
         The line about ``offset_``, with arc length as its coordinate.
     vertices_ : ndarray of shape (m, D)
         Its vertices in order; a closed line does not repeat the first.
-    length_ : float
-        Its length.
-    closed_ : bool
-        Whether it returns to its beginning.
-    doubt_ : str
-        What speaks against a single curve through these rows, in words; empty where nothing does.
+    {length_}
+    {closed_}
+    {doubt_}
     n_segments_ : int
         Segments that it has.
-    offset_ : ndarray of shape (D,)
-        Mean of the training rows.
+    {offset_}
     latent_ : Branches
         The coordinate: one branch, as long as the line.
     n_iter_ : int
         Rounds done.
-    converged_ : bool
-        Whether there was no more to do.
-    stop_reason_ : StopReason
-        Why training ended; its value is a sentence.
+    {converged_}
+    {stop_reason_}
     history_ : dict of list
         ``objective`` (minus the penalised mean squared distance, as a share of the variance), ``error`` (that distance
         alone), ``penalty`` (λ), ``segments``, ``rows``, ``done`` and ``seconds``, the first entry being the start. The
         objective never gets worse while ``segments`` and ``rows`` stay as many: a line grows among at most 20 000 rows
         before it meets all of them.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     Notes
     -----

@@ -16,9 +16,11 @@ from prinfold.curves.starts import START_NAMES, start_candidates
 from prinfold.files import storable
 from prinfold.geometry.column_span import ColumnSpan
 from prinfold.loops import Last, run_fixed_point
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, flag, instance_of, one_of
 
 
+@fill_parameter_docs
 @storable
 class PrincipalCurve(CurveManifold):
     """Principal curve of Hastie and Stuetzle: every point of it is the mean of the rows that project there.
@@ -37,35 +39,24 @@ class PrincipalCurve(CurveManifold):
         centres, the longest branch of the ridge of the density, or vertices of one that is given; for closed curves an
         ellipse along the first two components (``"pca"``) or a ``"circle"``. ``"auto"`` takes a few steps from all of
         them but the ridge, and goes on where these led to the shortest code for the rows: a curve near them, and short.
-    closed : bool or "auto", default=False
-        Whether the curve returns to its beginning; ``"auto"`` compares open and closed ones as it does starts.
+    {closed}
     bias_correction : bool, default=False
         Whether the bias of the smoother, which flattens bends, is removed at the end, by smoothing residuals in place
         of rows (Banfield and Raftery).
-    begin : array of shape (D,), default=None
-        A row near which arc length is to begin, such as a root cell: the curve begins at the end that is nearer to it
-        along the curve, a closed one at the last vertex before it. None begins in the half that more rows lie in.
-    max_iter : int, default=50
-        Most steps.
+    {begin}
+    {max_iter, default=50}
     tol : float, default=1e-5
         Steps end when the share of the variance that the curve explains changes by less; 0 never stops early.
-    verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each step.
+    {verbose}
 
     Attributes
     ----------
-    curve_ : ArcCurve
-        The curve, about ``offset_``.
-    offset_ : ndarray of shape (D,)
-        Mean of the rows.
-    vertices_ : ndarray of shape (m, D)
-        Points along the curve, in order.
-    length_ : float
-        Its length.
-    closed_ : bool
-        Whether it returns to its beginning.
-    doubt_ : str
-        What speaks against a single curve through these rows, in words; empty where nothing does.
+    {curve_}
+    {offset_}
+    {vertices_}
+    {length_}
+    {closed_}
+    {doubt_}
     start_ : str
         The start that was taken.
     df_ : float
@@ -74,19 +65,14 @@ class PrincipalCurve(CurveManifold):
         Penalty, span or bandwidth of the smoother in the last step.
     latent_ : Branches
         The coordinate: one branch.
-    n_iter_ : int
-        Steps done.
-    converged_ : bool
-        Whether the steps ended because there was no more to do.
-    stop_reason_ : StopReason
-        Why they ended; its value is a sentence.
+    {n_iter_}
+    {converged_}
+    {stop_reason_}
     history_ : dict of list
         ``objective`` (minus the share of the variance that is left), ``error`` (mean squared distance), ``df``,
         ``score`` (that of cross-validation) and ``seconds``, the first entry being the start; before any correction.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------

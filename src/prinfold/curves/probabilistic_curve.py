@@ -28,6 +28,7 @@ from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.geometry.column_span import ColumnSpan
 from prinfold.loops import run_fixed_point
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_fourth_powers
 from prinfold.validation.settings import (
     Constraint,
@@ -52,6 +53,7 @@ class _Progress(NamedTuple):
     state: ProbabilisticState
 
 
+@fill_parameter_docs
 @storable
 class ProbabilisticCurve(CurveManifold):
     """Probabilistic principal curve: a mixture of Gaussians whose centres are smoothed by a cubic spline.
@@ -71,36 +73,23 @@ class ProbabilisticCurve(CurveManifold):
     clamping : float, default=1.0
         α, variance along the curve beside the mean one: 1 is Tibshirani's curve, less Chang and Ghosh's (PPC). Above 0
         and below the number of columns.
-    closed : bool or "auto", default=False
-        Whether the curve returns to its beginning; ``"auto"`` compares open and closed ones as it does starts.
+    {closed}
     init : {"auto", "pca", "tree", "ridge", "circle"} or array of shape (m, D), default="auto"
         Curve to begin with, as of :class:`~prinfold.PrincipalCurve`, which takes ten steps from there.
-    noise_floor : float, default=1e-6
-        Smallest noise variance, relative to the mean variance of a column.
-    begin : array of shape (D,), default=None
-        A row near which arc length is to begin, such as a root cell: the curve begins at the end that is nearer to it
-        along the curve, a closed one at the last vertex before it. None begins in the half that more rows lie in.
-    max_iter : int, default=500
-        Most steps.
-    tol : float, default=1e-5
-        Training stops when the objective per row changes by less; 0 never stops early.
-    verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each iteration.
+    {noise_floor}
+    {begin}
+    {max_iter, default=500}
+    {tol, default=1e-5}
+    {verbose}
 
     Attributes
     ----------
-    curve_ : ArcCurve
-        The curve, about ``offset_``.
-    offset_ : ndarray of shape (D,)
-        Mean of the rows.
-    vertices_ : ndarray of shape (m, D)
-        Points along the curve, in order.
-    length_ : float
-        Its length.
-    closed_ : bool
-        Whether it returns to its beginning.
-    doubt_ : str
-        What speaks against a single curve through these rows, in words; empty where nothing does.
+    {curve_}
+    {offset_}
+    {vertices_}
+    {length_}
+    {closed_}
+    {doubt_}
     nodes_ : ndarray of shape (K, D)
         Centres of the Gaussians, about ``offset_``.
     node_places_ : ndarray of shape (K, 1)
@@ -117,19 +106,12 @@ class ProbabilisticCurve(CurveManifold):
         α that it was fitted with.
     latent_ : Branches
         The coordinate: one branch, by arc length.
-    n_iter_ : int
-        Steps done.
-    converged_ : bool
-        Whether the objective settled.
-    stop_reason_ : StopReason
-        Why training ended; its value is a sentence.
-    history_ : dict of list
-        ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise`` and ``seconds``, the
-        first entry being the start.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_iter_}
+    {converged_.objective}
+    {stop_reason_}
+    {history_}
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------
@@ -278,10 +260,8 @@ class ProbabilisticCurve(CurveManifold):
 
         Parameters
         ----------
-        n : int, default=1
-            How many.
-        random_state : int, RandomState or Generator, default=None
-            Seed.
+        {n}
+        {random_state}
 
         Returns
         -------

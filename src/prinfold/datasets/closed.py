@@ -9,8 +9,10 @@ from prinfold.datasets.dataset import Dataset, Rng, random_frame, simulate
 from prinfold.datasets.surface import TrueSurface, columns, option, positive
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box, UnitSphere
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 
+@fill_parameter_docs
 def make_sphere(
     n_samples: int = 500,
     noise: float = 0.05,
@@ -29,20 +31,14 @@ def make_sphere(
 
     Parameters
     ----------
-    n_samples : int, default=500
-        Rows.
-    noise : float, default=0.05
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="normal"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
+    {n_samples, default=500}
+    {noise, default=0.05}
+    {noise_kind, default="normal"}
+    {rng}
     radius : float or (float, float, float), default=1.0
         Radius, or the half-axes of an ellipsoid.
-    n_features : int, optional
-        Columns, if more than the surface needs by itself.
-    sampling : {"parameter", "area", "grid"}, default="parameter"
-        Uniform in the parameter, uniform by area, or a regular grid of the parameter.
+    {n_features}
+    {sampling.surface, default="parameter"}
 
     Returns
     -------
@@ -68,6 +64,7 @@ def make_sphere(
     return simulate(surface, n_samples, noise, noise_kind, generator, sampling=sampling)
 
 
+@fill_parameter_docs
 def make_torus(
     n_samples: int = 1000,
     noise: float = 0.05,
@@ -88,22 +85,16 @@ def make_torus(
 
     Parameters
     ----------
-    n_samples : int, default=1000
-        Rows.
-    noise : float, default=0.05
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="normal"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
+    {n_samples, default=1000}
+    {noise, default=0.05}
+    {noise_kind, default="normal"}
+    {rng}
     kind : {"ring", "flat"}, default="ring"
         Which torus.
     radii : (float, float), default=(1.0, 0.4)
         Radii R and r.
-    n_features : int, optional
-        Columns, if more than the surface needs by itself.
-    sampling : {"parameter", "area", "grid"}, default="parameter"
-        Uniform in the parameter, uniform by area, or a regular grid of the parameter.
+    {n_features}
+    {sampling.surface, default="parameter"}
 
     Returns
     -------
@@ -117,6 +108,7 @@ def make_torus(
     return simulate(surface, n_samples, noise, noise_kind, generator, sampling=sampling)
 
 
+@fill_parameter_docs
 def make_cylinder(
     n_samples: int = 500,
     noise: float = 0.05,
@@ -135,22 +127,16 @@ def make_cylinder(
 
     Parameters
     ----------
-    n_samples : int, default=500
-        Rows.
-    noise : float, default=0.05
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="normal"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
+    {n_samples, default=500}
+    {noise, default=0.05}
+    {noise_kind, default="normal"}
+    {rng}
     radius : float, default=1.0
         Radius r.
     height : float, default=2.0
         Distance h between the ends.
-    n_features : int, optional
-        Columns, if more than the surface needs by itself.
-    sampling : {"parameter", "area", "grid"}, default="parameter"
-        Uniform in the parameter, uniform by area, or a regular grid of the parameter.
+    {n_features}
+    {sampling.surface, default="parameter"}
 
     Returns
     -------

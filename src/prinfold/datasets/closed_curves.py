@@ -11,11 +11,13 @@ from prinfold.datasets.dataset import Dataset, Rng, random_frame, simulate
 from prinfold.datasets.surface import TrueSurface, columns, positive
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 _CELLS = 1000
 _ANGLE = Box.of((0.0, 2.0 * np.pi), periodic=(True,))
 
 
+@fill_parameter_docs
 def make_knot(
     n_samples: int = 500,
     noise: float = 0.05,
@@ -34,22 +36,17 @@ def make_knot(
 
     Parameters
     ----------
-    n_samples : int, default=500
-        Rows.
-    noise : float, default=0.05
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="normal"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
+    {n_samples, default=500}
+    {noise, default=0.05}
+    {noise_kind, default="normal"}
+    {rng}
     windings : (int, int), default=(2, 3)
         The numbers p and q, without a common divisor.
     radii : (float, float), default=(1.0, 0.5)
         Radii R > r of the torus.
     n_features : int, optional
         Columns, if more than 3; a random isometry drawn from ``rng`` puts the curve there.
-    sampling : {"parameter", "area", "grid"}, default="parameter"
-        Uniform in the parameter, uniform by length, or a regular grid of the parameter.
+    {sampling.curve, default="parameter"}
 
     Returns
     -------
@@ -79,6 +76,7 @@ def make_knot(
     return simulate(surface, n_samples, noise, noise_kind, generator, sampling=sampling)
 
 
+@fill_parameter_docs
 def make_closed_curve(
     n_samples: int = 500,
     noise: float = 0.05,
@@ -96,20 +94,16 @@ def make_closed_curve(
 
     Parameters
     ----------
-    n_samples : int, default=500
-        Rows.
-    noise : float, default=0.05
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="normal"
-        Noise along the normals only, or the same in every column.
+    {n_samples, default=500}
+    {noise, default=0.05}
+    {noise_kind, default="normal"}
     rng : int or numpy.random.Generator, optional
         Seed of the shape and of the rows.
     n_features : int, default=6
         Columns, two or more.
     n_harmonics : int, default=4
         Highest frequency H.
-    sampling : {"parameter", "area", "grid"}, default="parameter"
-        Uniform in the parameter, uniform by length, or a regular grid of the parameter.
+    {sampling.curve, default="parameter"}
 
     Returns
     -------

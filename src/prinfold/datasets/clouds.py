@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from prinfold.datasets.dataset import Dataset, Rng
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 
+@fill_parameter_docs
 def make_two_gaussians(n_samples: int = 1000, rng: Rng = None) -> Dataset:
     """Two correlated Gaussians in 2-D, which no single sheet describes well: Svensén's example 3.3.
 
@@ -19,10 +21,8 @@ def make_two_gaussians(n_samples: int = 1000, rng: Rng = None) -> Dataset:
 
     Parameters
     ----------
-    n_samples : int, default=1000
-        Rows.
-    rng : int or numpy.random.Generator, optional
-        Seed.
+    {n_samples, default=1000}
+    {rng}
 
     Returns
     -------

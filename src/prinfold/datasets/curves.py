@@ -9,10 +9,12 @@ from prinfold.datasets.dataset import Dataset, Rng, simulate
 from prinfold.datasets.surface import Map, TrueSurface, polyline, positive
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 _CELLS = 1000
 
 
+@fill_parameter_docs
 def make_spiral(
     n_samples: int = 300,
     noise: float = 0.05,
@@ -32,20 +34,15 @@ def make_spiral(
 
     Parameters
     ----------
-    n_samples : int, default=300
-        Rows.
-    noise : float, default=0.05
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="isotropic"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
+    {n_samples, default=300}
+    {noise, default=0.05}
+    {noise_kind, default="isotropic"}
+    {rng}
     radii : (float, float), default=(0.2, 1.2)
         Radius at the inner and outer end.
     whorls : float, default=2.0
         Number of turns.
-    sampling : {"parameter", "area", "grid"}, default="parameter"
-        Uniform in the parameter, uniform by length, or a regular grid of the parameter.
+    {sampling.curve, default="parameter"}
 
     Returns
     -------
@@ -74,6 +71,7 @@ def make_spiral(
     )
 
 
+@fill_parameter_docs
 def make_circle(
     n_samples: int = 200,
     noise: float = 0.1,
@@ -91,20 +89,15 @@ def make_circle(
 
     Parameters
     ----------
-    n_samples : int, default=200
-        Rows.
-    noise : float, default=0.1
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="normal"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
+    {n_samples, default=200}
+    {noise, default=0.1}
+    {noise_kind, default="normal"}
+    {rng}
     radius : float, default=1.0
         Radius.
     concentration : float, default=0.0
         How unevenly rows are spread; above 0 it takes the place of ``sampling``.
-    sampling : {"parameter", "area", "grid"}, default="parameter"
-        Uniform in the parameter, uniform by length, or a regular grid of the parameter.
+    {sampling.curve, default="parameter"}
 
     Returns
     -------
@@ -130,6 +123,7 @@ def make_circle(
     return simulate(surface, n_samples, noise, noise_kind, rng, sampling=uneven, description="uneven circle")
 
 
+@fill_parameter_docs
 def make_half_circle(
     n_samples: int = 100,
     noise: float = 0.1,
@@ -145,18 +139,13 @@ def make_half_circle(
 
     Parameters
     ----------
-    n_samples : int, default=100
-        Rows.
-    noise : float, default=0.1
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="normal"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
+    {n_samples, default=100}
+    {noise, default=0.1}
+    {noise_kind, default="normal"}
+    {rng}
     radius : float, default=1.0
         Radius.
-    sampling : {"parameter", "area", "grid"}, default="parameter"
-        Uniform in the parameter, uniform by length, or a regular grid of the parameter.
+    {sampling.curve, default="parameter"}
 
     Returns
     -------
@@ -179,6 +168,7 @@ def make_half_circle(
     return simulate(surface, n_samples, noise, noise_kind, rng, sampling=sampling, description="half circle")
 
 
+@fill_parameter_docs
 def make_zigzag(
     n_samples: int = 400,
     noise: float = 0.05,
@@ -195,18 +185,13 @@ def make_zigzag(
 
     Parameters
     ----------
-    n_samples : int, default=400
-        Rows.
-    noise : float, default=0.05
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="normal"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
+    {n_samples, default=400}
+    {noise, default=0.05}
+    {noise_kind, default="normal"}
+    {rng}
     n_teeth : int, default=4
         Number of strokes.
-    sampling : {"parameter", "area", "grid"}, default="parameter"
-        Uniform in the parameter, uniform by length, or a regular grid of the parameter.
+    {sampling.curve, default="parameter"}
 
     Returns
     -------
@@ -228,6 +213,7 @@ def make_zigzag(
     )
 
 
+@fill_parameter_docs
 def make_star(
     n_samples: int = 500,
     noise: float = 0.03,
@@ -245,18 +231,13 @@ def make_star(
 
     Parameters
     ----------
-    n_samples : int, default=500
-        Rows.
-    noise : float, default=0.03
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="normal"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
+    {n_samples, default=500}
+    {noise, default=0.03}
+    {noise_kind, default="normal"}
+    {rng}
     n_points : int, default=5
         Number of corners, odd.
-    sampling : {"parameter", "area", "grid"}, default="parameter"
-        Uniform in the parameter, uniform by length, or a regular grid of the parameter.
+    {sampling.curve, default="parameter"}
 
     Returns
     -------
@@ -278,6 +259,7 @@ def make_star(
     )
 
 
+@fill_parameter_docs
 def make_epitrochoid(
     n_samples: int = 500,
     noise: float = 0.03,
@@ -297,22 +279,17 @@ def make_epitrochoid(
 
     Parameters
     ----------
-    n_samples : int, default=500
-        Rows.
-    noise : float, default=0.03
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="normal"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
+    {n_samples, default=500}
+    {noise, default=0.03}
+    {noise_kind, default="normal"}
+    {rng}
     fixed : float, default=0.6
         Radius R of the circle that stays.
     rolling : float, default=0.2
         Radius r of the circle that rolls.
     arm : float, default=0.4
         Distance d of the tracing point from the centre of the rolling circle.
-    sampling : {"parameter", "area", "grid"}, default="parameter"
-        Uniform in the parameter, uniform by length, or a regular grid of the parameter.
+    {sampling.curve, default="parameter"}
 
     Returns
     -------
@@ -343,6 +320,7 @@ def make_epitrochoid(
     )
 
 
+@fill_parameter_docs
 def make_thesis_curve(
     n_samples: int = 59,
     noise: float = 0.1,
@@ -357,16 +335,11 @@ def make_thesis_curve(
 
     Parameters
     ----------
-    n_samples : int, default=59
-        Rows.
-    noise : float, default=0.1
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="isotropic"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
-    sampling : {"parameter", "area", "grid"}, default="grid"
-        Uniform in the parameter, uniform by length, or a regular grid of the parameter.
+    {n_samples, default=59}
+    {noise, default=0.1}
+    {noise_kind, default="isotropic"}
+    {rng}
+    {sampling.curve, default="grid"}
 
     Returns
     -------

@@ -11,6 +11,7 @@ import numpy as np
 from prinfold._typing import FloatArray, IntArray
 from prinfold.datasets.surface import Sampler, TrueSurface, option
 from prinfold.exceptions import InvalidParameterError
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 StrArray: TypeAlias = np.ndarray[tuple[int], np.dtype[np.str_]]
 Rng: TypeAlias = int | np.random.Generator | None
@@ -88,6 +89,7 @@ NOISES: dict[str, Callable[[TrueSurface, FloatArray, float, np.random.Generator]
 }
 
 
+@fill_parameter_docs
 def simulate(
     surface: TrueSurface,
     n_samples: int,
@@ -104,8 +106,7 @@ def simulate(
     ----------
     surface : TrueSurface
         What to sample.
-    n_samples : int
-        Rows.
+    {n_samples}
     noise : float
         Standard deviation σ of the noise.
     noise_kind : {"normal", "isotropic"}

@@ -11,6 +11,7 @@ from prinfold.datasets.dataset import NOISES, Dataset, Rng
 from prinfold.datasets.surface import TrueSurface, option, positive
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 
 class Swing(NamedTuple):
@@ -48,6 +49,7 @@ _FASTER = 0.4
 """Logarithm of how much faster the cycle of a run goes by than that of a walk."""
 
 
+@fill_parameter_docs
 def make_motion(
     n_samples: int = 600,
     noise: float = 0.15,
@@ -70,10 +72,8 @@ def make_motion(
         Rows, of all sequences together.
     noise : float, default=0.15
         Standard deviation of the noise, in radians.
-    noise_kind : {"normal", "isotropic"}, default="isotropic"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
+    {noise_kind, default="isotropic"}
+    {rng}
     n_sequences : int, default=6
         Sequences, of random lengths.
     gait : {"walk", "run", "changing"}, default="walk"

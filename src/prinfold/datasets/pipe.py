@@ -19,6 +19,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.datasets.dataset import Dataset, Rng
 from prinfold.datasets.surface import option
 from prinfold.exceptions import InvalidParameterError
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,7 @@ def path_lengths(fractions: FloatArray, flow: str, beams: Beams | None = None) -
     return option(FLOWS, "flow", flow)(fractions, beams or Beams())
 
 
+@fill_parameter_docs
 def make_pipe_flow(
     n_samples: int = 1000,
     rng: Rng = None,
@@ -197,10 +199,8 @@ def make_pipe_flow(
 
     Parameters
     ----------
-    n_samples : int, default=1000
-        Rows.
-    rng : int or numpy.random.Generator, optional
-        Seed.
+    {n_samples, default=1000}
+    {rng}
     integration_time : float, default=10.0
         Seconds of counting; noise shrinks as its inverse root. ``inf`` gives exact path lengths.
     fractions : {"uniform", "ratios"}, default="uniform"

@@ -20,6 +20,7 @@ from prinfold.datasets.dataset import Dataset, Rng, simulate
 from prinfold.datasets.surface import TrueSurface, option
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import UnitSphere
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 
 class Blob(NamedTuple):
@@ -44,6 +45,7 @@ _HALF_WIDTH = 1.2
 of the default size is as wide as the narrowest blob's standard deviation."""
 
 
+@fill_parameter_docs
 def make_poses(
     n_samples: int = 500,
     noise: float = 0.1,
@@ -65,14 +67,12 @@ def make_poses(
 
     Parameters
     ----------
-    n_samples : int, default=500
-        Rows.
+    {n_samples, default=500}
     noise : float, default=0.1
         Standard deviation of the noise; the brighter blob of a body has brightness 1 at its centre, fog aside.
     noise_kind : {"normal", "isotropic"}, default="isotropic"
         Noise along the normals only, or the same in every pixel.
-    rng : int or numpy.random.Generator, optional
-        Seed.
+    {rng}
     body : {"bottle", "mushroom", "shuttlecock"} or a sequence of these, default="mushroom"
         What is seen; several bodies come in equal numbers.
     n_pixels : int, default=12

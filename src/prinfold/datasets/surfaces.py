@@ -10,6 +10,7 @@ from prinfold._typing import FloatArray
 from prinfold.datasets.dataset import Dataset, Rng, simulate
 from prinfold.datasets.surface import TrueSurface, columns, option
 from prinfold.geometry.domain import Box
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 
 class CorkscrewReading(NamedTuple):
@@ -29,6 +30,7 @@ CORKSCREW_READINGS = {
 SWISS_ROLL_READINGS = {"printed": 20.0, "conjectured": 40.0}
 
 
+@fill_parameter_docs
 def make_corkscrew(
     n_samples: int = 1000,
     noise: float = 1.0,
@@ -46,18 +48,13 @@ def make_corkscrew(
 
     Parameters
     ----------
-    n_samples : int, default=1000
-        Rows.
-    noise : float, default=1.0
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="normal"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
+    {n_samples, default=1000}
+    {noise, default=1.0}
+    {noise_kind, default="normal"}
+    {rng}
     reading : {"printed", "conjectured"}, default="printed"
         What the paper says, or the reading under which its table comes out.
-    sampling : {"parameter", "area", "grid"}, default="parameter"
-        Uniform in the parameter, uniform by area, or a regular grid of the parameter.
+    {sampling.surface, default="parameter"}
 
     Returns
     -------
@@ -89,6 +86,7 @@ def make_corkscrew(
     )
 
 
+@fill_parameter_docs
 def make_swiss_roll(
     n_samples: int = 1000,
     noise: float = 0.5,
@@ -105,18 +103,13 @@ def make_swiss_roll(
 
     Parameters
     ----------
-    n_samples : int, default=1000
-        Rows.
-    noise : float, default=0.5
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="normal"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
+    {n_samples, default=1000}
+    {noise, default=0.5}
+    {noise_kind, default="normal"}
+    {rng}
     reading : {"printed", "conjectured"}, default="printed"
         What the paper says, or the reading under which its table comes out.
-    sampling : {"parameter", "area", "grid"}, default="parameter"
-        Uniform in the parameter, uniform by area, or a regular grid of the parameter.
+    {sampling.surface, default="parameter"}
 
     Returns
     -------
@@ -147,6 +140,7 @@ def make_swiss_roll(
     )
 
 
+@fill_parameter_docs
 def make_ridge(
     n_samples: int = 400,
     noise: float = 0.1,
@@ -159,16 +153,11 @@ def make_ridge(
 
     Parameters
     ----------
-    n_samples : int, default=400
-        Rows.
-    noise : float, default=0.1
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="isotropic"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
-    sampling : {"parameter", "area", "grid"}, default="grid"
-        Uniform in the parameter, uniform by area, or a regular grid of the parameter.
+    {n_samples, default=400}
+    {noise, default=0.1}
+    {noise_kind, default="isotropic"}
+    {rng}
+    {sampling.surface, default="grid"}
 
     Returns
     -------
@@ -195,6 +184,7 @@ def make_ridge(
     )
 
 
+@fill_parameter_docs
 def make_thesis_surface(
     n_samples: int = 400,
     noise: float = 0.2,
@@ -210,16 +200,11 @@ def make_thesis_surface(
 
     Parameters
     ----------
-    n_samples : int, default=400
-        Rows.
-    noise : float, default=0.2
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="isotropic"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
-    sampling : {"parameter", "area", "grid"}, default="grid"
-        Uniform in the parameter, uniform by area, or a regular grid of the parameter.
+    {n_samples, default=400}
+    {noise, default=0.2}
+    {noise_kind, default="isotropic"}
+    {rng}
+    {sampling.surface, default="grid"}
 
     Returns
     -------
@@ -241,6 +226,7 @@ def make_thesis_surface(
     )
 
 
+@fill_parameter_docs
 def make_semilinear_sheet(
     n_samples: int = 400,
     noise: float = 0.0,
@@ -255,16 +241,11 @@ def make_semilinear_sheet(
 
     Parameters
     ----------
-    n_samples : int, default=400
-        Rows.
-    noise : float, default=0.0
-        Standard deviation of the noise.
-    noise_kind : {"normal", "isotropic"}, default="isotropic"
-        Noise along the normals only, or the same in every column.
-    rng : int or numpy.random.Generator, optional
-        Seed.
-    sampling : {"parameter", "area", "grid"}, default="grid"
-        Uniform in the parameter, uniform by area, or a regular grid of the parameter.
+    {n_samples, default=400}
+    {noise, default=0.0}
+    {noise_kind, default="isotropic"}
+    {rng}
+    {sampling.surface, default="grid"}
 
     Returns
     -------

@@ -17,6 +17,7 @@ from prinfold.density.class_densities import ClassRows, class_bandwidths, class_
 from prinfold.exceptions import InvalidParameterError
 from prinfold.files import save, storable
 from prinfold.numerics.radial_kernels import PROFILES
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, flag, one_of, real
 from prinfold.validation.tables import check_labels, check_table, check_weight, forget, rows_with_weight
 
@@ -29,6 +30,7 @@ def _numbers(minimum: float, *, above: bool, words: str) -> Constraint:
     return Constraint(lambda v: isinstance(v, _LIST) and np.ndim(v) == 1 and all(map(each.test, v)), words)
 
 
+@fill_parameter_docs
 @storable
 class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
     """Classify rows by the density of kernels on the training rows of each class.
@@ -59,14 +61,11 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
         The different training rows of each class, sorted, in the order of ``classes_``.
     row_weights_ : list of ndarrays of shape (n_c,)
         How often each of them was given, or the sum of its sample weights.
-    classes_ : ndarray of shape (C,)
-        The classes, sorted.
+    {classes_}
     class_prior_ : ndarray of shape (C,)
         Their probabilities P(c).
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     Notes
     -----
@@ -126,12 +125,9 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            Rows of numbers.
-        y : array-like of shape (n,)
-            The class of each row.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; a weight of 2 is the same as the row given twice, and 0 as the row left out.
+        {X}
+        {y.class}
+        {sample_weight}
 
         Returns
         -------
@@ -208,8 +204,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        path : str or path
-            By custom the name ends in ``.prinfold``.
+        {path}
         """
         save(self, path)
 

@@ -15,6 +15,7 @@ from prinfold.explorer.notebooks import widget
 from prinfold.explorer.packing import asset, pack, script
 from prinfold.explorer.payload import payload_of
 from prinfold.files.atomic import check_target, readable, write_text
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 __all__ = ["Page", "explore", "script", "widget"]
 
@@ -66,6 +67,7 @@ def page_target(path: str | os.PathLike[str] | None, example: str) -> Path | Non
     return None if path is None else Path(path)
 
 
+@fill_parameter_docs
 def explore(
     model: Any,
     X: Any = None,
@@ -95,8 +97,7 @@ def explore(
     path : str, path or None, default="map.html"
         Where to write the page; None writes nothing. A page that is there is replaced once all of the new one is on the
         disk, or else stays as it is.
-    labels : array-like of shape (n,), default=None
-        Class of each row.
+    {labels}
     values : mapping, frame or array-like of shape (n,), default=None
         More numbers to colour rows by; the columns of X are offered anyway.
     names : sequence of length n, default=None
@@ -105,9 +106,7 @@ def explore(
         Further columns of the rows, of any kind, that go with them into the CSV file.
     image_shape : tuple of int, default=None
         Rows and columns, where the columns of X are the pixels of an image; with a 3 behind for colours.
-    series : bool or array-like of shape (D,), default=None
-        Whether the columns of X are a curve, or at which positions; None offers a curve where the names of the columns
-        are numbers that go one way.
+    {series}
     title : str, default=None
         Heading of the page.
 

@@ -9,10 +9,12 @@ from typing import Any
 from prinfold.exceptions import import_optional
 from prinfold.explorer.packing import asset, pack, script
 from prinfold.explorer.payload import payload_of
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 __all__ = ["widget"]
 
 
+@fill_parameter_docs
 def widget(
     model: Any,
     X: Any = None,
@@ -29,12 +31,10 @@ def widget(
 
     Parameters
     ----------
-    model : fitted estimator or pipeline
-        The model.
+    {model}
     X : array-like of shape (n, D), default=None
         Rows to show; None shows the surface alone.
-    labels : array-like of shape (n,), default=None
-        Class of each row.
+    {labels}
     values : mapping, frame or array-like of shape (n,), default=None
         More numbers to colour rows by.
     names : sequence of length n, default=None
@@ -43,9 +43,7 @@ def widget(
         Further columns of the rows, of any kind, that go with them into the CSV file.
     image_shape : tuple of int, default=None
         Rows and columns, where the columns of X are the pixels of an image.
-    series : bool or array-like of shape (D,), default=None
-        Whether the columns of X are a curve, or at which positions; None offers a curve where the names of the columns
-        are numbers that go one way.
+    {series}
     title : str, default=None
         Heading.
 

@@ -30,16 +30,11 @@ from prinfold.exceptions import (
     UnknownModelError,
 )
 from prinfold.files.atomic import check_target, write_bytes
+from prinfold.files.migrations import FORMAT, migrate
 from prinfold.files.steps import INNER, REVIVE, STEPS
 from prinfold.latent import Atlas, Branches, Cloud, Hexagons, Lattice, Points, Sphere
 from prinfold.methods import import_all
 from prinfold.numerics.radial_kernels import Gaussian, Power
-
-FORMAT = 1
-"""Version of the layout; raised whenever an older reader could misread a file."""
-
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-"""``{version: function}`` that turns the JSON of that version into the next one's."""
 
 _KEY = "prinfold"
 _MOST_JSON = 2**26
@@ -117,9 +112,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         if body.pop("digest", None) != _digest(body, arrays):
             raise CorruptModelFileError(f"{path} has been altered or damaged since it was saved (its digest differs)")
-        for old in range(version, FORMAT):
-            body = MIGRATIONS[old](body)
-        model = _decode(body["model"], arrays)
+        model = _decode(migrate(body, version)["model"], arrays)
     except ModelFileError:
         raise
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:

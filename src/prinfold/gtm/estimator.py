@@ -32,10 +32,12 @@ from prinfold.gtm.trainers.stream_memory import remembered
 from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
 from prinfold.latent import LatentSpace
 from prinfold.rows.rows import Rows
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of, real
 from prinfold.validation.tables import check_errors, check_weight, rows_with_weight
 
 
+@fill_parameter_docs
 @storable
 class GTM(LatentGridModel):
     """Generative topographic mapping: a smooth surface with a density around it.
@@ -45,32 +47,18 @@ class GTM(LatentGridModel):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Dimension of the surface, where the latent space leaves it open: a grid or a torus. The others, and
-        nodes given as an array, have a dimension of their own.
-    nodes : int, tuple of int, array of shape (K, Q) or latent space, default=None
-        Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows, and doubles them
-        in training along axes of a lattice where they lie more than two noise deviations apart.
-    basis : int, tuple of int, or basis object, default=None
-        Basis functions along each axis, or a :class:`~prinfold.GaussianBasis`, :class:`~prinfold.HarmonicBasis`,
-        :class:`~prinfold.GaussianProcess` or :class:`~prinfold.ElasticNetBasis`; None takes a third as many as nodes,
-        at most 9.
-    width : float, default=1.0
-        Standard deviation of a basis function in units of their spacing; larger is stiffer. Not used
-        with a basis object.
-    latent : str or latent space, default=None
-        ``"grid"``, ``"line"``, ``"circle"``, ``"cylinder"``, ``"torus"`` or ``"sphere"``; None is a grid.
-    regularization : float, default=None
-        Constant weight penalty λ; larger is smoother. None is 0.1, or 0.3 for a net
-        (:class:`~prinfold.ElasticNetBasis`), unless ``prior_precision`` is given.
+    {n_components}
+    {nodes.doubled}
+    {basis}
+    {width}
+    {latent}
+    {regularization}
     prior_precision : float or "evidence", default=None
         Precision α of a Gaussian prior on the weights, so that λ = α/β follows the noise; it has
         the units of the data to the power −2. ``"evidence"`` finds α and the noise by the evidence
         for them, from a few plain EM steps on; steps are then not stretched.
-    penalise_bias : bool, default=False
-        Whether the penalty holds down the bias too. Not used with a basis object.
-    noise_floor : float, default=1e-6
-        Smallest noise variance, relative to the mean variance of a column.
+    {penalise_bias}
+    {noise_floor}
     noise : str or noise model, default="isotropic"
         How rows scatter about the surface: ``"isotropic"``, ``"diagonal"`` (a variance for each column),
         ``"aligned"`` (further along the surface), ``"student"`` (heavy tails, for outliers), ``"varying"`` (more
@@ -90,26 +78,17 @@ class GTM(LatentGridModel):
         Most EM iterations. Large tables are warmed up by up to 30 more, but no more than this, on a quarter of the
         nodes; ``history_`` begins after them. Where nodes are doubled, up to 16 more follow, and
         ``history_`` begins with those.
-    tol : float, default=1e-4
-        Training stops when the objective per row changes by less; 0 never stops early.
-    relaxation : float, default=1.8
-        How far an EM step may be stretched while the objective keeps rising; 1 is plain EM, and from 2 on what
-        EM settles at once may swing back and forth.
-    random_state : int, RandomState or Generator, default=None
-        Seed of random starts and of the rows that a spectral start sees.
-    verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each iteration.
+    {tol, default=1e-4}
+    {relaxation}
+    {random_state.starts}
+    {verbose}
 
     Attributes
     ----------
-    latent_ : latent space
-        Nodes, topology and chart.
-    basis_ : basis object
-        The basis functions in use.
-    weights_ : ndarray of shape (M, D)
-        Weights of the basis functions, about ``offset_``.
-    offset_ : ndarray of shape (D,)
-        Mean of the training rows; with Student noise their spatial median.
+    {latent_}
+    {basis_}
+    {weights_}
+    {offset_.median}
     noise_variance_ : float
         Variance 1/β of the noise, on average where it has several; of Student noise the square of its scale.
     noise_parameters_ : dict
@@ -117,19 +96,14 @@ class GTM(LatentGridModel):
         of low-rank noise; ``df`` of Student noise; ``node_precisions`` and ``node_shares`` (K,) of varying noise.
     prior_precision_ : float
         Precision α of the prior on the weights, given, found, or λβ of a constant λ.
-    node_mass_ : ndarray of shape (K,) or (K, D)
-        Rows that each node stands for: the sums of the responsibilities of the training rows; for each column, where
-        cells were missing or known with an error.
-    folds_ : Folds
-        Fold and warp diagnostics at the nodes.
+    {node_mass_}
+    {folds_}
     memory_ : Memory
         Sums of the rows that were seen, from which :meth:`partial_fit` goes on; ``n_seen_`` is how many they were.
     n_iter_ : int
         EM iterations done; sweeps of an incremental trainer, passes of an online one, blocks of a stream.
-    converged_ : bool
-        Whether the objective settled.
-    stop_reason_ : StopReason
-        Why training ended; its value is a sentence.
+    {converged_.objective}
+    {stop_reason_}
     history_ : dict of list
         ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise`` and
         ``seconds``, the first entry being the start. With a trainer other than batch EM an entry adds up what every
@@ -137,10 +111,8 @@ class GTM(LatentGridModel):
         an E-step over all rows. With ``prior_precision="evidence"`` the objective is
         the log evidence per row, and ``prior_precision`` and ``effective`` (the number of weights that the
         rows determine) are recorded too.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------
@@ -227,8 +199,7 @@ class GTM(LatentGridModel):
             Weights of the rows. A weight of 2 is the same as the row given twice while all of them together weigh no
             more than ``Online.rows`` (200) or are among the first that are fitted. More rows than that would be taken
             in several blocks, with a step after each; weights are one block, and it counts as much as those.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations with which the cells, or all cells of a row, are known to have been measured.
+        {errors}
 
         Returns
         -------
@@ -264,8 +235,7 @@ class GTM(LatentGridModel):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            The rows that the model was fitted to.
+        {X.fitted}
         hessian : {"approximate", "exact"}, default="approximate"
             How the curvature of the log-likelihood is found: as if each row belonged to one node (A.11), which costs
             next to nothing, or exactly (A.13), a matrix of as many rows and columns as the model has weights.
@@ -290,8 +260,7 @@ class GTM(LatentGridModel):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            The rows that the model was fitted to.
+        {X.fitted}
         hessian : {"approximate", "exact"}, default="approximate"
             As in :meth:`log_evidence`.
         sample_weight : array-like of shape (n,), default=None
@@ -323,8 +292,7 @@ class GTM(LatentGridModel):
 
         Parameters
         ----------
-        Z : array-like of shape (n, Q)
-            Latent coordinates.
+        {Z}
         X : array-like of shape (m, D), default=None
             The rows that the model was fitted to, which the exact Hessian needs. None is enough for the approximate
             one: the model keeps ``node_mass_``, which knows of errors given to ``fit`` too.
@@ -336,8 +304,7 @@ class GTM(LatentGridModel):
             Weights of the rows ``X``.
         errors : array-like of shape (m, D) or (m,), default=None
             Errors of the rows ``X``, where the model was fitted with them.
-        extrapolate : bool, default=False
-            Whether coordinates outside the latent domain are allowed.
+        {extrapolate}
 
         Returns
         -------
@@ -361,8 +328,7 @@ class GTM(LatentGridModel):
 
         Parameters
         ----------
-        Z : array-like of shape (n, Q)
-            Latent coordinates.
+        {Z}
         X : array-like of shape (m, D), default=None
             As in :meth:`surface_std`.
         hessian : {"approximate", "exact"}, default="approximate"
@@ -371,8 +337,7 @@ class GTM(LatentGridModel):
             Weights of the rows ``X``.
         errors : array-like of shape (m, D) or (m,), default=None
             Errors of the rows ``X``, where the model was fitted with them.
-        extrapolate : bool, default=False
-            Whether coordinates outside the latent domain are allowed.
+        {extrapolate}
 
         Returns
         -------
@@ -392,8 +357,7 @@ class GTM(LatentGridModel):
         Parameters
         ----------
         X : array-like of shape (n, D)
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------

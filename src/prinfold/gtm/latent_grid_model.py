@@ -53,6 +53,7 @@ from prinfold.latent import LatentSpace
 from prinfold.loops import Outcome
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows, as_rows
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_containers, refuse_empty_columns
 from prinfold.validation.settings import (
     Constraint,
@@ -74,6 +75,7 @@ from prinfold.validation.tables import check_errors, check_table, check_weight, 
 R = TypeVar("R")
 
 
+@fill_parameter_docs
 class LatentGridModel(PrincipalManifold):
     """A mixture on a grid of latent nodes: fitted, it has ``_model``, ``weights_``, ``offset_`` and the noise."""
 
@@ -130,11 +132,8 @@ class LatentGridModel(PrincipalManifold):
             block only. Cells that are missing are NaN. :class:`~prinfold.Blocks` are read once for each iteration,
             and never held.
         y : ignored
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; a weight of 2 is the same as the row given twice.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations with which the cells, or all cells of a row, are known to have been measured; the
-            noise of the model comes on top.
+        {sample_weight}
+        {errors.added}
 
         Returns
         -------
@@ -157,8 +156,7 @@ class LatentGridModel(PrincipalManifold):
         Parameters
         ----------
         X : array-like of shape (n, D)
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -172,8 +170,7 @@ class LatentGridModel(PrincipalManifold):
         Parameters
         ----------
         X : array-like of shape (n, D)
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -188,8 +185,7 @@ class LatentGridModel(PrincipalManifold):
         ----------
         X : array-like of shape (n, D) or Blocks
         y : ignored
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -210,8 +206,7 @@ class LatentGridModel(PrincipalManifold):
             nodes, so that millions of rows serve as fingerprints. What is left is not scaled up, and a row none of
             whose weights is so large keeps nothing. Of maps of many nodes weights below 1e-9 may be left out in any
             case.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -231,8 +226,7 @@ class LatentGridModel(PrincipalManifold):
         Parameters
         ----------
         X : array-like of shape (n, D)
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -246,8 +240,7 @@ class LatentGridModel(PrincipalManifold):
         Parameters
         ----------
         X : array-like of shape (n, D)
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -264,8 +257,7 @@ class LatentGridModel(PrincipalManifold):
         Parameters
         ----------
         X : array-like of shape (n, D)
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -279,12 +271,9 @@ class LatentGridModel(PrincipalManifold):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            Rows whose missing cells are NaN.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
-        return_std : bool, default=False
-            Whether to return the spread of what was filled in as well.
+        {X.gaps}
+        {errors}
+        {return_std}
 
         Returns
         -------
@@ -313,10 +302,8 @@ class LatentGridModel(PrincipalManifold):
         ----------
         X : array-like of shape (n, D)
         y : ignored
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows in the fit.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {sample_weight.of_fit}
+        {errors}
 
         Returns
         -------
@@ -334,10 +321,8 @@ class LatentGridModel(PrincipalManifold):
 
         Parameters
         ----------
-        n : int, default=1
-            How many.
-        random_state : int, RandomState or Generator, default=None
-            Seed.
+        {n}
+        {random_state}
 
         Returns
         -------

@@ -17,11 +17,13 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.noise.recipes import AXES, LowRankNoise
 from prinfold.rows.blocks import Blocks
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_containers, refuse_other_names
 from prinfold.validation.settings import Constraint, check_parameters, instance_of, integer, nothing
 from prinfold.validation.tables import check_errors, check_latent, check_table, forget
 
 
+@fill_parameter_docs
 @storable
 class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A GTM with straight directions beside its surface, whose coordinates follow the latent ones.
@@ -46,10 +48,8 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         The fitted model, with all verbs of its surface: the rows where f is nil.
     linear_axes_ : ndarray of shape (n_linear, D)
         Vᵀ, the straight directions, longest first, each as long as rows scatter along it.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------
@@ -87,10 +87,8 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         X : array-like of shape (n, D) or Blocks
             Rows of numbers; cells that are missing are NaN. :class:`~prinfold.Blocks` are read once for each iteration.
         y : ignored
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; a weight of 2 is the same as the row given twice.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {sample_weight}
+        {errors}
 
         Returns
         -------
@@ -151,8 +149,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : array-like of shape (n, D)
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -171,10 +168,8 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         X : array-like of shape (n, D)
         y : ignored
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows in the fit.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {sample_weight.of_fit}
+        {errors}
 
         Returns
         -------
@@ -227,8 +222,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : array-like of shape (n, D)
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -244,8 +238,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         X : array-like of shape (n, D) or Blocks
         y : ignored
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -262,12 +255,9 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            Rows whose missing cells are NaN.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
-        return_std : bool, default=False
-            Whether to return the spread of what was filled in as well.
+        {X.gaps}
+        {errors}
+        {return_std}
 
         Returns
         -------
@@ -284,10 +274,8 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        n : int, default=1
-            How many.
-        random_state : int, RandomState or Generator, default=None
-            Seed.
+        {n}
+        {random_state}
 
         Returns
         -------
@@ -301,8 +289,7 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        path : str or path
-            By custom the name ends in ``.prinfold``.
+        {path}
         """
         save(self, path)
 

@@ -18,6 +18,7 @@ from prinfold.kernel_manifolds.surface import KernelMap
 from prinfold.latent import Cloud, LatentSpace
 from prinfold.numerics.kernel_mixtures import Mixture
 from prinfold.numerics.radial_kernels import GAUSSIAN_CUT, PROFILES, Gaussian, Power
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import (
     Constraint,
     as_generator,
@@ -50,6 +51,7 @@ THRESHOLD = (
 """Values that the parameter ``threshold`` may take."""
 
 
+@fill_parameter_docs
 class KernelManifold(PrincipalManifold):
     """A surface y(z) = Σ w k(z − c) y / Σ w k(z − c) over latent points, where their density is high enough.
 
@@ -95,10 +97,8 @@ class KernelManifold(PrincipalManifold):
 
         Parameters
         ----------
-        n : int, default=1
-            How many.
-        random_state : int, RandomState or Generator, default=None
-            Seed.
+        {n}
+        {random_state}
         return_latent : bool, default=False
             Whether the latent coordinates are returned too.
 

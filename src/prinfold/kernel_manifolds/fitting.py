@@ -13,6 +13,7 @@ from prinfold.base.callbacks import with_callbacks
 from prinfold.base.unique_rows import Unique, unique_rows, weighted_places
 from prinfold.exceptions import Advice, DegenerateWarning, Message, warn_caller
 from prinfold.kernel_manifolds.base import KernelManifold
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_fourth_powers
 from prinfold.validation.settings import Constraint, check_parameters, flag, integer, real
 from prinfold.validation.tables import check_table, check_weight
@@ -26,6 +27,7 @@ _LONELY_NEIGHBOUR_WEIGHT = 1e-3
 those it has do not count."""
 
 
+@fill_parameter_docs
 class TrainedKernelManifold(KernelManifold):
     """A kernel surface whose latent points are found by descent; a method says how, in :meth:`_find_latent_points`."""
 
@@ -47,8 +49,7 @@ class TrainedKernelManifold(KernelManifold):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            Rows of numbers.
+        {X}
         y : ignored
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows; a weight of 2 is the same as the row given twice.

@@ -20,9 +20,11 @@ from prinfold.kernel_manifolds.kmm_table import Residuals, join
 from prinfold.kernel_manifolds.latent_descent import LatentState
 from prinfold.kernel_manifolds.starts import STARTS
 from prinfold.loops import DESCENTS
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, flag, instance_of, integer, nothing, one_of, real, several
 
 
+@fill_parameter_docs
 @storable
 class KMM(TrainedKernelManifold):
     """Kernel map manifolds: coordinates by kernel regression on the data, a surface by kernel regression on these.
@@ -69,13 +71,11 @@ class KMM(TrainedKernelManifold):
         a training row's coordinates, :class:`~prinfold.Contour` a contour that holds a share of the rows.
     solver : {"lbfgs", "rprop", "gradient"}, default="lbfgs"
         Way downhill. Gerber et al. use gradient descent.
-    max_iter : int, default=500
-        Most steps.
+    {max_iter, default=500}
     tol : float, default=1e-6
         Training ends when the share of the variance that is reconstructed changes by less in a step; 0 never stops
         early.
-    verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each step.
+    {verbose}
 
     Attributes
     ----------
@@ -99,20 +99,15 @@ class KMM(TrainedKernelManifold):
         Training rows that differ, about ``offset_``; without those held out.
     offset_ : ndarray of shape (D,)
         Mean of those rows.
-    n_iter_ : int
-        Steps done.
-    converged_ : bool
-        Whether training ended because there was no more to do.
-    stop_reason_ : StopReason
-        Why training ended; its value is a sentence.
+    {n_iter_}
+    {converged_}
+    {stop_reason_}
     history_ : dict of list
         ``objective`` (minus the share of the variance not reconstructed), ``error`` (the residual, per row),
         ``typical`` (the same with rows far off held down), ``validation`` (that of rows held out, where there are),
         ``fetched`` (coordinates that had lost all neighbours) and ``seconds``, the first entry being the start.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------

@@ -20,6 +20,7 @@ from prinfold.kernel_manifolds.noise_level import neighborhood_noise
 from prinfold.kernel_manifolds.objective import KernelRegression, MassTerm, make_target
 from prinfold.kernel_manifolds.starts import STARTS, Candidates, UKRStart, choose_start, default_sizes
 from prinfold.loops import DESCENTS, Highest, StoppingRule
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, flag, instance_of, integer, nothing, one_of, real, several
 
 AUTO_STARTS = ("pca", "lle", "isomap")
@@ -29,6 +30,7 @@ _MOST_ROWS_WITHOUT_LANDMARKS, _DEFAULT_LANDMARKS = 5000, 2000
 """Rows up to which all have latent points, and how many have beyond; the benchmark ``ukr_growth`` has the loss."""
 
 
+@fill_parameter_docs
 @storable
 class UKR(FeatureSpaceManifold):
     """Unsupervised kernel regression: a surface through weighted means of rows that are neighbours in latent space.
@@ -73,13 +75,11 @@ class UKR(FeatureSpaceManifold):
         averaged into the nearest. None is all; ``"auto"`` is all of up to 5000 rows, and otherwise 2000.
     solver : {"lbfgs", "rprop", "gradient"}, default="lbfgs"
         Way downhill. Meinicke et al. use RPROP.
-    max_iter : int, default=500
-        Most steps.
+    {max_iter, default=500}
     tol : float, default=1e-6
         Training ends when the share of the variance that is predicted changes by less in a step; 0 never stops
         early.
-    verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each step.
+    {verbose}
 
     Attributes
     ----------
@@ -97,24 +97,18 @@ class UKR(FeatureSpaceManifold):
         Error at which training was to end; 0 where it was not to.
     values_ : ndarray of shape (m, D)
         Rows that belong to the latent points, about ``offset_``; in feature space their coordinates there.
-    offset_ : ndarray of shape (D,)
-        Mean of the training rows.
+    {offset_}
     span_ : Span or None
         The space that the training rows span in feature space; None in data space.
-    n_iter_ : int
-        Steps done.
-    converged_ : bool
-        Whether training ended because there was no more to do.
-    stop_reason_ : StopReason
-        Why training ended; its value is a sentence.
+    {n_iter_}
+    {converged_}
+    {stop_reason_}
     history_ : dict of list
         ``objective`` (minus the share of the variance not predicted), ``error`` (per row; cross-validated, unless a
         number is held as ``threshold``), ``typical`` (the same with rows far off held down), ``fetched`` (latent
         points that had lost all neighbours) and ``seconds``, the first entry being the start.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------

@@ -10,6 +10,7 @@ from prinfold._typing import BoolArray, FloatArray
 from prinfold.density.ridges.bands import RidgeBands
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import style
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,6 +48,7 @@ def band_of(bands: RidgeBands, X: FloatArray | None = None, p_value: Any = None)
     return DrawnBand(points, radius, endless, value, low - margin, high + margin)
 
 
+@fill_parameter_docs
 def ridge_bands(bands: RidgeBands, X: Any = None, *, p_value: Any = None, ax: Axes | None = None) -> Axes:
     """Draw the points of a ridge, and around each how far away the ridge would be with other rows.
 
@@ -57,12 +59,10 @@ def ridge_bands(bands: RidgeBands, X: Any = None, *, p_value: Any = None, ax: Ax
     ----------
     bands : RidgeBands
         What ``bands()`` of a :class:`~prinfold.DensityRidge` returns.
-    X : array-like of shape (n, D), default=None
-        Rows to show.
+    {X.shown}
     p_value : array-like of shape (m,), default=None
         p-values of the points, ``significance().p_value`` of the model.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {ax}
 
     Returns
     -------

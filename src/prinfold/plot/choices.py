@@ -8,6 +8,7 @@ import numpy as np
 
 from prinfold.plot import style
 from prinfold.plot.data.choices import ChoiceLine, ChoiceLines, choice_lines
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +20,7 @@ _MOST_TICKS = 12
 """Values of a setting that are all named under the axis."""
 
 
+@fill_parameter_docs
 def choice(choice: Any, along: str | None = None, *, values: str = "score", ax: Axes | None = None) -> Axes:
     """Draw what candidates scored, with a ring round the one that was chosen.
 
@@ -32,8 +34,7 @@ def choice(choice: Any, along: str | None = None, *, values: str = "score", ax: 
         What to draw: ``"score"`` with its standard errors, ``"precision"`` (β, which against ``n_components`` shows how
         many dimensions are worth having), ``"noise_variance"``, ``"prior_precision"``, ``"effective"``,
         ``"log_likelihood"``, ``"n_weights"`` or ``"seconds"``.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {ax}
 
     Returns
     -------

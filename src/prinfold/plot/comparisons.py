@@ -9,6 +9,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.plot import style
 from prinfold.plot.data.comparisons import Front, comparison_points
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,7 @@ _FLATTEST = 0.1
 """Roughness below which surfaces are drawn as flat: a turn of six degrees is none."""
 
 
+@fill_parameter_docs
 def comparison_front(comparison: Any, *, ax: Axes | None = None) -> Axes:
     """Draw held-out error against roughness, with the Pareto front and a ring round what is recommended.
 
@@ -27,8 +29,7 @@ def comparison_front(comparison: Any, *, ax: Axes | None = None) -> Axes:
     ----------
     comparison : Comparison
         What :func:`prinfold.compare` returned.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {ax}
 
     Returns
     -------

@@ -19,6 +19,7 @@ from prinfold.plot.data.kernel_manifolds import (
 )
 from prinfold.plot.inputs import FittedSurface, RowClasses, lanes, row_marks
 from prinfold.plot.layouts import LatentLayout, Plane, layout_of
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +28,7 @@ _BAND = 0.16
 """Share of the height below a density curve that its latent points take."""
 
 
+@fill_parameter_docs
 def candidates(model: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the embeddings that training could have begun with: their errors by the number of neighbours.
 
@@ -36,8 +38,7 @@ def candidates(model: Any, *, ax: Axes | None = None) -> Axes:
     ----------
     model : fitted estimator, pipeline, or table of candidates
         A :class:`~prinfold.UKR` or :class:`~prinfold.KMM`, or its ``candidates_``.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {ax}
 
     Returns
     -------
@@ -70,6 +71,7 @@ def candidates(model: Any, *, ax: Axes | None = None) -> Axes:
     return style.finish(on, settle=ax is None)
 
 
+@fill_parameter_docs
 def latent_density(
     model: Any,
     X: Any = None,
@@ -92,16 +94,11 @@ def latent_density(
         A kernel method: :class:`~prinfold.UKR` or :class:`~prinfold.KMM`.
     X : array-like of shape (n, D), default=None
         Rows to show, at ``model.transform(X)``; None shows the training rows where training has put them.
-    labels : array-like of shape (n,), default=None
-        Class of each row.
-    values : array-like of shape (n,), default=None
-        A number for each row, shown by colour.
-    value_name : str, default="value"
-        What the colour scale of ``values`` is called.
-    resolution : int, default=200
-        Cells of the shading along each axis.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {labels}
+    {values}
+    {value_name}
+    {resolution.shading}
+    {ax}
 
     Returns
     -------
@@ -130,6 +127,7 @@ def latent_density(
     return style.finish(on, settle=ax is None)
 
 
+@fill_parameter_docs
 def images(model: Any, shape: Any = None, *, n: int = 15, cmap: Any = "gray_r", ax: Axes | None = None) -> Axes:
     """Draw points of the surface as images, spread evenly over latent space.
 
@@ -145,8 +143,7 @@ def images(model: Any, shape: Any = None, *, n: int = 15, cmap: Any = "gray_r", 
         Images along the longer side.
     cmap : str or matplotlib colormap, default="gray_r"
         Colours of the pixels, from the lowest to the highest value.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {ax}
 
     Returns
     -------

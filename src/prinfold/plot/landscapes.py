@@ -23,11 +23,13 @@ from prinfold.plot.data.surfaces import limits, node_field
 from prinfold.plot.inputs import FittedSurface
 from prinfold.plot.layouts import LatentLayout, Plane, Ring, layout_of
 from prinfold.plot.maps import _curve_axis, _reach, _size
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@fill_parameter_docs
 def landscape(
     model: Any,
     X: Any = None,
@@ -71,8 +73,7 @@ def landscape(
         Whether the rows ``X`` are dotted in.
     value_name : str, default=None
         What the colour scale is called; None names what is shown.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {ax}
 
     Returns
     -------

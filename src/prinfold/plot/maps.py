@@ -25,6 +25,7 @@ from prinfold.plot.data.surfaces import (
 )
 from prinfold.plot.inputs import FittedSurface, lanes, row_marks
 from prinfold.plot.layouts import LatentLayout, Plane, Ring, Strip, layout_of
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +35,7 @@ _SEAM_WIDTH = 0.02
 """Share of the span of a closed axis from its seam at which the mean and mode of a row are marked on both sides."""
 
 
+@fill_parameter_docs
 def latent_map(
     model: Any,
     X: Any = None,
@@ -57,8 +59,7 @@ def latent_map(
         The model; or latent coordinates themselves, which are then drawn without a background.
     X : array-like of shape (n, D), default=None
         Rows to show, at ``model.transform(X)``; None shows the nodes.
-    labels : array-like of shape (n,), default=None
-        Class of each row, of any type; each gets a colour, a marker and a line in the legend.
+    {labels.legend}
     values : array-like of shape (n,), default=None
         A number for each row, shown by colour; NaN is drawn hollow.
     background : {"magnification"}, array or None, default="magnification"
@@ -68,10 +69,8 @@ def latent_map(
         Whether nodes are dotted in; None does so when there are no rows.
     mode_lines : bool, default=False
         Whether a line joins each row's posterior mean to its posterior mode: long ones warn of several modes.
-    value_name : str, default="value"
-        What the colour scale of ``values`` is called.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {value_name}
+    {ax}
 
     Returns
     -------
@@ -101,6 +100,7 @@ def latent_map(
     return style.finish(on, settle=ax is None)
 
 
+@fill_parameter_docs
 def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
     """Draw the posterior of one row over latent space, with its mean and mode.
 
@@ -110,8 +110,7 @@ def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
         A model with a posterior, such as :class:`~prinfold.GTM`.
     x : array-like of shape (D,) or (1, D)
         The row.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {ax}
 
     Returns
     -------
@@ -139,6 +138,7 @@ def posterior(model: Any, x: Any, ax: Axes | None = None) -> Axes:
     return style.finish(on, settle=ax is None)
 
 
+@fill_parameter_docs
 def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, ax: Axes | None = None) -> Axes:
     """Draw how the map stretches latent space: the factor as shading, size and direction as ellipses.
 
@@ -147,14 +147,11 @@ def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, a
 
     Parameters
     ----------
-    model : fitted estimator or pipeline
-        The model.
+    {model}
     ellipses : bool, default=True
         Whether ellipses are drawn, spread evenly over the map.
-    resolution : int, default=200
-        Cells of the shading along each axis.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {resolution.shading}
+    {ax}
 
     Returns
     -------
@@ -183,15 +180,14 @@ def magnification(model: Any, *, ellipses: bool = True, resolution: int = 200, a
     return style.finish(on, settle=ax is None)
 
 
+@fill_parameter_docs
 def folds(model: Any, *, ax: Axes | None = None) -> Axes:
     """Draw where the surface folds: the largest angle between a node's tangent space and a neighbour's.
 
     Parameters
     ----------
-    model : fitted estimator or pipeline
-        The model.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {model}
+    {ax}
 
     Returns
     -------

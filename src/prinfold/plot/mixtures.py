@@ -12,6 +12,7 @@ from prinfold.plot import style
 from prinfold.plot.data.mixtures import Panel, PanelBox, boxes, hierarchy_panels, lines_of, mixture_panels, shading
 from prinfold.plot.data.surfaces import limits
 from prinfold.plot.inputs import RowClasses, row_marks
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,7 @@ _SIDE = 3.1
 """Inches that a panel takes."""
 
 
+@fill_parameter_docs
 def mixture(
     model: Any,
     X: Any = None,
@@ -42,14 +44,12 @@ def mixture(
         The model.
     X : array-like of shape (n, D), default=None
         Rows to show; None shows the maps alone.
-    labels : array-like of shape (n,), default=None
-        Class of each row, of any type; each gets a colour, a marker and a line in the legend.
+    {labels.legend}
     values : array-like of shape (n,), default=None
         A number for each row, shown by colour; rows without one are drawn grey.
     background : bool, default=True
         Whether maps are shaded by the magnification factor.
-    value_name : str, default="value"
-        What the colour scale of ``values`` is called.
+    {value_name}
     ax : matplotlib.axes.Axes, default=None
         Where to draw: the maps become axes within it. None makes a figure.
 
@@ -69,6 +69,7 @@ def mixture(
     return _add_legends(on, panels, groups, numbers, value_name, settle=ax is None)
 
 
+@fill_parameter_docs
 def hierarchy(
     model: Any,
     X: Any = None,
@@ -87,14 +88,12 @@ def hierarchy(
         The hierarchy.
     X : array-like of shape (n, D), default=None
         Rows to show; None shows the maps alone. Each is drawn the fainter the less of it reaches a map.
-    labels : array-like of shape (n,), default=None
-        Class of each row, of any type; each gets a colour, a marker and a line in the legend.
+    {labels.legend}
     values : array-like of shape (n,), default=None
         A number for each row, shown by colour; rows without one are drawn grey.
     background : bool, default=True
         Whether maps are shaded by the magnification factor.
-    value_name : str, default="value"
-        What the colour scale of ``values`` is called.
+    {value_name}
     ax : matplotlib.axes.Axes, default=None
         Where to draw: the maps become axes within it. None makes a figure.
 

@@ -9,6 +9,7 @@ import numpy as np
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.plot import style
 from prinfold.plot.data.monitoring import CHARTS, PARTS, ContributionBars, ControlChart, chart_of, contribution_bars
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,7 @@ _MOST_NAMES = 40
 """Columns up to which each bar has its name."""
 
 
+@fill_parameter_docs
 def monitor(
     model: Any,
     X: Any,
@@ -41,8 +43,7 @@ def monitor(
         Where rows stand on the horizontal axis; None counts them.
     show_model : bool, default=True
         Whether the limit that the model would set by itself is drawn too, broken.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {ax}
 
     Returns
     -------
@@ -78,6 +79,7 @@ def _draw_chart(ax: Any, at: Any, found: ControlChart, show_model: bool) -> None
         ax.axhline(found.model_limit, color=style.SOFT, lw=1.0, ls=(0, (4, 3)), label="the model's own")
 
 
+@fill_parameter_docs
 def contributions(model: Any, X: Any, *, part: str = "off", ax: Axes | None = None) -> Axes:
     """Draw each column's part in what is unusual of a row, or of several on average.
 
@@ -90,8 +92,7 @@ def contributions(model: Any, X: Any, *, part: str = "off", ax: Axes | None = No
     part : {"off", "along"}, default="off"
         Whether parts of the distance from the surface are drawn, which add up to it, or of the distance along it to the
         nearest place where rows are usual.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {ax}
 
     Returns
     -------

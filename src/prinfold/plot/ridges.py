@@ -9,11 +9,13 @@ import numpy as np
 from prinfold.plot import style
 from prinfold.plot.data.ridges import density_image, refuse_other_ridges, ridge_lines, view_of
 from prinfold.plot.inputs import FittedSurface, row_marks
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@fill_parameter_docs
 def ridge(
     model: Any,
     X: Any = None,
@@ -36,18 +38,13 @@ def ridge(
         The model, with a ridge of one dimension in two columns; :func:`surface` draws any other.
     X : array-like of shape (n, 2), default=None
         Rows to show.
-    labels : array-like of shape (n,), default=None
-        Class of each row.
-    values : array-like of shape (n,), default=None
-        A number for each row, shown by colour.
-    value_name : str, default="value"
-        What the colour scale of ``values`` is called.
+    {labels}
+    {values}
+    {value_name}
     show_density : bool, default=True
         Whether the density is shaded.
-    resolution : int, default=200
-        Cells of the shading along each axis.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {resolution.shading}
+    {ax}
 
     Returns
     -------

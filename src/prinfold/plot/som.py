@@ -13,6 +13,7 @@ from prinfold.plot import style
 from prinfold.plot.data.som import majorities, row_counts, u_matrix_cells, winners_of
 from prinfold.plot.data.surfaces import limits
 from prinfold.plot.inputs import FittedSurface, RowClasses, row_classes
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +27,7 @@ _SIZE = 7.5
 """Points of the numbers on nodes; a digit takes about two thirds of that."""
 
 
+@fill_parameter_docs
 def u_matrix(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None = None) -> Axes:
     """Draw how far apart neighbouring nodes of a self-organising map lie in data space; dark lines part clusters.
 
@@ -41,8 +43,7 @@ def u_matrix(model: Any, X: Any = None, *, labels: Any = None, ax: Axes | None =
         other, a dot whose area is that number, on a line a bar.
     labels : array-like of shape (n,), default=None
         Class of each row; on each node then stands the mark of the class that most of its rows have.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {ax}
 
     Returns
     -------

@@ -24,6 +24,7 @@ from prinfold.plot.maps import latent_map
 from prinfold.plot.mixtures import hierarchy, mixture
 from prinfold.plot.ridges import ridge
 from prinfold.plot.trajectories import along
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_non_finite
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _TITLE = 70
 """Characters of a heading that a figure has room for on one line."""
 
 
+@fill_parameter_docs
 def surface(
     model: Any,
     X: Any = None,
@@ -55,20 +57,16 @@ def surface(
     ----------
     model : fitted estimator or pipeline
         The model; behind a pipeline's scaling steps the surface is drawn in the units of X.
-    X : array-like of shape (n, D), default=None
-        Rows to show.
-    labels : array-like of shape (n,), default=None
-        Class of each row.
-    values : array-like of shape (n,), default=None
-        A number for each row, shown by colour.
+    {X.shown}
+    {labels}
+    {values}
     dims : sequence of int or str, default=None
         Two or three columns to show, by position or name.
     noise : bool, default=False
         Whether each node of a curve in two columns gets the ellipse of two standard deviations of its noise.
     show_nodes : bool, default=False
         Whether the images of the nodes are marked.
-    value_name : str, default="value"
-        What the colour scale of ``values`` is called.
+    {value_name}
     ax : matplotlib.axes.Axes, default=None
         Where to draw; None makes a figure. Three axes need ``projection="3d"``.
 
@@ -108,6 +106,7 @@ def surface(
     return style.finish(on, settle=ax is None)
 
 
+@fill_parameter_docs
 def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
     """Draw how training went: the objective by iteration, the noise on a scale of its own, why it stopped.
 
@@ -115,8 +114,7 @@ def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
     ----------
     model : fitted estimator, pipeline, or dict
         The model, or its ``history_``.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {ax}
 
     Returns
     -------
@@ -157,6 +155,7 @@ def learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
     return style.finish(on, settle=ax is None)
 
 
+@fill_parameter_docs
 def selection(model: Any, *, ax: Axes | None = None) -> Axes:
     """Draw how a clamping was chosen: error against roughness, one line for each, by way of the regularisation.
 
@@ -167,8 +166,7 @@ def selection(model: Any, *, ax: Axes | None = None) -> Axes:
     ----------
     model : fitted estimator, pipeline, or Selection
         A PPS with ``clamping="select"``, or its ``selection_``.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {ax}
 
     Returns
     -------
@@ -195,6 +193,7 @@ def selection(model: Any, *, ax: Axes | None = None) -> Axes:
     return style.finish(on, settle=ax is None)
 
 
+@fill_parameter_docs
 def residuals(model: Any, *, ax: Axes | None = None) -> Axes:
     """Draw residuals against the latent dimension, a line for each number of neighbours.
 
@@ -202,8 +201,7 @@ def residuals(model: Any, *, ax: Axes | None = None) -> Axes:
     ----------
     model : Residuals or fitted KMM
         What :func:`prinfold.select_kmm` returned, or a model's ``candidates_``.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {ax}
 
     Returns
     -------
@@ -225,6 +223,7 @@ def residuals(model: Any, *, ax: Axes | None = None) -> Axes:
     return style.finish(on, settle=ax is None)
 
 
+@fill_parameter_docs
 def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
     """Draw the most telling picture of a model.
 
@@ -237,8 +236,7 @@ def model(estimator: Any, X: Any = None, **options: Any) -> Axes:
     ----------
     estimator : fitted estimator or pipeline
         The model.
-    X : array-like of shape (n, D), default=None
-        Rows to show.
+    {X.shown}
     **options
         For the picture chosen, such as ``labels=``, ``values=`` and ``ax=``.
 

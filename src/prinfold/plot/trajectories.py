@@ -9,6 +9,7 @@ import numpy as np
 from prinfold.plot import style
 from prinfold.plot.data.trajectories import columns_along
 from prinfold.plot.inputs import FittedSurface
+from prinfold.validation.parameter_docs import fill_parameter_docs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,7 @@ _INCHES_PER_COLUMN = 0.28
 """Inches for each column."""
 
 
+@fill_parameter_docs
 def along(model: Any, X: Any = None, *, most: int = 24, ax: Axes | None = None) -> Axes:
     """Draw what every column does along a curve, from light, its lowest there, to dark, its highest.
 
@@ -30,8 +32,7 @@ def along(model: Any, X: Any = None, *, most: int = 24, ax: Axes | None = None) 
         Rows to show, as ticks below at their place along the curve.
     most : int, default=24
         Columns that are drawn at most: those that change most, beside how large they are.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {ax}
 
     Returns
     -------

@@ -25,12 +25,14 @@ from prinfold.plot.layouts import LatentLayout
 from prinfold.plot.lines import wires
 from prinfold.plot.maps import _layout, _size
 from prinfold.plot.surfaces import _filled_rows, _frame
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import check_setting, integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@fill_parameter_docs
 def uncertainty(
     model: Any, X: Any, *, labels: Any = None, level: float = 0.68, most: int = 100, ax: Axes | None = None
 ) -> Axes:
@@ -45,14 +47,12 @@ def uncertainty(
         A model with a posterior, such as :class:`~prinfold.GTM`.
     X : array-like of shape (n, D)
         Rows to show.
-    labels : array-like of shape (n,), default=None
-        Class of each row.
+    {labels}
     level : float, default=0.68
         Share that the half-axes hold: 0.68 is one standard deviation, 0.95 two.
     most : int, default=100
         Most rows whose spread is drawn, evenly spaced among all; the others are points only.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {ax}
 
     Returns
     -------
@@ -80,6 +80,7 @@ def uncertainty(
     return style.finish(on, settle=ax is None)
 
 
+@fill_parameter_docs
 def surface_band(
     model: Any,
     X: Any = None,
@@ -109,8 +110,7 @@ def surface_band(
         Two columns in which a curve is drawn, by position or name.
     resolution : int, default=80
         Cells of the map of a surface along each axis.
-    ax : matplotlib.axes.Axes, default=None
-        Where to draw; None makes a figure.
+    {ax}
 
     Returns
     -------

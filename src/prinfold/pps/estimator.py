@@ -24,6 +24,7 @@ from prinfold.pps import model as pps
 from prinfold.pps.clamping_choice import Selection, candidates, compare, path, split
 from prinfold.pps.oriented_model import OrientedModel, OrientedParameters
 from prinfold.pps.oriented_noise import OrientedNoise
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, as_generator, nothing, one_of, real
 
 LEARNED = {
@@ -44,6 +45,7 @@ def _warn_about_no_directions_across(model: PPS) -> list[str]:
     return [Message(f"{words}, so that its noise is isotropic", *advice)]
 
 
+@fill_parameter_docs
 @storable
 class PPS(LatentGridModel):
     """Probabilistic principal surface: a smooth surface with noise that is oriented along it or across it.
@@ -54,9 +56,7 @@ class PPS(LatentGridModel):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Dimension of the surface, where the latent space leaves it open: a grid or a torus. The others, and
-        nodes given as an array, have a dimension of their own.
+    {n_components}
     clamping : float or str, default=0.85
         Variance along the surface relative to the mean over all columns, above 0 and below D/Q. At 1 the noise is
         the same in every direction and the model is the GTM; below 1 it lies across the surface, above 1 along it.
@@ -68,30 +68,17 @@ class PPS(LatentGridModel):
         Variance across the surface over and above ``clamping``, γ of the earlier covariance (16), which any clamping
         above 0 suits; None is the unified covariance (17), whose variance over all columns does not depend on the
         clamping.
-    nodes : int, tuple of int, array of shape (K, Q) or latent space, default=None
-        Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows.
+    {nodes}
     basis : int, tuple of int, or basis object, default=None
         Basis functions along each axis, or a :class:`~prinfold.GaussianBasis` or
         :class:`~prinfold.HarmonicBasis`; None takes a third as many as nodes, at most 9.
-    width : float, default=1.0
-        Standard deviation of a basis function in units of their spacing; larger is stiffer. Not used
-        with a basis object.
-    latent : str or latent space, default=None
-        ``"grid"``, ``"line"``, ``"circle"``, ``"cylinder"``, ``"torus"`` or ``"sphere"``; None is a grid.
-    regularization : float, default=None
-        Constant weight penalty λ; larger is smoother. None is 0.1, or 0.3 for a net
-        (:class:`~prinfold.ElasticNetBasis`), unless ``prior_precision`` is given.
-    prior_precision : float, default=None
-        Precision α of a Gaussian prior on the weights, so that λ = α/β follows the noise; it has
-        the units of the data to the power −2.
-    penalise_bias : bool, default=False
-        Whether the penalty holds down the bias too. Not used with a basis object.
-    noise_floor : float, default=1e-6
-        Smallest noise variance, relative to the mean variance of a column.
-    init : str or array of shape (n, Q), default="auto"
-        ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, for spaces with angles
-        ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is
-        whichever comes furthest in a short trial, as for the :class:`~prinfold.GTM`.
+    {width}
+    {latent}
+    {regularization}
+    {prior_precision}
+    {penalise_bias}
+    {noise_floor}
+    {init.maps}
     trainer : {"gtm", "gem", "paper"}, default="gtm"
         ``"gtm"`` fits the GTM with the same settings first. From there it takes the GTM's M-step for the weights, which
         ignores that the noise is oriented, and the best noise for them in turn. Where ten such steps do not bring the
@@ -101,26 +88,19 @@ class PPS(LatentGridModel):
     max_iter : int, default=200
         Most iterations. The GTM that training begins from has as many of its own; ``history_``, ``n_iter_`` and
         callbacks begin after it. With ``clamping=1`` they are the GTM's.
-    tol : float, default=1e-4
-        Training stops when the objective per row changes by less; 0 never stops early.
+    {tol, default=1e-4}
     relaxation : float, default=1.8
         How far an EM step of the GTM, or a step of ``"gem"``, may be stretched while the objective keeps rising; 1 is
         plain EM, and from 2 on what EM settles at once may swing back and forth.
-    random_state : int, RandomState or Generator, default=None
-        Seed of random starts and of the rows that a spectral start sees.
-    verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each iteration.
+    {random_state.starts}
+    {verbose}
 
     Attributes
     ----------
-    latent_ : latent space
-        Nodes, topology and chart.
-    basis_ : basis object
-        The basis functions in use.
-    weights_ : ndarray of shape (M, D)
-        Weights of the basis functions, about ``offset_``.
-    offset_ : ndarray of shape (D,)
-        Mean of the training rows.
+    {latent_}
+    {basis_}
+    {weights_}
+    {offset_}
     noise_variance_ : float or ndarray of shape (K,)
         Variance 1/β of the noise, without ``amplification`` its average over the columns; one for each node where
         it was learned so.
@@ -132,24 +112,17 @@ class PPS(LatentGridModel):
         With ``clamping="select"`` what was compared: ``print`` it, or draw it by :func:`prinfold.plot.selection`.
         Surface and noise are then what ``clamping=selection_.clamping`` and ``selection_.strength`` as the
         regularisation give. None where there was nothing to select.
-    node_mass_ : ndarray of shape (K,) or (K, D)
-        Rows that each node stands for: the sums of the responsibilities of the training rows; for each column, where
-        cells were missing or known with an error.
-    folds_ : Folds
-        Fold and warp diagnostics at the nodes.
+    {node_mass_}
+    {folds_}
     n_iter_ : int
         Iterations done, those of the GTM before them not counted.
-    converged_ : bool
-        Whether the objective settled.
-    stop_reason_ : StopReason
-        Why training ended; its value is a sentence.
+    {converged_.objective}
+    {stop_reason_}
     history_ : dict of list
         ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise``,
         ``clamping`` and ``seconds``, the first entry being the start: the surface of the GTM, with oriented noise.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------

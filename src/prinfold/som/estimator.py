@@ -30,6 +30,7 @@ from prinfold.som.neighborhoods import NEIGHBOURHOODS, Neighbourhood
 from prinfold.som.node_surface import NodeMap, NodeWins
 from prinfold.som.schedules import Schedule, as_schedule
 from prinfold.som.verbs import SOMVerbs
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_names, refuse_empty_columns
 from prinfold.validation.settings import (
     Constraint,
@@ -56,6 +57,7 @@ _DEFAULT_RATES = 0.5, 0.01
 _SCHEDULE = instance_of(Schedule, words="a Schedule")
 
 
+@fill_parameter_docs
 @storable
 class SOM(SOMVerbs):
     """Self-organising map: a grid of nodes in data space that neighbours on the grid hold together.
@@ -72,8 +74,7 @@ class SOM(SOMVerbs):
         Nodes along each axis, or nodes and topology together; None takes about 5√n in all.
     grid : {"rectangular", "hexagonal"}, default="rectangular"
         How nodes lie: with four neighbours or, on two axes, with six.
-    latent : str or latent space, default=None
-        ``"grid"``, ``"line"``, ``"circle"``, ``"cylinder"``, ``"torus"`` or ``"sphere"``; None is a grid.
+    {latent}
     neighbourhood : str or neighbourhood, default="gaussian"
         How much a node learns of rows that another has won, by the distance between the two in units of the width:
         ``"gaussian"``, exp(−s²/2); ``"bubble"``, 1 up to one width; ``"epanechnikov"``, 1 − s² up to one width.
@@ -93,13 +94,11 @@ class SOM(SOMVerbs):
         less in an epoch, or has not fallen by it in ten, and online training at once; 0 never stops early.
     random_state : int, RandomState or Generator, default=None
         Seed of a random start and of the order of rows.
-    verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each epoch.
+    {verbose}
 
     Attributes
     ----------
-    latent_ : latent space
-        Nodes, topology and chart.
+    {latent_}
     codebook_ : ndarray of shape (K, D)
         Vectors of the nodes, as training left them.
     width_ : float
@@ -110,22 +109,18 @@ class SOM(SOMVerbs):
         Weight of those rows; for each column where cells were missing.
     node_mass_ : ndarray of shape (K,)
         Weight of the rows that each node wins in the end.
-    offset_ : ndarray of shape (D,)
-        Mean of the training rows.
+    {offset_}
     n_iter_ : int
         Epochs done.
     converged_ : bool
         Whether training came to its end.
-    stop_reason_ : StopReason
-        Why training ended; its value is a sentence.
+    {stop_reason_}
     history_ : dict of list
         ``objective`` (minus the share of the variance that winners leave), ``error`` (mean squared distance of rows
         from their winners; of online training when they were visited), ``width`` and ``seconds``, the first entry being
         the start.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     Notes
     -----
@@ -227,8 +222,7 @@ class SOM(SOMVerbs):
             block by block only. Cells that are missing are NaN: winners are found by the others, and nodes learn from
             the others alone.
         y : ignored
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; a weight of 2 is the same as the row given twice.
+        {sample_weight}
 
         Returns
         -------

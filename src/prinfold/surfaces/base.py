@@ -28,6 +28,7 @@ from prinfold.surfaces.projected_regression import (
     SurfaceState,
     starting_places,
 )
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import (
     Constraint,
     axis_counts,
@@ -44,6 +45,7 @@ _NODES_PER_AXIS = {1: 40, 2: 12, 3: 6}
 """Nodes along each axis, by latent dimension."""
 
 
+@fill_parameter_docs
 class RegressedManifold(PrincipalManifold):
     """Base of estimators that project rows on a surface and fit it to them in turn; a method says which and how.
 
@@ -88,11 +90,9 @@ class RegressedManifold(PrincipalManifold):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            Rows of numbers.
+        {X}
         y : ignored
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; a weight of 2 is the same as the row given twice.
+        {sample_weight}
 
         Returns
         -------

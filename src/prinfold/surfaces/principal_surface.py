@@ -11,9 +11,11 @@ from prinfold.loops import Last
 from prinfold.surfaces import principal_surface_training
 from prinfold.surfaces.base import RegressedManifold
 from prinfold.surfaces.projected_regression import Alternation, SurfaceRows, SurfaceState
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, nothing, real
 
 
+@fill_parameter_docs
 @storable
 class PrincipalSurface(RegressedManifold):
     """Principal surface of Hastie and Stuetzle: rows are projected on it and smoothed as a function of where, in turn.
@@ -35,12 +37,10 @@ class PrincipalSurface(RegressedManifold):
     init : {"auto", "pca", "isomap", "lle", "laplacian"} or array of shape (n, Q), default="auto"
         Latent coordinates to begin with: in the principal plane, of a spectral embedding, or given in any units.
         ``"auto"`` takes those of the plane or of Isomap, by which a first regression has the lower score.
-    max_iter : int, default=30
-        Most steps.
+    {max_iter, default=30}
     tol : float, default=1e-4
         Steps end when the share of the variance that the surface leaves changes by less; 0 never stops early.
-    verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each step.
+    {verbose}
 
     Attributes
     ----------
@@ -50,25 +50,19 @@ class PrincipalSurface(RegressedManifold):
         What the surface is made of.
     weights_ : ndarray of shape (M, D)
         Weights of its functions.
-    offset_ : ndarray of shape (D,)
-        Mean of the rows.
+    {offset_}
     start_ : str
         The start that was taken: ``"pca"``, an embedding and how many neighbours it had, or ``"given"``.
     penalty_ : float
         λ of the last step.
-    n_iter_ : int
-        Steps done.
-    converged_ : bool
-        Whether the steps ended because there was no more to do.
-    stop_reason_ : StopReason
-        Why they ended; its value is a sentence.
+    {n_iter_}
+    {converged_}
+    {stop_reason_}
     history_ : dict of list
         ``objective`` (minus the share of the variance that is left), ``error`` (mean squared distance), ``penalty``
         and ``seconds``, the first entry being the start.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     Notes
     -----

@@ -10,9 +10,11 @@ from prinfold.files import storable
 from prinfold.surfaces import regularized_manifold_training
 from prinfold.surfaces.base import RegressedManifold
 from prinfold.surfaces.projected_regression import Alternation, SurfaceRows, SurfaceState
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, real
 
 
+@fill_parameter_docs
 @storable
 class RegularizedManifold(RegressedManifold):
     """Regularised principal manifold of Smola et al.: a sum of kernels with the least regularised quantisation error.
@@ -36,12 +38,10 @@ class RegularizedManifold(RegressedManifold):
     init : {"auto", "pca", "isomap", "lle", "laplacian"} or array of shape (n, Q), default="auto"
         Latent coordinates to begin with: in the principal plane, of a spectral embedding, or given in any units.
         ``"auto"`` takes those of the plane or of Isomap, by which a first regression has the lower R.
-    max_iter : int, default=100
-        Most steps.
+    {max_iter, default=100}
     tol : float, default=1e-4
         Steps end when R, as a share of the variance, falls by less; 0 never stops early.
-    verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each step.
+    {verbose}
 
     Attributes
     ----------
@@ -52,23 +52,17 @@ class RegularizedManifold(RegressedManifold):
     weights_ : ndarray of shape (M, D)
         Weights of the functions that the kernels make, of which the squares add up to ‖f‖²; the last is the constant,
         which costs nothing.
-    offset_ : ndarray of shape (D,)
-        Mean of the rows.
+    {offset_}
     start_ : str
         The start that was taken: ``"pca"``, an embedding and how many neighbours it had, or ``"given"``.
-    n_iter_ : int
-        Steps done.
-    converged_ : bool
-        Whether the steps ended because there was no more to do.
-    stop_reason_ : StopReason
-        Why they ended; its value is a sentence.
+    {n_iter_}
+    {converged_}
+    {stop_reason_}
     history_ : dict of list
         ``objective`` (minus R as a share of the variance), ``error`` (mean squared distance), ``norm`` (‖f‖²) and
         ``seconds``, the first entry being the start.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------

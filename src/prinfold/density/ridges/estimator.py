@@ -35,6 +35,7 @@ from prinfold.geometry.projection import Projection
 from prinfold.latent import LatentSpace
 from prinfold.loops import Arrived, Outcome, StopReason, run_fixed_point
 from prinfold.rows.rows import blas_on_one_thread
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import (
     Constraint,
     check_parameters,
@@ -77,6 +78,7 @@ class _RidgeProblem(NamedTuple):
     rows: Unique
 
 
+@fill_parameter_docs
 @storable
 class DensityRidge(RidgeVerbs, PrincipalManifold):
     """Ridges of the density of rows: curves, surfaces or more, with branches, crossings and loops as they come.
@@ -89,19 +91,14 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
     ----------
     n_components : int, default=1
         Dimension of the ridge, less than the number of columns; :class:`~prinfold.ModeClustering` is that of 0.
-    bandwidth : str, float or array, default="auto"
-        Of the Gaussian kernels on the rows: a number in units of the data, one for each column, a matrix, or a rule:
-        see the guide on bandwidths.
+    {bandwidth.kernels}
     space : {"flat", "sphere"}, default="flat"
         What rows are: points of flat space, or longitudes and latitudes in degrees, on a sphere. There kernels depend
         on the angle between directions, and all lengths are degrees along great circles.
     mask : callable or array of shape (m, D), default=None
         Where rows could have been seen, so that the edges of what was observed are no ridges: a function that tells of
         rows (k, D) which could, or points spread evenly over what was observed.
-    density : Density or mixture, default=None
-        Another density than kernels on the rows: anything with the verbs of :class:`~prinfold.Density`, or a recipe
-        such as scikit-learn's ``GaussianMixture(5)``, which is fitted to the rows. ``bandwidth`` has no say then.
-        On a sphere it is one of places (n, 3) in space, at a distance of 180/π from 0.
+    {density}
     normal : {"inverse_covariance", "hessian", "neighbors", "neighbors_about_point"}, default="inverse_covariance"
         What tells the directions across the ridge: the local inverse covariance −∇² log p, the Hessian −∇²p, or the
         covariance of the 30 nearest rows, about their mean or about the place itself.
@@ -116,15 +113,12 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
         Least :attr:`ridgeness <prinfold.density.ridges.mean_shift.FlowResult.ridgeness>` of a point that is kept.
     min_length : float, default=3.0
         Length in bandwidths up to which a branch that leads nowhere is left out, where the ridge is a curve.
-    max_iter : int, default=500
-        Most steps.
+    {max_iter, default=500}
     tol : float, default=1e-7
         Length in bandwidths of a step of mean shift across the ridge below which a row has arrived; 0 never stops
         early.
-    random_state : int, RandomState or Generator, default=None
-        Seed of rules for the bandwidth that draw.
-    verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each step.
+    {random_state.bandwidth}
+    {verbose}
 
     Attributes
     ----------
@@ -157,10 +151,8 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
     history_ : dict of list
         ``objective`` (minus the mean of what rows have yet to go, in bandwidths), ``moving`` (rows that do) and
         ``seconds``, the first entry being the start.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------
@@ -256,11 +248,9 @@ class DensityRidge(RidgeVerbs, PrincipalManifold):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            Rows of numbers.
+        {X}
         y : ignored
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; a weight of 2 is the same as the row given twice.
+        {sample_weight}
 
         Returns
         -------

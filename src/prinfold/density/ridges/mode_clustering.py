@@ -19,10 +19,12 @@ from prinfold.density.row_spaces import SPACES, RowSpace
 from prinfold.exceptions import Advice, DegenerateWarning, Message, warn_caller
 from prinfold.files import save, storable
 from prinfold.rows.rows import blas_on_one_thread
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, integer, one_of, random_state, real
 from prinfold.validation.tables import check_table, check_weight, forget
 
 
+@fill_parameter_docs
 @storable
 class ModeClustering(ClusterMixin, BaseEstimator):
     """Cluster rows by the mode of their density that mean shift carries them to.
@@ -32,30 +34,23 @@ class ModeClustering(ClusterMixin, BaseEstimator):
 
     Parameters
     ----------
-    bandwidth : str, float or array, default="auto"
-        Of the Gaussian kernels on the rows: a number in units of the data, one for each column, a matrix, or a rule:
-        see the guide on bandwidths.
+    {bandwidth.kernels}
     space : {"flat", "sphere"}, default="flat"
         What rows are: points of flat space, or longitudes and latitudes in degrees, on a sphere. There kernels depend
         on the angle between directions.
     mask : callable or array of shape (m, D), default=None
         Where rows could have been seen, so that the edges of what was observed make no modes: a function that tells of
         rows (k, D) which could, or points spread evenly over what was observed.
-    density : Density or mixture, default=None
-        Another density than kernels on the rows: anything with the verbs of :class:`~prinfold.Density`, or a recipe
-        such as scikit-learn's ``GaussianMixture(5)``, which is fitted to the rows. ``bandwidth`` has no say then.
-        On a sphere it is one of places (n, 3) in space, at a distance of 180/π from 0.
+    {density}
     min_weight : float, default=0.0
         Weight of rows below which a mode is no cluster, and its rows are labelled −1; each row weighs 1 if no weights
         are given. The heaviest mode is a cluster in any case, with a warning.
     step : {"newton", "mean_shift"}, default="newton"
         Whether Newton's step takes over from mean shift near a mode.
-    max_iter : int, default=1000
-        Most steps.
+    {max_iter, default=1000}
     tol : float, default=1e-6
         Length in bandwidths of a step below which a row has arrived; 0 never stops early.
-    random_state : int, RandomState or Generator, default=None
-        Seed of rules for the bandwidth that draw.
+    {random_state.bandwidth}
 
     Attributes
     ----------
@@ -80,10 +75,8 @@ class ModeClustering(ClusterMixin, BaseEstimator):
         Bandwidth of the density; NaN where a density was given.
     n_iter_ : int
         Steps of the row that took most.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------
@@ -161,11 +154,9 @@ class ModeClustering(ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            Rows of numbers.
+        {X}
         y : ignored
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; a weight of 2 is the same as the row given twice.
+        {sample_weight}
 
         Returns
         -------
@@ -257,8 +248,7 @@ class ModeClustering(ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        path : str or path
-            By custom the name ends in ``.prinfold``.
+        {path}
         """
         save(self, path)
 

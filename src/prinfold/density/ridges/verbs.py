@@ -17,10 +17,12 @@ from prinfold.density.ridges.graph import GraphLocation, RidgeGraph
 from prinfold.density.ridges.mean_shift import Flow, FlowResult
 from prinfold.density.ridges.significance import RidgeSignificance, ridge_significance
 from prinfold.density.row_spaces import RowSpace
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import column_names
 from prinfold.validation.settings import as_generator
 
 
+@fill_parameter_docs
 class RidgeVerbs:
     """Methods for an estimator with ``flow_``, ``places_``, ``space_`` and coordinates in ``_model``."""
 
@@ -86,8 +88,7 @@ class RidgeVerbs:
             How many times rows are drawn. Each costs a density on as many rows.
         level : float, default=0.9
             Share of those whose ridge the band holds.
-        random_state : int, RandomState or Generator, default=None
-            Seed.
+        {random_state}
 
         Returns
         -------
@@ -117,8 +118,7 @@ class RidgeVerbs:
         ----------
         n_samples : int, default=100
             Samples from that density; no p-value is below 1 / (n_samples + 1).
-        random_state : int, RandomState or Generator, default=None
-            Seed.
+        {random_state}
 
         Returns
         -------

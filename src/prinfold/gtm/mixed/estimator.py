@@ -32,6 +32,7 @@ from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
 from prinfold.gtm.starts.first_parameters import Start
 from prinfold.rows.rows import Rows, dense
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, instance_of, integer, nothing, one_of, real
 
 _kind = one_of(tuple(KINDS))
@@ -46,6 +47,7 @@ _of_columns = Constraint(
 )
 
 
+@fill_parameter_docs
 @storable
 class MixedGTM(MixedTables):
     """Generative topographic mapping of a table whose columns are numbers, levels and counts, with gaps or without.
@@ -56,9 +58,7 @@ class MixedGTM(MixedTables):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Dimension of the surface, where the latent space leaves it open: a grid or a torus. The others, and
-        nodes given as an array, have a dimension of their own.
+    {n_components}
     columns : str or dict, default="auto"
         What the columns are: ``"auto"`` tells by their types and values, as ``columns_`` then says with the reasons;
         ``"gaussian"``, ``"bernoulli"``, ``"categorical"``, ``"poisson"`` or ``"negative_binomial"`` says it of all; a
@@ -72,18 +72,10 @@ class MixedGTM(MixedTables):
         ``"shared"`` one for all; a number is kept.
     unseen : {"error", "missing"}, default="error"
         What a level is after the fit that was not there in it.
-    nodes : int, tuple of int, array of shape (K, Q) or latent space, default=None
-        Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows, and doubles them
-        in training along axes of a lattice where they lie more than two noise deviations apart.
-    basis : int, tuple of int, or basis object, default=None
-        Basis functions along each axis, or a :class:`~prinfold.GaussianBasis`, :class:`~prinfold.HarmonicBasis`,
-        :class:`~prinfold.GaussianProcess` or :class:`~prinfold.ElasticNetBasis`; None takes a third as many as nodes,
-        at most 9.
-    width : float, default=1.0
-        Standard deviation of a basis function in units of their spacing; larger is stiffer. Not used
-        with a basis object.
-    latent : str or latent space, default=None
-        ``"grid"``, ``"line"``, ``"circle"``, ``"cylinder"``, ``"torus"`` or ``"sphere"``; None is a grid.
+    {nodes.doubled}
+    {basis}
+    {width}
+    {latent}
     regularization : float, default=None
         Constant weight penalty λ; larger is smoother. None is 0.1, or 0.3 for a net
         (:class:`~prinfold.ElasticNetBasis`), unless ``prior_precision`` is given. Predictors of levels and counts are
@@ -91,34 +83,22 @@ class MixedGTM(MixedTables):
     prior_precision : float, default=None
         Precision α of a Gaussian prior on the weights, so that λ = α/β follows the noise; it has
         the units of the columns to the power −2.
-    penalise_bias : bool, default=False
-        Whether the penalty holds down the bias too. Not used with a basis object.
+    {penalise_bias}
     noise_floor : float, default=1e-6
         Smallest noise variance of a Gaussian column, relative to its variance.
-    init : str or array of shape (n, Q), default="auto"
-        ``"pca"``, ``"random"``, ``"semi-random"``, ``"isomap"``, ``"lle"``, ``"laplacian"``, for spaces with angles
-        ``"cycles"``, which follows the loops of the data, or latent coordinates of the rows. ``"auto"`` is
-        whichever comes furthest in a short trial, as for the :class:`~prinfold.GTM`.
-    max_iter : int, default=200
-        Most EM iterations.
-    tol : float, default=1e-4
-        Training stops when the objective per row changes by less; 0 never stops early.
-    relaxation : float, default=1.8
-        How far an EM step may be stretched while the objective keeps rising; 1 is plain EM, and from 2 on what
-        EM settles at once may swing back and forth.
-    random_state : int, RandomState or Generator, default=None
-        Seed of random starts and of the rows that a spectral start sees.
-    verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each iteration.
+    {init.maps}
+    {max_iter, default=200}
+    {tol, default=1e-4}
+    {relaxation}
+    {random_state.starts}
+    {verbose}
 
     Attributes
     ----------
     columns_ : Columns
         What each column was taken for, with its levels and the reason.
-    latent_ : latent space
-        Nodes, topology and chart.
-    basis_ : basis object
-        The basis functions in use.
+    {latent_}
+    {basis_}
     weights_ : ndarray of shape (M, D')
         Weights of the basis functions, for each linear predictor: one for a column, of a categorical one as many as
         levels.
@@ -133,19 +113,12 @@ class MixedGTM(MixedTables):
         Rows that each node stands for: the sums of the responsibilities of the training rows.
     folds_ : Folds
         Fold and warp diagnostics at the nodes, in units of the noise.
-    n_iter_ : int
-        EM iterations done.
-    converged_ : bool
-        Whether the objective settled.
-    stop_reason_ : StopReason
-        Why training ended; its value is a sentence.
-    history_ : dict of list
-        ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise`` and
-        ``seconds``, the first entry being the start.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_iter_}
+    {converged_.objective}
+    {stop_reason_}
+    {history_}
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------
@@ -240,9 +213,7 @@ class MixedGTM(MixedTables):
         ----------
         Z : array-like of shape (n, Q)
             Latent coordinates; angles may be given in any turn.
-        extrapolate : bool, default=False
-            Whether coordinates outside the latent domain are allowed; without it they raise
-            :class:`~prinfold.exceptions.OutOfDomainError`.
+        {extrapolate.refused}
 
         Returns
         -------
@@ -257,10 +228,8 @@ class MixedGTM(MixedTables):
 
         Parameters
         ----------
-        Z : array-like of shape (n, Q)
-            Latent coordinates.
-        extrapolate : bool, default=False
-            Whether coordinates outside the latent domain are allowed.
+        {Z}
+        {extrapolate}
 
         Returns
         -------
@@ -274,10 +243,8 @@ class MixedGTM(MixedTables):
 
         Parameters
         ----------
-        n : int, default=1
-            How many.
-        random_state : int, RandomState or Generator, default=None
-            Seed.
+        {n}
+        {random_state}
 
         Returns
         -------

@@ -32,6 +32,7 @@ from prinfold.gtm.warnings import warn_about_empty_rows
 from prinfold.latent import Atlas
 from prinfold.loops import run_fixed_point
 from prinfold.rows.rows import Rows
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_empty_columns
 from prinfold.validation.settings import (
     Constraint,
@@ -51,6 +52,7 @@ _LITTLE = 1e-6
 """Memberships below this are left out on going into a map."""
 
 
+@fill_parameter_docs
 @storable
 class GTMMixture(MixtureVerbs):
     """Mixture of GTMs: several maps, each with a share of the rows, trained together by expectation maximisation.
@@ -78,14 +80,11 @@ class GTMMixture(MixtureVerbs):
         Partitions that are tried for a few iterations; the one with the highest objective is trained further.
     max_iter : int, default=200
         Most EM iterations, after those of the trials.
-    tol : float, default=1e-4
-        Training stops when the objective per row changes by less; 0 never stops early.
-    relaxation : float, default=1.8
-        How far an EM step may be stretched while the objective keeps rising; 1 is plain EM.
+    {tol, default=1e-4}
+    {relaxation}
     random_state : int, RandomState or Generator, default=None
         Seed of the partitions and of random starts.
-    verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each iteration.
+    {verbose}
 
     Attributes
     ----------
@@ -98,19 +97,14 @@ class GTMMixture(MixtureVerbs):
         Latent spaces of the maps, one after the other; a coordinate is the number of the map and then a place on it.
     noise_variance_ : ndarray of shape (n_maps,)
         Variance of the noise of each map.
-    n_iter_ : int
-        EM iterations done.
-    converged_ : bool
-        Whether the objective settled.
-    stop_reason_ : StopReason
-        Why training ended; its value is a sentence.
+    {n_iter_}
+    {converged_.objective}
+    {stop_reason_}
     history_ : dict of list
         ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise`` (on average) and
         ``seconds``, the first entry being the best of the trials.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------
@@ -179,10 +173,8 @@ class GTMMixture(MixtureVerbs):
         X : array-like of shape (n, D)
             Rows of numbers; a frame, Arrow table, array, memory map or sparse matrix. Cells that are missing are NaN.
         y : ignored
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; a weight of 2 is the same as the row given twice.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations with which the cells, or all cells of a row, are known to have been measured.
+        {sample_weight}
+        {errors}
 
         Returns
         -------
@@ -240,8 +232,7 @@ class GTMMixture(MixtureVerbs):
             Recipe of the child, of which a clone is fitted; None is one of the same settings with two maps.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows, by which memberships are multiplied.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
         places : array-like of shape (m, Q), default=None
             Places on map j, such as the middles of the clusters that one sees there: the child then has as many maps,
             each begins with the rows that lie nearest to its place, and they stay in that order.
@@ -327,6 +318,7 @@ class GTMMixture(MixtureVerbs):
         require_parts(sound)
 
 
+@fill_parameter_docs
 @storable
 class GTMHierarchy(HierarchyVerbs):
     """Maps of maps: a mixture of GTMs, a closer look into some of its maps, and so on down.
@@ -345,10 +337,8 @@ class GTMHierarchy(HierarchyVerbs):
     ----------
     levels_ : dict of GTMMixture
         The mixtures by their paths, in words: ``"root"``, ``"0"``, ``"0.2"``; :meth:`node` finds them by path.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------
@@ -384,10 +374,8 @@ class GTMHierarchy(HierarchyVerbs):
         X : array-like of shape (n, D)
             Rows of numbers; cells that are missing are NaN.
         y : ignored
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows; a weight of 2 is the same as the row given twice.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {sample_weight}
+        {errors}
 
         Returns
         -------

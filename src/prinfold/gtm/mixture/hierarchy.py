@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from prinfold._typing import FloatArray
 from prinfold.base.principal_manifold import PrincipalManifold
 from prinfold.exceptions import InvalidParameterError
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import integer
 from prinfold.validation.tables import check_errors, check_table, check_weight
 
@@ -20,6 +21,7 @@ ROOT = "root"
 """Name of the path of the root."""
 
 
+@fill_parameter_docs
 class HierarchyVerbs(BaseEstimator):
     """Verbs of a fitted hierarchy; it has ``levels_``, mixtures by the names of their paths."""
 
@@ -48,8 +50,7 @@ class HierarchyVerbs(BaseEstimator):
             Recipe of the child, of which a clone is fitted; None is one of its parent's settings with two maps.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows, by which memberships are multiplied.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
         places : array-like of shape (m, Q), default=None
             Places on that map, one for each map of the child to begin at.
 
@@ -132,8 +133,7 @@ class HierarchyVerbs(BaseEstimator):
         X : array-like of shape (n, D)
         path : tuple of int, default=()
             The maps that lead to the mixture.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -150,8 +150,7 @@ class HierarchyVerbs(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, D)
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -172,8 +171,7 @@ class HierarchyVerbs(BaseEstimator):
         ----------
         X : array-like of shape (n, D)
         y : ignored
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------

@@ -33,6 +33,7 @@ from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.warnings import warn_about_empty_rows, warn_about_fit
 from prinfold.latent import Atlas
 from prinfold.rows.rows import Rows, as_rows
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import as_generator, check_setting, fraction, integer, nothing
 from prinfold.validation.tables import check_errors, has_gaps
 
@@ -42,6 +43,7 @@ _FEW_ROWS = 1.0
 """A map that holds less than this many rows has died."""
 
 
+@fill_parameter_docs
 class MixtureVerbs(PrincipalManifold):
     """Verbs of a fitted mixture; it has ``maps_``, ``mixing_`` and ``latent_``, the atlas of its maps."""
 
@@ -60,8 +62,7 @@ class MixtureVerbs(PrincipalManifold):
         Parameters
         ----------
         X : array-like of shape (n, D)
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -76,8 +77,7 @@ class MixtureVerbs(PrincipalManifold):
         Parameters
         ----------
         X : array-like of shape (n, D)
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -93,10 +93,8 @@ class MixtureVerbs(PrincipalManifold):
         ----------
         X : array-like of shape (n, D)
         y : ignored
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows in the fit.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {sample_weight.of_fit}
+        {errors}
 
         Returns
         -------
@@ -117,8 +115,7 @@ class MixtureVerbs(PrincipalManifold):
         X : array-like of shape (n, D)
         threshold : float, default=None
             Weights below it are left out, and a sparse matrix is returned.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -144,8 +141,7 @@ class MixtureVerbs(PrincipalManifold):
         Parameters
         ----------
         X : array-like of shape (n, D)
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -166,8 +162,7 @@ class MixtureVerbs(PrincipalManifold):
         Parameters
         ----------
         X : array-like of shape (n, D)
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -189,8 +184,7 @@ class MixtureVerbs(PrincipalManifold):
         Parameters
         ----------
         X : array-like of shape (n, D)
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -210,8 +204,7 @@ class MixtureVerbs(PrincipalManifold):
         Parameters
         ----------
         X : array-like of shape (n, D)
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -228,8 +221,7 @@ class MixtureVerbs(PrincipalManifold):
         ----------
         X : array-like of shape (n, D)
         y : ignored
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {errors}
 
         Returns
         -------
@@ -242,10 +234,8 @@ class MixtureVerbs(PrincipalManifold):
 
         Parameters
         ----------
-        n : int, default=1
-            How many.
-        random_state : int, RandomState or Generator, default=None
-            Seed.
+        {n}
+        {random_state}
 
         Returns
         -------
@@ -266,10 +256,8 @@ class MixtureVerbs(PrincipalManifold):
 
         Parameters
         ----------
-        X : array-like of shape (n, D)
-            Rows whose missing cells are NaN.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {X.gaps}
+        {errors}
         return_std : bool, default=False
             Whether to return the spread of what was filled in as well; large where maps disagree.
 

@@ -36,6 +36,7 @@ from prinfold.gtm.starts.outliers import among_outliers
 from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
 from prinfold.gtm.warnings import Check, warn_about_fit
 from prinfold.rows.rows import Rows
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_empty_columns
 from prinfold.validation.settings import Constraint, check_parameters, integer, nothing, one_of, real
 from prinfold.validation.tables import check_errors, has_gaps
@@ -55,6 +56,7 @@ def _warn_about_jumps(model: GTMSequence) -> list[str]:
     return [Message(words, Advice("reach", words="raise {}"), Advice("nodes", words="use fewer nodes ({})"))]
 
 
+@fill_parameter_docs
 @storable
 class GTMSequence(SequenceVerbs):
     """Generative topographic mapping of sequences: rows come from a walk over the latent space.
@@ -65,9 +67,7 @@ class GTMSequence(SequenceVerbs):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Dimension of the surface, where the latent space leaves it open: a grid or a torus. The others, and
-        nodes given as an array, have a dimension of their own.
+    {n_components}
     transitions : {"shared", "free", "uniform"}, default="shared"
         How the walk goes on: ``"shared"`` learns one distribution over steps, the same at all nodes; ``"free"`` one
         for each node, drawn to the shared one; with ``"uniform"`` every step may go anywhere, and the model is the
@@ -83,54 +83,32 @@ class GTMSequence(SequenceVerbs):
         shares with others.
     initial : {"uniform", "learned"}, default="uniform"
         Where sequences begin: anywhere, or at nodes with probabilities that are learned.
-    nodes : int, tuple of int, array of shape (K, Q) or latent space, default=None
-        Latent nodes along each axis, or the nodes themselves; None chooses from the number of rows.
-    basis : int, tuple of int, or basis object, default=None
-        Basis functions along each axis, or a :class:`~prinfold.GaussianBasis`, :class:`~prinfold.HarmonicBasis`,
-        :class:`~prinfold.GaussianProcess` or :class:`~prinfold.ElasticNetBasis`; None takes a third as many as nodes,
-        at most 9.
-    width : float, default=1.0
-        Standard deviation of a basis function in units of their spacing; larger is stiffer. Not used
-        with a basis object.
-    latent : str or latent space, default=None
-        ``"grid"``, ``"line"``, ``"circle"``, ``"cylinder"``, ``"torus"`` or ``"sphere"``; None is a grid.
-    regularization : float, default=None
-        Constant weight penalty λ; larger is smoother. None is 0.1, or 0.3 for a net
-        (:class:`~prinfold.ElasticNetBasis`), unless ``prior_precision`` is given.
-    prior_precision : float, default=None
-        Precision α of a Gaussian prior on the weights, so that λ = α/β follows the noise; it has
-        the units of the data to the power −2.
-    penalise_bias : bool, default=False
-        Whether the penalty holds down the bias too. Not used with a basis object.
-    noise_floor : float, default=1e-6
-        Smallest noise variance, relative to the mean variance of a column.
+    {nodes}
+    {basis}
+    {width}
+    {latent}
+    {regularization}
+    {prior_precision}
+    {penalise_bias}
+    {noise_floor}
     noise : str or noise model, default="isotropic"
         As in :class:`~prinfold.GTM`. Noise that mixes nodes in shares of its own is for rows without an order.
     init : str or array of shape (n, Q), default="auto"
         ``"slow"`` begins in the directions that change slowest in time; the others are those of
         :class:`~prinfold.GTM`. ``"auto"`` tries ``"slow"`` and what the GTM would begin with for a few iterations, and
         goes on from the better; where rows do not tell of each other it is what the GTM begins with.
-    max_iter : int, default=200
-        Most EM iterations.
-    tol : float, default=1e-4
-        Training stops when the objective per row changes by less; 0 never stops early.
-    relaxation : float, default=1.8
-        How far an EM step may be stretched while the objective keeps rising; 1 is plain EM.
-    random_state : int, RandomState or Generator, default=None
-        Seed of random starts and of the rows that a spectral start sees.
-    verbose : int, default=0
-        1 shows a progress bar on a terminal, 2 a line for each iteration.
+    {max_iter, default=200}
+    {tol, default=1e-4}
+    {relaxation}
+    {random_state.starts}
+    {verbose}
 
     Attributes
     ----------
-    latent_ : latent space
-        Nodes, topology and chart.
-    basis_ : basis object
-        The basis functions in use.
-    weights_ : ndarray of shape (M, D)
-        Weights of the basis functions, about ``offset_``.
-    offset_ : ndarray of shape (D,)
-        Mean of the training rows; with Student noise their spatial median.
+    {latent_}
+    {basis_}
+    {weights_}
+    {offset_.median}
     noise_variance_ : float
         Variance 1/β of the noise, on average where it has several.
     noise_parameters_ : dict
@@ -150,21 +128,15 @@ class GTMSequence(SequenceVerbs):
         Probabilities of the nodes to begin with.
     node_mass_ : ndarray of shape (K,) or (K, D)
         Rows that each node stands for, as in :class:`~prinfold.GTM`.
-    folds_ : Folds
-        Fold and warp diagnostics at the nodes.
-    n_iter_ : int
-        EM iterations done.
-    converged_ : bool
-        Whether the objective settled.
-    stop_reason_ : StopReason
-        Why training ended; its value is a sentence.
+    {folds_}
+    {n_iter_}
+    {converged_.objective}
+    {stop_reason_}
     history_ : dict of list
         ``objective`` (penalised log-likelihood per row), ``log_likelihood`` (per row), ``noise``, ``jump`` and
         ``seconds``, the first entry being the start.
-    n_features_in_ : int
-        Columns of the training table.
-    feature_names_in_ : ndarray of str
-        Names of those columns, where they had names.
+    {n_features_in_}
+    {feature_names_in_}
 
     References
     ----------
@@ -277,14 +249,11 @@ class GTMSequence(SequenceVerbs):
         y : ignored
         sample_weight : array-like of shape (S,), default=None
             Weights of the sequences; a weight of 2 is the same as the sequence given twice.
-        lengths : array-like of int, default=None
-            Rows of each sequence; None takes each row for a sequence of one.
+        {lengths}
         groups : array-like of shape (n,) or str, default=None
             In place of lengths, the names of the sequences that rows belong to, or the column of X that has them. A
             sequence takes its rows in the order in which they come, whatever lies between.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations with which the cells, or all cells of a row, are known to have been measured; the
-            noise of the model comes on top.
+        {errors.added}
 
         Returns
         -------
@@ -331,17 +300,13 @@ class GTMSequence(SequenceVerbs):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
-            Rows, one sequence after another; or a table for each sequence.
+        {X.sequences}
         y : ignored
         sample_weight : array-like of shape (S,), default=None
             Weights of the sequences in the fit.
-        lengths : array-like of int, default=None
-            Rows of each sequence; None takes each row for a sequence of one.
-        groups : array-like of shape (n,) or str, default=None
-            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {lengths}
+        {groups}
+        {errors}
 
         Returns
         -------

@@ -21,6 +21,7 @@ from prinfold.gtm.sequence.sequence_input import Arranged, Order, Paths, arrange
 from prinfold.gtm.sequence.transitions import Chain
 from prinfold.gtm.weight_posterior import WeightPosterior
 from prinfold.rows.rows import Rows
+from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import as_generator, check_setting, fraction, integer
 from prinfold.validation.tables import check_errors, gives_frames
 
@@ -43,6 +44,7 @@ _ROWS_ONLY = "it would take each row for itself, without the rest of its sequenc
 _WHOLE = "a sequence is learned from as a whole; call fit with all of them"
 
 
+@fill_parameter_docs
 class SequenceVerbs(GTM):
     """The verbs of a GTM whose rows hang together; ``lengths`` or ``groups`` say how, and without them they do not."""
 
@@ -58,14 +60,10 @@ class SequenceVerbs(GTM):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
-            Rows, one sequence after another; or a table for each sequence.
-        lengths : array-like of int, default=None
-            Rows of each sequence; None takes each row for a sequence of one.
-        groups : array-like of shape (n,) or str, default=None
-            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {X.sequences}
+        {lengths}
+        {groups}
+        {errors}
 
         Returns
         -------
@@ -84,14 +82,10 @@ class SequenceVerbs(GTM):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
-            Rows, one sequence after another; or a table for each sequence.
-        lengths : array-like of int, default=None
-            Rows of each sequence; None takes each row for a sequence of one.
-        groups : array-like of shape (n,) or str, default=None
-            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {X.sequences}
+        {lengths}
+        {groups}
+        {errors}
 
         Returns
         -------
@@ -108,14 +102,10 @@ class SequenceVerbs(GTM):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
-            Rows, one sequence after another; or a table for each sequence.
-        lengths : array-like of int, default=None
-            Rows of each sequence; None takes each row for a sequence of one.
-        groups : array-like of shape (n,) or str, default=None
-            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {X.sequences}
+        {lengths}
+        {groups}
+        {errors}
 
         Returns
         -------
@@ -137,14 +127,10 @@ class SequenceVerbs(GTM):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
-            Rows, one sequence after another; or a table for each sequence.
-        lengths : array-like of int, default=None
-            Rows of each sequence; None takes each row for a sequence of one.
-        groups : array-like of shape (n,) or str, default=None
-            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {X.sequences}
+        {lengths}
+        {groups}
+        {errors}
 
         Returns
         -------
@@ -158,15 +144,11 @@ class SequenceVerbs(GTM):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
-            Rows, one sequence after another; or a table for each sequence.
+        {X.sequences}
         y : ignored
-        lengths : array-like of int, default=None
-            Rows of each sequence; None takes each row for a sequence of one.
-        groups : array-like of shape (n,) or str, default=None
-            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {lengths}
+        {groups}
+        {errors}
 
         Returns
         -------
@@ -182,16 +164,12 @@ class SequenceVerbs(GTM):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
-            Rows, one sequence after another; or a table for each sequence.
+        {X.sequences}
         threshold : float, default=None
             Weights below it are left out, and a sparse matrix is returned, or a list of such.
-        lengths : array-like of int, default=None
-            Rows of each sequence; None takes each row for a sequence of one.
-        groups : array-like of shape (n,) or str, default=None
-            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {lengths}
+        {groups}
+        {errors}
 
         Returns
         -------
@@ -209,14 +187,10 @@ class SequenceVerbs(GTM):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
-            Rows, one sequence after another; or a table for each sequence.
-        lengths : array-like of int, default=None
-            Rows of each sequence; None takes each row for a sequence of one.
-        groups : array-like of shape (n,) or str, default=None
-            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {X.sequences}
+        {lengths}
+        {groups}
+        {errors}
 
         Returns
         -------
@@ -230,14 +204,10 @@ class SequenceVerbs(GTM):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
-            Rows, one sequence after another; or a table for each sequence.
-        lengths : array-like of int, default=None
-            Rows of each sequence; None takes each row for a sequence of one.
-        groups : array-like of shape (n,) or str, default=None
-            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {X.sequences}
+        {lengths}
+        {groups}
+        {errors}
 
         Returns
         -------
@@ -251,14 +221,10 @@ class SequenceVerbs(GTM):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
-            Rows, one sequence after another; or a table for each sequence.
-        lengths : array-like of int, default=None
-            Rows of each sequence; None takes each row for a sequence of one.
-        groups : array-like of shape (n,) or str, default=None
-            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {X.sequences}
+        {lengths}
+        {groups}
+        {errors}
 
         Returns
         -------
@@ -281,14 +247,10 @@ class SequenceVerbs(GTM):
         ----------
         X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
             Rows whose missing cells are NaN; a missing step is a row of them.
-        lengths : array-like of int, default=None
-            Rows of each sequence; None takes each row for a sequence of one.
-        groups : array-like of shape (n,) or str, default=None
-            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
-        return_std : bool, default=False
-            Whether to return the spread of what was filled in as well.
+        {lengths}
+        {groups}
+        {errors}
+        {return_std}
 
         Returns
         -------
@@ -316,14 +278,10 @@ class SequenceVerbs(GTM):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
-            Rows, one sequence after another; or a table for each sequence.
-        lengths : array-like of int, default=None
-            Rows of each sequence; None takes each row for a sequence of one.
-        groups : array-like of shape (n,) or str, default=None
-            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {X.sequences}
+        {lengths}
+        {groups}
+        {errors}
 
         Returns
         -------
@@ -349,16 +307,12 @@ class SequenceVerbs(GTM):
 
         Parameters
         ----------
-        X : array-like of shape (n, D), list of such, or array of shape (S, T, D)
-            Rows, one sequence after another; or a table for each sequence.
+        {X.sequences}
         n_steps : int, default=1
             Rows to look ahead.
-        lengths : array-like of int, default=None
-            Rows of each sequence; None takes each row for a sequence of one.
-        groups : array-like of shape (n,) or str, default=None
-            In place of lengths, the names of the sequences that rows belong to, or the column of X that has them.
-        errors : array-like of shape (n, D) or (n,), default=None
-            Standard deviations of the cells, or of all cells of a row, where they are known.
+        {lengths}
+        {groups}
+        {errors}
         return_std : bool, default=False
             Whether to return how far rows will lie from what is expected as well.
 
@@ -384,12 +338,10 @@ class SequenceVerbs(GTM):
 
         Parameters
         ----------
-        n : int, default=1
-            How many.
+        {n}
         length : int, default=None
             Rows of each sequence; None draws rows, each a sequence of one.
-        random_state : int, RandomState or Generator, default=None
-            Seed.
+        {random_state}
         return_latent : bool, default=False
             Whether to return where each row was drawn as well.
 

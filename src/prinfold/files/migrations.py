@@ -1,0 +1,65 @@
+"""Older model files brought to the present format, one version after another.
+
+A migration is a pure function of the JSON of a file: of what it describes, not of its arrays, which keep the names
+that the JSON refers to them by. A change that older readers would misread raises the format: add the migration of the
+version before it, and store small files of that version under ``tests/fixtures``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+Body = dict[str, Any]
+
+
+class Renames(NamedTuple):
+    """Names that a version changed, by the name of the class that has them.
+
+    ``fields`` are settings, fitted attributes and fields of dataclasses: ``{class: {former: present}}``. ``options``
+    are values of settings: ``{class: {setting, as it is called now: {former: present}}}``.
+    """
+
+    fields: Mapping[str, Mapping[str, str]]
+    options: Mapping[str, Mapping[str, Mapping[str, str]]]
+
+
+def rename(content: Any, renames: Renames) -> Any:
+    """The JSON of a value with the names of now; what it is given is left as it is."""
+    if isinstance(content, list):
+        return [rename(each, renames) for each in content]
+    if not isinstance(content, dict):
+        return content
+    inside = {key: rename(each, renames) for key, each in content.items()}
+    owner = inside.get("$object", inside.get("$recipe"))
+    if not isinstance(owner, str):
+        return inside
+    fields, options = renames.fields.get(owner, {}), renames.options.get(owner, {})
+    return {part: _rename_part(items, fields, options) for part, items in inside.items()}
+
+
+def _rename_part(items: Any, fields: Mapping[str, str], options: Mapping[str, Mapping[str, str]]) -> Any:
+    """One part of an object, its settings or its fitted attributes; anything else is no matter of names."""
+    if not (isinstance(items, dict) and isinstance(items.get("$dict"), dict)):
+        return items
+    named = {fields.get(name, name): value for name, value in items["$dict"].items()}
+    return {
+        "$dict": {
+            name: options.get(name, {}).get(value, value) if isinstance(value, str) else value
+            for name, value in named.items()
+        }
+    }
+
+
+MIGRATIONS: dict[int, Callable[[Body], Body]] = {}
+"""``{version: function}`` that turns the JSON of that version into the next one's."""
+
+FORMAT = len(MIGRATIONS) + 1
+"""Version of the layout; raised whenever an older reader could misread a file."""
+
+
+def migrate(body: Body, version: int) -> Body:
+    """The JSON of a file of some ``version`` as this version would have written it."""
+    for each in range(version, FORMAT):
+        body = {**MIGRATIONS[each](body), "format": each + 1}
+    return body
