@@ -20,7 +20,9 @@ FILES = {
         "from typing import Protocol\n\n\n"
         "class Noise(Protocol):\n    floor: float\n\n"
         '    def draw(self):\n        """Rows."""\n\n    def _own(self): ...\n\n\n'
-        'class Bounded(Noise, Protocol):\n    def bound(self):\n        """A bound."""\n'
+        'class Bounded(Noise, Protocol):\n    def bound(self):\n        """A bound."""\n\n\n'
+        "class Parameters:\n    weights: float\n\n    def cost(self): ...\n\n\n"
+        "class Capabilities:\n    words: str\n    bound: Bound | None = None\n"
     ),
     "curves/line.py": (
         "def f(x):\n    from prinfold.shared import g\n\n    return g(x)\n\n\n"
@@ -77,6 +79,8 @@ def test_a_tower_is_counted_without_its_top() -> None:
 def test_verbs_words_and_questions(sources: list[house.Source]) -> None:
     rows = found([*house.seam_rows(sources), *house.word_rows(sources), *house.question_rows(sources)])
     assert sorted(rows["verbs of a noise"].detail) == ["draw", "floor"]
+    assert rows["verbs of its parameters, nodes and sums"].detail == {"Nodes": [], "Sums": [], "Parameters": ["cost"]}
+    assert rows["declared capabilities of a noise"].detail == ["bound"]
     assert rows["more verbs in protocols that extend it"].detail == ["bound"]
     assert rows["names asked of a noise by `hasattr` or `getattr`"].detail == ["bound", "words"]
     assert rows["class names with several meanings"].detail == {"State": 2}

@@ -41,6 +41,9 @@ LONG_BODY = 40
 MANY_VERBS = 8
 IMPORT_RUNS = 5
 
+NOISE_NOUNS = ("noise", "nodes", "sums", "statistics", "parameters")
+"""Variables that hold a noise or what belongs to it."""
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -243,15 +246,26 @@ def tower_rows(towers: dict[str, Any]) -> list[Row]:
 
 
 def seam_rows(sources: list[Source]) -> list[Row]:
-    """Verbs of a noise, names that are looked up on it, and protocols with many verbs."""
+    """Verbs of a noise and of what belongs to it, names that are looked up on them, and protocols with many verbs."""
     verbs = {node.name: _verbs(node) for _, node in _classes(sources) if _is_protocol(node)}
     bases = {node.name: _base_names(node) for _, node in _classes(sources) if node.name in verbs}
-    more = sorted({verb for name, kinds in bases.items() if "Noise" in kinds for verb in verbs[name]})
-    looked_up = sorted({name for source in sources for name in _asked_of(source.tree, "noise")})
+    more = sorted({verb for name, kinds in bases.items() if kinds & {"Noise", "Nodes", "Sums"} for verb in verbs[name]})
+    # Parameters are a class, whose fields are data; protocols have no data, and all that they name is asked for.
+    parts = {name: verbs.get(name, []) for name in ("Nodes", "Sums")}
+    parts |= {"Parameters": [name for _, node in _classes(sources, "Parameters") for name in _methods(node)]}
+    capabilities = [name for _, node in _classes(sources, "Capabilities") for name in _fields(node)]
+    looked_up = sorted({name for source in sources for noun in NOISE_NOUNS for name in _asked_of(source.tree, noun)})
     many = Counter({name: len(found) for name, found in verbs.items() if len(found) > MANY_VERBS})
     return [
         Row("verbs of a noise", str(len(verbs.get("Noise", ()))), str(MANY_VERBS), verbs.get("Noise")),
+        Row(
+            "verbs of its parameters, nodes and sums",
+            ", ".join(str(len(parts[name])) for name in ("Parameters", "Nodes", "Sums")),
+            f"at most {MANY_VERBS}",
+            parts,
+        ),
         Row("more verbs in protocols that extend it", str(len(more)), "declared capabilities", more),
+        Row("declared capabilities of a noise", str(len(capabilities)), "", capabilities),
         Row("names asked of a noise by `hasattr` or `getattr`", str(len(looked_up)), "0", looked_up),
         Row(f"protocols with more than {MANY_VERBS} verbs", f"{len(many)}: {_largest(many)}", "0", dict(many)),
     ]
@@ -271,6 +285,17 @@ def _verbs(node: ast.ClassDef) -> list[str]:
     names = [each.name for each in node.body if isinstance(each, Function)]
     names += [ast.unparse(each.target) for each in node.body if isinstance(each, ast.AnnAssign)]
     return [name for name in names if not name.startswith("_")]
+
+
+def _methods(node: ast.ClassDef) -> list[str]:
+    """Public methods and properties of a class."""
+    return [each.name for each in node.body if isinstance(each, Function) and not each.name.startswith("_")]
+
+
+def _fields(node: ast.ClassDef) -> list[str]:
+    """Fields of a dataclass that may be None."""
+    typed = (each for each in node.body if isinstance(each, ast.AnnAssign))
+    return [ast.unparse(each.target) for each in typed if "None" in ast.unparse(each.annotation)]
 
 
 def _asked_of(tree: ast.Module, noun: str) -> Iterator[str]:

@@ -104,7 +104,7 @@ def late(X: np.ndarray, nodes: int, basis: int, iterations: int = 15) -> Late:
 def kept_by(at: Late) -> float:
     """Share of row–node pairs that the plan of a pass keeps."""
     model, rows, parameters = at.model, at.rows, at.state.parameters
-    nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+    nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     plan, _ = pruning.plan(model.surface, model.noise, nodes, rows, parameters.weights, pruning.Hint(age=CYCLE))
     return passes.n_entries(plan, nodes) / (rows.n_rows * len(nodes.centres))
 
@@ -133,22 +133,22 @@ class Parts:
 def parts_of(at: Late, repeats: int) -> Parts:
     """What a planned iteration is made of, each part on its own; grouping shared by the passes of a cycle."""
     model, rows, parameters = at.model, at.rows, at.state.parameters
-    nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+    nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     late_hint = pruning.Hint(age=CYCLE)
     plan, after = pruning.plan(model.surface, model.noise, nodes, rows, parameters.weights, late_hint)
     fine = isinstance(plan[0], pruning.RowBatch)
     groups = after.groups or pruning.make_groups(model.surface, rows, parameters.weights)
-    n_entries = passes.n_entries(plan, nodes)
+    n_entries, bound = passes.n_entries(plan, nodes), model.noise.capabilities.bound
     planned, _ = gtm.e_step(model, rows, parameters, late_hint)
     dense = gtm.summarise(model, rows, parameters)
 
     def m_step() -> None:
         model.noise.m_step(model.surface, at.state.statistics, model.penalty, parameters)
-        model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+        model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
 
     work = {
         "grouping": lambda: pruning.make_groups(model.surface, rows, parameters.weights, fine),
-        "bound": lambda: pruning.near_nodes(model.noise, nodes, groups),
+        "bound": lambda: pruning.near_nodes(bound, nodes, groups),
         "sums": lambda: work_through(lambda: passes.Summer(model.noise, rows, nodes), plan, n_entries),
         "m_step": m_step,
     }
@@ -168,14 +168,14 @@ def parts_of(at: Late, repeats: int) -> Parts:
 def dense_parts(at: Late, repeats: int) -> dict[str, float]:
     """Seconds of one dense iteration by what is done, on one thread; the two products among them."""
     model, rows, parameters = at.model, at.rows, at.state.parameters
-    noise = model.noise
+    noise, scaled = model.noise, model.noise.capabilities.scaled
     names = ("centring the rows", "first product", "exp, sum", "second product", "M-step")
     found: dict[str, Times] = {name: Times() for name in names}
     for _ in range(repeats):
         took = dict.fromkeys(names, 0.0)
         with blas_on_one_thread():
             clock = time.perf_counter()
-            nodes = noise.prepare(model.surface, parameters, rows.table.dtype.type)
+            nodes = noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
             noise.m_step(model.surface, at.state.statistics, model.penalty, parameters)
             took["M-step"] = time.perf_counter() - clock
             worker = passes.Summer(model.noise, rows, nodes)
@@ -185,12 +185,12 @@ def dense_parts(at: Late, repeats: int) -> dict[str, float]:
                 loaded = noise.load(rows.block(part))
                 marks.append(time.perf_counter())
                 relative = worker.buffer[: len(loaded) * len(nodes.centres)].reshape(len(loaded), -1)
-                own = noise.levelled_log_density(loaded, nodes, None, relative[None])
+                own = scaled.log_density(nodes, loaded, None, relative[None])
                 marks.append(time.perf_counter())
-                total, _ = levelled_weights(relative, noise.exponential(relative.dtype))
+                total, _ = levelled_weights(relative, scaled.exponential(relative.dtype))
                 posterior = Posterior(relative, total, own + np.log(total))
                 marks.append(time.perf_counter())
-                noise.statistics(worker.sums, loaded, None, posterior, None)
+                worker.sums.add(loaded, None, posterior, None)
                 marks.append(time.perf_counter())
                 for name, seconds in zip(names, np.diff(marks), strict=False):
                     took[name] += float(seconds)

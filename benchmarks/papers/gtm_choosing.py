@@ -228,7 +228,7 @@ def trained(X: np.ndarray, alpha: float, beta: float, sigma: float) -> tuple[gtm
     job = GTM(**SIZES, width=sigma, penalise_bias=True)._assemble(X, None, None)
     model = gtm.GTMModel(job.model.surface, job.model.noise, HeldPenalty(alpha, beta))
     start = pca_start(model, job.rows, np.random.default_rng(0))
-    state, before = model.begin(job.rows, model.noise.first(start.weights, beta)), -np.inf
+    state, before = model.begin(job.rows, model.noise.initial(start.weights, beta)), -np.inf
     for _ in range(200):
         state = model.step(job.rows, state, 1.8)
         now = model.measure(state)["objective"]

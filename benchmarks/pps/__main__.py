@@ -71,7 +71,7 @@ def late(X: np.ndarray, size: dict[str, Any], **options: Any) -> PPS:
 def dense_pass(model: Any, rows: Any, parameters: Any, compiled: bool) -> None:
     """An E-step with every node, as training does it: compiled in large jobs, after the first passes."""
     with blas_on_one_thread():  # as ``fit`` holds it for the whole of training
-        nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+        nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
         gtm.sum_parts(model, rows, nodes, pruning._dense(model.noise, nodes, rows, compiled))
 
 
@@ -133,7 +133,7 @@ def bench_planned(full: bool) -> None:
             model = late(X, size, clamping=clamping)
             rows, parameters, wanted = model._rows(X), model._parameters(), with_sums(model, False)
             floor = products(X, 900, rows.block_rows, 3, 1)
-            nodes = wanted.noise.prepare(wanted.surface, parameters)
+            nodes = wanted.noise.at_nodes(wanted.surface, parameters)
             planned = partial(_planned, wanted, rows, parameters)
             with threadpool_limits(1):
                 took = take_turns({"floor": partial(clocked, floor), "planned": planned}, 3)

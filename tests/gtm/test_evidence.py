@@ -16,7 +16,7 @@ from prinfold.gtm import evidence
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.evidence_training import EvidenceModel, EvidencePenalty, EvidenceState
-from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.noise.protocol import Capabilities, Parameters
 from prinfold.gtm.penalties import ConstantPenalty, PriorPenalty
 from prinfold.rows.rows import as_rows
 
@@ -442,7 +442,7 @@ def test_alpha_moves_by_a_factor_at_most_and_stops_at_the_cap() -> None:
 
 def test_noise_that_is_not_independent_is_refused() -> None:
     class Other:
-        floor = 1.0
+        floor, capabilities = 1.0, Capabilities()
 
     plain = GTM(nodes=6, basis=3, max_iter=2, tol=0).fit(bent())._model
     with pytest.raises(InvalidParameterError, match="Gaussian noise that is independent from cell to cell, got Other"):

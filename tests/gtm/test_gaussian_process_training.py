@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -311,11 +310,9 @@ def test_columns_with_units_of_their_own_get_the_same_surface():
     assert_allclose(scaled.inverse_transform(Z) / units, plain.inverse_transform(Z), atol=1e-4)
 
 
-def test_a_noise_without_moments_needs_both_numbers(monkeypatch):
-    monkeypatch.setattr(tuning.GTMModel, "begin", lambda *_: SimpleNamespace(statistics=SimpleNamespace()))
-    model = tuning.TunedModel(tuning.GTMModel(None, "some noise", None), 0.0, True, False)
+def test_a_noise_with_factors_needs_both_numbers():
     with pytest.raises(InvalidParameterError, match="give length_scale and variance"):
-        model.begin(None, None)
+        GTM(1, nodes=8, basis=GaussianProcess(), noise="aligned", max_iter=2).fit(wave())
 
 
 @crowded

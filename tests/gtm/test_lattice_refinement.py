@@ -164,7 +164,7 @@ def straight(width: float) -> tuple[GTMModel, object]:
     weights = surface.fit(latent.nodes, target, 1e-10)
     noise = IsotropicNoise(1e-12)
     deviation = latent.spacing * np.sqrt(1.25) / width
-    return GTMModel(surface, noise, ConstantPenalty(0.0)), noise.first(weights, deviation**-2)
+    return GTMModel(surface, noise, ConstantPenalty(0.0)), noise.initial(weights, deviation**-2)
 
 
 @pytest.mark.parametrize("width", HALF_WIDTHS)

@@ -23,6 +23,7 @@ from prinfold.gtm import node_selection as pruning
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.node_bounds import Balls
 from prinfold.gtm.noise.isotropic import IsotropicNoise
+from prinfold.gtm.noise.protocol import Capabilities
 from prinfold.rows.rows import Rows, as_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::prinfold.exceptions.PrinfoldWarning")
@@ -55,7 +56,7 @@ def trained(X, n_iter=15, **settings):
 
 def prepared(model, X):
     rows = model._rows(X)
-    return rows, model._model.noise.prepare(model._model.surface, model._parameters(), X.dtype.type)
+    return rows, model._model.noise.at_nodes(model._model.surface, model._parameters(), X.dtype.type)
 
 
 @given(seed=st.integers(0, 10_000), log_precision=st.floats(-2, 6), radius=st.floats(0, 3), shift=st.floats(-5, 5))
@@ -64,7 +65,7 @@ def test_the_bound_holds_for_every_row_of_a_ball(seed, log_precision, radius, sh
     model = trained(sheet(60), 0, nodes=6, basis=3)
     parameters = replace(model._parameters(), precision=10.0**log_precision)
     noise = model._model.noise
-    nodes = noise.prepare(model._model.surface, parameters)
+    nodes = noise.at_nodes(model._model.surface, parameters)
     centre = rng.standard_normal(6) + shift
     inside = rng.standard_normal((50, 6))
     inside *= radius * rng.uniform(0, 1, (50, 1)) / np.linalg.norm(inside, axis=1, keepdims=True)
@@ -76,7 +77,7 @@ def test_the_bound_holds_for_every_row_of_a_ball(seed, log_precision, radius, sh
     log_weight -= logsumexp(log_weight, axis=1, keepdims=True)
     rounding = 1e-12 * (1 + parameters.precision * squares.max())
     for balls in (known._replace(frame=frame[:, :0]), known._replace(seen=None), known):
-        assert (log_weight <= noise.bound(nodes, balls)[0] + rounding).all()
+        assert (log_weight <= nodes.bound(balls)[0] + rounding).all()
 
 
 @pytest.mark.parametrize("settings", [{}, {"latent": "sphere", "nodes": 200, "basis": 40}, {"latent": "torus"}])
@@ -105,7 +106,7 @@ def test_a_planned_pass_loses_less_than_it_may(always, settings, weighted):
 
 def planned_and_dense(model, X, weight=None):
     rows = as_rows(X, model.offset_, weight, width=model.latent_.n_nodes)
-    nodes = model._model.noise.prepare(model._model.surface, model._parameters(), X.dtype.type)
+    nodes = model._model.noise.at_nodes(model._model.surface, model._parameters(), X.dtype.type)
     parts, _ = pruning.plan(model._model.surface, model._model.noise, nodes, rows, model.weights_, pruning.Hint())
     assert all(isinstance(part, pruning.RowBatch) for part in parts), "nothing was swept"
     planned, _ = gtm.e_step(model._model, rows, model._parameters(), pruning.Hint())
@@ -298,7 +299,7 @@ def test_a_single_pass_is_not_planned_where_most_nodes_matter(monkeypatch, alway
     assert made
     wide = trained(sheet(noise=1.0), 5)
     rows, nodes = prepared(wide, sheet(noise=1.0))
-    share = pruning._share_of_nodes(wide._model.noise, nodes, rows)
+    share = pruning._share_of_nodes(wide._model.noise.capabilities.bound, nodes, rows)
     some = np.unique(np.linspace(0, rows.n_rows - 1, 32).astype(int))
     weight = wide.responsibilities(sheet(noise=1.0))[some]
     relative = weight / weight.max(axis=1, keepdims=True)
@@ -368,7 +369,7 @@ def test_groups_are_renewed_at_powers_of_two(always, monkeypatch):
     assert renewed[:6] == [0, 1, 2, 4, 8, 16]
 
 
-def test_what_cannot_be_pruned_is_dense(always):
+def test_what_cannot_be_pruned_is_dense(always, monkeypatch):
     X = sheet(300)
     early = trained(X, 0)  # the noise of the first plane reaches every node
     rows, nodes = prepared(early, X)
@@ -376,10 +377,12 @@ def test_what_cannot_be_pruned_is_dense(always):
     parts, _ = pruning.plan(surface, noise, nodes, rows, early.weights_, pruning.Hint())
     assert all(part.near is None for part in parts)
 
-    class Boundless:
-        pass
-
-    parts, _ = pruning.plan(surface, Boundless(), nodes, rows, early.weights_, pruning.Hint())  # type: ignore[arg-type]
+    late = trained(sheet())
+    rows, nodes = prepared(late, sheet())
+    parts, _ = pruning.plan(surface, noise, nodes, rows, late.weights_, pruning.Hint())
+    assert all(part.near is not None for part in parts)
+    monkeypatch.setattr(type(noise), "capabilities", Capabilities())  # of which none is a bound
+    parts, _ = pruning.plan(surface, noise, nodes, rows, late.weights_, pruning.Hint())
     assert all(part.near is None for part in parts)
 
 
@@ -520,7 +523,7 @@ def test_rows_of_a_group_are_known_in_whichever_chunk_it_is_bounded(swept, monke
     groups = pruning.make_groups(model._model.surface, rows, model.weights_, fine=True)
     assert len(groups) > 3
     monkeypatch.setattr(pruning, "_BOUNDS_AT_ONCE", bounds_at_once)
-    near = pruning.near_nodes(model._model.noise, nodes, groups)
+    near = pruning.near_nodes(model._model.noise.capabilities.bound, nodes, groups)
     weight = posteriors.responsibilities(model._model, rows, model._parameters())
     for g, (start, stop) in enumerate(pairwise(near.cuts)):
         left_out = np.delete(weight[groups.rows(g)], near.nodes[start:stop], axis=1)

@@ -11,6 +11,7 @@ from prinfold import GTM, PPS, GaussianBasis, GaussianProcess, load
 from prinfold.exceptions import CorruptModelFileError, InvalidParameterError, OutOfDomainError
 from prinfold.gtm import weight_posterior as surface_bands
 from prinfold.gtm.evidence import exact_hessian
+from prinfold.gtm.noise.protocol import Capabilities
 
 NOISE = 0.15
 
@@ -228,7 +229,7 @@ def test_gaps_and_errors_widen_the_band_of_their_column(basis, tmp_path):
 
 
 def test_other_noise_is_refused(model, monkeypatch):
-    monkeypatch.setattr("prinfold.gtm.weight_posterior.IsotropicNoise", str)
+    monkeypatch.setattr(type(model._model.noise), "capabilities", Capabilities())
     with pytest.raises(InvalidParameterError, match="not known for IsotropicNoise"):
         model.surface_std(PLACES)
 

@@ -82,7 +82,7 @@ def toy(
     rows = surface.nodes(weights)[rng.integers(latent.n_nodes, size=25)] + 0.4 * rng.standard_normal((25, D))
     weight = rng.integers(1, 4, 25).astype(float) if weighted else None
     noise = OrientedNoise(1e-9, CLAMPINGS[kind](Q), Q)
-    parameters = noise.first(weights, 5.0)
+    parameters = noise.initial(weights, 5.0)
     if per_node:
         along = rng.uniform(0.1, 0.9 * D / Q, latent.n_nodes)
         parameters = OrientedParameters(weights, rng.uniform(2, 9, latent.n_nodes), along, (D - along * Q) / (D - Q))
@@ -175,7 +175,7 @@ def test_a_direction_in_which_the_map_hardly_moves_counts_as_across():
 def test_pooled_noise_has_the_mean_of_the_variances():
     along, precision = np.array([0.2, 1.0, 1.4]), np.array([1.0, 4.0, 10.0])
     own = OrientedParameters(np.zeros((1, D)), precision, along, (D - 2 * along) / (D - 2))
-    found = toy("grid").model.noise.pooled(own)
+    found = own.pooled()
     assert_allclose(1 / found.precision, (1 / precision).mean())
     assert_allclose(found.along / found.precision, (along / precision).mean())
     assert_allclose(found.across / found.precision, (own.across / precision).mean())
@@ -185,7 +185,8 @@ def test_pooled_noise_has_the_mean_of_the_variances():
 def test_draws_have_the_covariance_of_their_node():
     case = toy("grid", "across")
     node = np.full(200_000, 5)
-    rows = case.model.noise.draw(case.model.surface, case.parameters, node, np.random.default_rng(1))
+    nodes = case.model.noise.at_nodes(case.model.surface, case.parameters)
+    rows = nodes.draw(node, np.random.default_rng(1))
     assert_allclose(rows.mean(axis=0), case.model.surface.nodes(case.parameters.weights)[5], atol=0.01)
     assert_allclose(np.cov(rows.T), covariances(case)[5], atol=0.005)
 
@@ -260,7 +261,7 @@ def test_the_gradient_agrees_with_finite_differences_where_nodes_have_their_own_
 
 def _assert_gradient(case: Toy) -> None:
     p, surface = case.parameters, case.model.surface
-    nodes = case.model.noise.prepare(surface, p)
+    nodes = case.model.noise.at_nodes(surface, p)
     slope = pps.weight_gradient(surface, nodes, case.statistics(), case.model.penalty, p)
     rng, h = np.random.default_rng(2), 1e-5
     for _ in range(4):
@@ -275,7 +276,7 @@ def test_the_metric_is_the_curvature_of_the_divergence_between_models(space, kin
     """Σ g KL(now ‖ now + hX) → ½h² ⟨X, F X⟩, where the stiffness is the expected one and there is no penalty."""
     case = toy(space, kind)
     p, surface, h = case.parameters, case.model.surface, 1e-4
-    nodes = case.model.noise.prepare(surface, p)
+    nodes = case.model.noise.at_nodes(surface, p)
     mass = np.random.default_rng(3).uniform(0, 2, len(nodes.centres))
     contrast = nodes.inverse_across - nodes.inverse_along
     stiffness = mass * contrast**2 / (nodes.inverse_across * nodes.inverse_along)
@@ -296,7 +297,7 @@ def test_the_metric_is_the_curvature_of_the_divergence_between_models(space, kin
 
 def test_the_metric_is_symmetric_and_its_preconditioner_solves_the_isotropic_one():
     case = toy("grid", "round")
-    nodes = case.model.noise.prepare(case.model.surface, case.parameters)
+    nodes = case.model.noise.at_nodes(case.model.surface, case.parameters)
     metric = pps.FisherMetric(case.model.surface, nodes, np.ones(12), np.zeros(12), decay=0.5)
     A, B = np.random.default_rng(6).standard_normal((2, *case.parameters.weights.shape))
     assert_allclose(np.vdot(A, metric.apply(B)), np.vdot(B, metric.apply(A)), rtol=1e-10)
@@ -500,7 +501,7 @@ def test_learning_the_noise_for_weights_as_they_are_never_lowers_the_objective(m
     case = toy(space, penalty=penalty)
     noise = replace(case.model.noise, clamping=Learned(D, case.model.surface.latent.dimension, pooling))
     model = replace(case.model, noise=noise, way=pps.WAYS["gtm"])
-    case = Toy(model, case.rows, noise.first(case.parameters.weights, 5.0))
+    case = Toy(model, case.rows, noise.initial(case.parameters.weights, 5.0))
     moved, sums = weights_moved(case)
     after = noise.with_noise(model.surface, sums, penalty, moved, moved)
     assert case.objective(after) >= case.objective(moved) - 1e-9
@@ -542,7 +543,7 @@ def test_generalised_em_ends_where_the_gradient_vanishes(space, kind):
     state = case.model.begin(case.rows, case.parameters)
     sizes = []
     for _ in range(200):
-        nodes = case.model.noise.prepare(case.model.surface, state.parameters)
+        nodes = case.model.noise.at_nodes(case.model.surface, state.parameters)
         slope = pps.weight_gradient(case.model.surface, nodes, state.statistics, case.model.penalty, state.parameters)
         sizes.append(np.linalg.norm(slope))
         state = case.model.step(case.rows, state, 1.8)
@@ -555,7 +556,7 @@ def test_clampings_at_either_end_stay_finite(share, way):
     case = toy("grid")
     noise = replace(case.model.noise, clamping=clamping.unified(share * D / 2, D, 2))
     model = replace(case.model, noise=noise, way=pps.WAYS[way])
-    state = model.begin(case.rows, noise.first(case.parameters.weights, 5.0))
+    state = model.begin(case.rows, noise.initial(case.parameters.weights, 5.0))
     for _ in range(10):
         state = model.step(case.rows, state, 1.8)
     measured = gtm.measure(model, state)

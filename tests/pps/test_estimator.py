@@ -136,7 +136,7 @@ def test_draws_scatter_along_and_across_as_the_clamping_says(clamping, amplifica
     model = PPS(clamping=clamping, amplification=amplification, **SMALL, max_iter=5).fit(X)
     noise, parameters = model._model.noise, model._parameters()
     node = np.full(100_000, 27)
-    rows = noise.draw(model._model.surface, parameters, node, np.random.default_rng(0))
+    rows = noise.at_nodes(model._model.surface, parameters).draw(node, np.random.default_rng(0))
     d = rows - model._model.surface.nodes(model.weights_)[27]
     E = tangents(model._model.surface, model.weights_).frame[:, 27]
     inside = d @ E.T

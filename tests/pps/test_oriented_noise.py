@@ -68,21 +68,21 @@ def test_the_bound_holds_for_every_row_of_a_ball(seed, clamping, log_precision, 
         parameters = OrientedParameters(
             parameters.weights, parameters.precision * rng.uniform(0.5, 2, 36), along, (6 - 2 * along) / 4
         )
-    nodes = noise.prepare(model._model.surface, parameters)
+    nodes = noise.at_nodes(model._model.surface, parameters)
     centre = rng.standard_normal(6)
     inside = rng.standard_normal((50, 6))
     inside *= radius * rng.uniform(0, 1, (50, 1)) / np.linalg.norm(inside, axis=1, keepdims=True)
     frame = np.linalg.qr(rng.standard_normal((6, int(rng.integers(1, 5)))))[0]
     radii, _ = split_radii(inside, np.array([0]), frame)
     whole = Balls(centre[None], np.array([radius]), frame[:, :0], *radii[1:])
-    bound = noise.bound(nodes, whole)[0]
+    bound = oriented_bounds.turned_bounds(nodes, whole)[0]
     log_weight = log_joint(model, parameters, centre + inside)
     rounding = 1e-10 * (1 + np.abs(log_weight).max())
     log_weight -= logsumexp(log_weight, axis=1, keepdims=True)
     assert (log_weight <= bound + rounding).all()
-    framed = noise.bound(nodes, whole._replace(radius=radii[0], frame=frame))[0]
+    framed = oriented_bounds.turned_bounds(nodes, whole._replace(radius=radii[0], frame=frame))[0]
     assert (log_weight <= framed + rounding).all()
-    assert (framed <= noise.bound(nodes, whole._replace(radius=radii[0]))[0] + rounding).all()
+    assert (framed <= oriented_bounds.turned_bounds(nodes, whole._replace(radius=radii[0]))[0] + rounding).all()
 
 
 def hand_made(rng, K, D, Q):
@@ -179,7 +179,7 @@ def test_a_planned_pass_loses_less_than_it_may(always, monkeypatch, settings, cr
         along = rng.uniform(0.5, 0.6, K)
         p = OrientedParameters(p.weights, p.precision * rng.uniform(0.9, 1.1, K), along, (6 - 2 * along) / 4)
     rows = as_rows(X, model.offset_, None, width=K)
-    nodes = wanted.noise.prepare(wanted.surface, p)
+    nodes = wanted.noise.at_nodes(wanted.surface, p)
     parts, hint = pruning.plan(wanted.surface, wanted.noise, nodes, rows, p.weights, pruning.Hint())
     assert hint.groups is not None
     assert isinstance(parts[0], pruning.RowBatch) == compiled
@@ -212,7 +212,7 @@ def test_a_compiled_dense_pass_is_the_plain_one(monkeypatch, crossed, weighted, 
     wanted, p = replace(model._model, noise=replace(model._model.noise, crossed=crossed)), model._parameters()
     weight = np.random.default_rng(0).integers(0, 4, len(X)).astype(float) if weighted else None
     rows = as_rows(X, model.offset_, weight, width=64, block_rows=100)
-    nodes = wanted.noise.prepare(wanted.surface, p, dtype)
+    nodes = wanted.noise.at_nodes(wanted.surface, p, dtype)
     batches = pruning._dense(wanted.noise, nodes, rows, True)
     assert isinstance(batches[0], pruning.RowBatch)
     far = posteriors.log_likelihood(wanted, rows, p)[3] - nodes.constant

@@ -24,7 +24,6 @@ from prinfold.gtm.fitting import TrainingJob
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import NOISES, ColumnSpread, NoiseRecipe
-from prinfold.gtm.noise.student import StudentCells
 from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.starts.first_parameters import Start
 from prinfold.gtm.starts.outliers import among_outliers, spatial_median, tempered
@@ -365,7 +364,7 @@ class GTM(LatentGridModel):
             Above 0 and at most 1 + D/df, with D the number of cells that were measured.
         """
         check_is_fitted(self)
-        if not isinstance(self._model.noise, StudentCells):
+        if self._model.noise.capabilities.row_scales is None:
             raise InvalidParameterError(
                 Message(
                     f"a GTM with noise={self.noise!r} has no outlier weights: its rows all count alike",
@@ -449,7 +448,7 @@ class GTM(LatentGridModel):
         return among_outliers(start) if self._is_robust() else start
 
     def _row_weights(self, rows: Rows) -> FloatArray | None:
-        if not isinstance(self._model.noise, StudentCells):
+        if self._model.noise.capabilities.row_scales is None:
             return rows.weight
         scale = np.minimum(posteriors.row_scales(self._model, rows, self._parameters()), 1.0)
         return np.asarray(scale if rows.weight is None else scale * rows.weight)
@@ -458,7 +457,7 @@ class GTM(LatentGridModel):
         return bool(getattr(self._recipe(), "robust", False))
 
     def _attributes(self, job: TrainingJob, parameters: Parameters) -> dict[str, Any]:
-        kept = job.model.noise.keep(parameters)
+        kept = parameters.to_arrays()
         noise = {"noise_variance_": 1.0 / parameters.level, "noise_parameters_": kept}
         return super()._attributes(job, parameters) | noise
 
@@ -467,7 +466,7 @@ class GTM(LatentGridModel):
         return found | {"memory_": remembered(found["_model"], state.statistics, state.statistics.total)}
 
     def _parameters(self) -> Parameters:
-        found: Parameters = self._model.noise.recall(self.weights_, self.noise_variance_, self.noise_parameters_)
+        found: Parameters = self._model.noise.restore(self.weights_, self.noise_variance_, self.noise_parameters_)
         return found
 
     def _kept_spread(self) -> ColumnSpread:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.linalg import eigh
@@ -22,9 +22,7 @@ from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.node_selection import Hint
-from prinfold.gtm.noise.isotropic import IsotropicNoise
-from prinfold.gtm.noise.per_cell import CellNoise
-from prinfold.gtm.noise.protocol import Parameters, in_words
+from prinfold.gtm.noise.protocol import AnyNoise, Parameters, in_words
 from prinfold.numerics.linalg import solve_symmetric
 from prinfold.rows.rows import Rows, as_rows, blas_on_one_thread
 
@@ -124,12 +122,18 @@ def exact_hessian(model: gtm.GTMModel, rows: Rows, parameters: Parameters) -> Fl
     n_nodes, n_features = model.surface.node_features.shape
     n_columns = rows.n_columns
     width = max(n_nodes, n_columns * n_features, n_columns * (n_columns + 1) // 2)
-    sums = (_CellSums if isinstance(model.noise, CellNoise) else _Sums)(model.surface, parameters)
+    cells = model.noise.capabilities.cells
+    precisions = None if cells is None else cells.precisions
+    sums = _Sums(model.surface, parameters) if precisions is None else _CellSums(model.surface, parameters, precisions)
     for part in as_rows(rows.table, rows.offset, rows.weight, width).slices:
         block, errors = rows.block(part).astype(np.float64, copy=False), rows.block_errors(part)
         here = as_rows(block, width=n_nodes, gaps=rows.gaps, errors=errors)
         sums.add(model.noise, here, posteriors.responsibilities(model, here, parameters), rows.block_weight(part))
     return _filled(sums.between() - _node_part(sums))
+
+
+CellPrecisions: TypeAlias = Callable[[Any, Parameters], tuple[FloatArray, FloatArray]]
+"""Values of a loaded block and (n, D) the precision of each cell."""
 
 
 class _Sums:
@@ -145,7 +149,7 @@ class _Sums:
         self.outer = np.zeros((D * M, D * M), order="F")
         self.carried = (self.Y[:, :, None] * self.Phi[:, None, :]).reshape(K, D * M)
 
-    def add(self, noise: Any, rows: Rows, shares: FloatArray, weight: FloatArray | None) -> None:
+    def add(self, noise: AnyNoise, rows: Rows, shares: FloatArray, weight: FloatArray | None) -> None:
         """Add rows (n, D) with their responsibilities (n, K)."""
         block = rows.block(slice(None))
         scaled = shares if weight is None else shares * weight[:, None]
@@ -181,17 +185,16 @@ class _Sums:
 class _CellSums(_Sums):
     """The same where every cell has a precision of its own: moments become sums of p t and p, pair by pair."""
 
-    def __init__(self, surface: BasisMap, parameters: Parameters) -> None:
+    def __init__(self, surface: BasisMap, parameters: Parameters, precisions: CellPrecisions) -> None:
         super().__init__(surface, parameters)
+        self.precisions = precisions
         self.precise = np.zeros_like(self.Y)
         self.mixed, self.turned, self.double = (np.zeros_like(self.second) for _ in range(3))
 
-    def add(self, noise: CellNoise, rows: Rows, shares: FloatArray, weight: FloatArray | None) -> None:
+    def add(self, noise: AnyNoise, rows: Rows, shares: FloatArray, weight: FloatArray | None) -> None:
         """Add rows (n, D) with their responsibilities (n, K)."""
-        cells = noise.load(rows.block(slice(None)), rows.errors)
-        variance = 1.0 / np.broadcast_to(self.parameters.precision, cells.values.shape[1])
-        p = cells.trust(variance) / variance
-        u, (j, q) = p * cells.values, self.pairs
+        values, p = self.precisions(noise.load(rows.block(slice(None)), rows.errors), self.parameters)
+        u, (j, q) = p * values, self.pairs
         scaled = shares if weight is None else shares * weight[:, None]
         self.precise += scaled.T @ p
         self.second += scaled.T @ (u[:, j] * u[:, q])
@@ -265,7 +268,7 @@ def curvature_of_sums(surface: BasisMap, sums: Any, parameters: Parameters, prio
     """Curvature by the approximate Hessian from the sums of an E-step: D blocks, which are equal where masses are."""
     mask, n_columns = surface.penalty_mask, parameters.weights.shape[1]
     precision = np.broadcast_to(parameters.precision, n_columns)
-    masses = getattr(sums, "masses", None)  # (K, D), where columns differ in what was measured
+    masses = sums.masses  # (K, D), where columns differ in what was measured
     if masses is None and (precision == precision[0]).all() and (prior.relative == 1).all():
         return curvature(approximate_block(surface, sums.mass, float(precision[0])), mask, n_columns)
     each = np.repeat(sums.mass[:, None], n_columns, axis=1) if masses is None else masses
@@ -300,7 +303,8 @@ def refuse_dependent_cells(
     model: gtm.GTMModel, what: str = "the evidence", instead: str = "choose by='held-out'"
 ) -> None:
     """The formulae here are of Gaussian noise that is independent from cell to cell; Student noise is no such cells."""
-    if type(model.noise) not in (IsotropicNoise, CellNoise):
+    cells = model.noise.capabilities.cells
+    if cells is None or not cells.gaussian:
         raise InvalidParameterError(
             Message(
                 f"{what} is known for Gaussian noise that is independent from cell to cell, got "

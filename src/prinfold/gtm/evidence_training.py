@@ -97,7 +97,7 @@ class EvidenceModel(gtm.GTMModel):
     @property
     def by_column(self) -> bool:
         """Whether columns have noise of their own."""
-        return getattr(self.noise, "floors", None) is not None
+        return self.noise.capabilities.columns is not None
 
     @property
     def monotone(self) -> bool:

@@ -18,7 +18,7 @@ from prinfold.gtm import model as gtm
 from prinfold.gtm.gaussian_process_training import tune_process
 from prinfold.gtm.lattice_refinement import finer_space
 from prinfold.gtm.noise.factor_starts import with_directions
-from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.noise.protocol import AnyNoise, Parameters
 from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.gtm.starts.first_parameters import (
     STARTS,
@@ -115,12 +115,12 @@ def choose_start(init: Any, job: TrainingJob, places: FloatArray | None) -> Star
     return partial(given_start, latent.domain.retract(check_latent(places, latent.n_columns)))
 
 
-def suit_noise(start: Start, noise: Any) -> Start:
+def suit_noise(start: Start, noise: AnyNoise) -> Start:
     """The start with the directions and the units of columns that the noise has, if any."""
-    if getattr(noise, "loading", None) is not None:
-        start = with_directions(start, noise)
-    scale = getattr(noise, "scale", None)
-    return start if scale is None else in_units(start, scale)
+    factors, columns = noise.capabilities.factors, noise.capabilities.columns
+    if factors is not None and factors.directions is not None:
+        start = with_directions(start, factors.directions)
+    return start if columns is None or columns.units is None else in_units(start, columns.units)
 
 
 def initial_parameters(job: TrainingJob, start: Start, max_iter: int, random_state: RandomState) -> Parameters:

@@ -19,8 +19,7 @@ from prinfold.basis_maps.gaussian_process import BoundProcess, GaussianProcess
 from prinfold.basis_maps.process_evidence import Spectrum, golden_section_maximum, spectrum
 from prinfold.exceptions import InvalidParameterError
 from prinfold.gtm.model import GTMModel
-from prinfold.gtm.noise.isotropic import IsotropicNoise
-from prinfold.gtm.noise.per_cell import CellNoise
+from prinfold.gtm.noise.protocol import in_words
 from prinfold.gtm.penalties import PriorPenalty
 from prinfold.numerics.distances import nearest_squared_distance
 from prinfold.rows.rows import Rows, blas_on_one_thread
@@ -87,7 +86,7 @@ def with_process_prior(model: GTMModel, basis: GaussianProcess, unit: float, *, 
     """
     if penalised and basis.variance is None:
         return model
-    if basis.variance is None and getattr(model.noise, "floors", None) is not None:
+    if basis.variance is None and model.noise.capabilities.columns is not None:
         return model
     if penalised:
         raise InvalidParameterError(
@@ -153,9 +152,9 @@ class TunedModel:
     def begin(self, rows: Rows, parameters: Any) -> TunedState:
         """State after a first look at the rows."""
         state = self.model.begin(rows, parameters)
-        if not self.fixed and np.ndim(getattr(state.statistics, "moment", 0.0)) != 2:
+        if not self.fixed and self.model.noise.capabilities.factors is not None:
             raise InvalidParameterError(
-                f"with {type(self.model.noise).__name__} the numbers of a process cannot be found by evidence; give "
+                f"with {in_words(self.model.noise)} the numbers of a process cannot be found by evidence; give "
                 "length_scale and variance"
             )
         begun = TunedState(self.model, state, settled=self.fixed)
@@ -232,7 +231,7 @@ class TunedModel:
 
     def _freedom(self, best: ProcessChoice, sums: Any) -> float:
         """Weights that the data decide, those of the mean among them, of all columns."""
-        if not isinstance(self.model.noise, IsotropicNoise | CellNoise):  # others know nothing of (5.24)
+        if self.model.noise.capabilities.cells is None:  # others know nothing of (5.24)
             return 0.0
         n_free = len(best.surface.penalty_mask) - best.surface.penalty_mask.sum()
         n_columns = sums.moment.shape[1]
@@ -246,7 +245,7 @@ def regression(model: GTMModel, parameters: Any, sums: Any) -> tuple[FloatArray,
     there is what is expected of it: the image of the node itself. Columns with noise of their own are divided by it.
     """
     mass, moment = sums.mass, sums.moment
-    if hasattr(sums, "masses"):
+    if sums.masses is not None:
         mass = sums.masses.max(axis=1)
         moment = moment + (mass[:, None] - sums.masses) * model.surface.nodes(parameters.weights)
     return mass, moment * np.sqrt(np.asarray(parameters.precision) / parameters.level)

@@ -354,7 +354,7 @@ class LatentGridModel(PrincipalManifold):
                 f"axes must be finite and of shape ({self.n_features_in_}, a), one row for each column of the data; "
                 f"got shape {seen.shape}"
             )
-        return self._model.noise.covariance(self._model.surface, self._parameters(), seen)
+        return self._model.noise.at_nodes(self._model.surface, self._parameters()).covariance(seen)
 
     @property
     def folds_(self) -> Folds:
@@ -402,13 +402,13 @@ class LatentGridModel(PrincipalManifold):
         return self._model.surface.jacobian(Z, self.weights_)
 
     def _parameters(self) -> Parameters:
-        return Parameters(self.weights_, 1.0 / self.noise_variance_)
+        return self._model.noise.restore(self.weights_, self.noise_variance_, {})
 
     def _node_prior(self) -> FloatArray:
         """(K,) how much of the mixture each node makes up: all alike, unless the noise says otherwise."""
         K, noise = self.latent_.n_nodes, self._model.noise
-        if hasattr(noise, "node_shares"):
-            return np.asarray(noise.node_shares(self._model.surface, self._parameters()))
+        if (shares := noise.capabilities.node_shares) is not None:
+            return shares.of(noise.at_nodes(self._model.surface, self._parameters()))
         return np.full(K, 1.0 / K)
 
     # ------------------------------------------------------------------------------------- the training job

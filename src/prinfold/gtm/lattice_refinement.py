@@ -31,7 +31,7 @@ from prinfold._typing import BoolArray, FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.model import GTMModel, visit_each, visit_parts
 from prinfold.gtm.node_selection import whole
-from prinfold.gtm.noise.protocol import Nodes, Noise, PairedNoise, Parameters, Posterior
+from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, PairedLogDensity, Parameters, Posterior
 from prinfold.latent import Hexagons, LatentSpace, Lattice, Sphere
 from prinfold.latent.base import NO_RESULTANT
 from prinfold.latent.subdivision import Subdivision
@@ -123,7 +123,7 @@ class Refinement:
 
     coarse: BasisMap
     fine: BasisMap
-    noise: Noise
+    noise: AnyNoise
     parameters: Parameters
     points_parameters: Parameters
     widths: FloatArray
@@ -133,16 +133,17 @@ class Refinement:
     def latent(self) -> Subdivision:
         return cast(Subdivision, self.fine.latent)
 
-    def points(self, dtype: Any) -> tuple[Any, Any]:
-        """The points as the noise wants them, and as it reads them pair by pair if it does; made once."""
+    def points(self, dtype: Any) -> tuple[AnyNodes, PairedLogDensity[Any] | None]:
+        """The points as nodes, and log densities of pairs of rows and cells if the noise has them; made once."""
         known = self._points.get(dtype)
         if known is None:
-            state = self.noise.prepare(self.fine, self.points_parameters, dtype.type)
-            known = self._points[dtype] = state, _by_cell(self, state)
+            state: AnyNodes = self.noise.at_nodes(self.fine, self.points_parameters, dtype.type)
+            pairs = self.noise.capabilities.pairs
+            known = self._points[dtype] = state, None if pairs is None else pairs(state, self.latent.per_cell)
         return known
 
     @cached_property
-    def _points(self) -> dict[Any, tuple[Any, Any]]:
+    def _points(self) -> dict[Any, tuple[AnyNodes, PairedLogDensity[Any] | None]]:
         return {}
 
     @cached_property
@@ -170,7 +171,7 @@ def refinement_of(model: GTMModel, parameters: Parameters) -> Refinement | None:
     return found
 
 
-def _refined(surface: BasisMap, noise: Noise, parameters: Parameters) -> Refinement | None:
+def _refined(surface: BasisMap, noise: AnyNoise, parameters: Parameters) -> Refinement | None:
     lattice = cast(Lattice, surface.latent)
     wide = np.quantile(cell_widths(surface, noise, parameters), _QUANTILE, axis=0)
     enough = _WIDE if lattice.n_nodes <= _MANY_NODES else 0.5 * _WIDE
@@ -180,7 +181,7 @@ def _refined(surface: BasisMap, noise: Noise, parameters: Parameters) -> Refinem
 
 
 def subdivided(
-    surface: BasisMap, noise: Noise, parameters: Parameters, lattice: Lattice, counts: tuple[int, ...] | None = None
+    surface: BasisMap, noise: AnyNoise, parameters: Parameters, lattice: Lattice, counts: tuple[int, ...] | None = None
 ) -> Refinement:
     """The cells of a lattice over the latent space of a surface, with the points that the noise asks for, or given."""
     coarse = surface if lattice == surface.latent else BasisMap(lattice, surface.basis)
@@ -191,37 +192,34 @@ def subdivided(
     return Refinement(coarse, fine, noise, own, _at(surface, noise, parameters, points.nodes), widths)
 
 
-def _at(surface: BasisMap, noise: Any, parameters: Parameters, Z: FloatArray) -> Parameters:
+def _at(surface: BasisMap, noise: AnyNoise, parameters: Parameters, Z: FloatArray) -> Parameters:
     """The parameters for other nodes: where each has a noise of its own, that of the nearest."""
-    if not hasattr(noise, "at_nodes"):
-        return parameters
-    found: Parameters = noise.at_nodes(parameters, _nearest(surface.latent, Z))
-    return found
+    for_nodes = noise.capabilities.for_nodes
+    return parameters if for_nodes is None else for_nodes(parameters, _nearest(surface.latent, Z))
 
 
-def cell_widths(surface: BasisMap, noise: Noise, parameters: Parameters) -> FloatArray:
+def cell_widths(surface: BasisMap, noise: AnyNoise, parameters: Parameters) -> FloatArray:
     """(K, Q) h s / σ: how many noise deviations each cell is wide along each axis.
 
     By what the noise says of the images of neighbours: −½ (h s / σ)² is the log density of y_k + h ∂y/∂x at node k,
     relative to that of y_k. Where rows are not of the same kind as images, the noise has to know by itself.
     """
-    latent, state = surface.latent, noise.prepare(surface, parameters, np.float64)
+    latent, state = surface.latent, noise.at_nodes(surface, parameters)
     spacing = np.array([axis.spacing if axis.n_nodes > 1 else 0.0 for axis in latent.axes] or [latent.spacing])
     steps = spacing * surface.node_jacobian(parameters.weights)
-    if hasattr(noise, "cell_widths"):
-        found: FloatArray = noise.cell_widths(state, steps)
-        return found
+    if (widths := noise.capabilities.cell_widths) is not None:
+        return widths(state, steps)
     parts = np.split(np.arange(latent.n_nodes), range(_PROBED_AT_ONCE, latent.n_nodes, _PROBED_AT_ONCE))
     return np.concatenate([_widths(noise, state, some, steps[some]) for some in parts])
 
 
-def _widths(noise: Noise, state: Any, some: IntArray, steps: FloatArray) -> FloatArray:
+def _widths(noise: AnyNoise, state: AnyNodes, some: IntArray, steps: FloatArray) -> FloatArray:
     """(k, Q) the widths of some cells, given the steps (k, D, Q) from their nodes to the next ones."""
     k, _, Q = steps.shape
     centres = state.centres[some]
     rows = np.concatenate([centres, *(centres + 0.5 * steps[:, :, q] for q in range(Q))])
-    work = np.empty((noise.n_layers, len(rows), k))
-    own = noise.log_density(noise.load(rows), state, some, work)
+    work = np.empty((state.n_layers, len(rows), k))
+    own = state.log_density(noise.load(rows), some, work)
     density = (work[0][np.arange(len(rows)), np.tile(np.arange(k), 1 + Q)] + own).reshape(1 + Q, k)
     return np.asarray(np.sqrt(8.0 * np.maximum(density[0] - density[1:], 0.0)).T)
 
@@ -282,15 +280,14 @@ def _nearest(latent: Any, Z: FloatArray) -> IntArray:
 
 def visit_pieces(model: GTMModel, refined: Refinement, rows: Rows, take: Callable[[Selection, Pieces], None]) -> None:
     """Hand all rows to ``take``, some at a time and on several threads, with their posterior between the nodes."""
-    points, by_cell = refined.points(rows.table.dtype)
+    points, paired = refined.points(rows.table.dtype)
     rows = cut_for(rows, refined.coarse.latent.n_nodes)
 
-    def refine(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: Nodes) -> None:
+    def refine(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: AnyNodes) -> None:
         row, column = _kept(posterior, refined.least if near is None else refined.least[near])
         cell = column if near is None else near[column]
-        if by_cell is not None:
-            density = cast(PairedNoise, refined.noise).paired_log_density(loaded, by_cell, row, cell)
-            take(some, _pieces(row, cell, density, len(posterior.total)))
+        if paired is not None:
+            take(some, _pieces(row, cell, paired(loaded, row, cell), len(posterior.total)))
             return
         block, errors = rows.block(some), rows.block_errors(some)  # in order: a table may lie on a disk
         for part, own in _alike(refined, row, cell, len(posterior.total)):
@@ -301,7 +298,7 @@ def visit_pieces(model: GTMModel, refined: Refinement, rows: Rows, take: Callabl
     if np.quantile(refined.least, 1 - _QUANTILE) >= np.exp(-_PLANNED):
         visit_each(coarse, rows, refined.parameters, refine)
         return
-    state = refined.noise.prepare(refined.coarse, refined.parameters, rows.table.dtype.type)
+    state = refined.noise.at_nodes(refined.coarse, refined.parameters, rows.table.dtype.type)
     visit_parts(coarse, rows, state, whole(rows), refine)
 
 
@@ -312,13 +309,6 @@ def _kept(posterior: Posterior, least: FloatArray) -> tuple[IntArray, IntArray]:
     row, node = np.divmod(np.flatnonzero(posterior.relative >= enough[:, None]), len(least))
     matters = posterior.relative[row, node] >= least[node] * posterior.total[row]
     return row[matters], node[matters]
-
-
-def _by_cell(refined: Refinement, points: Any) -> Any:
-    """Points as a noise that takes pairs of rows and cells reads them."""
-    if not hasattr(refined.noise, "paired_log_density"):
-        return None
-    return cast(PairedNoise, refined.noise).by_cell(points, refined.latent.per_cell)
 
 
 def _alike(refined: Refinement, row: IntArray, cell: IntArray, n_rows: int) -> list[tuple[IntArray, BoolArray]]:
@@ -332,13 +322,13 @@ def _alike(refined: Refinement, row: IntArray, cell: IntArray, n_rows: int) -> l
     return [(part, kept[part]) for part in np.split(order, np.flatnonzero(np.diff(tile[order])) + 1)]
 
 
-def _weighed(refined: Refinement, points: Any, loaded: Any, kept: BoolArray, dtype: Any) -> Pieces:
+def _weighed(refined: Refinement, points: AnyNodes, loaded: Any, kept: BoolArray, dtype: Any) -> Pieces:
     """The posterior of rows over all cells that one of them keeps, without those that a row does not keep."""
-    M, noise = refined.latent.per_cell, refined.noise
+    M = refined.latent.per_cell
     cells = np.flatnonzero(kept.any(axis=0))
-    work = np.empty((noise.n_layers, len(kept), len(cells) * M), dtype=dtype)
+    work = np.empty((points.n_layers, len(kept), len(cells) * M), dtype=dtype)
     with np.errstate(over="ignore", invalid="ignore"):  # of rows beyond the range of the numbers
-        noise.log_density(loaded, points, (cells[:, None] * M + np.arange(M)).ravel(), work)
+        points.log_density(loaded, (cells[:, None] * M + np.arange(M)).ravel(), work)
     row, column = np.nonzero(kept[:, cells])
     return _pieces(row, cells[column], work[0].reshape(len(kept), len(cells), M)[row, column], len(kept))
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.e_step import Summer, Take, Visitor, n_entries
 from prinfold.gtm.node_selection import Hint, Part, RowBatch, plan, plan_once, whole
-from prinfold.gtm.noise.protocol import Nodes, Noise, Parameters, Statistics
+from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise, Parameters, Statistics
 from prinfold.gtm.penalties import Penalty
 from prinfold.rows.rows import Rows, blas_on_one_thread, work_through
 
@@ -30,7 +30,7 @@ class GTMModel:
     """Map, noise and penalty, which stay fixed during training."""
 
     surface: BasisMap
-    noise: Noise
+    noise: AnyNoise
     penalty: Penalty
 
     @property
@@ -90,7 +90,7 @@ def step(model: GTMModel, rows: Rows, state: GTMState, relaxation: float = 1.0) 
     def look(parameters: Parameters, stretch: float) -> GTMState:
         return GTMState(parameters, *e_step(model, rows, parameters, state.hint), stretch)
 
-    found: GTMState = relaxed(state, proposed, relaxation, model.noise.stretched, look, partial(measure, model))
+    found: GTMState = relaxed(state, proposed, relaxation, look, partial(measure, model))
     return found
 
 
@@ -98,11 +98,10 @@ def relaxed(
     state: Any,
     proposed: Any,
     relaxation: float,
-    stretched: Callable[[Any, Any, float], Any],
     look: Callable[[Any, float], Any],
     measured: Callable[[Any], dict[str, float]],
 ) -> Any:
-    """The state that ``look`` finds at the parameters ``proposed`` by EM, or further on, by ``stretched``.
+    """The state that ``look`` finds at the parameters ``proposed`` by EM, or further on.
 
     EM creeps along flat ridges of the likelihood in small steps of steady direction. With ``relaxation`` above 1
     a step is stretched, by a tenth more each time up to that factor, for as long as the objective does not
@@ -111,7 +110,7 @@ def relaxed(
     """
     growing = min(_GROWTH * state.stretch, relaxation)
     if state.stretch > 1.0:
-        ahead = look(stretched(state.parameters, proposed, state.stretch), growing)
+        ahead = look(state.parameters.extrapolate(proposed, state.stretch), growing)
         if measured(ahead)["objective"] >= measured(state)["objective"]:
             return ahead
         growing = min(_GROWTH, relaxation)
@@ -143,7 +142,7 @@ def e_step(model: GTMModel, rows: Rows, parameters: Parameters, hint: Hint) -> t
 
     Rows that come in portions are gone after each: their sums are what is left, and each portion is planned by itself.
     """
-    nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+    nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     if rows.at_hand:
         return _planned_sums(model, rows, nodes, parameters, hint)
     anew = hint.for_new_rows()
@@ -152,7 +151,7 @@ def e_step(model: GTMModel, rows: Rows, parameters: Parameters, hint: Hint) -> t
 
 
 def _planned_sums(
-    model: GTMModel, rows: Rows, nodes: Nodes, parameters: Parameters, hint: Hint
+    model: GTMModel, rows: Rows, nodes: AnyNodes, parameters: Parameters, hint: Hint
 ) -> tuple[Statistics, Hint]:
     parts, hint = plan(model.surface, model.noise, nodes, rows, parameters.weights, hint)
     return sum_parts(model, rows, nodes, parts), hint
@@ -160,11 +159,11 @@ def _planned_sums(
 
 def summarise(model: GTMModel, rows: Rows, parameters: Parameters) -> Statistics:
     """The sums over all rows with every node: the dense E-step, to which the planned one is held."""
-    nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+    nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     return sum_parts(model, rows, nodes, whole(rows))
 
 
-def sum_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: Sequence[Part | RowBatch]) -> Statistics:
+def sum_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch]) -> Statistics:
     """The sums over some parts."""
     workers = work_through(lambda: Summer(model.noise, rows, nodes), parts, n_entries(parts, nodes))
     first, *rest = (worker.sums.statistics() for worker in workers)
@@ -174,10 +173,10 @@ def sum_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: Sequence[Part | 
 
 def visit_each(model: GTMModel, rows: Rows, parameters: Parameters, take: Take) -> None:
     """Hand all rows to ``take``, some at a time and on several threads; each row stands for itself."""
-    nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+    nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     visit_parts(model, rows, nodes, plan_once(model.surface, model.noise, nodes, rows, parameters.weights), take)
 
 
-def visit_parts(model: GTMModel, rows: Rows, nodes: Nodes, parts: Sequence[Part | RowBatch], take: Take) -> None:
+def visit_parts(model: GTMModel, rows: Rows, nodes: AnyNodes, parts: Sequence[Part | RowBatch], take: Take) -> None:
     """Hand some parts to ``take``, on several threads."""
     work_through(lambda: Visitor(model.noise, rows, nodes, take), parts, n_entries(parts, nodes))

@@ -1,29 +1,29 @@
 """Which nodes matter for which rows: the plan of a pass over the data.
 
 Once a map has unfolded, a row has a dozen nodes with any responsibility to speak of. Rows are gathered
-into groups that lie close together in data space, and a noise with a ``bound`` tells for each group which nodes
+into groups that lie close together in data space, and a noise that can ``bound`` tells for each group which nodes
 can matter to any of its rows; the rest are left out. Groups are balls of rows, so they stay valid whatever
 the parameters do: only how tight they are depends on when they were made.
 
-Small groups need fewer nodes but cost more calls. A noise with a ``sweep`` takes many groups in one compiled
+Small groups need fewer nodes but cost more calls. A noise with ``compiled`` sums takes many groups in one
 call; groups are then made smaller, in jobs that are large enough to wait for the compiler.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.node_bounds import Balls, leading_axes, split_radii
-from prinfold.gtm.noise.protocol import BoundedNoise, Nodes, Noise
+from prinfold.gtm.noise.protocol import AnyNodes, AnyNoise
 from prinfold.rows.rows import Rows, Selection, filled, for_each_block, threads_allowed
 
 LOST = 1e-9
@@ -62,6 +62,10 @@ _MOST_AXES = 16
 
 _USEFUL_SHARE = 0.5
 """Share of row–node pairs left from which pruning no longer pays for its smaller products."""
+
+
+Bound: TypeAlias = Callable[[Any, Balls, float], FloatArray]
+"""(G, K) bounds on the log responsibility of each node for any row of each ball."""
 
 
 class Part(NamedTuple):
@@ -136,7 +140,13 @@ def whole(rows: Rows) -> list[Part]:
 
 
 def plan(
-    surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray, hint: Hint, sweeps: bool = True
+    surface: BasisMap,
+    noise: AnyNoise,
+    nodes: AnyNodes,
+    rows: Rows,
+    weights: FloatArray,
+    hint: Hint,
+    sweeps: bool = True,
 ) -> tuple[Sequence[Part | RowBatch], Hint]:
     """The parts of a pass, and what to remember. The first are in parts, later ones with ``sweeps`` may be in batches.
 
@@ -144,31 +154,32 @@ def plan(
     hardly does, and making them costs about a tenth of a pass.
     """
     n_pairs = rows.n_rows * surface.latent.n_nodes
-    if not _can_plan(noise, rows, n_pairs):
+    bound, compiled_sums = _bound_for(noise, rows, n_pairs), noise.capabilities.compiled
+    if bound is None:
         return whole(rows), hint
-    compiled = sweeps and n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER and hasattr(noise, "sweep")
+    compiled = sweeps and n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER and compiled_sums is not None
     groups = hint.groups
     if hint.age & (hint.age - 1) == 0:  # zero or a power of two
         groups = make_groups(surface, rows, weights, compiled)
     after = Hint(groups, hint.age + 1)
     if groups is None:
         return _dense(noise, nodes, rows, compiled), after
-    near = near_nodes(cast(BoundedNoise, noise), nodes, groups)
+    near = near_nodes(bound, nodes, groups)
     if np.diff(groups.starts) @ np.diff(near.cuts) > _USEFUL_SHARE * n_pairs:
         # Dense for now; not even a bound is computed again before the groups are renewed.
         return _dense(noise, nodes, rows, compiled), Hint(None, hint.age + 1)
     return _batches(groups, near) if groups.fine else _parts(groups, near), after
 
 
-def _can_plan(noise: Noise, rows: Rows, n_pairs: int) -> bool:
-    """Whether there is much to leave out, a bound to go by, and rows that can be picked without reading them all."""
+def _bound_for(noise: AnyNoise, rows: Rows, n_pairs: int) -> Bound | None:
+    """The bound to go by; None where it leaves out little, or rows cannot be picked without reading them all."""
     # Groups that are computed one by one gain nothing from threads, of which a dense pass makes all; sweeps do.
     enough = max(_WORTH_IT, min(_WORTH_IT * threads_allowed(), _SWEEP_FROM))
-    return n_pairs >= enough and hasattr(noise, "bound") and not isinstance(rows.table, np.memmap)
+    return noise.capabilities.bound if n_pairs >= enough and not isinstance(rows.table, np.memmap) else None
 
 
 def plan_once(
-    surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray
+    surface: BasisMap, noise: AnyNoise, nodes: AnyNodes, rows: Rows, weights: FloatArray
 ) -> Sequence[Part | RowBatch]:
     """The parts of a single pass, whose groups serve no other, so that it takes more nodes to be worth them.
 
@@ -176,27 +187,29 @@ def plan_once(
     """
     n_nodes = surface.latent.n_nodes
     n_pairs = rows.n_rows * n_nodes
-    if n_nodes < _NODES_PER_THREAD * threads_allowed() or not _can_plan(noise, rows, n_pairs):
+    bound = _bound_for(noise, rows, n_pairs)
+    if bound is None or n_nodes < _NODES_PER_THREAD * threads_allowed():
         return whole(rows)
-    if _share_of_nodes(noise, nodes, rows) > _PROMISING_SHARE:
+    if _share_of_nodes(bound, nodes, rows) > _PROMISING_SHARE:
         return whole(rows)
     ready = _SWEEP_FROM if _COMPILED in sys.modules else _COMPILE_ONCE_FROM
-    compiled = hasattr(noise, "weigh") and n_pairs >= ready
+    compiled = noise.capabilities.compiled_weights is not None and n_pairs >= ready
     return plan(surface, noise, nodes, rows, weights, Hint(None, _SWEEP_AFTER if compiled else 0), compiled)[0]
 
 
-def _share_of_nodes(noise: Noise, nodes: Nodes, rows: Rows) -> float:
+def _share_of_nodes(bound: Bound, nodes: AnyNodes, rows: Rows) -> float:
     """Which share of the nodes matters to a row, by the mean of a few: bounds of balls without a radius are exact."""
     some = np.unique(np.linspace(0, rows.n_rows - 1, _PROBED_ROWS).astype(np.intp))
     centre = rows.block(some).astype(np.float64, copy=False)
     nil, none = np.zeros(len(some)), np.empty((rows.n_columns, 0))
-    bound = cast(BoundedNoise, noise).bound(nodes, Balls(centre, nil, none, nil, nil), -inf)
-    return float((~(bound <= np.log(LOST / bound.shape[1]))).mean())
+    found = bound(nodes, Balls(centre, nil, none, nil, nil), -inf)
+    return float((~(found <= np.log(LOST / found.shape[1]))).mean())
 
 
-def _dense(noise: Noise, nodes: Nodes, rows: Rows, compiled: bool) -> Sequence[Part | RowBatch]:
+def _dense(noise: AnyNoise, nodes: AnyNodes, rows: Rows, compiled: bool) -> Sequence[Part | RowBatch]:
     """Every row with every node, compiled where the noise gains by that."""
-    if not (compiled and getattr(noise, "sweeps_all", False)):
+    sums = noise.capabilities.compiled
+    if not compiled or sums is None or not sums.dense:
         return whole(rows)
     every = np.arange(len(nodes.centres))
     cuts = np.array([0, len(every)])
@@ -204,16 +217,17 @@ def _dense(noise: Noise, nodes: Nodes, rows: Rows, compiled: bool) -> Sequence[P
 
 
 def grouped(
-    surface: BasisMap, noise: Noise, nodes: Nodes, rows: Rows, weights: FloatArray
+    surface: BasisMap, noise: AnyNoise, nodes: AnyNodes, rows: Rows, weights: FloatArray
 ) -> tuple[RowGroups, list[Part]]:
     """Rows in groups whatever their number, with the nodes that matter to each; fine ones where sweeps would pay.
 
     Rows with gaps are gathered as if those were filled, and keep all nodes, as those of a noise without bounds do.
     """
-    fine = hasattr(noise, "sweep") and rows.n_rows * surface.latent.n_nodes >= _SWEEP_FROM
+    can = noise.capabilities
+    fine = can.compiled is not None and rows.n_rows * surface.latent.n_nodes >= _SWEEP_FROM
     groups = make_groups(surface, filled(rows), weights, fine)
-    if hasattr(noise, "bound") and not rows.gaps:
-        return groups, _parts(groups, near_nodes(cast(BoundedNoise, noise), nodes, groups))
+    if can.bound is not None and not rows.gaps:
+        return groups, _parts(groups, near_nodes(can.bound, nodes, groups))
     every = np.arange(surface.latent.n_nodes)
     return groups, [Part(groups.rows(g), every) for g in range(len(groups))]
 
@@ -280,7 +294,7 @@ def make_groups(surface: BasisMap, rows: Rows, weights: FloatArray, fine: bool =
     return RowGroups(order, starts, Balls(centre, radii[0], frame, radii[1], radii[2], seen, starts, unit), fine)
 
 
-def near_nodes(noise: BoundedNoise, nodes: Nodes, groups: RowGroups) -> Near:
+def near_nodes(bound: Bound, nodes: AnyNodes, groups: RowGroups) -> Near:
     """For each group, the nodes that may hold more than their share of ``LOST`` of some row's likelihood.
 
     A node left out has log r_k(t) below its bound for every row of the group. Those left out have bounds below
@@ -293,7 +307,7 @@ def near_nodes(noise: BoundedNoise, nodes: Nodes, groups: RowGroups) -> Near:
     negligible = float(np.log(LOST / (2 * len(nodes.centres))))  # left out whatever the others are
 
     def one_chunk(some: slice) -> None:
-        found[some.start] = _keep(noise.bound(nodes, groups.balls.some(some), negligible), groups.fine)
+        found[some.start] = _keep(bound(nodes, groups.balls.some(some), negligible), groups.fine)
 
     for_each_block(one_chunk, chunks)
     near, counts = zip(*(found[some.start] for some in chunks), strict=True)

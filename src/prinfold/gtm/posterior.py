@@ -6,7 +6,7 @@ All go through the rows once, part by part, and hold what they return and little
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 from prinfold._typing import FloatArray, IntArray
 from prinfold.gtm.lattice_refinement import Pieces, refinement_of, visit_pieces
 from prinfold.gtm.model import GTMModel
-from prinfold.gtm.noise.protocol import FactoredNoise, GappyNoise, Nodes, Parameters, Posterior
+from prinfold.gtm.noise.protocol import AnyNodes, Parameters, Posterior
 from prinfold.latent import LatentSpace
 from prinfold.latent.subdivision import Subdivision
 from prinfold.rows.rows import Rows, Selection
@@ -47,7 +47,7 @@ def sparse_responsibilities(model: GTMModel, rows: Rows, parameters: Parameters,
     """(n, K) posterior weights of at least ``threshold``, as a sparse matrix."""
     found: list[tuple[Selection, IntArray, IntArray, FloatArray]] = []
 
-    def collect(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: Nodes) -> None:
+    def collect(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: AnyNodes) -> None:
         weight = _weights(posterior)
         large = weight >= threshold
         column = np.nonzero(large)[1]
@@ -130,14 +130,10 @@ def mode_distance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatA
 
 
 def row_scales(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
-    """(n,) posterior mean of what a noise with tails multiplies the precision of each row by, its first layer."""
-
-    def expected(posterior: Posterior, near: IntArray | None) -> FloatArray:
-        assert posterior.layers is not None
-        scale: FloatArray = posterior.layers[0]
-        return np.asarray(np.einsum("nk,nk->n", posterior.relative, scale) / posterior.total)
-
-    return _per_row(model, rows, parameters, expected, ())
+    """(n,) posterior mean of what a noise with tails multiplies the precision of each row by."""
+    scales = model.noise.capabilities.row_scales
+    assert scales is not None
+    return _per_row(model, rows, parameters, lambda posterior, _: scales(posterior), ())
 
 
 def _weights(posterior: Posterior) -> FloatArray:
@@ -154,11 +150,12 @@ def completion(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[Flo
 
     The noise of ``model`` must be one that takes gaps.
     """
-    noise = cast(GappyNoise, model.noise)
+    impute = model.noise.capabilities.impute
+    assert impute is not None
     mean, variance = np.empty((2, *rows.table.shape))
 
-    def complete(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: Nodes) -> None:
-        mean[some], variance[some] = noise.complete(loaded, posterior, nodes, near)
+    def complete(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: AnyNodes) -> None:
+        mean[some], variance[some] = impute(nodes, loaded, posterior, near)
 
     model.visit(rows, parameters, complete)
     return mean, variance
@@ -166,11 +163,12 @@ def completion(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[Flo
 
 def factor_means(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n, q) expectation of the factors of each row. The noise of ``model`` must be one that has factors."""
-    noise = cast(FactoredNoise, model.noise)
-    found = np.empty((rows.n_rows, noise.n_factors), dtype=rows.table.dtype)
+    factors = model.noise.capabilities.factors
+    assert factors is not None
+    found = np.empty((rows.n_rows, factors.count), dtype=rows.table.dtype)
 
-    def find(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: Nodes) -> None:
-        found[some] = noise.factor_means(loaded, posterior, nodes)
+    def find(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: AnyNodes) -> None:
+        found[some] = factors.means(nodes, loaded, posterior)
 
     model.visit(rows, parameters, find)
     return found
@@ -179,10 +177,10 @@ def factor_means(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatAr
 def sample(model: GTMModel, parameters: Parameters, n: int, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
     """n rows drawn from the density, about the data's centre, with the node each came from."""
     node = rng.integers(model.surface.latent.n_nodes, size=n)
-    if hasattr(model.noise, "node_shares"):  # nodes that are not alike
-        shares = model.noise.node_shares(model.surface, parameters)
-        node = rng.choice(len(shares), size=n, p=shares)
-    return model.noise.draw(model.surface, parameters, node, rng), node
+    nodes, shares = model.noise.at_nodes(model.surface, parameters), model.noise.capabilities.node_shares
+    if shares is not None:  # nodes that are not alike
+        node = rng.choice(len(nodes.centres), size=n, p=shares.of(nodes))
+    return nodes.draw(node, rng), node
 
 
 def _placed(
@@ -217,7 +215,7 @@ def _per_row(
     """Fill an (n, *shape) array with what ``reduce_part`` makes of each part's posterior."""
     out = np.empty((rows.n_rows, *shape), dtype=rows.table.dtype if kind is None else kind)
 
-    def write(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: Nodes) -> None:
+    def write(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: AnyNodes) -> None:
         out[some] = reduce_part(posterior, near)
 
     model.visit(rows, parameters, write)

@@ -150,7 +150,7 @@ def warn_about_fit(fitted: Any, rows: Rows) -> None:
     """Say in words what went wrong in a fit of rows, or may mislead."""
     noise, surface = fitted._model.noise, fitted._model.surface
     warn_all(fitted._stopping_warnings())
-    if noise.floored(fitted._parameters()):
+    if fitted._parameters().at_floor():
         warn_all([about_noise_floor(noise.floor, fitted.noise_floor, filled(rows))])
     warn_all((words, DegenerateWarning) for check in fitted._checks for words in check(fitted))
     warn_all(about_one_row(rows))

@@ -22,8 +22,7 @@ from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm import model as gtm
 from prinfold.gtm.evidence import approximate_block, check_hessian, exact_hessian, refuse_dependent_cells
 from prinfold.gtm.node_selection import Hint
-from prinfold.gtm.noise.isotropic import IsotropicNoise
-from prinfold.gtm.noise.per_cell import CellNoise, node_masses
+from prinfold.gtm.noise.per_cell import node_masses
 from prinfold.gtm.noise.protocol import Parameters, in_words
 from prinfold.rows.rows import Rows, blas_on_one_thread
 
@@ -160,7 +159,7 @@ def refuse_unknown_posterior(model: gtm.GTMModel, hessian: str) -> None:
     check_hessian(hessian)
     if hessian == "exact":
         refuse_dependent_cells(model, "the exact Hessian", 'hessian="approximate"')
-    elif not isinstance(model.noise, IsotropicNoise | CellNoise):
+    elif model.noise.capabilities.cells is None:
         raise InvalidParameterError(
             Message(
                 f"the posterior of a surface is not known for {in_words(model.noise)}",

@@ -22,7 +22,6 @@ from prinfold.loops import StopReason
 from prinfold.pps import clamping as clampings
 from prinfold.pps import model as pps
 from prinfold.pps.clamping_choice import Selection, candidates, compare, path, split
-from prinfold.pps.oriented_model import OrientedModel, OrientedParameters
 from prinfold.pps.oriented_noise import OrientedNoise
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, as_generator, nothing, one_of, real
@@ -275,7 +274,7 @@ class PPS(LatentGridModel):
         # A process has found its numbers by now, and its map and its prior with them.
         model = replace(job.model, surface=fitted._model.surface, penalty=fitted._model.penalty)
         begun = job._replace(model=model, basis=fitted.basis_)
-        start = model.noise.first(fitted.weights_, 1.0 / fitted.noise_variance_)
+        start = model.noise.initial(fitted.weights_, 1.0 / fitted.noise_variance_)
         self._train(begun, start, stopped=fitted.stop_reason_ is StopReason.INTERRUPTED, finer=True)
 
     def _make_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
@@ -318,14 +317,14 @@ class PPS(LatentGridModel):
         return clampings.unified(float(clamping), n_columns, dimension, by_total)
 
     def _attributes(self, job: TrainingJob, parameters: Parameters) -> dict[str, Any]:
-        factors = {"clamping_": getattr(parameters, "along", 1.0), "across_": getattr(parameters, "across", 1.0)}
+        arrays = parameters.to_arrays()
+        factors = {"clamping_": arrays.get("along", 1.0), "across_": arrays.get("across", 1.0)}
         return super()._attributes(job, parameters) | factors | {"selection_": job.selection}
 
     def _parameters(self) -> Parameters:
-        precision = 1.0 / self.noise_variance_
-        if not isinstance(self._model.noise, OrientedModel):
-            return Parameters(self.weights_, precision)
-        return OrientedParameters(self.weights_, precision, self.clamping_, self.across_)
+        factors = {"along": self.clamping_, "across": self.across_}
+        found: Parameters = self._model.noise.restore(self.weights_, self.noise_variance_, factors)
+        return found
 
     def _noise_parts(self) -> dict[str, bool]:
         shapes = ((), (self.latent_.n_nodes,))

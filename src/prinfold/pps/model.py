@@ -171,10 +171,10 @@ def _proposals(model: PPSModel, state: PPSState, relaxation: float) -> Iterator[
     with blas_on_one_thread():
         proposed = _scoring_step(model, state)
     if state.stretch > 1.0 and relaxation > 1.0:
-        yield noise.stretched(now, proposed, state.stretch), min(_GROWTH * state.stretch, relaxation)
+        yield now.extrapolate(proposed, state.stretch), min(_GROWTH * state.stretch, relaxation)
     yield proposed, min(_GROWTH, relaxation)
     for halving in range(1, _HALVINGS):
-        yield noise.stretched(now, proposed, 0.5**halving), 1.0
+        yield now.extrapolate(proposed, 0.5**halving), 1.0
     # With the noise as it is a short enough step uphill cannot fail; nor can, with the weights as they are, an M-step
     # for the noise, which is exact unless nodes borrow rows from each other.
     for halving in range(_HALVINGS):

@@ -21,6 +21,7 @@ the smaller taken.
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -68,8 +69,8 @@ def _unit(nodes: OrientedNodes) -> float:
     return float(max(nodes.inverse_across.max(), nodes.inverse_along.max()))
 
 
-def turned_bounds(nodes: OrientedNodes, balls: Balls) -> FloatArray:
-    """(G, K) bounds on log r_k(t) over the rows t of each ball; see the head of this file."""
+def turned_bounds(nodes: OrientedNodes, balls: Balls, least: float = -inf) -> FloatArray:
+    """(G, K) bounds on log r_k(t) over the rows t of each ball, all of them tight; see the head of this file."""
     centre, frame, Y = balls.centre, nodes.tangents.frame, nodes.centres
     contrast = nodes.inverse_across - nodes.inverse_along
     squared = np.einsum("gd,gd->g", centre, centre)[:, None] + np.einsum("kd,kd->k", Y, Y) - 2 * (centre @ Y.T)

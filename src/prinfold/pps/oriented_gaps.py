@@ -13,7 +13,7 @@ are mean and covariance of what the cells would be without error, and the statis
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,9 +22,9 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import UnsupportedInputError
 from prinfold.gtm.noise.factor_gaps import CellFactorNodes, cell_nodes, weigh
 from prinfold.gtm.noise.per_cell import MeasuredCells, as_cells
-from prinfold.gtm.noise.protocol import Posterior
+from prinfold.gtm.noise.protocol import Capabilities, Posterior
 from prinfold.numerics.small_matrices import backward, inverse, n_packed, unpacked
-from prinfold.pps.oriented_model import OrientedModel, OrientedParameters
+from prinfold.pps.oriented_model import OrientedModel, OrientedParameters, noise_of_nodes
 from prinfold.pps.oriented_sums import OrientedNodes, OrientedStatistics
 
 
@@ -46,6 +46,44 @@ class OrientedCellNodes(NamedTuple):
     @property
     def centres(self) -> FloatArray:
         return self.plain.centres
+
+    @property
+    def n_layers(self) -> int:
+        return 1 + len(self.frame) + n_packed(len(self.frame))
+
+    def log_density(self, loaded: MeasuredCells, near: IntArray | None, work: FloatArray) -> FloatArray:
+        """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest."""
+        return weigh(loaded, _trust(loaded, self), self.cells.some(near), work)
+
+    def empty_sums(self) -> OrientedCellSums:
+        (K, D), Q = self.centres.shape, len(self.frame)
+        return OrientedCellSums(self, np.zeros(K), np.zeros((D, K)), np.zeros(K), np.zeros((Q, D, K)))
+
+    def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
+        return self.plain.draw(node, rng)
+
+    def covariance(self, axes: FloatArray) -> FloatArray:
+        return self.plain.covariance(axes)
+
+    def impute(
+        self, loaded: MeasuredCells, posterior: Posterior, near: IntArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself."""
+        given, y = self.expected(posterior, np.ones(len(loaded))), self.centres
+        turned = self.pull * given.mean
+        mean = given.share @ y + np.einsum("qnk,qdk->nd", turned, self.frame)
+        square = given.share @ np.square(y) + 2 * np.einsum("qnk,qdk->nd", turned, self.offsets)
+        square += np.einsum("abnk,abdk->nd", self.reach**2 * given.square, self.products, optimize=True)
+        own = given.share @ (1.0 / self.plain.inverse_across)
+        return mean, np.maximum(square - np.square(mean) + own[:, None], 0.0)
+
+    def expected(self, posterior: Posterior, weight: FloatArray) -> Expected:
+        """Factors of rows of given weights, and of nodes."""
+        assert posterior.layers is not None
+        q, layers = len(self.frame), posterior.layers.astype(np.float64, copy=False)
+        share = posterior.relative * (weight / posterior.total)[:, None]
+        m, C = backward(layers[q:], layers[:q]), inverse(layers[q:], q)[unpacked(q)]
+        return Expected(share, share * m, share * (m[:, None] * m[None] + self.cells.sign * C), m, C)
 
 
 class Expected(NamedTuple):
@@ -73,6 +111,23 @@ class OrientedCellSums:
     log_likelihood: float = 0.0
     total: float = 0.0
 
+    def add(
+        self, loaded: MeasuredCells, weight: FloatArray | None, posterior: Posterior, near: IntArray | None
+    ) -> None:
+        """Add what the rows of a block are expected to be."""
+        ones = np.ones(len(loaded)) if weight is None else weight
+        nodes, trust = self.nodes, _trust(loaded, self.nodes)
+        given, y = nodes.expected(posterior, ones), nodes.centres.T
+        known, free = trust * loaded.values, 1.0 - trust
+        loose = free.T @ given.share
+        self.mass += given.share.sum(axis=0)
+        self.moment += known.T @ given.share + y * loose
+        self.moment += nodes.pull * np.einsum("qdk,qdk->dk", nodes.frame, np.matmul(free.T, given.mean))
+        self.square += _squared(nodes, given, known, trust, loose)
+        self.cross += _crossed(nodes, given, known, trust, loose)
+        self.log_likelihood += float(ones @ posterior.log_likelihood)
+        self.total += float(ones.sum())
+
     def statistics(self) -> OrientedStatistics:
         """The sums so far; ``square`` is about the centres until here."""
         plain = self.nodes.plain
@@ -84,19 +139,27 @@ class OrientedCellSums:
         return OrientedStatistics(plain.tangents, self.mass.copy(), moment, square, tangential, cross, *rest)
 
 
+_Kind: TypeAlias = Capabilities[OrientedParameters, MeasuredCells, OrientedCellNodes, OrientedStatistics]
+
+
 @dataclass(frozen=True)
 class OrientedCells(OrientedModel):
     """Noise that differs along and across the surface, for rows with gaps and errors."""
 
     @property
-    def n_layers(self) -> int:
-        return 1 + self.dimension + n_packed(self.dimension)
+    def capabilities(self) -> _Kind:
+        return Capabilities(impute=OrientedCellNodes.impute, for_nodes=noise_of_nodes)
 
     def with_gaps(self) -> OrientedCells:
         return self
 
-    def prepare(self, surface: BasisMap, parameters: OrientedParameters, dtype: type = np.float64) -> OrientedCellNodes:
-        """Centres, tangents and variances for a pass over the rows."""
+    def load(self, block: FloatArray, errors: FloatArray | None = None) -> MeasuredCells:
+        """A block with its gaps apart, in double precision."""
+        return as_cells(block.astype(np.float64, copy=False), errors)
+
+    def at_nodes(
+        self, surface: BasisMap, parameters: OrientedParameters, dtype: type = np.float64
+    ) -> OrientedCellNodes:
         plain = self.oriented_nodes(surface, parameters)
         contrast = 1.0 / plain.inverse_along - 1.0 / plain.inverse_across
         sign, reach = np.where(contrast < 0, -1.0, 1.0), np.sqrt(np.abs(contrast))
@@ -105,62 +168,6 @@ class OrientedCells(OrientedModel):
         frame = np.ascontiguousarray(np.swapaxes(E, 1, 2))
         products = frame[:, None] * frame[None]
         return OrientedCellNodes(plain, cells, frame, frame * plain.centres.T, products, reach, sign * reach)
-
-    def load(self, block: FloatArray, errors: FloatArray | None = None) -> MeasuredCells:
-        """A block with its gaps apart, in double precision."""
-        return as_cells(block.astype(np.float64, copy=False), errors)
-
-    def log_density(
-        self, loaded: MeasuredCells, nodes: OrientedCellNodes, near: IntArray | None, work: FloatArray
-    ) -> FloatArray:
-        """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest."""
-        return weigh(loaded, _trust(loaded, nodes), nodes.cells.some(near), work)
-
-    def sums(self, nodes: OrientedCellNodes) -> OrientedCellSums:
-        """Empty sums."""
-        K, D = nodes.centres.shape
-        return OrientedCellSums(nodes, np.zeros(K), np.zeros((D, K)), np.zeros(K), np.zeros((self.dimension, D, K)))
-
-    def statistics(
-        self,
-        sums: OrientedCellSums,
-        loaded: MeasuredCells,
-        weight: FloatArray | None,
-        posterior: Posterior,
-        near: IntArray | None,
-    ) -> None:
-        """Add what the rows of a block are expected to be to the sums."""
-        ones = np.ones(len(loaded)) if weight is None else weight
-        nodes, trust = sums.nodes, _trust(loaded, sums.nodes)
-        given, y = self._expected(posterior, ones, nodes), nodes.centres.T
-        known, free = trust * loaded.values, 1.0 - trust
-        loose = free.T @ given.share
-        sums.mass += given.share.sum(axis=0)
-        sums.moment += known.T @ given.share + y * loose
-        sums.moment += nodes.pull * np.einsum("qdk,qdk->dk", nodes.frame, np.matmul(free.T, given.mean))
-        sums.square += _squared(nodes, given, known, trust, loose)
-        sums.cross += _crossed(nodes, given, known, trust, loose)
-        sums.log_likelihood += float(ones @ posterior.log_likelihood)
-        sums.total += float(ones.sum())
-
-    def complete(
-        self, loaded: MeasuredCells, posterior: Posterior, nodes: OrientedCellNodes, near: IntArray | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself."""
-        given, y = self._expected(posterior, np.ones(len(loaded)), nodes), nodes.centres
-        turned = nodes.pull * given.mean
-        mean = given.share @ y + np.einsum("qnk,qdk->nd", turned, nodes.frame)
-        square = given.share @ np.square(y) + 2 * np.einsum("qnk,qdk->nd", turned, nodes.offsets)
-        square += np.einsum("abnk,abdk->nd", nodes.reach**2 * given.square, nodes.products, optimize=True)
-        own = given.share @ (1.0 / nodes.plain.inverse_across)
-        return mean, np.maximum(square - np.square(mean) + own[:, None], 0.0)
-
-    def _expected(self, posterior: Posterior, weight: FloatArray, nodes: OrientedCellNodes) -> Expected:
-        assert posterior.layers is not None
-        q, layers = self.dimension, posterior.layers.astype(np.float64, copy=False)
-        share = posterior.relative * (weight / posterior.total)[:, None]
-        m, C = backward(layers[q:], layers[:q]), inverse(layers[q:], q)[unpacked(q)]
-        return Expected(share, share * m, share * (m[:, None] * m[None] + nodes.cells.sign * C), m, C)
 
 
 def _squared(

@@ -10,8 +10,8 @@ one with each tangent. How S and B follow from the data is up to a *clamping*.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.tangents import tangents
 from prinfold.gtm.penalties import Penalty
-from prinfold.pps.clamping import Clamping, TangentMoments
+from prinfold.pps.clamping import Clamping, Fixed, TangentMoments
 from prinfold.pps.oriented_sums import OrientedNodes, OrientedStatistics
 
 
@@ -33,10 +33,28 @@ class OrientedParameters(Parameters):
 
     along: Any
     across: Any
+    clamping: Clamping = field(default=Fixed(1.0, 1.0), kw_only=True)
 
     @property
     def level(self) -> float:
         return float(np.mean(self.precision))
+
+    def extrapolate(self, new: Self, factor: float) -> Self:
+        """The step from here to ``new``, ``factor`` times as far; the noise by logarithms."""
+        along, across = new.clamping.stretched((self.along, self.across), (new.along, new.across), factor)
+        return replace(super().extrapolate(new, factor), along=along, across=across)
+
+    def pooled(self) -> Self:
+        """One noise for all nodes, by the means of the variances."""
+        if np.ndim(self.precision) == 0 and np.ndim(self.along) == 0:
+            return self
+        variance = np.broadcast_to(1.0 / np.asarray(self.precision), np.shape(self.along))
+        mean = float(variance.mean())
+        along, across = (float(np.mean(variance * each)) / mean for each in (self.along, self.across))
+        return replace(self, precision=1.0 / mean, along=along, across=across)
+
+    def to_arrays(self) -> dict[str, Any]:
+        return {"along": self.along, "across": self.across}
 
 
 @dataclass(frozen=True)
@@ -60,25 +78,15 @@ class OrientedModel:
         """
         return float(2.0 ** (round(np.log2(self.floor)) + 20))
 
-    def first(self, weights: FloatArray, precision: float) -> OrientedParameters:
-        along, across = self.clamping.first()
-        return OrientedParameters(weights, precision, along, across)
+    def initial(self, weights: FloatArray, precision: float) -> OrientedParameters:
+        return self._made(weights, precision, *self.clamping.first())
 
-    def pooled(self, parameters: OrientedParameters) -> OrientedParameters:
-        """One noise for all nodes, by the means of the variances."""
-        if np.ndim(parameters.precision) == 0 and np.ndim(parameters.along) == 0:
-            return parameters
-        variance = np.broadcast_to(1.0 / np.asarray(parameters.precision), np.shape(parameters.along))
-        mean = float(variance.mean())
-        along = float(np.mean(variance * parameters.along)) / mean
-        across = float(np.mean(variance * parameters.across)) / mean
-        return OrientedParameters(parameters.weights, 1.0 / mean, along, across)
+    def restore(self, weights: FloatArray, variance: Any, arrays: dict[str, Any]) -> OrientedParameters:
+        return self._made(weights, 1.0 / variance, arrays["along"], arrays["across"])
 
-    def at_nodes(self, parameters: OrientedParameters, node: IntArray) -> OrientedParameters:
-        """The parameters for other nodes, each of which has the noise of the one named."""
-        own = ("precision", "along", "across")
-        each = {name: np.asarray(getattr(parameters, name)) for name in own}
-        return replace(parameters, **{name: value[node] for name, value in each.items() if value.ndim})
+    def _made(self, weights: FloatArray, precision: Any, along: Any, across: Any) -> OrientedParameters:
+        limits: dict[str, Any] = {"clamping": self.clamping, "ceiling": 1.0 / self.floor}
+        return OrientedParameters(weights, precision, along, across, **limits)
 
     def oriented_nodes(
         self, surface: BasisMap, parameters: OrientedParameters, dtype: type = np.float64
@@ -104,18 +112,8 @@ class OrientedModel:
         sign = np.sign(contrast)
         sign = float(sign[0]) if (sign == sign[0]).all() else sign.astype(dtype)
         ready: FloatArray = loading.astype(dtype)
-        return OrientedNodes(
-            ready, centres, frame, sign, scale, inverse_across, inverse_along, log_normaliser, constant
-        )
-
-    def floored(self, parameters: OrientedParameters) -> bool:
-        return bool(np.min(1.0 / np.asarray(parameters.precision)) <= self.floor)
-
-    def keep(self, parameters: OrientedParameters) -> dict[str, Any]:
-        return {"along": parameters.along, "across": parameters.across}
-
-    def recall(self, weights: FloatArray, variance: Any, kept: dict[str, Any]) -> OrientedParameters:
-        return OrientedParameters(weights, 1.0 / variance, kept["along"], kept["across"])
+        constants = scale, inverse_across, inverse_along, log_normaliser, constant
+        return OrientedNodes(ready, centres, frame, sign, *constants, self.unit, self.crossed)
 
     def m_step(
         self, surface: BasisMap, sums: OrientedStatistics, penalty: Penalty, parameters: OrientedParameters
@@ -151,7 +149,7 @@ class OrientedModel:
         moments = self.moments(surface, sums, new.weights, old.weights)
         tie = penalty.tie(surface.roughness(new.weights))
         precision, along, across = self.clamping.update(moments, tie, self.floor, old)
-        return OrientedParameters(new.weights, precision, along, across)
+        return self._made(new.weights, precision, along, across)
 
     def moments(self, surface: BasisMap, sums: OrientedStatistics, new: FloatArray, old: FloatArray) -> TangentMoments:
         """Weighted squares of the residuals from new centres, in all and along the old tangents, node by node.
@@ -169,30 +167,9 @@ class OrientedModel:
         whole = np.maximum(whole, 0.0)
         return TangentMoments(sums.mass, frame.rank, whole, np.clip(tangential, 0.0, whole), centres.shape[1])
 
-    def stretched(self, old: OrientedParameters, new: OrientedParameters, factor: float) -> OrientedParameters:
-        """The step from ``old`` to ``new``, ``factor`` times as far; the noise by logarithms."""
-        weights = old.weights + factor * (new.weights - old.weights)
-        precision = np.minimum(old.precision * (new.precision / old.precision) ** factor, 1.0 / self.floor)
-        along, across = self.clamping.stretched((old.along, old.across), (new.along, new.across), factor)
-        return OrientedParameters(weights, precision if np.ndim(precision) else float(precision), along, across)
 
-    def draw(
-        self, surface: BasisMap, parameters: OrientedParameters, node: IntArray, rng: np.random.Generator
-    ) -> FloatArray:
-        """(n, D) one row from each node named."""
-        nodes = self.oriented_nodes(surface, parameters)
-        frame = nodes.tangents.frame[:, node]
-        plain = rng.standard_normal((len(node), nodes.centres.shape[1]))
-        coordinate = np.einsum("qnd,nd->qn", frame, plain)
-        across, along = nodes.inverse_across[node] ** -0.5, nodes.inverse_along[node] ** -0.5
-        inside = np.einsum("qn,qnd->nd", coordinate, frame)
-        return np.asarray(nodes.centres[node] + across[:, None] * plain + (along - across)[:, None] * inside)
-
-    def covariance(self, surface: BasisMap, parameters: OrientedParameters, axes: FloatArray) -> FloatArray:
-        """(K, a, a) covariance of the noise at each node, seen along axes (D, a)."""
-        K = surface.latent.n_nodes
-        along = np.broadcast_to(np.asarray(parameters.along) / parameters.precision, K)
-        across = np.broadcast_to(np.asarray(parameters.across) / parameters.precision, K)
-        inside = tangents(surface, parameters.weights).frame @ axes
-        turned = np.einsum("qka,qkb->kab", inside, inside)
-        return np.asarray(across[:, None, None] * (axes.T @ axes) + (along - across)[:, None, None] * turned)
+def noise_of_nodes(parameters: OrientedParameters, node: IntArray) -> OrientedParameters:
+    """The parameters for other nodes, each of which has the noise of the one named."""
+    own = (parameters.precision, parameters.along, parameters.across)
+    precision, along, across = (each[node] if np.ndim(each) else each for each in own)
+    return replace(parameters, precision=precision, along=along, across=across)

@@ -15,6 +15,7 @@ from prinfold.basis_maps.bases import GaussianBasis
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.gtm.mixed import column_kinds as kinds
+from prinfold.gtm.mixed.column_nodes import mean_jacobian, means
 from prinfold.gtm.mixed.column_noise import MixedNoise
 from prinfold.gtm.mixed.column_sums import best_dispersion
 from prinfold.gtm.mixed.column_typing import RawColumn, automatic_kind, choose_columns, read_columns
@@ -98,10 +99,10 @@ def noise_of(names, widths, **settings):
 
 
 def log_densities(noise, parameters, block):
-    nodes = noise.prepare(SURFACE, parameters)
+    nodes = noise.at_nodes(SURFACE, parameters)
     loaded = noise.load(block)
     work = np.empty((1, len(block), LATENT.n_nodes))
-    own = noise.log_density(loaded, nodes, None, work)
+    own = nodes.log_density(loaded, None, work)
     return work[0] + own[:, None]
 
 
@@ -113,7 +114,7 @@ def mixed_case(n=12, gaps=True):
     rng = np.random.default_rng(1)
     noise = noise_of(NAMES, WIDTHS)
     weights = rng.standard_normal((len(SURFACE.penalty_mask), 7))
-    parameters = replace(noise.first(weights, np.array([4.0])), dispersion=np.array([2.5]))
+    parameters = replace(noise.initial(weights, np.array([4.0])), dispersion=np.array([2.5]))
     block = np.stack(
         [
             rng.standard_normal(n),
@@ -154,8 +155,8 @@ def test_endless_dispersion_is_poisson():
     counts = RNG.poisson(3, (20, 1)).astype(float)
     one, two = noise_of(["negative_binomial"], [1], dispersion=1e9), noise_of(["poisson"], [1])
     assert_allclose(
-        log_densities(one, one.first(weights, 1.0), counts),
-        log_densities(two, two.first(weights, 1.0), counts),
+        log_densities(one, one.initial(weights, 1.0), counts),
+        log_densities(two, two.initial(weights, 1.0), counts),
         atol=1e-5,
     )
 
@@ -165,8 +166,8 @@ def test_two_levels_are_bernoulli():
     cells = RNG.integers(0, 2, (20, 1)).astype(float)
     one, two = noise_of(["bernoulli"], [1]), noise_of(["categorical"], [2])
     assert_allclose(
-        log_densities(one, one.first(weights, 1.0), cells),
-        log_densities(two, two.first(np.hstack([-0.5 * weights, 0.5 * weights]), 1.0), cells),
+        log_densities(one, one.initial(weights, 1.0), cells),
+        log_densities(two, two.initial(np.hstack([-0.5 * weights, 0.5 * weights]), 1.0), cells),
         atol=1e-12,
     )
 
@@ -174,18 +175,20 @@ def test_two_levels_are_bernoulli():
 def test_means_and_variances_are_those_of_what_is_drawn():
     noise, parameters, _ = mixed_case()
     parameters = replace(parameters, weights=0.5 * parameters.weights)
-    eta = SURFACE.nodes(parameters.weights)[:1]
-    rows = noise.draw(SURFACE, parameters, np.zeros(200_000, dtype=int), np.random.default_rng(0))
+    nodes = noise.at_nodes(SURFACE, parameters)
+    rows = nodes.draw(np.zeros(200_000, dtype=int), np.random.default_rng(0))
     drawn = np.column_stack([rows[:, :2], rows[:, 2, None] == np.arange(3), rows[:, 3:5]])
-    assert_allclose(drawn.mean(axis=0), noise.means(eta)[0], rtol=0.03, atol=0.01)
-    assert_allclose(drawn.var(axis=0), noise.variances(eta, parameters)[0], rtol=0.05, atol=0.01)
+    assert_allclose(drawn.mean(axis=0), means(noise.layout, nodes.centres)[0], rtol=0.03, atol=0.01)
+    assert_allclose(drawn.var(axis=0), nodes.variances(None)[0], rtol=0.05, atol=0.01)
 
 
 def test_the_derivative_of_the_means():
     noise, _, _ = mixed_case()
     eta, along = RNG.standard_normal((2, 4, 7))
-    ahead, behind = noise.means(eta + 1e-6 * along), noise.means(eta - 1e-6 * along)
-    assert_allclose(noise.mean_jacobian(eta, along[:, :, None])[:, :, 0], (ahead - behind) / 2e-6, rtol=1e-6, atol=1e-8)
+    ahead, behind = (means(noise.layout, eta + sign * 1e-6 * along) for sign in (1, -1))
+    assert_allclose(
+        mean_jacobian(noise.layout, eta, along[:, :, None])[:, :, 0], (ahead - behind) / 2e-6, rtol=1e-6, atol=1e-8
+    )
 
 
 @pytest.mark.parametrize("r", [0.01, 0.3, 2.0, 50.0, 1e4])

@@ -73,16 +73,16 @@ def test_some_of_the_nodes_are_as_among_all(noise, kind):
     errors = np.full(RIDGE.shape, 0.1) if kind == "errors" else None
     model = GTM(1, nodes=12, noise=noise, max_iter=10, tol=0.0).fit(RIDGE)
     known, rows, parameters = model._model.noise, model._rows(table, errors), model._parameters()
-    nodes, near = known.prepare(model._model.surface, parameters), np.random.default_rng(2).permutation(12)
+    nodes, near = known.at_nodes(model._model.surface, parameters), np.random.default_rng(2).permutation(12)
     found = []
     for chosen in (None, near):
-        loaded, work = known.load(rows.block(slice(None)), errors), np.empty((known.n_layers, 60, 12))
-        own = known.log_density(loaded, nodes, chosen, work)
+        loaded, work = known.load(rows.block(slice(None)), errors), np.empty((nodes.n_layers, 60, 12))
+        own = nodes.log_density(loaded, chosen, work)
         largest, total = relative_weights(work[0])
         posterior = Posterior(work[0], total, own + largest + np.log(total / 12), work[1:])
-        sums = known.sums(nodes)
-        known.statistics(sums, loaded, None, posterior, chosen)
-        found.append((sums.statistics(), *known.complete(loaded, posterior, nodes, chosen), posterior.log_likelihood))
+        sums = nodes.empty_sums()
+        sums.add(loaded, None, posterior, chosen)
+        found.append((sums.statistics(), *nodes.impute(loaded, posterior, chosen), posterior.log_likelihood))
     for name in vars(found[0][0]):
         assert_allclose(getattr(found[1][0], name), getattr(found[0][0], name), rtol=1e-9, atol=1e-9)
     for one, two in zip(found[0][1:], found[1][1:], strict=True):

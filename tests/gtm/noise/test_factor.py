@@ -290,9 +290,8 @@ def test_files_keep_the_noise(tmp_path, noise, table):
 def test_samples_scatter_as_the_noise_says(noise):
     model = fitted(noise=noise)
     assert_allclose(model.noise_covariance(), dense_covariances(model), atol=1e-10)
-    drawn = model._model.noise.draw(
-        model._model.surface, model._parameters(), np.full(60_000, 7), np.random.default_rng(0)
-    )
+    nodes = model._model.noise.at_nodes(model._model.surface, model._parameters())
+    drawn = nodes.draw(np.full(60_000, 7), np.random.default_rng(0))
     expected = dense_covariances(model)[7]
     assert_allclose(np.cov(drawn.T), expected, atol=0.03 * np.abs(expected).max())
 

@@ -143,7 +143,7 @@ def test_with_many_degrees_of_freedom_it_is_the_plain_noise():
     plain, student = fitted(X, noise="isotropic"), fitted(X, noise=StudentNoise(df=1e8))
     rows = plain._rows(X)
     parameters = plain._parameters()
-    tailed = student._model.noise.first(parameters.weights, parameters.precision)
+    tailed = student._model.noise.initial(parameters.weights, parameters.precision)
     one = plain._model.step(rows, plain._model.begin(rows, parameters))
     two = student._model.step(rows, student._model.begin(rows, tailed))
     assert_allclose(two.parameters.weights, one.parameters.weights, rtol=1e-5, atol=1e-6)

@@ -1,15 +1,14 @@
-"""Parts of the E-step of mixed columns: blocks of rows, nodes, and the sums that one M-step needs."""
+"""Blocks of rows of mixed columns, the statistics of them that one M-step needs, and the best dispersion for those."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import digamma, polygamma
 
 from prinfold._typing import FloatArray
-from prinfold.gtm.mixed.column_kinds import Layout
 
 LEAST_DISPERSION, MOST_DISPERSION = 1e-3, 1e6
 """Beyond the one the variance of a count is a thousand squared means; beyond the other it is Poisson's."""
@@ -32,14 +31,10 @@ class MixedBlock:
     def __len__(self) -> int:
         return len(self.values)
 
-
-class MixedNodes(NamedTuple):
-    """Nodes as the E-step wants them: ``loading`` (2D', K) goes with [t, s]; ``centres`` (K, D') are predictors."""
-
-    loading: FloatArray
-    centres: FloatArray
-    precision: FloatArray
-    dispersion: FloatArray
+    def shapes(self, d: int, r: float) -> tuple[FloatArray, FloatArray]:
+        """(n,) negative binomial counts t, and t + r: the shape of their gamma variable, nil where none is."""
+        counts = self.values[:, d].astype(np.float64, copy=False)
+        return counts, np.where(self.exposure[:, d] > 0, counts + r, 0.0)
 
 
 @dataclass(frozen=True)
@@ -66,33 +61,6 @@ class MixedStatistics:
     def scale(self, factor: float) -> MixedStatistics:
         """All sums times ``factor``."""
         return MixedStatistics(*(factor * getattr(self, f.name) for f in fields(self)))
-
-
-@dataclass
-class MixedSums:
-    """Sums under way: ``products`` (2D' + 1, K) of t, s and 1; ``scattered`` (K, D'') of s g."""
-
-    nodes: MixedNodes
-    layout: Layout
-    products: FloatArray
-    scattered: FloatArray
-    square: FloatArray
-    seen: FloatArray
-    slack: FloatArray
-    log_likelihood: float = 0.0
-    total: float = 0.0
-
-    def statistics(self) -> MixedStatistics:
-        """The sums so far."""
-        D = self.layout.n_predictors
-        moment, masses, mass = self.products[:D].T.copy(), self.products[D:-1].T.copy(), self.products[-1].copy()
-        # Where a Gaussian column has no gaps its masses are the nodes' own to the last bit, and it shares their system.
-        gaussian = self.layout.predictors("gaussian")
-        whole = self.seen[self.layout.columns("gaussian")] >= self.total
-        masses[:, gaussian] = np.where(whole, mass[:, None], masses[:, gaussian])
-        masses[:, self.layout.predictors("negative_binomial")] = self.scattered
-        of_columns = self.square.copy(), self.seen.copy(), self.slack.copy()
-        return MixedStatistics(mass, masses, moment, *of_columns, self.log_likelihood, self.total)
 
 
 def best_dispersion(slack: Any) -> Any:

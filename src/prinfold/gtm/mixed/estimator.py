@@ -21,6 +21,7 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.fitting import TrainingJob
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.mixed.column_kinds import KINDS
+from prinfold.gtm.mixed.column_nodes import mean_jacobian, means
 from prinfold.gtm.mixed.column_noise import MixedNoise, MixedParameters
 from prinfold.gtm.mixed.column_typing import (
     Columns,
@@ -293,11 +294,11 @@ class MixedGTM(MixedTables):
     def folds_(self) -> Folds:
         """Fold and warp diagnostics at the nodes, in units of the noise."""
         check_is_fitted(self)
-        nodes, noise = self.latent_.nodes, self._noise
-        eta = self._model.surface.point(nodes, self.weights_)
-        spread = noise.variances(eta, self._parameters())
-        levels = noise.layout.predictors("categorical")
-        spread[:, levels] = noise.means(eta)[:, levels]
+        nodes, layout = self.latent_.nodes, self.columns_.layout
+        state = self._noise.at_nodes(self._model.surface, self._parameters())
+        spread = state.variances(None)
+        levels = layout.predictors("categorical")
+        spread[:, levels] = means(layout, state.centres)[:, levels]
         jacobian = self._jacobian(nodes) / np.sqrt(np.maximum(spread, np.finfo(float).tiny))[:, :, None]
         return find_folds(jacobian, self.latent_.domain.frame(nodes), self.latent_.edges)
 
@@ -373,7 +374,7 @@ class MixedGTM(MixedTables):
         return link_start(super()._start(job, places))
 
     def _attributes(self, job: TrainingJob, parameters: Parameters) -> dict[str, Any]:
-        kept = job.model.noise.keep(parameters)
+        kept = parameters.to_arrays()
         noise = {"noise_variance_": 1.0 / parameters.level, "noise_parameters_": kept}
         return super()._attributes(job, parameters) | noise
 
@@ -381,17 +382,17 @@ class MixedGTM(MixedTables):
         return super()._attributes_of_state(job, state) | {"node_mass_": state.statistics.mass}
 
     def _parameters(self) -> MixedParameters:
-        return self._noise.recall(self.weights_, self.noise_variance_, self.noise_parameters_)
+        return self._noise.restore(self.weights_, self.noise_variance_, self.noise_parameters_)
 
     def _point(self, Z: FloatArray) -> FloatArray:
         layout = self.columns_.layout
-        found = self._noise.means(self._model.surface.point(Z, self.weights_))
+        found = means(layout, self._model.surface.point(Z, self.weights_))
         found[:, self._noise.gaussian] += self.offset_[layout.columns("gaussian")]
         return found
 
     def _jacobian(self, Z: FloatArray) -> FloatArray:
         eta = self._model.surface.point(Z, self.weights_)
-        return self._noise.mean_jacobian(eta, self._model.surface.jacobian(Z, self.weights_))
+        return mean_jacobian(self.columns_.layout, eta, self._model.surface.jacobian(Z, self.weights_))
 
     def _geometry(self) -> SurfaceGeometry:
         # Means are not linear in the weights.

@@ -145,7 +145,7 @@ def link_start(start: Start) -> Start:
         for column, part, _ in noise.layout.with_family:
             eta = _predictors(noise.layout.kinds[column], seen[:, part], noise.prior[part] / noise.prior_mass[part])
             weights[:, part] = model.surface.fit(nodes, eta, _RIDGE * len(nodes))
-        first: MixedParameters = noise.first(weights, begun.precision / np.square(unit[g]))
+        first: MixedParameters = noise.initial(weights, begun.precision / np.square(unit[g]))
         return first
 
     return linked_start

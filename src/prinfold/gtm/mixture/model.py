@@ -25,13 +25,11 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.gtm import model as gtm
 from prinfold.gtm.node_selection import Hint, Part, plan
-from prinfold.gtm.noise.protocol import Parameters, Posterior
+from prinfold.gtm.noise.protocol import AnyNoise, Parameters, Posterior, in_words
 from prinfold.rows.rows import Rows, Selection, blas_on_one_thread
 
 _DEAD = 1e-12
 """Share of all rows below which a map has none: it keeps what it has, and takes no part any more."""
-
-_TINY = 1e-290
 
 _NOTHING = 1e-16
 """Memberships that change no sum of double precision."""
@@ -45,6 +43,11 @@ class MixtureParameters:
 
     shares: FloatArray
     maps: tuple[Parameters, ...]
+
+    def extrapolate(self, new: MixtureParameters, factor: float) -> MixtureParameters:
+        """The step of every map from here to ``new``, ``factor`` times as far; the shares are the new ones."""
+        each = zip(self.maps, new.maps, strict=True)
+        return replace(new, maps=tuple(a.extrapolate(b, factor) for a, b in each))
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ class MixtureModel:
         def look(at: MixtureParameters, stretch: float) -> MixtureState:
             return MixtureState(at, *e_step(self, rows, at, state.hints), stretch)
 
-        found: MixtureState = gtm.relaxed(state, proposed, relaxation, self._stretched, look, self.measure)
+        found: MixtureState = gtm.relaxed(state, proposed, relaxation, look, self.measure)
         return found
 
     def measure(self, state: MixtureState) -> dict[str, float]:
@@ -126,10 +129,6 @@ class MixtureModel:
             "log_likelihood": sums.log_likelihood / sums.total,
             "noise": float(parameters.shares @ [1.0 / each.level for each in parameters.maps]),
         }
-
-    def _stretched(self, old: MixtureParameters, new: MixtureParameters, factor: float) -> MixtureParameters:
-        each = zip(self.maps, old.maps, new.maps, strict=True)
-        return replace(new, maps=tuple(model.noise.stretched(a, b, factor) for model, a, b in each))
 
 
 def e_step(
@@ -161,7 +160,7 @@ class _Pass(NamedTuple):
 
 def _planned(model: MixtureModel, j: int, rows: Rows, parameters: MixtureParameters, hint: Hint) -> _Pass:
     each, own = model.maps[j], parameters.maps[j]
-    nodes = each.noise.prepare(each.surface, own, rows.table.dtype.type)
+    nodes = each.noise.at_nodes(each.surface, own, rows.table.dtype.type)
     seen = model.seen_by(j, rows)
     parts, hint = plan(each.surface, each.noise, nodes, seen, own.weights, hint, sweeps=False)
     return _Pass(nodes, cast(Sequence[Part], parts), hint)
@@ -216,7 +215,7 @@ def m_step(model: MixtureModel, sums: MixtureStatistics, parameters: MixturePara
     maps = list(parameters.maps)
     for j in np.flatnonzero(alive):
         each = model.maps[j]
-        noise = unfloored(each.noise) if model.shared else each.noise
+        noise = without_floor(each.noise) if model.shared else each.noise
         maps[j] = noise.m_step(each.surface, sums.maps[j], each.penalty, maps[j])
     shares = np.where(alive, shares, 0.0)
     if model.shared:
@@ -231,25 +230,22 @@ def pooled(model: MixtureModel, maps: Sequence[Parameters], counts: Any) -> tupl
     Where each of them is the best for its map, (E_j + λ‖W_j‖²)/n_j, this is the best for all: Σ(E_j + λ‖W_j‖²)/Σn_j.
     """
     variance = sum(n / each.precision for n, each in zip(counts, maps, strict=True)) / sum(counts)
-    noise: Any = model.maps[0].noise
-    floor = noise.floor if getattr(noise, "floors", None) is None else noise.floors
+    noise = model.maps[0].noise
+    own = noise.capabilities.columns
+    floor = noise.floor if own is None else own.floors
     precision = 1.0 / np.maximum(variance, floor)
-    return tuple(replace(each, precision=precision if np.ndim(precision) else float(precision)) for each in maps)
+    shared = precision if np.ndim(precision) else float(precision)
+    return tuple(replace(each, precision=shared, ceiling=1.0 / floor) for each in maps)
 
 
-def unfloored(noise: Any) -> Any:
-    """The noise without a least variance."""
-    floors = getattr(noise, "floors", None)
-    return (
-        replace(noise, floor=_TINY)
-        if floors is None
-        else replace(noise, floor=_TINY, floors=np.full_like(floors, _TINY))
-    )
+def without_floor(noise: AnyNoise) -> AnyNoise:
+    """The noise without a smallest variance, of which those of several maps are the mean."""
+    free = noise.capabilities.without_floor
+    if free is None:
+        raise ValueError(f"maps cannot share {in_words(noise)}; give each map a noise of its own")
+    return free()
 
 
 def _n_values(sums: Any, parameters: Parameters) -> Any:
     """How many values a variance is the mean of: one number, or one for each column."""
-    seen = getattr(sums, "seen", None)
-    if seen is None:
-        return sums.total * sums.moment.shape[1]
-    return seen if np.ndim(parameters.precision) else float(seen.sum())
+    return sums.column_counts if np.ndim(parameters.precision) else float(sums.column_counts.sum())

@@ -172,7 +172,8 @@ def _distinct_parts(mixture: Any, n_maps: int, whole: TrainingJob, rng: np.rando
     """(n,) parts of all rows, the heaviest first, by as many partitions as are wanted; those found twice once."""
     if n_maps == 1:
         return [np.zeros(whole.rows.n_rows, dtype=np.intp)]
-    scale = getattr(whole.model.noise, "scale", None)
+    columns = whole.model.noise.capabilities.columns
+    scale = None if columns is None else columns.units
     rows = whole.rows if scale is None else replace(whole.rows, scale=np.where(scale > 0, scale, 1.0))
     among, kinds = distinct_rows(rows), PARTITIONS[mixture.partition]
     flat = min(whole.model.surface.latent.dimension, rows.n_columns - 1)

@@ -6,7 +6,7 @@ For the model see :mod:`prinfold.gtm.noise.factor_model`, for other rows :mod:`p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.noise.factor_gaps import CellFactorNoise
 from prinfold.gtm.noise.factor_loadings import FactorParameters
-from prinfold.gtm.noise.factor_model import FactorModel
+from prinfold.gtm.noise.factor_model import WORDS, FactorModel, covariances, draw_rows
 from prinfold.gtm.noise.factor_sums import FactorStatistics
-from prinfold.gtm.noise.protocol import Posterior
+from prinfold.gtm.noise.protocol import Capabilities, Factors, Posterior
 from prinfold.numerics.small_matrices import at, backward, cholesky, forward, inverse, log_determinant, n_packed, pairs
 
 _ROOT_TWO = float(np.sqrt(2.0))
@@ -27,12 +27,53 @@ class FactorNodes(NamedTuple):
 
     [t, 1] · ``loading`` (1 + q, D + 1, K) is, first, what differs between nodes of −½β‖t − y‖² − ½ ln|S|, then the
     entries of w = √½ L⁻¹b, with S = L Lᵀ packed in ``root`` (·, K). The quadratic form is −½β‖t − y‖² + ‖w‖².
+    ``factors`` (q, K, D) are Uᵀ.
     """
 
     loading: FloatArray
     centres: FloatArray
     root: FloatArray
+    factors: FloatArray
     precision: float
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.loading)
+
+    def log_density(self, loaded: FloatArray, near: IntArray | None, work: FloatArray) -> FloatArray:
+        """log p(t | node): into ``work[0]`` what differs between nodes, into the rest w; returns (n,) the rest."""
+        exact = work.dtype == np.float64
+        found = work if exact else np.empty(work.shape)
+        np.matmul(loaded, self.loading if near is None else self.loading[:, :, near], out=found)
+        for w in found[1:]:
+            found[0] += np.square(w)
+        own = self._own(loaded)
+        if exact:
+            return own
+        largest = found[0].max(axis=1)  # taken out before rounding
+        found[0] -= largest[:, None]
+        work[:] = found
+        return np.asarray(largest + own)
+
+    def _own(self, loaded: FloatArray) -> FloatArray:
+        """(n,) what a row has of its density whatever the node."""
+        D, beta = loaded.shape[1] - 1, self.precision
+        return np.asarray(0.5 * D * np.log(beta / (2 * np.pi)) - 0.5 * beta * _squares(loaded))
+
+    def empty_sums(self) -> FactorSums:
+        return FactorSums(self, np.zeros(self.loading.shape))
+
+    def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
+        return draw_rows(self.centres, self.factors, self.precision, node, rng)
+
+    def covariance(self, axes: FloatArray) -> FloatArray:
+        return covariances(self.factors, self.precision, axes)
+
+    def factor_means(self, loaded: FloatArray, posterior: Posterior) -> FloatArray:
+        """(n, q) E[f | t], over all nodes."""
+        assert posterior.layers is not None
+        share = posterior.relative / posterior.total[:, None]
+        return np.asarray(np.einsum("nk,qnk->nq", share, backward(self.root[:, None], _ROOT_TWO * posterior.layers)))
 
 
 @dataclass
@@ -44,6 +85,19 @@ class FactorSums:
     square: float = 0.0
     log_likelihood: float = 0.0
     total: float = 0.0
+
+    def add(self, loaded: FloatArray, weight: FloatArray | None, posterior: Posterior, near: IntArray | None) -> None:
+        """Add a block. Rows are divided by the sums of their relative weights, not the weights."""
+        assert posterior.layers is not None
+        ones, chosen = np.ones(len(loaded)) if weight is None else weight, slice(None) if near is None else near
+        weighted = (loaded * (ones / posterior.total)[:, None]).T
+        layers = posterior.layers
+        layers *= posterior.relative  # in place: nobody else asks for them
+        self.products[0][:, chosen] += weighted @ posterior.relative
+        self.products[1:][:, :, chosen] += np.matmul(weighted, layers)
+        self.square += float(ones @ _squares(loaded))
+        self.log_likelihood += float(ones @ posterior.log_likelihood)
+        self.total += float(ones.sum())
 
     def statistics(self) -> FactorStatistics:
         """The sums so far, of f = √2 L⁻ᵀw in place of w."""
@@ -63,23 +117,28 @@ class FactorSums:
         return FactorStatistics(moments, moments[None, :, None], first[None, :, :-1], *sums)
 
 
+_Kind: TypeAlias = Capabilities[FactorParameters, FloatArray, FactorNodes, FactorStatistics]
+
+
 @dataclass(frozen=True)
 class FactorNoise(FactorModel):
     """Noise with factors, for rows that are complete."""
 
-    words: ClassVar[str] = "noise with factors (aligned or of low rank)"
-
     @property
-    def n_layers(self) -> int:
-        return 1 + self.n_factors
+    def capabilities(self) -> _Kind:
+        factors = Factors(self.loading.n_factors, FactorNodes.factor_means, self.directions)
+        return Capabilities(words=WORDS, factors=factors)
 
     def with_gaps(self) -> CellFactorNoise:
         return CellFactorNoise(self.floor, self.loading)
 
-    def prepare(self, surface: BasisMap, parameters: FactorParameters, dtype: type = np.float64) -> FactorNodes:
-        """Centres, factors and their roots for a pass over the rows."""
+    def load(self, block: FloatArray, errors: FloatArray | None = None) -> FloatArray:
+        """A block with a column of ones, in double precision: what factors explain may be far more than is left."""
+        return np.append(block.astype(np.float64, copy=False), np.ones((len(block), 1)), axis=1)
+
+    def at_nodes(self, surface: BasisMap, parameters: FactorParameters, dtype: type = np.float64) -> FactorNodes:
         centres, beta = surface.nodes(parameters.weights), parameters.precision
-        U, (K, D), q = self.loading.factors(surface, parameters), centres.shape, self.n_factors
+        U, (K, D), q = self.loading.factors(surface, parameters), centres.shape, self.loading.n_factors
         S = np.stack([(a == b) + beta * np.einsum("kd,kd->k", U[a], U[b]) for a, b in pairs(q)]).reshape(-1, K)
         root = cholesky(S, q)
         loading = np.empty((1 + q, D + 1, K))
@@ -87,63 +146,7 @@ class FactorNoise(FactorModel):
         loading[0, D] = -0.5 * beta * np.einsum("kd,kd->k", centres, centres) - 0.5 * log_determinant(root, q)
         loading[1:, :D] = forward(root[:, None], beta / _ROOT_TWO * np.swapaxes(U, 1, 2))
         loading[1:, D] = -np.einsum("qdk,kd->qk", loading[1:, :D], centres)
-        return FactorNodes(loading, centres, root, beta)
-
-    def load(self, block: FloatArray, errors: FloatArray | None = None) -> FloatArray:
-        """A block with a column of ones, in double precision: what factors explain may be far more than is left."""
-        return np.append(block.astype(np.float64, copy=False), np.ones((len(block), 1)), axis=1)
-
-    def log_density(
-        self, loaded: FloatArray, nodes: FactorNodes, near: IntArray | None, work: FloatArray
-    ) -> FloatArray:
-        """log p(t | node): into ``work[0]`` what differs between nodes, into the rest w; returns (n,) the rest."""
-        exact = work.dtype == np.float64
-        found = work if exact else np.empty(work.shape)
-        np.matmul(loaded, nodes.loading if near is None else nodes.loading[:, :, near], out=found)
-        for w in found[1:]:
-            found[0] += np.square(w)
-        own = self._own(loaded, nodes)
-        if exact:
-            return own
-        largest = found[0].max(axis=1)  # taken out before rounding
-        found[0] -= largest[:, None]
-        work[:] = found
-        return np.asarray(largest + own)
-
-    def _own(self, loaded: FloatArray, nodes: FactorNodes) -> FloatArray:
-        """(n,) what a row has of its density whatever the node."""
-        D, beta = loaded.shape[1] - 1, nodes.precision
-        return np.asarray(0.5 * D * np.log(beta / (2 * np.pi)) - 0.5 * beta * _squares(loaded))
-
-    def sums(self, nodes: FactorNodes) -> FactorSums:
-        """Empty sums."""
-        return FactorSums(nodes, np.zeros(nodes.loading.shape))
-
-    def statistics(
-        self,
-        sums: FactorSums,
-        loaded: FloatArray,
-        weight: FloatArray | None,
-        posterior: Posterior,
-        near: IntArray | None,
-    ) -> None:
-        """Add a block to the sums. Rows are divided by the sums of their relative weights, not the weights."""
-        assert posterior.layers is not None
-        ones, chosen = np.ones(len(loaded)) if weight is None else weight, slice(None) if near is None else near
-        weighted = (loaded * (ones / posterior.total)[:, None]).T
-        layers = posterior.layers
-        layers *= posterior.relative  # in place: nobody else asks for them
-        sums.products[0][:, chosen] += weighted @ posterior.relative
-        sums.products[1:][:, :, chosen] += np.matmul(weighted, layers)
-        sums.square += float(ones @ _squares(loaded))
-        sums.log_likelihood += float(ones @ posterior.log_likelihood)
-        sums.total += float(ones.sum())
-
-    def factor_means(self, loaded: FloatArray, posterior: Posterior, nodes: FactorNodes) -> FloatArray:
-        """(n, q) E[f | t], over all nodes."""
-        assert posterior.layers is not None
-        share = posterior.relative / posterior.total[:, None]
-        return np.asarray(np.einsum("nk,qnk->nq", share, backward(nodes.root[:, None], _ROOT_TWO * posterior.layers)))
+        return FactorNodes(loading, centres, root, U, beta)
 
 
 def _squares(loaded: FloatArray) -> FloatArray:

@@ -10,17 +10,17 @@ U. Columns depend on each other through f: what is missing is expected at y + U 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.noise.factor_loadings import FactorParameters
-from prinfold.gtm.noise.factor_model import FactorModel
+from prinfold.gtm.noise.factor_model import WORDS, FactorModel, covariances, draw_rows
 from prinfold.gtm.noise.factor_sums import FactorStatistics
 from prinfold.gtm.noise.per_cell import MeasuredCells, as_cells
-from prinfold.gtm.noise.protocol import Posterior
+from prinfold.gtm.noise.protocol import Capabilities, Factors, Posterior
 from prinfold.numerics.small_matrices import at, backward, cholesky, forward, inverse, log_determinant, n_packed, pairs
 
 
@@ -51,6 +51,46 @@ class CellFactorNodes(NamedTuple):
     def variance(self) -> float:
         """v, where nodes share it."""
         return float(1.0 / self.inverse[0])
+
+    @property
+    def n_layers(self) -> int:
+        return 1 + self.n_factors + n_packed(self.n_factors)
+
+    def log_density(self, loaded: MeasuredCells, near: IntArray | None, work: FloatArray) -> FloatArray:
+        """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest."""
+        return weigh(loaded, loaded.trust(np.array(self.variance)), self.some(near), work)
+
+    def empty_sums(self) -> CellFactorSums:
+        K, D = self.centres.shape
+        F, q = n_packed(1 + self.n_factors), self.n_factors
+        return CellFactorSums(self, np.zeros((F, K)), np.zeros((1, F + 1 + q, D, K)), np.zeros(D))
+
+    def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
+        return draw_rows(self.centres, np.swapaxes(self.factors, 1, 2), float(self.inverse[0]), node, rng)
+
+    def covariance(self, axes: FloatArray) -> FloatArray:
+        return covariances(np.swapaxes(self.factors, 1, 2), float(self.inverse[0]), axes)
+
+    def impute(
+        self, loaded: MeasuredCells, posterior: Posterior, near: IntArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself.
+
+        Given the node a cell is y + U f + e, and f is known from the other cells as far as they tell of it.
+        """
+        fields = _fields(posterior, np.ones(len(loaded)), self.n_factors)
+        G = [self.centres.T, *self.factors]
+        mean, square = np.zeros((2, *loaded.values.shape))
+        for a, b in pairs(len(G)):
+            if b == 0:
+                mean += fields[at(a, 0)] @ G[a].T
+            square += (1.0 if a == b else 2.0) * fields[at(a, b)] @ (G[a] * G[b]).T
+        return mean, np.maximum(square - np.square(mean), 0.0) + self.variance
+
+    def factor_means(self, loaded: MeasuredCells, posterior: Posterior) -> FloatArray:
+        """(n, q) E[f | t], over all nodes."""
+        fields = _fields(posterior, np.ones(len(loaded)), self.n_factors)
+        return np.stack([fields[at(a + 1, 0)].sum(axis=1) for a in range(self.n_factors)], axis=1)
 
 
 def cell_nodes(centres: FloatArray, factors: FloatArray, inverse_v: FloatArray, sign: FloatArray) -> CellFactorNodes:
@@ -97,8 +137,27 @@ class CellFactorSums:
     log_likelihood: float = 0.0
     total: float = 0.0
 
+    def add(
+        self, loaded: MeasuredCells, weight: FloatArray | None, posterior: Posterior, near: IntArray | None
+    ) -> None:
+        ones = np.ones(len(loaded)) if weight is None else weight
+        trust, q = loaded.trust(np.array(self.nodes.variance)), self.nodes.n_factors
+        scaled, fields = trust * loaded.values, _fields(posterior, ones, q)
+        linear = fields[[at(a, 0) for a in range(1 + q)]]
+        if loaded.squared_errors is not None and len(self.parts) == 1:
+            self.parts = np.concatenate([self.parts, np.zeros_like(self.parts)])
+        for power, part in enumerate(self.parts):
+            share = trust**power
+            part[: len(fields)] += np.matmul((trust * share).T, fields)
+            part[len(fields) :] += np.matmul((scaled * share).T, linear)
+        self.moments += fields.sum(axis=1)
+        self.square += float(ones @ np.einsum("nd,nd->n", scaled, scaled))
+        self.seen += ones @ loaded.seen
+        self.trusted += float(ones @ trust.sum(axis=1))
+        self.log_likelihood += float(ones @ posterior.log_likelihood)
+        self.total += float(ones.sum())
+
     def statistics(self) -> FactorStatistics:
-        """The sums so far."""
         F = len(self.moments)
         second = self.parts[:, :F].copy()
         if len(second) == 1:  # columns without gaps share their sums to the last bit, and then a system
@@ -107,97 +166,41 @@ class CellFactorSums:
         return FactorStatistics(self.moments.copy(), second, self.parts[:, F:].copy(), *rest)
 
 
+def _fields(posterior: Posterior, weight: FloatArray, q: int) -> FloatArray:
+    """(F, n, K) r E[g gᵀ] of each row and node, packed; g = (1, f)."""
+    assert posterior.layers is not None
+    layers = posterior.layers.astype(np.float64, copy=False)
+    root, share = layers[q:], posterior.relative * (weight / posterior.total)[:, None]
+    m, C = backward(root, layers[:q]), inverse(root, q)
+    fields = np.empty((n_packed(1 + q), *share.shape))
+    fields[0] = share
+    for a in range(q):
+        fields[at(a + 1, 0)] = share * m[a]
+    for a, b in pairs(q):
+        fields[at(a + 1, b + 1)] = share * (C[at(a, b)] + m[a] * m[b])
+    return fields
+
+
+_Kind: TypeAlias = Capabilities[FactorParameters, MeasuredCells, CellFactorNodes, FactorStatistics]
+
+
 @dataclass(frozen=True)
 class CellFactorNoise(FactorModel):
     """Noise with factors, for rows with gaps and errors."""
 
-    words: ClassVar[str] = "noise with factors (aligned or of low rank)"
-
     @property
-    def n_layers(self) -> int:
-        return 1 + self.n_factors + n_packed(self.n_factors)
+    def capabilities(self) -> _Kind:
+        factors = Factors(self.loading.n_factors, CellFactorNodes.factor_means, self.directions)
+        return Capabilities(words=WORDS, impute=CellFactorNodes.impute, factors=factors)
 
     def with_gaps(self) -> CellFactorNoise:
         return self
-
-    def prepare(self, surface: BasisMap, parameters: FactorParameters, dtype: type = np.float64) -> CellFactorNodes:
-        """Centres and factors for a pass over the rows."""
-        ones = np.ones(surface.latent.n_nodes)
-        factors = self.loading.factors(surface, parameters)
-        return cell_nodes(surface.nodes(parameters.weights), factors, parameters.precision * ones, ones)
 
     def load(self, block: FloatArray, errors: FloatArray | None = None) -> MeasuredCells:
         """A block with its gaps apart, in double precision."""
         return as_cells(block.astype(np.float64, copy=False), errors)
 
-    def log_density(
-        self, loaded: MeasuredCells, nodes: CellFactorNodes, near: IntArray | None, work: FloatArray
-    ) -> FloatArray:
-        """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest."""
-        return weigh(loaded, loaded.trust(np.array(nodes.variance)), nodes.some(near), work)
-
-    def sums(self, nodes: CellFactorNodes) -> CellFactorSums:
-        """Empty sums."""
-        K, D = nodes.centres.shape
-        F, q = n_packed(1 + self.n_factors), self.n_factors
-        return CellFactorSums(nodes, np.zeros((F, K)), np.zeros((1, F + 1 + q, D, K)), np.zeros(D))
-
-    def statistics(
-        self,
-        sums: CellFactorSums,
-        loaded: MeasuredCells,
-        weight: FloatArray | None,
-        posterior: Posterior,
-        near: IntArray | None,
-    ) -> None:
-        """Add a block to the sums."""
-        ones = np.ones(len(loaded)) if weight is None else weight
-        trust = loaded.trust(np.array(sums.nodes.variance))
-        scaled, fields = trust * loaded.values, self._fields(posterior, ones)
-        linear = fields[[at(a, 0) for a in range(1 + self.n_factors)]]
-        if loaded.squared_errors is not None and len(sums.parts) == 1:
-            sums.parts = np.concatenate([sums.parts, np.zeros_like(sums.parts)])
-        for power, part in enumerate(sums.parts):
-            share = trust**power
-            part[: len(fields)] += np.matmul((trust * share).T, fields)
-            part[len(fields) :] += np.matmul((scaled * share).T, linear)
-        sums.moments += fields.sum(axis=1)
-        sums.square += float(ones @ np.einsum("nd,nd->n", scaled, scaled))
-        sums.seen += ones @ loaded.seen
-        sums.trusted += float(ones @ trust.sum(axis=1))
-        sums.log_likelihood += float(ones @ posterior.log_likelihood)
-        sums.total += float(ones.sum())
-
-    def complete(
-        self, loaded: MeasuredCells, posterior: Posterior, nodes: CellFactorNodes, near: IntArray | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself.
-
-        Given the node a cell is y + U f + e, and f is known from the other cells as far as they tell of it.
-        """
-        fields, G = self._fields(posterior, np.ones(len(loaded))), [nodes.centres.T, *nodes.factors]
-        mean, square = np.zeros((2, *loaded.values.shape))
-        for a, b in pairs(len(G)):
-            if b == 0:
-                mean += fields[at(a, 0)] @ G[a].T
-            square += (1.0 if a == b else 2.0) * fields[at(a, b)] @ (G[a] * G[b]).T
-        return mean, np.maximum(square - np.square(mean), 0.0) + nodes.variance
-
-    def factor_means(self, loaded: MeasuredCells, posterior: Posterior, nodes: CellFactorNodes) -> FloatArray:
-        """(n, q) E[f | t], over all nodes."""
-        fields = self._fields(posterior, np.ones(len(loaded)))
-        return np.stack([fields[at(a + 1, 0)].sum(axis=1) for a in range(self.n_factors)], axis=1)
-
-    def _fields(self, posterior: Posterior, weight: FloatArray) -> FloatArray:
-        """(F, n, K) r E[g gᵀ] of each row and node, packed; g = (1, f)."""
-        assert posterior.layers is not None
-        q, layers = self.n_factors, posterior.layers.astype(np.float64, copy=False)
-        root, share = layers[q:], posterior.relative * (weight / posterior.total)[:, None]
-        m, C = backward(root, layers[:q]), inverse(root, q)
-        fields = np.empty((n_packed(1 + q), *share.shape))
-        fields[0] = share
-        for a in range(q):
-            fields[at(a + 1, 0)] = share * m[a]
-        for a, b in pairs(q):
-            fields[at(a + 1, b + 1)] = share * (C[at(a, b)] + m[a] * m[b])
-        return fields
+    def at_nodes(self, surface: BasisMap, parameters: FactorParameters, dtype: type = np.float64) -> CellFactorNodes:
+        ones = np.ones(surface.latent.n_nodes)
+        factors = self.loading.factors(surface, parameters)
+        return cell_nodes(surface.nodes(parameters.weights), factors, parameters.precision * ones, ones)

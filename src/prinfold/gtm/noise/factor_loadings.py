@@ -14,8 +14,8 @@ more (Liu, Rubin & Wu, 1998): the objective rises as surely, and faster.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -37,9 +37,25 @@ with noise that reaches as much further would cost nothing.
 
 @dataclass(frozen=True)
 class FactorParameters(Parameters):
-    """Weights, precision β, and what a loading makes U of: √η, or Vᵀ (q, D)."""
+    """Weights, precision β, and what a ``loading`` makes U of: √η, or Vᵀ (q, D)."""
 
     factors: Any
+    loading: Loading
+
+    def extrapolate(self, new: Self, factor: float) -> Self:
+        factors = new.loading.extrapolate(self.factors, new.factors, factor)
+        return replace(super().extrapolate(new, factor), factors=factors)
+
+    def to_arrays(self) -> dict[str, Any]:
+        return self.loading.to_arrays(self.factors)
+
+
+class Regression(NamedTuple):
+    """B (K, 1 + q, M), Θ (M, D), and (M,) 1 where a coefficient is penalised, 0 where it is free."""
+
+    design: FloatArray
+    coefficients: FloatArray
+    penalised: FloatArray
 
 
 class Finished(NamedTuple):
@@ -56,33 +72,27 @@ class Loading(Protocol):
     @property
     def n_factors(self) -> int: ...
 
-    def first(self, weights: FloatArray) -> Any:
+    def initial(self, weights: FloatArray) -> Any:
         """First coefficients of U."""
 
     def factors(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:
         """(q, K, D) Uᵀ at the nodes."""
 
-    def design(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:
-        """(K, 1 + q, M) B."""
-
-    def coefficients(self, parameters: FactorParameters) -> FloatArray:
-        """(M, D) Θ."""
-
-    def penalised(self, surface: BasisMap) -> FloatArray:
-        """(M,) 1 where a coefficient is penalised, 0 where it is free."""
+    def regression(self, surface: BasisMap, parameters: FactorParameters) -> Regression:
+        """The mean of a row as linear in coefficients, and those as they are."""
 
     def finished(
         self, coefficients: FloatArray, means: FloatArray, sums: FactorStatistics, parameters: FactorParameters
     ) -> Finished:
         """Parameters with new coefficients."""
 
-    def stretched(self, old: Any, new: Any, factor: float) -> Any:
+    def extrapolate(self, old: Any, new: Any, factor: float) -> Any:
         """The step from ``old`` to ``new``, ``factor`` times as far."""
 
-    def keep(self, factors: Any) -> dict[str, Any]:
+    def to_arrays(self, factors: Any) -> dict[str, Any]:
         """Fitted attributes by name."""
 
-    def recall(self, kept: dict[str, Any], n_columns: int) -> Any:
+    def restore(self, arrays: dict[str, Any], n_columns: int) -> Any:
         """Coefficients of U from stored arrays; a ValueError where they do not fit."""
 
 
@@ -97,21 +107,16 @@ class AlignedLoading:
     spacing: float
     reach: float | None = None
 
-    def first(self, weights: FloatArray) -> float:
+    def initial(self, weights: FloatArray) -> float:
         return self.spacing * (_FIRST_REACH if self.reach is None else self.reach)
 
     def factors(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:
         return np.asarray(parameters.factors * np.moveaxis(surface.node_jacobian(parameters.weights), 2, 0))
 
-    def design(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:
+    def regression(self, surface: BasisMap, parameters: FactorParameters) -> Regression:
         slopes = parameters.factors * np.swapaxes(surface.node_gradients, 1, 2)
-        return np.concatenate([surface.node_features[:, None], slopes], axis=1)
-
-    def coefficients(self, parameters: FactorParameters) -> FloatArray:
-        return parameters.weights
-
-    def penalised(self, surface: BasisMap) -> FloatArray:
-        return surface.penalty_mask
+        design = np.concatenate([surface.node_features[:, None], slopes], axis=1)
+        return Regression(design, parameters.weights, surface.penalty_mask)
 
     def finished(
         self, coefficients: FloatArray, means: FloatArray, sums: FactorStatistics, parameters: FactorParameters
@@ -133,17 +138,17 @@ class AlignedLoading:
         longer = np.concatenate([means[:, :1], slope * means[:, 1:]], axis=1)
         return Finished(coefficients, float(parameters.factors * abs(slope) * root), longer)
 
-    def stretched(self, old: float, new: float, factor: float) -> float:
+    def extrapolate(self, old: float, new: float, factor: float) -> float:
         """By the logarithm."""
         if old <= 0 or new <= 0 or self.reach is not None:
             return new
         return min(float(old * (new / old) ** factor), _MOST_REACH * self.spacing)
 
-    def keep(self, factors: float) -> dict[str, Any]:
+    def to_arrays(self, factors: float) -> dict[str, Any]:
         return {"reach": float(factors) / self.spacing}
 
-    def recall(self, kept: dict[str, Any], n_columns: int) -> float:
-        reach = kept.get("reach")
+    def restore(self, arrays: dict[str, Any], n_columns: int) -> float:
+        reach = arrays.get("reach")
         if not isinstance(reach, float) or not 0 <= reach < np.inf:
             raise ValueError("the reach of the noise along the surface, finite and not negative")
         return reach * self.spacing
@@ -159,7 +164,7 @@ class SharedLoading:
     n_factors: int
     axes: tuple[int, ...] | None = None
 
-    def first(self, weights: FloatArray) -> FloatArray:
+    def initial(self, weights: FloatArray) -> FloatArray:
         """Nothing: where rows scatter is for the rows to say, see :mod:`prinfold.gtm.noise.factor_starts`."""
         return np.zeros((self.n_factors, weights.shape[1]))
 
@@ -167,18 +172,13 @@ class SharedLoading:
         shape = (self.n_factors, surface.latent.n_nodes, parameters.weights.shape[1])
         return np.broadcast_to(parameters.factors[:, None], shape)
 
-    def design(self, surface: BasisMap, parameters: FactorParameters) -> FloatArray:
+    def regression(self, surface: BasisMap, parameters: FactorParameters) -> Regression:
         (K, M), q = surface.node_features.shape, self.n_factors
-        found = np.zeros((K, 1 + q, M + q))
-        found[:, 0, :M] = surface.node_features
-        found[:, 1:, M:] = np.eye(q)
-        return found
-
-    def coefficients(self, parameters: FactorParameters) -> FloatArray:
-        return np.concatenate([parameters.weights, parameters.factors])
-
-    def penalised(self, surface: BasisMap) -> FloatArray:
-        return np.append(surface.penalty_mask, np.zeros(self.n_factors))
+        design = np.zeros((K, 1 + q, M + q))
+        design[:, 0, :M] = surface.node_features
+        design[:, 1:, M:] = np.eye(q)
+        both = np.concatenate([parameters.weights, parameters.factors])
+        return Regression(design, both, np.append(surface.penalty_mask, np.zeros(q)))
 
     def finished(
         self, coefficients: FloatArray, means: FloatArray, sums: FactorStatistics, parameters: FactorParameters
@@ -189,16 +189,16 @@ class SharedLoading:
         root = (turned * np.sqrt(np.maximum(size, 0.0))) @ turned.T
         return Finished(np.ascontiguousarray(weights), root @ V, means)
 
-    def stretched(self, old: FloatArray, new: FloatArray, factor: float) -> FloatArray:
+    def extrapolate(self, old: FloatArray, new: FloatArray, factor: float) -> FloatArray:
         return np.asarray(old + factor * (new - old))
 
-    def keep(self, factors: FloatArray) -> dict[str, Any]:
+    def to_arrays(self, factors: FloatArray) -> dict[str, Any]:
         """Along principal axes, the longest first: any turn of V is the same noise."""
         _, size, axes = np.linalg.svd(factors, full_matrices=False)
         return {"loadings": (size * leading_signs(axes))[:, None] * axes}
 
-    def recall(self, kept: dict[str, Any], n_columns: int) -> FloatArray:
-        found, shape = np.asarray(kept.get("loadings")), (self.n_factors, n_columns)
+    def restore(self, arrays: dict[str, Any], n_columns: int) -> FloatArray:
+        found, shape = np.asarray(arrays.get("loadings")), (self.n_factors, n_columns)
         if found.dtype.kind != "f" or found.shape != shape or not np.isfinite(found).all():
             raise ValueError(f"finite loadings of the noise, of shape {shape}")
         return found

@@ -20,10 +20,13 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.gtm.noise.factor_loadings import FactorParameters, Loading
+from prinfold.gtm.noise.factor_loadings import FactorParameters, Loading, SharedLoading
 from prinfold.gtm.noise.factor_sums import FactorStatistics, solve_factors
+from prinfold.gtm.noise.protocol import Directions
 from prinfold.gtm.penalties import Penalty
 from prinfold.numerics.linalg import solve_symmetric
+
+WORDS = "noise with factors (aligned or of low rank)"
 
 
 @dataclass(frozen=True)
@@ -34,23 +37,19 @@ class FactorModel:
     loading: Loading
 
     @property
-    def n_factors(self) -> int:
-        return self.loading.n_factors
+    def directions(self) -> Directions | None:
+        """Directions that all nodes share, for which a start has to be found."""
+        loading = self.loading
+        return Directions(loading.n_factors, loading.axes) if isinstance(loading, SharedLoading) else None
 
-    def first(self, weights: FloatArray, precision: float) -> FactorParameters:
-        return FactorParameters(weights, precision, self.loading.first(weights))
+    def initial(self, weights: FloatArray, precision: float) -> FactorParameters:
+        return self._made(weights, precision, self.loading.initial(weights))
 
-    def pooled(self, parameters: FactorParameters) -> FactorParameters:
-        return parameters
+    def restore(self, weights: FloatArray, variance: float, arrays: dict[str, Any]) -> FactorParameters:
+        return self._made(weights, 1.0 / variance, self.loading.restore(arrays, weights.shape[1]))
 
-    def floored(self, parameters: FactorParameters) -> bool:
-        return bool(1.0 / parameters.precision <= self.floor)
-
-    def keep(self, parameters: FactorParameters) -> dict[str, Any]:
-        return self.loading.keep(parameters.factors)
-
-    def recall(self, weights: FloatArray, variance: float, kept: dict[str, Any]) -> FactorParameters:
-        return FactorParameters(weights, 1.0 / variance, self.loading.recall(kept, weights.shape[1]))
+    def _made(self, weights: FloatArray, precision: float, factors: Any) -> FactorParameters:
+        return FactorParameters(weights, precision, factors, self.loading, ceiling=1.0 / self.floor)
 
     def m_step(
         self, surface: BasisMap, sums: FactorStatistics, penalty: Penalty, parameters: FactorParameters
@@ -60,32 +59,26 @@ class FactorModel:
         Each is the best for those before it, so that none lowers the objective. Where errors are known, the noise takes
         one step of EM as in :class:`~prinfold.gtm.noise.per_cell.CellNoise`.
         """
-        design, strength = self.loading.design(surface, parameters), penalty.strength(parameters.precision)
-        decay = strength * self.loading.penalised(surface)
-        before = self.loading.coefficients(parameters)
+        design, before, penalised = self.loading.regression(surface, parameters)
+        decay = penalty.strength(parameters.precision) * penalised
         coefficients = solve_factors(sums, design, decay, before, solve_symmetric)
         new = self.loading.finished(coefficients, design @ coefficients, sums, parameters)
         error = sums.residual(new.means) + (sums.seen - sums.trusted) / parameters.precision
         precision = penalty.precision(sums.seen, error, surface.roughness(new.weights))
-        return FactorParameters(new.weights, min(precision, 1.0 / self.floor), new.factors)
+        return self._made(new.weights, min(precision, 1.0 / self.floor), new.factors)
 
-    def stretched(self, old: FactorParameters, new: FactorParameters, factor: float) -> FactorParameters:
-        """The step from ``old`` to ``new``, ``factor`` times as far; the noise by its logarithm."""
-        weights = old.weights + factor * (new.weights - old.weights)
-        precision = min(float(old.precision * (new.precision / old.precision) ** factor), 1.0 / self.floor)
-        return FactorParameters(weights, precision, self.loading.stretched(old.factors, new.factors, factor))
 
-    def draw(
-        self, surface: BasisMap, parameters: FactorParameters, node: IntArray, rng: np.random.Generator
-    ) -> FloatArray:
-        """(n, D) one row from each node named."""
-        centres = surface.nodes(parameters.weights)[node]
-        apart = rng.standard_normal(centres.shape) / np.sqrt(parameters.precision)
-        for U in self.loading.factors(surface, parameters):
-            apart += rng.standard_normal((len(node), 1)) * U[node]
-        return np.asarray(centres + apart)
+def draw_rows(
+    centres: FloatArray, factors: FloatArray, precision: float, node: IntArray, rng: np.random.Generator
+) -> FloatArray:
+    """(n, D) one row from each node named, of centres (K, D) and factors (q, K, D)."""
+    apart = rng.standard_normal((len(node), centres.shape[1])) / np.sqrt(precision)
+    for U in factors:
+        apart += rng.standard_normal((len(node), 1)) * U[node]
+    return np.asarray(centres[node] + apart)
 
-    def covariance(self, surface: BasisMap, parameters: FactorParameters, axes: FloatArray) -> FloatArray:
-        """(K, a, a) covariance of the noise at each node, seen along axes (D, a)."""
-        seen = self.loading.factors(surface, parameters) @ axes
-        return np.asarray(np.einsum("qka,qkb->kab", seen, seen) + axes.T @ axes / parameters.precision)
+
+def covariances(factors: FloatArray, precision: float, axes: FloatArray) -> FloatArray:
+    """(K, a, a) covariance of the noise at each node of factors (q, K, D), seen along axes (D, a)."""
+    seen = factors @ axes
+    return np.asarray(np.einsum("qka,qkb->kab", seen, seen) + axes.T @ axes / precision)

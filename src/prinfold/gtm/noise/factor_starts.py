@@ -17,8 +17,8 @@ from prinfold._typing import FloatArray
 from prinfold.base.starting_points import Axes, principal_axes
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm.model import GTMModel
-from prinfold.gtm.noise.factor_loadings import FactorParameters, SharedLoading
-from prinfold.gtm.noise.protocol import Noise
+from prinfold.gtm.noise.factor_loadings import FactorParameters
+from prinfold.gtm.noise.protocol import Directions, Parameters
 from prinfold.gtm.starts.first_parameters import Contest, Start, pca_start, plane_start
 from prinfold.numerics.distances import squared_distances
 from prinfold.rows.rows import Rows
@@ -32,30 +32,27 @@ _MOST_TRIALS = 20
 _RESIDUAL_ROWS = 2000
 
 
-def with_directions(start: Start, noise: Noise) -> Start:
-    """The start with directions, where the noise has some that all nodes share."""
-    loading = getattr(noise, "loading", None)
-    if not isinstance(loading, SharedLoading):
-        return start
+def with_directions(start: Start, directions: Directions) -> Start:
+    """The start with directions that all nodes share."""
     if start is pca_start or isinstance(start, Contest):  # surface and directions have a contest of their own
-        return partial(_shared_out, loading)
-    if loading.axes is None:
-        return partial(_left_over, start, loading)
+        return partial(_shared_out, directions)
+    if directions.axes is None:
+        return partial(_left_over, start, directions)
     raise InvalidParameterError(
-        Message(f"axes={loading.axes} of the noise go with one start only", "leave them out", Advice("init", "pca"))
+        Message(f"axes={directions.axes} of the noise go with one start only", "leave them out", Advice("init", "pca"))
     )
 
 
-def _shared_out(loading: SharedLoading, model: GTMModel, rows: Rows, rng: np.random.Generator) -> FactorParameters:
+def _shared_out(directions: Directions, model: GTMModel, rows: Rows, rng: np.random.Generator) -> FactorParameters:
     """The best of the ways in which surface and directions may share the principal axes."""
-    latent, n_factors = model.surface.latent, loading.n_factors
+    latent, n_factors = model.surface.latent, directions.count
     n_surface = min(latent.embed(latent.nodes[:1]).shape[1], rows.n_columns)
-    if loading.axes is not None:
-        _refuse_other_axes(loading.axes, n_surface, rows.n_columns)
-    n_axes = max(n_surface + n_factors, 0 if loading.axes is None else max(loading.axes) + 1)
+    if directions.axes is not None:
+        _refuse_other_axes(directions.axes, n_surface, rows.n_columns)
+    n_axes = max(n_surface + n_factors, 0 if directions.axes is None else max(directions.axes) + 1)
     found = principal_axes(rows, n_axes + 1)
     every = combinations(range(min(n_axes, len(found.variances))), n_surface)
-    choices = [loading.axes] if loading.axes is not None else list(islice(every, _MOST_TRIALS))
+    choices = [directions.axes] if directions.axes is not None else list(islice(every, _MOST_TRIALS))
     starts = [_on_axes(model, found, chosen, n_factors) for chosen in choices]
     return starts[0] if len(starts) == 1 else max(starts, key=lambda each: _promise(model, _some(rows), each))
 
@@ -75,7 +72,13 @@ def _on_axes(model: GTMModel, axes: Axes, chosen: tuple[int, ...], n_factors: in
     plane = plane_start(model, turned, left)
     V, along = np.zeros((n_factors, axes.directions.shape[1])), others[:n_factors]
     V[: len(along)] = np.sqrt(axes.variances[along])[:, None] * axes.directions[along]
-    return FactorParameters(plane.weights, plane.precision, V)
+    return _along(plane, V)
+
+
+def _along(parameters: Parameters, V: FloatArray) -> FactorParameters:
+    """Parameters of a noise with factors, with other directions."""
+    assert isinstance(parameters, FactorParameters)
+    return replace(parameters, factors=V)
 
 
 def _promise(model: GTMModel, rows: Rows, parameters: FactorParameters) -> float:
@@ -94,7 +97,7 @@ def _some(rows: Rows) -> Rows:
 
 
 def _left_over(
-    start: Start, loading: SharedLoading, model: GTMModel, rows: Rows, rng: np.random.Generator
+    start: Start, directions: Directions, model: GTMModel, rows: Rows, rng: np.random.Generator
 ) -> FactorParameters:
     """The start with directions along which rows scatter most about the nearest nodes."""
     parameters = start(model, rows, rng)
@@ -102,8 +105,8 @@ def _left_over(
     block, weight = rows.block(some).astype(np.float64), rows.block_weight(some)
     nodes = model.surface.nodes(parameters.weights)
     residual = block - nodes[squared_distances(block, nodes).argmin(axis=1)]
-    V = _leading(residual, weight, loading.n_factors)
-    return FactorParameters(parameters.weights, parameters.precision, V)
+    V = _leading(residual, weight, directions.count)
+    return _along(parameters, V)
 
 
 def _leading(residual: FloatArray, weight: FloatArray | None, rank: int) -> FloatArray:

@@ -43,6 +43,16 @@ class FactorStatistics:
         return np.asarray(self.moments[0])
 
     @property
+    def masses(self) -> FloatArray | None:
+        """None: weights and directions are found together, of ``second``."""
+        return None
+
+    @property
+    def moment(self) -> FloatArray:
+        """(K, D) Σ r ρ t."""
+        return np.asarray(self.first[0, 0].T)
+
+    @property
     def n_factors(self) -> int:
         return int(self.first.shape[1]) - 1
 

@@ -5,9 +5,9 @@ The noise of the GTM as it was proposed, and the fastest: see :mod:`prinfold.gtm
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,20 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.node_bounds import Balls, rise_bounds
 from prinfold.gtm.noise.per_cell import CellNoise
-from prinfold.gtm.noise.protocol import Parameters, Posterior, Statistics, largest_weight
+from prinfold.gtm.noise.protocol import (
+    NO_FLOOR,
+    Capabilities,
+    CompiledPass,
+    Groups,
+    GroupWeights,
+    IndependentCells,
+    PairedLogDensity,
+    Parameters,
+    Posterior,
+    ScaledLogDensity,
+    Statistics,
+    largest_weight,
+)
 from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.softmax import FASTEST, Exponential, sound_sums
 from prinfold.rows.rows import Rows
@@ -41,6 +54,84 @@ class IsotropicNodes(NamedTuple):
     log_normaliser: float
     excess: tuple[float, float]
 
+    @property
+    def n_layers(self) -> int:
+        return 1
+
+    def log_density(self, loaded: FloatArray, near: IntArray | None, work: FloatArray) -> FloatArray:
+        """log p(t | node) split in two: into ``work[0]`` (n, K) what differs between nodes; returns (n,) the rest.
+
+        −½β‖t − y‖² = β t·y − ½β‖y‖² − ½β‖t‖²; the last term is the row's own. With ``near``, only those nodes.
+        """
+        loading = self.loading if near is None else self.loading[:, near]
+        np.dot(loaded[:, 1:], loading[1:], out=work[0])
+        return self.log_normaliser - 0.5 * self.precision * _row_squares(loaded)
+
+    def scaled_log_density(self, loaded: FloatArray, near: IntArray | None, work: FloatArray) -> float | FloatArray:
+        """log p(t | node) split in two: into ``work[0]`` (n, K) all but a constant, of each row or of all, returned.
+
+        For a row that the model explains ½β‖t − y‖² is about ½D, half a χ² of as many degrees of freedom, at the
+        nodes that matter; with ½D added it is near zero there, and can be given to ``exp`` as it is.
+        """
+        np.dot(loaded, self.levelled if near is None else self.levelled[:, near], out=work[0])
+        if loaded.dtype == np.float64:
+            return self.log_normaliser
+        return np.asarray(self.log_normaliser + 0.5 * self.excess[1] * _row_squares(loaded))
+
+    def empty_sums(self) -> IsotropicSums:
+        n_nodes, n_columns = self.centres.shape
+        return IsotropicSums(self, np.zeros((n_columns + 1, n_nodes)))
+
+    def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
+        centres = self.centres[node]
+        return np.asarray(centres + rng.standard_normal(centres.shape) / np.sqrt(self.precision))
+
+    def covariance(self, axes: FloatArray) -> FloatArray:
+        return np.tile(axes.T @ axes / self.precision, (len(self.centres), 1, 1))
+
+    def bound(self, balls: Balls, least: float = -inf) -> FloatArray:
+        """(G, K) bounds on log r_k(t), the log responsibility of node k for any row t of a ball of rows.
+
+        Up to a constant of the row log p(t | k) is β(t·y_k − ½‖y_k‖²). The sum over all nodes is at least its largest
+        term, so log r_k(t) is below log p(t | k) − max_i log p(t | i), which :func:`rise_bounds` bounds.
+        """
+        return self.precision * rise_bounds(self.centres, balls, least / self.precision)
+
+    def by_node(self) -> FloatArray:
+        """(K, D + 2) ``loading`` as compiled code reads it, one node after another."""
+        return np.ascontiguousarray(self.loading.T)
+
+    def group_weights(self) -> GroupWeights[FloatArray]:
+        """Weights of many groups, one matrix after another, their sums and log Σ p(t | node), (n,) each; compiled."""
+        from prinfold.gtm._e_step_jit import weigh_groups  # loads numba, which small jobs never need
+
+        loading = self.by_node()
+
+        def weigh(loaded: FloatArray, groups: Groups) -> tuple[FloatArray, FloatArray, FloatArray]:
+            cuts, near, near_cuts = groups
+            weights = np.empty(int(np.diff(cuts) @ np.diff(near_cuts)), dtype=loaded.dtype)
+            total, log_sum = np.empty((2, len(loaded)))
+            weigh_groups(loaded, cuts, near, near_cuts, sound_sums(loaded.dtype), loading, weights, total, log_sum)
+            return weights, total, log_sum + self.log_normaliser + 0.5 * self.excess[0] * _row_squares(loaded)
+
+        return weigh
+
+    def pairs(self, per_cell: int) -> PairedLogDensity[FloatArray] | None:
+        """(P, M) β t·y − ½β‖y‖² of each pair of a row and a cell, in double precision; None for many columns."""
+        n_points, n_columns = self.centres.shape
+        if n_columns > _MOST_PAIRED:
+            return None
+        found = np.empty((n_points, n_columns + 1))
+        np.multiply(self.centres, self.precision, out=found[:, :-1])
+        found[:, -1] = -0.5 * np.einsum("kd,kd->k", found[:, :-1], self.centres)
+        points = found.reshape(-1, per_cell, n_columns + 1)
+
+        def log_density(loaded: FloatArray, row: IntArray, cell: IntArray) -> FloatArray:
+            rows = loaded[:, 1:].astype(np.float64, copy=False)
+            return np.asarray(np.einsum("pd,pmd->pm", rows[row], points[cell]))
+
+        return log_density
+
 
 class SweptNodes(NamedTuple):
     """Arrays that sweeps read and add to, node by node: ``loading`` (K, D + 2) and ``products`` Rᵀ[−½‖t‖², T, 1]."""
@@ -53,17 +144,68 @@ class SweptNodes(NamedTuple):
 class IsotropicSums:
     """Sums under way: ``products`` (D + 1, K) holds TᵀR with G in its last row, the order in which BLAS is fastest."""
 
+    nodes: IsotropicNodes
     products: FloatArray
     swept: SweptNodes | None = None
     square: float = 0.0
     log_likelihood: float = 0.0
     total: float = 0.0
 
+    def add(self, loaded: FloatArray, weight: FloatArray | None, posterior: Posterior, near: IntArray | None) -> None:
+        """Add a block. Rows are divided by the sums of their relative weights, not the weights."""
+        square = _row_squares(loaded)
+        if weight is None:
+            largest, share = 1.0, 1.0 / posterior.total
+            self.square += float(square.sum())
+            self.log_likelihood += float(posterior.log_likelihood.sum())
+            self.total += len(loaded)
+        else:
+            largest = largest_weight(weight)
+            share = ((weight / largest) / posterior.total).astype(loaded.dtype)
+            self.square += float(weight @ square)
+            self.log_likelihood += float(weight @ posterior.log_likelihood)
+            self.total += float(weight.sum())
+        product = (loaded[:, 1:] * share[:, None]).T @ posterior.relative
+        self.products[:, slice(None) if near is None else near] += largest * product.astype(np.float64, copy=False)
+
+    def add_groups(self, loaded: FloatArray, weight: FloatArray | None, groups: Groups) -> None:
+        """Log densities, weights and sums of many groups of rows, compiled. ``loaded`` is written over."""
+        from prinfold.gtm._e_step_jit import sweep  # loads numba, which small jobs never need
+
+        nodes = self.nodes
+        if self.swept is None:
+            self.swept = SweptNodes(nodes.by_node(), np.zeros(nodes.loading.T.shape))
+        ones = np.ones(len(loaded)) if weight is None else weight
+        largest, log_sum = largest_weight(ones), np.empty(len(loaded))
+        square = float(ones @ _row_squares(loaded))
+        self.square += square
+        sweep(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *self.swept, log_sum)
+        self.log_likelihood += float(ones @ (log_sum + (nodes.log_normaliser - np.log(len(nodes.centres)))))
+        self.log_likelihood += 0.5 * nodes.excess[0] * square
+        self.total += float(ones.sum())
+
     def statistics(self) -> Statistics:
-        """The sums so far."""
         products = self.products if self.swept is None else self.products + self.swept.products[:, 1:].T
         moment, mass = products[:-1].T, products[-1]
         return Statistics(mass.copy(), np.ascontiguousarray(moment), self.square, self.log_likelihood, self.total)
+
+
+def _exponential(dtype: Any) -> Exponential:
+    return FASTEST[np.dtype(dtype)]
+
+
+def _load_compiled(rows: Rows, chosen: IntArray) -> FloatArray:
+    """The same as ``load`` of some rows of a plain table, compiled."""
+    from prinfold.gtm._e_step_jit import load_chosen  # loads numba, which small jobs never need
+
+    loaded = np.empty((len(chosen), rows.n_columns + 2), dtype=rows.table.dtype)
+    load_chosen(rows.table, chosen, rows.offset, loaded)
+    return loaded
+
+
+_SCALED = ScaledLogDensity(IsotropicNodes.scaled_log_density, _exponential)
+_COMPILED = CompiledPass(IsotropicNodes.empty_sums)
+_Kind: TypeAlias = Capabilities[Parameters, FloatArray, IsotropicNodes, Statistics]
 
 
 @dataclass(frozen=True)
@@ -76,17 +218,40 @@ class IsotropicNoise:
     floor: float
 
     @property
-    def n_layers(self) -> int:
-        return 1
+    def capabilities(self) -> _Kind:
+        return Capabilities(
+            bound=IsotropicNodes.bound,
+            scaled=_SCALED,
+            compiled=_COMPILED,
+            compiled_weights=IsotropicNodes.group_weights,
+            load_chosen=_load_compiled,
+            pairs=IsotropicNodes.pairs,
+            cells=IndependentCells(),
+            without_floor=self._without_floor,
+        )
 
-    def first(self, weights: FloatArray, precision: float) -> Parameters:
-        return Parameters(weights, precision)
+    def _without_floor(self) -> IsotropicNoise:
+        return replace(self, floor=NO_FLOOR)
 
-    def pooled(self, parameters: Parameters) -> Parameters:
-        return parameters
+    def initial(self, weights: FloatArray, precision: float) -> Parameters:
+        return Parameters(weights, precision, ceiling=1.0 / self.floor)
 
-    def prepare(self, surface: BasisMap, parameters: Parameters, dtype: type = np.float64) -> IsotropicNodes:
-        """Centres and constants for a pass over the rows."""
+    def restore(self, weights: FloatArray, variance: float, arrays: dict[str, Any]) -> Parameters:
+        return self.initial(weights, 1.0 / variance)
+
+    def with_gaps(self) -> CellNoise:
+        return CellNoise(self.floor)
+
+    def load(self, block: FloatArray, errors: FloatArray | None = None) -> FloatArray:
+        """A block between a column of −½‖t‖² and one of ones."""
+        loaded = np.empty((len(block), block.shape[1] + 2), dtype=block.dtype)
+        loaded[:, 0] = np.einsum("nd,nd->n", block, block, dtype=np.float64)
+        loaded[:, 0] *= -0.5
+        loaded[:, 1:-1] = block
+        loaded[:, -1] = 1.0
+        return loaded
+
+    def at_nodes(self, surface: BasisMap, parameters: Parameters, dtype: type = np.float64) -> IsotropicNodes:
         centres = surface.nodes(parameters.weights)
         beta = parameters.precision
         half_square = 0.5 * np.einsum("kd,kd->k", centres, centres)
@@ -95,168 +260,12 @@ class IsotropicNoise:
         full[0] = beta
         np.multiply(centres.T, beta, out=full[1:-1])
         full[-1] = 0.5 * n_columns - beta * half_square
-        per_e = self.exponential(dtype).per_e
+        per_e = _exponential(dtype).per_e
         loading: FloatArray = full.astype(dtype, copy=False)
         levelled: FloatArray = loading if per_e == 1.0 else (full * per_e).astype(dtype, copy=False)
         excess = float(loading[0, 0]) - beta, float(levelled[0, 0]) / per_e - beta
         log_normaliser = 0.5 * n_columns * (np.log(beta / (2 * np.pi)) - 1.0)
         return IsotropicNodes(loading, levelled, centres, beta, float(log_normaliser), excess)
-
-    def with_gaps(self) -> CellNoise:
-        return CellNoise(self.floor)
-
-    def floored(self, parameters: Parameters) -> bool:
-        return bool(1.0 / parameters.precision <= self.floor)
-
-    def keep(self, parameters: Parameters) -> dict[str, Any]:
-        return {}
-
-    def recall(self, weights: FloatArray, variance: float, kept: dict[str, Any]) -> Parameters:
-        return Parameters(weights, 1.0 / variance)
-
-    def load(self, block: FloatArray, errors: FloatArray | None = None) -> FloatArray:
-        """A block as the other verbs want it: between a column of −½‖t‖² and one of ones."""
-        loaded = np.empty((len(block), block.shape[1] + 2), dtype=block.dtype)
-        loaded[:, 0] = np.einsum("nd,nd->n", block, block, dtype=np.float64)
-        loaded[:, 0] *= -0.5
-        loaded[:, 1:-1] = block
-        loaded[:, -1] = 1.0
-        return loaded
-
-    def load_chosen(self, rows: Rows, chosen: IntArray) -> FloatArray:
-        """The same of some rows of a plain table, compiled."""
-        from prinfold.gtm._e_step_jit import load_chosen  # loads numba, which small jobs never need
-
-        loaded = np.empty((len(chosen), rows.n_columns + 2), dtype=rows.table.dtype)
-        load_chosen(rows.table, chosen, rows.offset, loaded)
-        return loaded
-
-    def log_density(
-        self, loaded: FloatArray, nodes: IsotropicNodes, near: IntArray | None, work: FloatArray
-    ) -> FloatArray:
-        """log p(t | node) split in two: into ``work[0]`` (n, K) what differs between nodes; returns (n,) the rest.
-
-        −½β‖t − y‖² = β t·y − ½β‖y‖² − ½β‖t‖²; the last term is the row's own. With ``near``, only those nodes.
-        """
-        loading = nodes.loading if near is None else nodes.loading[:, near]
-        np.dot(loaded[:, 1:], loading[1:], out=work[0])
-        return nodes.log_normaliser - 0.5 * nodes.precision * _row_squares(loaded)
-
-    def levelled_log_density(
-        self, loaded: FloatArray, nodes: IsotropicNodes, near: IntArray | None, work: FloatArray
-    ) -> float | FloatArray:
-        """log p(t | node) split in two: into ``work[0]`` (n, K) all but a constant, of each row or of all, returned.
-
-        For a row that the model explains ½β‖t − y‖² is about ½D, half a χ² of as many degrees of freedom, at the
-        nodes that matter; with ½D added it is near zero there, and can be given to ``exp`` as it is.
-        """
-        np.dot(loaded, nodes.levelled if near is None else nodes.levelled[:, near], out=work[0])
-        if loaded.dtype == np.float64:
-            return nodes.log_normaliser
-        return np.asarray(nodes.log_normaliser + 0.5 * nodes.excess[1] * _row_squares(loaded))
-
-    def exponential(self, dtype: Any) -> Exponential:
-        return FASTEST[np.dtype(dtype)]
-
-    def bound(self, nodes: IsotropicNodes, balls: Balls, least: float = -inf) -> FloatArray:
-        """(G, K) bounds on log r_k(t), the log responsibility of node k for any row t of a ball of rows.
-
-        Up to a constant of the row log p(t | k) is β(t·y_k − ½‖y_k‖²). The sum over all nodes is at least its largest
-        term, so log r_k(t) is below log p(t | k) − max_i log p(t | i), which :func:`rise_bounds` bounds.
-        """
-        return nodes.precision * rise_bounds(nodes.centres, balls, least / nodes.precision)
-
-    def sweep(
-        self,
-        sums: IsotropicSums,
-        loaded: FloatArray,
-        weight: FloatArray | None,
-        nodes: IsotropicNodes,
-        groups: tuple[IntArray, IntArray, IntArray],
-    ) -> None:
-        """Log densities, weights and sums of many groups of rows, compiled. ``loaded`` is written over.
-
-        ``groups`` are where the rows of each group end, the nodes near each, and where those end.
-        """
-        from prinfold.gtm._e_step_jit import sweep  # loads numba, which small jobs never need
-
-        if sums.swept is None:
-            sums.swept = SweptNodes(self.by_node(nodes), np.zeros(nodes.loading.T.shape))
-        ones = np.ones(len(loaded)) if weight is None else weight
-        largest, log_sum = largest_weight(ones), np.empty(len(loaded))
-        square = float(ones @ _row_squares(loaded))
-        sums.square += square
-        sweep(loaded, ones / largest, *groups, largest, sound_sums(loaded.dtype), *sums.swept, log_sum)
-        sums.log_likelihood += float(ones @ (log_sum + (nodes.log_normaliser - np.log(len(nodes.centres)))))
-        sums.log_likelihood += 0.5 * nodes.excess[0] * square
-        sums.total += float(ones.sum())
-
-    def by_node(self, nodes: IsotropicNodes) -> FloatArray:
-        """(K, D + 2) the nodes as compiled code reads them, one after another."""
-        return np.ascontiguousarray(nodes.loading.T)
-
-    def weigh(
-        self,
-        loaded: FloatArray,
-        nodes: IsotropicNodes,
-        loading: FloatArray,
-        groups: tuple[IntArray, IntArray, IntArray],
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Weights of many groups, one matrix after another, their sums and log Σ p(t | node), (n,) each; compiled.
-
-        ``loading`` is what :meth:`by_node` gave, once for all groups.
-        """
-        from prinfold.gtm._e_step_jit import weigh_groups  # loads numba, which small jobs never need
-
-        cuts, near, near_cuts = groups
-        weights = np.empty(int(np.diff(cuts) @ np.diff(near_cuts)), dtype=loaded.dtype)
-        total, log_sum = np.empty((2, len(loaded)))
-        weigh_groups(loaded, cuts, near, near_cuts, sound_sums(loaded.dtype), loading, weights, total, log_sum)
-        return weights, total, log_sum + nodes.log_normaliser + 0.5 * nodes.excess[0] * _row_squares(loaded)
-
-    def by_cell(self, nodes: IsotropicNodes, per_cell: int) -> FloatArray | None:
-        """(cells, M, D + 1) points with β y and −½β‖y‖², in double precision."""
-        n_points, n_columns = nodes.centres.shape
-        if n_columns > _MOST_PAIRED:
-            return None
-        found = np.empty((n_points, n_columns + 1))
-        np.multiply(nodes.centres, nodes.precision, out=found[:, :-1])
-        found[:, -1] = -0.5 * np.einsum("kd,kd->k", found[:, :-1], nodes.centres)
-        return found.reshape(-1, per_cell, n_columns + 1)
-
-    def paired_log_density(self, loaded: FloatArray, points: FloatArray, row: IntArray, cell: IntArray) -> FloatArray:
-        """(P, M) β t·y − ½β‖y‖² of each pair of a row and a cell."""
-        rows = loaded[:, 1:].astype(np.float64, copy=False)
-        return np.asarray(np.einsum("pd,pmd->pm", rows[row], points[cell]))
-
-    def sums(self, nodes: IsotropicNodes) -> IsotropicSums:
-        """Empty sums."""
-        n_nodes, n_columns = nodes.centres.shape
-        return IsotropicSums(np.zeros((n_columns + 1, n_nodes)))
-
-    def statistics(
-        self,
-        sums: IsotropicSums,
-        loaded: FloatArray,
-        weight: FloatArray | None,
-        posterior: Posterior,
-        near: IntArray | None,
-    ) -> None:
-        """Add a block to the sums. Rows are divided by the sums of their relative weights, not the weights."""
-        square = _row_squares(loaded)
-        if weight is None:
-            largest, share = 1.0, 1.0 / posterior.total
-            sums.square += float(square.sum())
-            sums.log_likelihood += float(posterior.log_likelihood.sum())
-            sums.total += len(loaded)
-        else:
-            largest = largest_weight(weight)
-            share = ((weight / largest) / posterior.total).astype(loaded.dtype)
-            sums.square += float(weight @ square)
-            sums.log_likelihood += float(weight @ posterior.log_likelihood)
-            sums.total += float(weight.sum())
-        product = (loaded[:, 1:] * share[:, None]).T @ posterior.relative
-        sums.products[:, slice(None) if near is None else near] += largest * product.astype(np.float64, copy=False)
 
     def m_step(self, surface: BasisMap, sums: Statistics, penalty: Penalty, parameters: Parameters) -> Parameters:
         """New weights (3.15), then the new noise with those weights (3.12).
@@ -269,23 +278,7 @@ class IsotropicNoise:
         error = sums.mass @ np.einsum("kd,kd->k", centres, centres) - 2 * np.vdot(centres, sums.moment) + sums.square
         n_values = sums.total * centres.shape[1]
         precision = penalty.precision(n_values, max(error, 0.0), surface.roughness(weights))
-        return Parameters(weights, min(precision, 1.0 / self.floor))
-
-    def stretched(self, old: Parameters, new: Parameters, factor: float) -> Parameters:
-        """The step from ``old`` to ``new``, ``factor`` times as far; the noise by its logarithm."""
-        weights = old.weights + factor * (new.weights - old.weights)
-        precision = old.precision * (new.precision / old.precision) ** factor
-        return Parameters(weights, min(precision, 1.0 / self.floor))
-
-    def draw(self, surface: BasisMap, parameters: Parameters, node: IntArray, rng: np.random.Generator) -> FloatArray:
-        """(n, D) one row from each node named."""
-        centres = surface.nodes(parameters.weights)[node]
-        return np.asarray(centres + rng.standard_normal(centres.shape) / np.sqrt(parameters.precision))
-
-    def covariance(self, surface: BasisMap, parameters: Parameters, axes: FloatArray) -> FloatArray:
-        """(K, a, a) covariance of the noise at each node, seen along axes (D, a)."""
-        seen = axes.T @ axes / parameters.precision
-        return np.tile(seen, (surface.latent.n_nodes, 1, 1))
+        return self.initial(weights, min(precision, 1.0 / self.floor))
 
 
 def _row_squares(loaded: FloatArray) -> FloatArray:

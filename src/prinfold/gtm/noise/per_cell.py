@@ -12,15 +12,24 @@ number for each column.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.files import storable
-from prinfold.gtm.noise.protocol import Parameters, Posterior, largest_weight, positive_array
+from prinfold.gtm.noise.protocol import (
+    NO_FLOOR,
+    Capabilities,
+    IndependentCells,
+    OwnColumns,
+    Parameters,
+    Posterior,
+    largest_weight,
+    positive_array,
+)
 from prinfold.gtm.penalties import Penalty
 
 
@@ -67,10 +76,57 @@ class CellNodes(NamedTuple):
     centres: FloatArray
     variance: FloatArray
 
+    @property
+    def n_layers(self) -> int:
+        return 1
+
+    def log_density(self, loaded: MeasuredCells, near: IntArray | None, work: FloatArray) -> FloatArray:
+        """log p(t | node) split in two: into ``work[0]`` (n, K) what differs between nodes; returns (n,) the rest."""
+        precision = (loaded.trust(self.variance) / self.variance).astype(loaded.values.dtype, copy=False)
+        if loaded.plain:
+            both, loading = np.column_stack([loaded.values, loaded.seen[:, :1]]), self.plain
+        else:
+            both, loading = np.concatenate([precision * loaded.values, precision], axis=1), self.loading
+        np.dot(both, loading if near is None else loading[:, near], out=work[0])
+        exact = precision.astype(np.float64, copy=False)
+        size = np.where(loaded.seen > 0, np.log(np.where(exact > 0, exact, 1.0) / (2 * np.pi)), 0.0)
+        return np.asarray(0.5 * (size.sum(axis=1) - np.einsum("nd,nd,nd->n", exact, loaded.values, loaded.values)))
+
+    def empty_sums(self) -> CellSums:
+        K, D = self.centres.shape
+        return CellSums(self.variance, np.zeros((2 * D + 1, K)), *np.zeros((3, D)))
+
+    def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
+        centres = self.centres[node]
+        return np.asarray(centres + rng.standard_normal(centres.shape) * np.sqrt(self.variance))
+
+    def covariance(self, axes: FloatArray) -> FloatArray:
+        return np.tile(axes.T @ (self.variance[:, None] * axes), (len(self.centres), 1, 1))
+
+    def impute(
+        self, loaded: MeasuredCells, posterior: Posterior, near: IntArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself.
+
+        Columns are independent given the node, so that both are those of a mixture of the nodes.
+        """
+        mean, between = mixture_moments(self.centres, posterior, near)
+        return mean, between + self.variance
+
+
+def mixture_moments(centres: FloatArray, posterior: Posterior, near: IntArray | None) -> tuple[FloatArray, FloatArray]:
+    """(n, D) mean of the images of the nodes under the posterior, and their variance about it."""
+    centres = centres if near is None else centres[near]
+    share = (posterior.relative / posterior.total[:, None]).astype(np.float64, copy=False)
+    mean = share @ centres
+    return mean, np.maximum(share @ np.square(centres) - np.square(mean), 0.0)
+
 
 @dataclass(frozen=True)
 class CellParameters(Parameters):
-    """Weights, and a precision for each column (D,)."""
+    """Weights, and a precision for each column (D,); ``varies`` (D,) tells which columns are not constant."""
+
+    varies: Any = field(default=True, kw_only=True)
 
     @property
     def level(self) -> float:
@@ -80,6 +136,13 @@ class CellParameters(Parameters):
     def cost(self, surface: BasisMap, penalty: Penalty) -> float:
         each = zip(self.precision, surface.column_roughness(self.weights), strict=True)
         return float(sum(penalty.value(float(beta), float(rough)) for beta, rough in each))
+
+    def at_floor(self) -> bool:
+        """Whether a variance has shrunk to the smallest allowed, in a column that is not constant."""
+        return bool(np.any((1.0 / self.precision <= (1 + 1e-12) / self.ceiling) & self.varies))
+
+    def to_arrays(self) -> dict[str, Any]:
+        return {"variances": 1.0 / self.precision}
 
 
 @storable
@@ -103,6 +166,11 @@ class CellStatistics:
     log_likelihood: float
     total: float
 
+    @property
+    def column_counts(self) -> FloatArray:
+        """(D,) how much was measured of each column."""
+        return self.seen
+
     def __add__(self, other: CellStatistics) -> CellStatistics:
         return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
@@ -124,14 +192,36 @@ class CellSums:
     log_likelihood: float = 0.0
     total: float = 0.0
 
-    def squared_products(self) -> FloatArray:
+    def _squared_products(self) -> FloatArray:
         """Room for what only rows with errors need: without errors ρ is its own square."""
         if self.squared is None:
             self.squared = np.zeros((len(self.products) - 1, self.products.shape[1]))
         return self.squared
 
+    def add(
+        self, loaded: MeasuredCells, weight: FloatArray | None, posterior: Posterior, near: IntArray | None
+    ) -> None:
+        """Add a block. Rows are divided by the sums of their relative weights, not the weights."""
+        ones = np.ones(len(loaded)) if weight is None else weight
+        largest, chosen = largest_weight(ones), slice(None) if near is None else near
+        share = ((ones / largest) / posterior.total).astype(loaded.values.dtype)[:, None]
+        trust = loaded.trust(self.variance)
+        parts = np.concatenate([trust * loaded.values, *([] if loaded.plain else [trust]), np.ones_like(share)], axis=1)
+        parts *= share
+        product = largest * (parts.T @ posterior.relative).astype(np.float64, copy=False)
+        if loaded.plain:  # every column has the mass of the node
+            product = np.concatenate([product[:-1], np.broadcast_to(product[-1], product[:-1].shape), product[-1:]])
+        self.products[:, chosen] += product
+        self.square += ones @ np.square(trust * loaded.values, dtype=np.float64)
+        self.seen += ones @ loaded.seen
+        self.trusted += ones @ trust
+        self.log_likelihood += float(ones @ posterior.log_likelihood)
+        self.total += float(ones.sum())
+        if loaded.squared_errors is not None:
+            again = (parts[:, :-1] * np.tile(trust, 2)).T @ posterior.relative
+            self._squared_products()[:, chosen] += largest * again.astype(np.float64, copy=False)
+
     def statistics(self) -> CellStatistics:
-        """The sums so far."""
         D = len(self.variance)
         moment, masses, mass = self.products[:D].T.copy(), self.products[D:-1].T.copy(), self.products[-1].copy()
         if self.squared is None:
@@ -142,6 +232,9 @@ class CellSums:
             products, squares = self.squared[:D].T.copy(), self.squared[D:].T.copy()
         of_columns = self.square.copy(), self.seen.copy(), self.trusted.copy()
         return CellStatistics(mass, masses, moment, squares, products, *of_columns, self.log_likelihood, self.total)
+
+
+_Kind: TypeAlias = Capabilities[Parameters, MeasuredCells, CellNodes, CellStatistics]
 
 
 @dataclass(frozen=True)
@@ -158,96 +251,49 @@ class CellNoise:
     scale: FloatArray | None = None
 
     @property
-    def n_layers(self) -> int:
-        return 1
+    def capabilities(self) -> _Kind:
+        return Capabilities(
+            impute=CellNodes.impute,
+            columns=own_columns(self),
+            cells=IndependentCells(cell_precisions),
+            without_floor=self._without_floor,
+        )
+
+    def _without_floor(self) -> CellNoise:
+        floors = None if self.floors is None else np.full_like(self.floors, NO_FLOOR)
+        return replace(self, floor=NO_FLOOR, floors=floors)
+
+    def parameters(self, weights: FloatArray, precision: Any) -> Parameters:
+        """Those of one precision, or of one for each column."""
+        if self.floors is None:
+            return Parameters(weights, precision, ceiling=1.0 / self.floor)
+        varies = True if self.scale is None else self.scale > 0
+        return CellParameters(weights, precision, ceiling=1.0 / self.floors, varies=varies)
+
+    def initial(self, weights: FloatArray, precision: Any) -> Parameters:
+        if self.floors is not None:
+            precision = np.minimum(np.broadcast_to(precision, weights.shape[1]), 1.0 / self.floors)
+        return self.parameters(weights, precision)
+
+    def restore(self, weights: FloatArray, variance: float, arrays: dict[str, Any]) -> Parameters:
+        known = variance if self.floors is None else positive_array(arrays, "variances", weights.shape[1:])
+        return self.parameters(weights, 1.0 / known)
 
     def with_gaps(self) -> CellNoise:
         return self
-
-    def first(self, weights: FloatArray, precision: Any) -> Parameters:
-        if self.floors is None:
-            return Parameters(weights, precision)
-        return CellParameters(weights, np.minimum(np.broadcast_to(precision, weights.shape[1]), 1.0 / self.floors))
-
-    def pooled(self, parameters: Parameters) -> Parameters:
-        return parameters
-
-    def floored(self, parameters: Parameters) -> bool:
-        if self.floors is None:
-            return bool(1.0 / parameters.precision <= self.floor)
-        varies = True if self.scale is None else self.scale > 0
-        return bool(np.any((1.0 / parameters.precision <= self.floors * (1 + 1e-12)) & varies))
-
-    def keep(self, parameters: Parameters) -> dict[str, Any]:
-        return {} if self.floors is None else {"variances": 1.0 / parameters.precision}
-
-    def recall(self, weights: FloatArray, variance: float, kept: dict[str, Any]) -> Parameters:
-        if self.floors is None:
-            return Parameters(weights, 1.0 / variance)
-        return CellParameters(weights, 1.0 / positive_array(kept, "variances", weights.shape[1:]))
-
-    def prepare(self, surface: BasisMap, parameters: Parameters, dtype: type = np.float64) -> CellNodes:
-        """Centres and variances for a pass over the rows."""
-        centres = surface.nodes(parameters.weights)
-        variance = self._variances(parameters, centres.shape[1])
-        loading: FloatArray = np.concatenate([centres.T, -0.5 * np.square(centres.T)]).astype(dtype, copy=False)
-        scaled = centres / variance
-        half = -0.5 * np.einsum("kd,kd->k", scaled, centres)
-        plain: FloatArray = np.concatenate([scaled.T, half[None]]).astype(dtype, copy=False)
-        return CellNodes(loading, plain, centres, variance)
 
     def load(self, block: FloatArray, errors: FloatArray | None = None) -> MeasuredCells:
         """A block with its gaps apart."""
         return as_cells(block, errors)
 
-    def log_density(
-        self, loaded: MeasuredCells, nodes: CellNodes, near: IntArray | None, work: FloatArray
-    ) -> FloatArray:
-        """log p(t | node) split in two: into ``work[0]`` (n, K) what differs between nodes; returns (n,) the rest."""
-        precision = (loaded.trust(nodes.variance) / nodes.variance).astype(loaded.values.dtype, copy=False)
-        if loaded.plain:
-            both, loading = np.column_stack([loaded.values, loaded.seen[:, :1]]), nodes.plain
-        else:
-            both, loading = np.concatenate([precision * loaded.values, precision], axis=1), nodes.loading
-        np.dot(both, loading if near is None else loading[:, near], out=work[0])
-        exact = precision.astype(np.float64, copy=False)
-        size = np.where(loaded.seen > 0, np.log(np.where(exact > 0, exact, 1.0) / (2 * np.pi)), 0.0)
-        return np.asarray(0.5 * (size.sum(axis=1) - np.einsum("nd,nd,nd->n", exact, loaded.values, loaded.values)))
-
-    def sums(self, nodes: CellNodes) -> CellSums:
-        """Empty sums."""
-        K, D = nodes.centres.shape
-        return CellSums(nodes.variance, np.zeros((2 * D + 1, K)), *np.zeros((3, D)))
-
-    def statistics(
-        self,
-        sums: CellSums,
-        loaded: MeasuredCells,
-        weight: FloatArray | None,
-        posterior: Posterior,
-        near: IntArray | None,
-    ) -> None:
-        """Add a block to the sums. Rows are divided by the sums of their relative weights, not the weights."""
-        ones = np.ones(len(loaded)) if weight is None else weight
-        largest, chosen = largest_weight(ones), slice(None) if near is None else near
-        share = ((ones / largest) / posterior.total).astype(loaded.values.dtype)[:, None]
-        trust = loaded.trust(sums.variance)
-        parts = np.concatenate([trust * loaded.values, *([] if loaded.plain else [trust]), np.ones_like(share)], axis=1)
-        parts *= share
-        product = largest * (parts.T @ posterior.relative).astype(np.float64, copy=False)
-        if loaded.plain:  # every column has the mass of the node
-            product = np.concatenate([product[:-1], np.broadcast_to(product[-1], product[:-1].shape), product[-1:]])
-        sums.products[:, chosen] += product
-        sums.square += ones @ np.square(trust * loaded.values, dtype=np.float64)
-        sums.seen += ones @ loaded.seen
-        sums.trusted += ones @ trust
-        sums.log_likelihood += float(ones @ posterior.log_likelihood)
-        sums.total += float(ones.sum())
-        if loaded.squared_errors is not None:
-            again = parts[:, :-1] * np.tile(trust, 2)
-            sums.squared_products()[:, chosen] += largest * (again.T @ posterior.relative).astype(
-                np.float64, copy=False
-            )
+    def at_nodes(self, surface: BasisMap, parameters: Parameters, dtype: type = np.float64) -> CellNodes:
+        centres = surface.nodes(parameters.weights)
+        variance = column_variances(parameters, centres.shape[1])
+        loading: FloatArray = np.concatenate([centres.T, -0.5 * np.square(centres.T)]).astype(dtype, copy=False)
+        scaled = centres / variance
+        half = -0.5 * np.einsum("kd,kd->k", scaled, centres)
+        plain: FloatArray = np.concatenate([scaled.T, half[None]]).astype(dtype, copy=False)
+        return CellNodes(loading, plain, centres, variance)
 
     def m_step(self, surface: BasisMap, sums: CellStatistics, penalty: Penalty, parameters: Parameters) -> Parameters:
         """New weights, one system for each column that differs from the others; then the noise with those weights.
@@ -256,7 +302,7 @@ class CellNoise:
         cells without error being what is not known: neither lowers the objective. With v the old variance, the square
         of a cell's noise is expected to be ρ² (t − y)² + v (1 − ρ). Without errors ρ is 1, and this is (3.12).
         """
-        variance = self._variances(parameters, sums.moment.shape[1])
+        variance = column_variances(parameters, sums.moment.shape[1])
         strength = np.array([penalty.strength(1.0 / v) for v in variance])
         weights = surface.solve_columns(sums.masses, sums.moment, strength, parameters.weights)
         centres = surface.nodes(weights)
@@ -265,49 +311,29 @@ class CellNoise:
         rough = surface.column_roughness(weights)
         if self.floors is None:
             precision = penalty.precision(float(sums.seen.sum()), float(error.sum()), float(rough.sum()))
-            return Parameters(weights, min(precision, 1.0 / self.floor))
+            return self.initial(weights, min(precision, 1.0 / self.floor))
         each = zip(sums.seen, error, rough, strict=True)
-        precisions = np.array([penalty.precision(float(n), float(e), float(r)) for n, e, r in each])
-        return CellParameters(weights, np.minimum(precisions, 1.0 / self.floors))
+        return self.initial(weights, np.array([penalty.precision(float(n), float(e), float(r)) for n, e, r in each]))
 
-    def stretched(self, old: Parameters, new: Parameters, factor: float) -> Parameters:
-        """The step from ``old`` to ``new``, ``factor`` times as far; the noise by its logarithm."""
-        weights = old.weights + factor * (new.weights - old.weights)
-        precision = old.precision * (new.precision / old.precision) ** factor
-        if self.floors is None:
-            return Parameters(weights, min(float(precision), 1.0 / self.floor))
-        return CellParameters(weights, np.minimum(precision, 1.0 / self.floors))
 
-    def draw(self, surface: BasisMap, parameters: Parameters, node: IntArray, rng: np.random.Generator) -> FloatArray:
-        """(n, D) one row from each node named."""
-        centres = surface.nodes(parameters.weights)[node]
-        return np.asarray(centres + rng.standard_normal(centres.shape) / np.sqrt(parameters.precision))
+def own_columns(noise: CellNoise) -> OwnColumns | None:
+    """Floors and units of the columns, where each has a variance of its own."""
+    return None if noise.floors is None else OwnColumns(noise.floors, noise.scale)
 
-    def covariance(self, surface: BasisMap, parameters: Parameters, axes: FloatArray) -> FloatArray:
-        """(K, a, a) covariance of the noise at each node, seen along axes (D, a)."""
-        seen = axes.T @ (self._variances(parameters, len(axes))[:, None] * axes)
-        return np.tile(seen, (surface.latent.n_nodes, 1, 1))
 
-    def complete(
-        self, loaded: MeasuredCells, posterior: Posterior, nodes: CellNodes, near: IntArray | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself.
+def column_variances(parameters: Parameters, n_columns: int) -> FloatArray:
+    """(D,) the variance of the noise in each column."""
+    return np.array(np.broadcast_to(1.0 / np.asarray(parameters.precision), n_columns))
 
-        Columns are independent given the node, so that both are those of a mixture of the nodes.
-        """
-        centres = nodes.centres if near is None else nodes.centres[near]
-        share = (posterior.relative / posterior.total[:, None]).astype(np.float64, copy=False)
-        mean = share @ centres
-        between = np.maximum(share @ np.square(centres) - np.square(mean), 0.0)
-        return mean, between + nodes.variance
 
-    def _variances(self, parameters: Parameters, n_columns: int) -> FloatArray:
-        """(D,) the variance of the noise in each column."""
-        return np.array(np.broadcast_to(1.0 / np.asarray(parameters.precision), n_columns))
+def cell_precisions(cells: MeasuredCells, parameters: Parameters) -> tuple[FloatArray, FloatArray]:
+    """(n, D) values of the cells, and p = 1 / (v + e²) of each."""
+    variance = 1.0 / np.broadcast_to(parameters.precision, cells.values.shape[1])
+    return cells.values, cells.trust(variance) / variance
 
 
 def node_masses(sums: Any) -> FloatArray:
     """(K,) masses of the nodes, of whatever noise; (K, D) where columns differ in what was measured, or how well."""
-    masses: FloatArray | None = getattr(sums, "masses", None)
+    masses: FloatArray | None = sums.masses
     mass: FloatArray = sums.mass
     return mass if masses is None or np.array_equal(masses, np.broadcast_to(mass[:, None], masses.shape)) else masses

@@ -1,16 +1,22 @@
 """Noise models of the GTM family: how data scatter about the surface.
 
-A noise model has a handful of verbs. ``prepare`` turns parameters into what the rows of a block need of the
-nodes; ``log_density`` gives log p(t | node) for a block; ``statistics`` adds it to the ``sums`` that the
-M-step needs; ``m_step`` turns sums into parameters; ``draw`` makes rows. One that also has ``bound`` can leave out
-nodes that do not matter; one that has ``levelled_log_density`` saves the search for each row's largest weight. A new
-noise is a new class: nothing else changes.
+A noise is four objects, and a verb belongs to the one that has what it needs:
+
+- the **noise** has what depends on its kind alone: parameters to begin with, how rows are loaded, the M-step;
+- its **parameters** what depends on their values: their cost, a longer step, what of them is stored;
+- the **nodes** what one pass over the rows needs: ``log_density`` gives log p(t | node) of a block;
+- the **sums** what a block adds: ``add`` a block, and ``statistics`` for the M-step.
+
+What some kinds can do and others cannot is a field of :class:`Capabilities`, which holds an implementation or None.
+A new noise is a new class: nothing else changes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -20,6 +26,21 @@ from prinfold.files import storable
 from prinfold.gtm.node_bounds import Balls
 from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.softmax import Exponential
+from prinfold.rows.rows import Rows
+
+P = TypeVar("P", bound="Parameters")
+B = TypeVar("B")
+N = TypeVar("N")
+S = TypeVar("S")
+B_contra = TypeVar("B_contra", contravariant=True)
+S_co = TypeVar("S_co", covariant=True)
+"""P are parameters of some kind, B blocks of rows, N nodes and S statistics."""
+
+NO_FLOOR = 1e-290
+"""A smallest variance that no variance comes down to."""
+
+_EDGE = 1.0 - 1e-12
+"""Share of the largest precision from which one is taken for it, whatever rounding did."""
 
 
 class Posterior(NamedTuple):
@@ -35,12 +56,20 @@ class Posterior(NamedTuple):
     layers: FloatArray | None = None
 
 
+# --------------------------------------------------------------------------------------------- the four objects
+
+
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters that training changes: weights (M, D) of the map about the data's centre, and noise precision β."""
+    """Parameters that training changes: weights (M, D) of the map about the data's centre, and noise precision β.
+
+    One precision for all as it stands; other kinds extend it, with a precision for each column or node and with more
+    numbers. No precision is above ``ceiling``, the inverse of the smallest variance allowed.
+    """
 
     weights: FloatArray
     precision: Any
+    ceiling: Any = field(default=inf, kw_only=True)
 
     @property
     def level(self) -> float:
@@ -50,6 +79,219 @@ class Parameters:
     def cost(self, surface: BasisMap, penalty: Penalty) -> float:
         """Penalty, to be taken off the log-likelihood."""
         return penalty.value(self.level, surface.roughness(self.weights))
+
+    def extrapolate(self, new: Self, factor: float) -> Self:
+        """The step from here to ``new``, ``factor`` times as far; the noise by its logarithm."""
+        weights = self.weights + factor * (new.weights - self.weights)
+        precision = np.minimum(self.precision * (new.precision / self.precision) ** factor, new.ceiling)
+        return replace(new, weights=weights, precision=precision if np.ndim(precision) else float(precision))
+
+    def pooled(self) -> Self:
+        """The same with one noise for all nodes, so that it fits any number of them."""
+        return self
+
+    def at_floor(self) -> bool:
+        """Whether a variance has shrunk to the smallest allowed."""
+        return bool(np.any(np.asarray(self.precision) >= _EDGE * np.asarray(self.ceiling)))
+
+    def to_arrays(self) -> dict[str, Any]:
+        """Fitted attributes of the noise beside its level: numbers and arrays by name."""
+        return {}
+
+
+class Sums(Protocol[B_contra, S_co]):
+    """Sums over rows under way, in whatever form a noise adds up fastest."""
+
+    def add(self, loaded: B_contra, weight: FloatArray | None, posterior: Posterior, near: IntArray | None) -> None:
+        """Add a block, with the weights of its rows, and its posterior over all nodes or those that are ``near``."""
+
+    def statistics(self) -> S_co:
+        """The sums so far, as the M-step takes them."""
+
+
+class Nodes(Protocol[B_contra, S_co]):
+    """Nodes with their noise, as one pass over the rows needs them."""
+
+    @property
+    def centres(self) -> FloatArray:
+        """(K, D) images of the nodes."""
+
+    @property
+    def n_layers(self) -> int:
+        """Numbers per row and node that ``log_density`` needs room for."""
+
+    def log_density(self, loaded: B_contra, near: IntArray | None, work: FloatArray) -> FloatArray:
+        """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest."""
+
+    def empty_sums(self) -> Sums[B_contra, S_co]:
+        """Sums of no rows."""
+
+    def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
+        """(n, D) one row from each node named."""
+
+    def covariance(self, axes: FloatArray) -> FloatArray:
+        """(K, a, a) covariance of the noise at each node, seen along axes (D, a)."""
+
+
+class Noise(Protocol[P, B, N, S]):
+    """A kind of noise with its settings: parameters P, blocks of rows B, nodes N and statistics S go together."""
+
+    @property
+    def floor(self) -> float:
+        """Smallest variance allowed."""
+
+    @property
+    def capabilities(self) -> Capabilities[P, B, N, S]:
+        """Implementations of what some kinds can do and others cannot."""
+
+    def initial(self, weights: FloatArray, precision: Any) -> Parameters:
+        """Parameters to begin with, of a surface and an overall noise level, or one for each column."""
+
+    def restore(self, weights: FloatArray, variance: Any, arrays: dict[str, Any]) -> Parameters:
+        """Parameters of what ``to_arrays`` gave; a ValueError where it does not fit."""
+
+    def with_gaps(self) -> AnyNoise:
+        """A noise of the same parameters that takes rows with missing cells and with errors of their own."""
+
+    def load(self, block: FloatArray, errors: FloatArray | None = None) -> B:
+        """A block as nodes and sums want it, of which it has the length."""
+
+    def at_nodes(self, surface: BasisMap, parameters: P, dtype: type = np.float64) -> Nodes[B, S]:
+        """The nodes of a surface, for a pass over rows of that precision."""
+
+    def m_step(self, surface: BasisMap, sums: S, penalty: Penalty, parameters: P) -> P:
+        """New parameters from the statistics of all rows."""
+
+
+AnyNodes: TypeAlias = Nodes[Any, Any]
+AnyNoise: TypeAlias = Noise[Any, Any, Any, Any]
+"""Nodes and noise of some kind, where it does not matter which."""
+
+
+# ----------------------------------------------------------------------------------- what only some kinds can do
+
+Groups: TypeAlias = tuple[IntArray, IntArray, IntArray]
+"""Groups of rows, each with its own nodes: where the rows of each end, the nodes of each, and where those end."""
+
+PairedLogDensity: TypeAlias = Callable[[B, IntArray, IntArray], FloatArray]
+"""(P, M) what differs between points of log p(t | point), of a block for pairs of a row and a cell of M points."""
+
+GroupWeights: TypeAlias = Callable[[B, Groups], tuple[FloatArray, FloatArray, FloatArray]]
+"""Weights (n, k) of all groups of a block, one after another, (n,) their sums and (n,) log Σ p(t | node)."""
+
+
+@dataclass(frozen=True)
+class ScaledLogDensity(Generic[B, N]):
+    """Log densities that lie near zero by themselves, so that no row needs a search for its largest.
+
+    ``log_density`` of nodes, a block, near nodes and room puts into ``work[0]`` all but a constant of all rows or of
+    each, which is returned as it is; ``exponential`` undoes those logarithms, and so has their unit.
+    """
+
+    log_density: Callable[[N, B, IntArray | None, FloatArray], float | FloatArray]
+    exponential: Callable[[Any], Exponential]
+
+
+class CompiledSums(Sums[B_contra, S_co], Protocol):
+    """Sums that take many groups of rows in one compiled call."""
+
+    def add_groups(self, loaded: B_contra, weight: FloatArray | None, groups: Groups) -> None:
+        """Add all groups of a block, which may be written over."""
+
+
+@dataclass(frozen=True)
+class CompiledPass(Generic[B, N, S]):
+    """A compiled E-step: sums of no rows, and whether passes with every node for every row gain by it too."""
+
+    empty_sums: Callable[[N], CompiledSums[B, S]]
+    dense: bool = False
+
+
+@dataclass(frozen=True)
+class Directions:
+    """Directions that all nodes share, and the principal axes in which the surface is to begin; None: the best."""
+
+    count: int
+    axes: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Factors(Generic[B, N]):
+    """Factors of rows: how many, (n, q) their means given a block and its posterior, and directions to be found."""
+
+    count: int
+    means: Callable[[N, B, Posterior], FloatArray]
+    directions: Directions | None = None
+
+
+@dataclass(frozen=True)
+class NodeShares(Generic[N]):
+    """How much of the mixture each node makes up, (K,), and whether training lets that differ between nodes."""
+
+    of: Callable[[N], FloatArray]
+    learned: bool
+
+
+@dataclass(frozen=True)
+class OwnColumns:
+    """Columns with variances of their own: the smallest allowed (D,), and the units (D,), nil where one is constant."""
+
+    floors: FloatArray
+    units: FloatArray | None
+
+
+@dataclass(frozen=True)
+class IndependentCells(Generic[P, B]):
+    """Cells that are independent given the node: values of a block and (n, D) the precision of each cell.
+
+    None stands for one precision of all cells. Those of a row that are ``gaussian`` have no scale in common either.
+    """
+
+    precisions: Callable[[B, P], tuple[FloatArray, FloatArray]] | None = None
+    gaussian: bool = True
+
+
+@dataclass(frozen=True)
+class Capabilities(Generic[P, B, N, S]):
+    """Implementations of what some kinds of noise can do and others cannot, each None where a kind cannot.
+
+    They take the nodes first, where they need them. ``words`` is the name of the kind in the words of users.
+    """
+
+    words: str = ""
+    bound: Callable[[N, Balls, float], FloatArray] | None = None
+    """(G, K) bounds on the log responsibility of each node for any row of each ball; loose below a given least."""
+    scaled: ScaledLogDensity[B, N] | None = None
+    """Log densities that need no search for a row's largest."""
+    compiled: CompiledPass[B, N, S] | None = None
+    """Sums of many groups of rows in one call."""
+    compiled_weights: Callable[[N], GroupWeights[B]] | None = None
+    """Weights of many groups of rows in one call."""
+    load_chosen: Callable[[Rows, IntArray], B] | None = None
+    """Some rows of a plain table, loaded by compiled code, which other threads need not wait for."""
+    pairs: Callable[[N, int], PairedLogDensity[B] | None] | None = None
+    """Log densities of rows at the points of cells, as many to a cell; None where whole products are faster."""
+    cell_widths: Callable[[N, FloatArray], FloatArray] | None = None
+    """(K, Q) noise deviations by which steps (K, D, Q) differ, where rows are of another kind than images of nodes."""
+    impute: Callable[[N, B, Posterior, IntArray | None], tuple[FloatArray, FloatArray]] | None = None
+    """(n, D) posterior expectation of every cell and its variance, as if none of them were measured."""
+    factors: Factors[B, N] | None = None
+    """Rows have factors, and sums are found for all nodes at once."""
+    node_shares: NodeShares[N] | None = None
+    """Nodes differ in how much of the mixture they make up."""
+    row_scales: Callable[[Posterior], FloatArray] | None = None
+    """(n,) expectation of the scale by which the precision of each row is multiplied."""
+    columns: OwnColumns | None = None
+    """Columns have variances of their own."""
+    cells: IndependentCells[P, B] | None = None
+    """Cells are independent given the node, and so the posterior of the weights is known."""
+    without_floor: Callable[[], Noise[P, B, N, S]] | None = None
+    """The noise without a smallest variance; several maps can then share it."""
+    for_nodes: Callable[[P, IntArray], P] | None = None
+    """Parameters for other nodes, each with the noise of the one named: where nodes have a noise of their own."""
+
+
+# ---------------------------------------------------------------------------------------- sums of isotropic noise
 
 
 @storable
@@ -66,6 +308,16 @@ class Statistics:
     square: float
     log_likelihood: float
     total: float
+
+    @property
+    def masses(self) -> FloatArray | None:
+        """None: every column has the masses of the nodes."""
+        return None
+
+    @property
+    def column_counts(self) -> FloatArray:
+        """(D,) how much was measured of each column."""
+        return np.full(self.moment.shape[1], self.total)
 
     def __add__(self, other: Statistics) -> Statistics:
         return Statistics(
@@ -87,166 +339,14 @@ class Statistics:
         )
 
 
-class Nodes(Protocol):
-    """Nodes as some noise wants them; to everybody else they are only as many."""
-
-    @property
-    def centres(self) -> FloatArray:
-        """(K, D) images of the nodes."""
-
-
-class Sums(Protocol):
-    """Sums under way, in whatever form a noise adds up fastest."""
-
-    def statistics(self) -> Any:
-        """The sums so far."""
-
-
-class Noise(Protocol):
-    """The verbs of a noise model; see the head of this file."""
-
-    @property
-    def floor(self) -> float:
-        """Smallest variance allowed."""
-
-    @property
-    def n_layers(self) -> int:
-        """Numbers per row and node that ``log_density`` needs room for."""
-
-    def first(self, weights: FloatArray, precision: float) -> Parameters:
-        """Parameters to begin with, of a surface and an overall noise level."""
-
-    def pooled(self, parameters: Any) -> Parameters:
-        """The same with one noise for all nodes, so that it fits any number of them."""
-
-    def prepare(self, surface: BasisMap, parameters: Any, dtype: type) -> Any:
-        """Nodes as a pass over the rows needs them."""
-
-    def with_gaps(self) -> Any:
-        """A noise of the same parameters that takes rows with missing cells and with errors of their own."""
-
-    def floored(self, parameters: Any) -> bool:
-        """Whether a variance has shrunk to its floor."""
-
-    def keep(self, parameters: Any) -> dict[str, Any]:
-        """Fitted attributes of the noise beside its level: numbers and arrays by name."""
-
-    def recall(self, weights: FloatArray, variance: float, kept: dict[str, Any]) -> Any:
-        """Parameters of what was kept; a ValueError where it does not fit."""
-
-    def load(self, block: FloatArray, errors: FloatArray | None = None) -> Any:
-        """A block as ``log_density`` and ``statistics`` want it, of which it has the length."""
-
-    def log_density(self, loaded: Any, nodes: Any, near: IntArray | None, work: FloatArray) -> FloatArray:
-        """log p(t | node): into ``work[0]`` what differs between nodes; returns (n,) the rest."""
-
-    def sums(self, nodes: Any) -> Any:
-        """Empty sums."""
-
-    def statistics(
-        self, sums: Any, loaded: Any, weight: FloatArray | None, posterior: Posterior, near: IntArray | None
-    ) -> None:
-        """Add a block to the sums."""
-
-    def m_step(self, surface: BasisMap, sums: Any, penalty: Penalty, parameters: Any) -> Any:
-        """New parameters from the sums of all rows."""
-
-    def stretched(self, old: Any, new: Any, factor: float) -> Any:
-        """The step from ``old`` to ``new``, ``factor`` times as far."""
-
-    def draw(self, surface: BasisMap, parameters: Any, node: IntArray, rng: np.random.Generator) -> FloatArray:
-        """(n, D) one row from each node named."""
-
-    def covariance(self, surface: BasisMap, parameters: Any, axes: FloatArray) -> FloatArray:
-        """(K, a, a) covariance of the noise at each node, seen along axes (D, a)."""
-
-
-class GappyNoise(Noise, Protocol):
-    """A noise that takes missing cells, and so can tell what they may have been."""
-
-    def complete(
-        self, loaded: Any, posterior: Posterior, nodes: Any, near: IntArray | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """(n, D) posterior expectation of every cell and its variance, as if none of them were measured."""
-
-
-class FactoredNoise(Noise, Protocol):
-    """A noise in which rows have factors."""
-
-    @property
-    def n_factors(self) -> int:
-        """Factors of a row."""
-
-    def factor_means(self, loaded: Any, posterior: Posterior, nodes: Any) -> FloatArray:
-        """(n, q) expectation of the factors of each row."""
-
-
-class BoundedNoise(Noise, Protocol):
-    """A noise that can tell which nodes do not matter to a ball of rows."""
-
-    def bound(self, nodes: Any, balls: Balls, least: float) -> FloatArray:
-        """(G, K) bounds on the log responsibility of each node for any row of each ball.
-
-        Below ``least`` it does not matter how low they are.
-        """
-
-
-class LevelledNoise(Noise, Protocol):
-    """A noise whose log densities need no search for each row's largest: they lie near zero by themselves."""
-
-    def levelled_log_density(
-        self, loaded: FloatArray, nodes: Any, near: IntArray | None, work: FloatArray
-    ) -> float | FloatArray:
-        """log p(t | node): into ``work[0]`` all but a constant of all rows or of each, which is returned as it is."""
-
-    def exponential(self, dtype: Any) -> Exponential:
-        """The exponential that undoes those logarithms, and so their unit."""
-
-
-class SweepingNoise(Noise, Protocol):
-    """A noise that takes many groups of rows, each with its own nodes, in one compiled call."""
-
-    def sweep(
-        self,
-        sums: Any,
-        loaded: FloatArray,
-        weight: FloatArray | None,
-        nodes: Any,
-        groups: tuple[IntArray, IntArray, IntArray],
-    ) -> None:
-        """Add all groups to the sums."""
-
-
-class WeighingNoise(Noise, Protocol):
-    """A noise that weighs many groups of rows, each with its own nodes, in one compiled call."""
-
-    def by_node(self, nodes: Any) -> Any:
-        """The nodes as ``weigh`` reads them, made once for all groups of a pass."""
-
-    def weigh(
-        self, loaded: FloatArray, nodes: Any, loading: Any, groups: tuple[IntArray, IntArray, IntArray]
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Weights (n, k) of all groups, one after another, (n,) their sums and (n,) log Σ p(t | node)."""
-
-
-class PairedNoise(Noise, Protocol):
-    """A noise that takes pairs of a row and a cell of points, whichever cells each row has."""
-
-    def by_cell(self, nodes: Any, per_cell: int) -> FloatArray | None:
-        """Points that are numbered cell by cell, as ``paired_log_density`` reads them; None where pairs do not pay."""
-
-    def paired_log_density(self, loaded: Any, points: FloatArray, row: IntArray, cell: IntArray) -> FloatArray:
-        """(P, M) what differs between points of log p(t | point), for the points of a cell in each pair."""
-
-
 def largest_weight(weight: FloatArray) -> float:
     """By which weights are divided meanwhile: a block may be in single precision, which holds none of 1e-46."""
     return float(weight.max()) or 1.0
 
 
-def in_words(noise: Any) -> str:
+def in_words(noise: AnyNoise) -> str:
     """The name of a noise in the words of users."""
-    return str(getattr(noise, "words", type(noise).__name__))
+    return noise.capabilities.words or type(noise).__name__
 
 
 def positive_array(kept: dict[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray:

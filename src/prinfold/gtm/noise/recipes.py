@@ -20,7 +20,7 @@ from prinfold.gtm.noise.factor import FactorNoise
 from prinfold.gtm.noise.factor_loadings import AlignedLoading, SharedLoading
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.per_cell import CellNoise
-from prinfold.gtm.noise.protocol import Noise
+from prinfold.gtm.noise.protocol import AnyNoise
 from prinfold.gtm.noise.student import MOST_DF, StudentCells
 from prinfold.gtm.noise.varying import SmoothNoise
 from prinfold.latent import Sphere
@@ -58,7 +58,7 @@ class NoiseRecipe(Protocol):
     One that is ``robust`` expects outliers, and neither the origin nor the start is then led by them.
     """
 
-    def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
+    def make(self, surface: BasisMap, spread: ColumnSpread) -> AnyNoise:
         """The noise about a surface in data of that spread."""
 
 
@@ -83,7 +83,7 @@ AXES = nothing | Constraint(_are_axes, "a tuple of different integers of at leas
 class PlainNoise:
     """The same Gaussian noise in every direction: the GTM as it was proposed."""
 
-    def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
+    def make(self, surface: BasisMap, spread: ColumnSpread) -> IsotropicNoise:
         return IsotropicNoise(spread.floor)
 
 
@@ -92,7 +92,7 @@ class PlainNoise:
 class DiagonalNoise:
     """Gaussian noise with a variance for each column, so that columns may have units of their own."""
 
-    def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
+    def make(self, surface: BasisMap, spread: ColumnSpread) -> CellNoise:
         return CellNoise(spread.floor, spread.floors, spread.scale)
 
 
@@ -120,10 +120,10 @@ class StudentNoise:
         within = Constraint(lambda v: real(0, above=True).test(v) and v <= MOST_DF, f"above 0 and at most {MOST_DF:g}")
         check_recipe(self, df=nothing | real(0, above=True), min_df=within, columns=one_of(("shared", "own")))
 
-    def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
-        bounds = float(self.min_df), MOST_DF
-        floors, scale = (spread.floors, spread.scale) if self.columns == "own" else (None, None)
-        return StudentCells(spread.floor, floors, scale, None if self.df is None else float(self.df), bounds)
+    def make(self, surface: BasisMap, spread: ColumnSpread) -> StudentCells:
+        own = (spread.floors, spread.scale) if self.columns == "own" else (None, None)
+        bounds = (self.min_df, MOST_DF) if self.df is None else (self.df, self.df)
+        return StudentCells(CellNoise(spread.floor, *own), (float(bounds[0]), float(bounds[1])))
 
 
 @storable
@@ -146,7 +146,7 @@ class AlignedNoise:
     def __post_init__(self) -> None:
         check_recipe(self, reach=nothing | real(0))
 
-    def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
+    def make(self, surface: BasisMap, spread: ColumnSpread) -> FactorNoise:
         reach = None if self.reach is None else float(self.reach)
         return FactorNoise(spread.floor, AlignedLoading(surface.latent.dimension, surface.latent.spacing, reach))
 
@@ -176,7 +176,7 @@ class LowRankNoise:
         check_recipe(self, rank=integer(1), axes=AXES)
         object.__setattr__(self, "axes", None if self.axes is None else tuple(map(int, self.axes)))
 
-    def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
+    def make(self, surface: BasisMap, spread: ColumnSpread) -> FactorNoise:
         if self.rank >= spread.n_columns:
             raise InvalidParameterError(
                 f"noise of rank={self.rank} leaves nothing over where n_features = {spread.n_columns}; "
@@ -212,7 +212,7 @@ class VaryingNoise:
         functions = nothing | axis_counts | Constraint(lambda v: hasattr(v, "bind"), "a basis object")
         check_recipe(self, precision=flag, mixing=flag, basis=functions, ridge=real(0, above=True))
 
-    def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
+    def make(self, surface: BasisMap, spread: ColumnSpread) -> SmoothNoise:
         latent = surface.latent
         few = _FEW_ON_A_SPHERE if isinstance(latent, Sphere) else _FEW.get(latent.n_columns, 1)
         basis = make_basis(few if self.basis is None else self.basis, 1.0, False, latent).bind(latent)

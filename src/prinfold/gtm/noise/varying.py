@@ -10,8 +10,8 @@ known errors are as in :mod:`prinfold.gtm.noise.per_cell`, with a variance for e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp
@@ -20,8 +20,15 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.bases import BoundBasis
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.files import storable
-from prinfold.gtm.noise.per_cell import MeasuredCells, as_cells
-from prinfold.gtm.noise.protocol import Parameters, Posterior, largest_weight, positive_array
+from prinfold.gtm.noise.per_cell import MeasuredCells, as_cells, mixture_moments
+from prinfold.gtm.noise.protocol import (
+    Capabilities,
+    NodeShares,
+    Parameters,
+    Posterior,
+    largest_weight,
+    positive_array,
+)
 from prinfold.gtm.penalties import Penalty
 from prinfold.numerics.newton import newton_ascent
 
@@ -39,23 +46,85 @@ class VaryingNodes(NamedTuple):
     precision: FloatArray
     log_share: FloatArray
 
+    @property
+    def n_layers(self) -> int:
+        return 1
+
+    def log_density(self, loaded: MeasuredCells, near: IntArray | None, work: FloatArray) -> FloatArray:
+        """log p(t | node) + ln(Kπ): into ``work[0]`` relative to the row's largest; returns (n,) that."""
+        chosen = slice(None) if near is None else near
+        if loaded.squared_errors is not None:
+            found = _uncertain_log_density(loaded, self, chosen)
+        else:
+            square, one = np.square(loaded.values).sum(axis=1)[:, None], np.ones((len(loaded), 1))
+            both = [square, loaded.values, *([] if loaded.plain else [loaded.seen]), one]
+            found = np.concatenate(both, axis=1) @ (self.plain if loaded.plain else self.loading)[:, chosen]
+        largest = found.max(axis=1)
+        np.subtract(found, largest[:, None], out=work[0], casting="same_kind")
+        return np.asarray(largest)
+
+    def empty_sums(self) -> VaryingSums:
+        K, D = self.centres.shape
+        return VaryingSums(self.precision, self.centres, np.zeros(K), *np.zeros((4, K, D)), *np.zeros((3, K)))
+
+    def draw(self, node: IntArray, rng: np.random.Generator) -> FloatArray:
+        centres = self.centres[node]
+        return np.asarray(centres + rng.standard_normal(centres.shape) / np.sqrt(self.precision[node])[:, None])
+
+    def covariance(self, axes: FloatArray) -> FloatArray:
+        return np.asarray((axes.T @ axes) / self.precision[:, None, None])
+
+    def shares(self) -> FloatArray:
+        """(K,) π, how much of the mixture each node makes up."""
+        return np.asarray(np.exp(self.log_share) / len(self.log_share))
+
+    def impute(
+        self, loaded: MeasuredCells, posterior: Posterior, near: IntArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself."""
+        mean, between = mixture_moments(self.centres, posterior, near)
+        share = (posterior.relative / posterior.total[:, None]).astype(np.float64, copy=False)
+        return mean, between + (share @ (1.0 / self.precision[slice(None) if near is None else near]))[:, None]
+
 
 @dataclass(frozen=True)
 class VaryingParameters(Parameters):
     """Weights, coefficients (M',) of the log precision and (M',) of the log shares of the nodes.
 
-    ``precision`` is exp of the mean of ln β over the nodes; no node has a precision above ``ceiling``.
+    ``precision`` is exp of the mean of ln β over the nodes; no node has a precision above ``ceiling``. The ``noise``
+    knows the basis functions.
     """
 
     precision_weights: FloatArray
     mixing_weights: FloatArray
-    ridge: float
-    ceiling: float
+    noise: SmoothNoise
 
     def cost(self, surface: BasisMap, penalty: Penalty) -> float:
         """The penalty on the surface at the mean of the log precisions, and the ridge."""
         squares = np.square(self.precision_weights[:-1]).sum() + np.square(self.mixing_weights).sum()
-        return penalty.value(self.level, surface.roughness(self.weights)) + 0.5 * self.ridge * float(squares)
+        return penalty.value(self.level, surface.roughness(self.weights)) + 0.5 * self.noise.ridge * float(squares)
+
+    def extrapolate(self, new: Self, factor: float) -> Self:
+        """The step from here to ``new``, ``factor`` times as far."""
+        weights = self.weights + factor * (new.weights - self.weights)
+        b = self.precision_weights + factor * (new.precision_weights - self.precision_weights)
+        a = self.mixing_weights + factor * (new.mixing_weights - self.mixing_weights)
+        return replace(new, weights=weights, precision=new.noise.level(b), precision_weights=b, mixing_weights=a)
+
+    def at_floor(self) -> bool:
+        found = self.noise.precisions(self.noise.features, replace(self, ceiling=np.inf))
+        return bool(np.any(found >= self.ceiling * (1 - 1e-12)))
+
+    def to_arrays(self) -> dict[str, Any]:
+        log_share = self.noise.log_shares(self.noise.features, self)
+        found: dict[str, Any] = {
+            "precision_weights": self.precision_weights,
+            "mixing_weights": self.mixing_weights,
+            "ceiling": self.ceiling,
+            "node_precisions": self.noise.precisions(self.noise.features, self),
+            "node_shares": np.exp(log_share) / len(log_share),
+        }
+        return {name: value for name, value in found.items() if np.size(value)}
 
 
 @storable
@@ -104,7 +173,18 @@ class VaryingSums:
     log_likelihood: float = 0.0
     total: float = 0.0
 
-    def add(self, cells: MeasuredCells, shares: FloatArray, chosen: Any) -> None:
+    def add(
+        self, loaded: MeasuredCells, weight: FloatArray | None, posterior: Posterior, near: IntArray | None
+    ) -> None:
+        ones = np.ones(len(loaded)) if weight is None else weight
+        largest = largest_weight(ones)
+        shares = posterior.relative * (largest * ((ones / largest) / posterior.total))[:, None]
+        add = self._add_exact if loaded.squared_errors is None else self._add_uncertain
+        add(loaded, shares.astype(np.float64, copy=False), slice(None) if near is None else near)
+        self.log_likelihood += float(ones @ posterior.log_likelihood)
+        self.total += float(ones.sum())
+
+    def _add_exact(self, cells: MeasuredCells, shares: FloatArray, chosen: Any) -> None:
         """Rows with responsibilities times weights (n, K); without errors ρ is 1 wherever a cell was measured."""
         parts = [cells.values, *([] if cells.plain else [cells.seen]), np.square(cells.values).sum(axis=1)[:, None]]
         parts += [cells.seen.sum(axis=1)[:, None], np.ones((len(cells), 1))]
@@ -119,7 +199,7 @@ class VaryingSums:
         self.counts[chosen] += counts
         self.mass[chosen] += mass
 
-    def add_uncertain(self, cells: MeasuredCells, shares: FloatArray, chosen: Any) -> None:
+    def _add_uncertain(self, cells: MeasuredCells, shares: FloatArray, chosen: Any) -> None:
         """Rows with known errors, column by column: ρ differs between rows, nodes and columns."""
         assert cells.squared_errors is not None
         variance = 1.0 / self.precision[chosen]
@@ -140,8 +220,10 @@ class VaryingSums:
             self.square[chosen] += np.square(t) @ weight
 
     def statistics(self) -> VaryingStatistics:
-        """The sums so far."""
         return VaryingStatistics(*(getattr(self, f.name) + 0.0 for f in fields(VaryingStatistics)))
+
+
+_Kind: TypeAlias = Capabilities[VaryingParameters, MeasuredCells, VaryingNodes, VaryingStatistics]
 
 
 @dataclass(frozen=True)
@@ -152,8 +234,6 @@ class SmoothNoise:
     ``mixes`` say which of the two vary. ``floor`` is the smallest variance allowed at a node.
     """
 
-    words: ClassVar[str] = "noise that varies over the map"
-
     floor: float
     basis: BoundBasis
     features: FloatArray
@@ -162,110 +242,54 @@ class SmoothNoise:
     mixes: bool = True
 
     @property
-    def n_layers(self) -> int:
-        return 1
+    def capabilities(self) -> _Kind:
+        return Capabilities(
+            words="noise that varies over the map",
+            impute=VaryingNodes.impute,
+            node_shares=NodeShares(VaryingNodes.shares, learned=self.mixes),
+        )
 
-    def with_gaps(self) -> SmoothNoise:
-        return self
-
-    def first(self, weights: FloatArray, precision: float) -> VaryingParameters:
+    def initial(self, weights: FloatArray, precision: float) -> VaryingParameters:
         log_precision = np.zeros(self._of_precision(self.features).shape[1])
         log_precision[-1] = np.log(min(precision, 1.0 / self.floor))
         return self._made(weights, log_precision, np.zeros(self._of_shares(self.features).shape[1]), 1.0 / self.floor)
 
-    def pooled(self, parameters: VaryingParameters) -> VaryingParameters:
-        return parameters
-
-    def floored(self, parameters: VaryingParameters) -> bool:
-        found = np.exp(self._of_precision(self.features) @ parameters.precision_weights)
-        return bool(np.any(found >= parameters.ceiling * (1 - 1e-12)))
-
-    def keep(self, parameters: VaryingParameters) -> dict[str, Any]:
-        log_share = self._log_shares(self.features, parameters)
-        kept: dict[str, Any] = {
-            "precision_weights": parameters.precision_weights,
-            "mixing_weights": parameters.mixing_weights,
-            "ceiling": parameters.ceiling,
-            "node_precisions": self._precisions(self.features, parameters),
-            "node_shares": np.exp(log_share) / len(log_share),
-        }
-        return {name: value for name, value in kept.items() if np.size(value)}
-
-    def recall(self, weights: FloatArray, variance: float, kept: dict[str, Any]) -> VaryingParameters:
+    def restore(self, weights: FloatArray, variance: float, arrays: dict[str, Any]) -> VaryingParameters:
         n_precision, n_shares = self._of_precision(self.features).shape[1], self._of_shares(self.features).shape[1]
-        ceiling = positive_array({"ceiling": np.asarray(kept.get("ceiling"), dtype=float)}, "ceiling", ())
-        given = {"mixing_weights": np.zeros(0)} | kept
+        ceiling = positive_array({"ceiling": np.asarray(arrays.get("ceiling"), dtype=float)}, "ceiling", ())
+        given = {"mixing_weights": np.zeros(0)} | arrays
         b, a = (
             _finite(given, name, n) for name, n in (("precision_weights", n_precision), ("mixing_weights", n_shares))
         )
         found = self._made(weights, b, a, float(ceiling))
         for name in ("node_precisions", "node_shares"):
-            node = positive_array(kept, name, (len(self.features),))
-            if not np.allclose(node, self.keep(found)[name], rtol=1e-6):
+            node = positive_array(arrays, name, (len(self.features),))
+            if not np.allclose(node, found.to_arrays()[name], rtol=1e-6):
                 raise ValueError(f"{name} of the noise that follow from their weights")
         return found
 
-    def node_shares(self, surface: BasisMap, parameters: VaryingParameters) -> FloatArray:
-        """(K,) π, how much of the mixture each node makes up."""
-        log_share = self._log_shares(self._at(surface), parameters)
-        return np.asarray(np.exp(log_share) / len(log_share))
-
-    def prepare(self, surface: BasisMap, parameters: VaryingParameters, dtype: type = np.float64) -> VaryingNodes:
-        """Centres, precisions and shares for a pass over the rows, which is made in double precision."""
-        centres, features = surface.nodes(parameters.weights), self._at(surface)
-        beta, log_share = self._precisions(features, parameters), self._log_shares(features, parameters)
-        own = 0.5 * (np.log(beta / (2 * np.pi))[:, None] - beta[:, None] * np.square(centres))
-        loading = np.vstack([-0.5 * beta, (beta[:, None] * centres).T, own.T, log_share])
-        plain = np.vstack([-0.5 * beta, (beta[:, None] * centres).T, own.sum(axis=1) + log_share])
-        return VaryingNodes(loading, plain, centres, beta, log_share)
+    def with_gaps(self) -> SmoothNoise:
+        return self
 
     def load(self, block: FloatArray, errors: FloatArray | None = None) -> MeasuredCells:
         """A block with its gaps apart, in double precision."""
         return as_cells(block.astype(np.float64, copy=False), errors)
 
-    def log_density(
-        self, loaded: MeasuredCells, nodes: VaryingNodes, near: IntArray | None, work: FloatArray
-    ) -> FloatArray:
-        """log p(t | node) + ln(Kπ): into ``work[0]`` relative to the row's largest; returns (n,) that."""
-        chosen = slice(None) if near is None else near
-        if loaded.squared_errors is not None:
-            found = _uncertain_log_density(loaded, nodes, chosen)
-        else:
-            square, one = np.square(loaded.values).sum(axis=1)[:, None], np.ones((len(loaded), 1))
-            both = [square, loaded.values, *([] if loaded.plain else [loaded.seen]), one]
-            found = np.concatenate(both, axis=1) @ (nodes.plain if loaded.plain else nodes.loading)[:, chosen]
-        largest = found.max(axis=1)
-        np.subtract(found, largest[:, None], out=work[0], casting="same_kind")
-        return np.asarray(largest)
-
-    def sums(self, nodes: VaryingNodes) -> VaryingSums:
-        """Empty sums."""
-        K, D = nodes.centres.shape
-        return VaryingSums(nodes.precision, nodes.centres, np.zeros(K), *np.zeros((4, K, D)), *np.zeros((3, K)))
-
-    def statistics(
-        self,
-        sums: VaryingSums,
-        loaded: MeasuredCells,
-        weight: FloatArray | None,
-        posterior: Posterior,
-        near: IntArray | None,
-    ) -> None:
-        """Add a block to the sums."""
-        ones = np.ones(len(loaded)) if weight is None else weight
-        largest = largest_weight(ones)
-        shares = posterior.relative * (largest * ((ones / largest) / posterior.total))[:, None]
-        add = sums.add if loaded.squared_errors is None else sums.add_uncertain
-        add(loaded, shares.astype(np.float64, copy=False), slice(None) if near is None else near)
-        sums.log_likelihood += float(ones @ posterior.log_likelihood)
-        sums.total += float(ones.sum())
+    def at_nodes(self, surface: BasisMap, parameters: VaryingParameters, dtype: type = np.float64) -> VaryingNodes:
+        """Passes are made in double precision."""
+        centres, features = surface.nodes(parameters.weights), self._at(surface)
+        beta, log_share = self.precisions(features, parameters), self.log_shares(features, parameters)
+        own = 0.5 * (np.log(beta / (2 * np.pi))[:, None] - beta[:, None] * np.square(centres))
+        loading = np.vstack([-0.5 * beta, (beta[:, None] * centres).T, own.T, log_share])
+        plain = np.vstack([-0.5 * beta, (beta[:, None] * centres).T, own.sum(axis=1) + log_share])
+        return VaryingNodes(loading, plain, centres, beta, log_share)
 
     def m_step(
         self, surface: BasisMap, sums: VaryingStatistics, penalty: Penalty, parameters: VaryingParameters
     ) -> VaryingParameters:
         """New weights, the best for the old noise; then precisions with those weights, and shares; none goes down."""
         features, level = self._at(surface), parameters.level
-        beta = self._precisions(features, parameters)
+        beta = self.precisions(features, parameters)
         relative = (beta / level)[:, None]
         strength = np.full(sums.moment.shape[1], penalty.strength(level))
         weights = surface.solve_columns(relative * sums.masses, relative * sums.moment, strength, parameters.weights)
@@ -318,39 +342,12 @@ class SmoothNoise:
 
         return newton_ascent(parameters.mixing_weights, value, slopes, Phi)
 
-    def stretched(self, old: VaryingParameters, new: VaryingParameters, factor: float) -> VaryingParameters:
-        """The step from ``old`` to ``new``, ``factor`` times as far."""
-        weights = old.weights + factor * (new.weights - old.weights)
-        b = old.precision_weights + factor * (new.precision_weights - old.precision_weights)
-        a = old.mixing_weights + factor * (new.mixing_weights - old.mixing_weights)
-        return self._made(weights, b, a, new.ceiling)
-
-    def draw(
-        self, surface: BasisMap, parameters: VaryingParameters, node: IntArray, rng: np.random.Generator
-    ) -> FloatArray:
-        """(n, D) one row from each node named."""
-        centres = surface.nodes(parameters.weights)[node]
-        beta = self._precisions(self._at(surface), parameters)[node]
-        return np.asarray(centres + rng.standard_normal(centres.shape) / np.sqrt(beta)[:, None])
-
-    def covariance(self, surface: BasisMap, parameters: VaryingParameters, axes: FloatArray) -> FloatArray:
-        """(K, a, a) covariance of the noise at each node, seen along axes (D, a)."""
-        return np.asarray((axes.T @ axes) / self._precisions(self._at(surface), parameters)[:, None, None])
-
-    def complete(
-        self, loaded: MeasuredCells, posterior: Posterior, nodes: VaryingNodes, near: IntArray | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """(n, D) posterior expectation of every cell and its variance, as if it were not measured itself."""
-        chosen = slice(None) if near is None else near
-        centres, variance = nodes.centres[chosen], 1.0 / nodes.precision[chosen]
-        share = (posterior.relative / posterior.total[:, None]).astype(np.float64, copy=False)
-        mean = share @ centres
-        between = np.maximum(share @ np.square(centres) - np.square(mean), 0.0)
-        return mean, between + (share @ variance)[:, None]
-
     def _made(self, weights: FloatArray, b: FloatArray, a: FloatArray, ceiling: float) -> VaryingParameters:
-        level = float(np.exp(self._of_precision(self.features).mean(axis=0) @ b))
-        return VaryingParameters(weights, level, b, a, self.ridge, ceiling)
+        return VaryingParameters(weights, self.level(b), b, a, self, ceiling=ceiling)
+
+    def level(self, b: FloatArray) -> float:
+        """exp of the mean of ln β over the nodes."""
+        return float(np.exp(self._of_precision(self.features).mean(axis=0) @ b))
 
     def _at(self, surface: BasisMap) -> FloatArray:
         """(K, M') the basis functions at the nodes of a surface, which may be fewer while training warms up."""
@@ -365,12 +362,12 @@ class SmoothNoise:
         """Without the bias, which changes no share."""
         return features[:, :-1] if self.mixes else features[:, :0]
 
-    def _precisions(self, features: FloatArray, parameters: VaryingParameters) -> FloatArray:
+    def precisions(self, features: FloatArray, parameters: VaryingParameters) -> FloatArray:
         """(K,) β."""
         eta = self._of_precision(features) @ parameters.precision_weights
         return np.asarray(np.exp(np.minimum(eta, np.log(parameters.ceiling))))
 
-    def _log_shares(self, features: FloatArray, parameters: VaryingParameters) -> FloatArray:
+    def log_shares(self, features: FloatArray, parameters: VaryingParameters) -> FloatArray:
         """(K,) ln(Kπ)."""
         eta = self._of_shares(features) @ parameters.mixing_weights
         return np.asarray(eta - logsumexp(eta) + np.log(len(eta)))

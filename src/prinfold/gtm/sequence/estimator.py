@@ -369,7 +369,8 @@ class GTMSequence(SequenceVerbs):
         return SequenceModel(plain.surface, plain.noise, plain.penalty, self._chain_recipe())
 
     def _refuse_shares(self, job: TrainingJob) -> None:
-        if getattr(job.model.noise, "mixes", False):
+        shares = job.model.noise.capabilities.node_shares
+        if shares is not None and shares.learned:
             raise InvalidParameterError(
                 f"noise={self.noise!r} gives nodes shares of their own in a mixture, but how often a walk comes by a "
                 "node is up to its steps; use VaryingNoise(mixing=False)"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.e_step import Take
 from prinfold.gtm.node_selection import Hint
-from prinfold.gtm.noise.protocol import GappyNoise, Parameters, Posterior
+from prinfold.gtm.noise.protocol import Parameters, Posterior
 from prinfold.gtm.sequence.hidden_markov import ChainSteps
 from prinfold.gtm.sequence.sequence_passes import FilteringWalk, PathWalk, SmoothingWalk, marks, portions
 from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, Visits
@@ -62,7 +62,7 @@ class SequenceModel(gtm.GTMModel):
         def look(at: Any, stretch: float) -> SequenceState:
             return SequenceState(at, chain, *e_step(self, rows, at, chain, state.hint), stretch)
 
-        found: SequenceState = gtm.relaxed(state, proposed, relaxation, self.noise.stretched, look, self.measure)
+        found: SequenceState = gtm.relaxed(state, proposed, relaxation, look, self.measure)
         return found
 
     def measure(self, state: Any) -> dict[str, float]:
@@ -152,15 +152,16 @@ def forecast(model: SequenceModel, rows: Rows, parameters: Any, n_steps: int) ->
     The noise of ``model`` must be one that takes gaps.
     """
     share, chain = last_states(model, rows, parameters), model.present_chain()
-    noise, nodes = cast(GappyNoise, model.noise), model.noise.prepare(model.surface, parameters, np.float64)
-    nothing = noise.load(np.full((len(share), rows.n_columns), np.nan))
-    work = np.empty((noise.n_layers, len(share), len(nodes.centres)))
-    log_density = noise.log_density(nothing, nodes, None, work)
+    impute, nodes = model.noise.capabilities.impute, model.noise.at_nodes(model.surface, parameters)
+    assert impute is not None
+    nothing = model.noise.load(np.full((len(share), rows.n_columns), np.nan))
+    work = np.empty((nodes.n_layers, len(share), len(nodes.centres)))
+    log_density = nodes.log_density(nothing, None, work)
     found = np.empty((2, len(share), n_steps, rows.n_columns))
     for t in range(n_steps):
         share = chain.ahead(share)
         posterior = Posterior(share, share.sum(axis=1), log_density, work[1:])
-        found[0, :, t], found[1, :, t] = noise.complete(nothing, posterior, nodes, None)
+        found[0, :, t], found[1, :, t] = impute(nodes, nothing, posterior, None)
     return found[0], found[1]
 
 
@@ -206,7 +207,7 @@ def _cuts(rows: Rows) -> IntArray:
 def _walk(model: gtm.GTMModel, rows: Rows, parameters: Any, chain: Chain, make: Callable[..., Any]) -> list[Any]:
     """Send walkers over all sequences, and return them."""
     # In double precision throughout: a step multiplies what the last one left.
-    nodes = model.noise.prepare(model.surface, parameters, np.float64)
+    nodes = model.noise.at_nodes(model.surface, parameters)
     begins, parts = marks(_cuts(rows)), portions(_cuts(rows), rows.block_rows)
     n_entries = rows.n_rows * len(nodes.centres)
     return work_through(lambda: make(model.noise, rows, nodes, begins, chain.steps), parts, n_entries)
@@ -217,13 +218,13 @@ class _Summer(SmoothingWalk):
 
     def __init__(self, noise: Any, rows: Rows, nodes: Any, begins: BoolArray, steps: ChainSteps) -> None:
         super().__init__(noise, rows, nodes, begins, steps)
-        self.sums, self.first = noise.sums(nodes), np.zeros(len(steps.initial))
+        self.sums, self.first = nodes.empty_sums(), np.zeros(len(steps.initial))
 
     def take(self, some: slice, loaded: Any, posterior: Posterior) -> None:
         weight, begins = self.rows.block_weight(some), np.flatnonzero(self.begins[some])
         share = np.ones(len(begins)) if weight is None else weight[begins]
         self.first += share @ posterior.relative[begins]
-        self.noise.statistics(self.sums, loaded, weight, posterior, None)
+        self.sums.add(loaded, weight, posterior, None)
 
     def visits(self) -> Visits:
         """The numbers of steps so far."""

@@ -14,7 +14,6 @@ from prinfold._typing import FloatArray, IntArray, RandomState
 from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
-from prinfold.gtm.noise.student import StudentCells
 from prinfold.gtm.sequence import model as gtm_sequence
 from prinfold.gtm.sequence.model import SequenceModel, SequenceRows, in_sequences
 from prinfold.gtm.sequence.sequence_input import Arranged, Order, Paths, arrange, warn_about_empty_steps
@@ -289,7 +288,7 @@ class SequenceVerbs(GTM):
             Above 0 and at most 1 + D/df, in the form in which X was given.
         """
         check_is_fitted(self)
-        if not isinstance(self._model.noise, StudentCells):
+        if self._model.noise.capabilities.row_scales is None:
             return super().outlier_weights(X, errors=errors)  # which says that there are none
         return self._ask_sequences(posteriors.row_scales, X, lengths, groups, errors)
 
@@ -361,7 +360,7 @@ class SequenceVerbs(GTM):
             rows, path = posteriors.sample(model, parameters, n, rng)
         else:
             path = gtm_sequence.sample_nodes(self._chain, n, length or 1, rng)
-            rows = model.noise.draw(model.surface, parameters, path.ravel(), rng)
+            rows = model.noise.at_nodes(model.surface, parameters).draw(path.ravel(), rng)
         shape = (n,) if length is None else (n, length)
         rows = (rows + self.offset_).reshape(*shape, self.n_features_in_)
         latent = self.latent_.nodes

@@ -99,7 +99,7 @@ def plane_start(model: GTMModel, axes: Axes, off_plane: float) -> Parameters:
     latent = model.surface.latent
     targets = principal_nodes(latent, axes)
     weights = model.surface.fit(latent.nodes, targets, _RIDGE * latent.n_nodes)
-    return model.noise.first(weights, _first_precision(model, weights, off_plane))
+    return model.noise.initial(weights, _first_precision(model, weights, off_plane))
 
 
 def random_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
@@ -108,7 +108,7 @@ def random_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Param
     variance = principal_axes(rows, 1).column_variance
     # With equal responsibilities (3.12) is the mean squared distance over all pairs.
     spread = float(np.mean(np.square(model.surface.nodes(weights))))
-    return model.noise.first(weights, 1.0 / max(variance + spread, model.noise.floor))
+    return model.noise.initial(weights, 1.0 / max(variance + spread, model.noise.floor))
 
 
 def semi_random_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
@@ -229,7 +229,7 @@ def _unlike_planes(model: GTMModel, rows: Rows) -> list[Parameters]:
 
 
 def _as_first(model: GTMModel, parameters: Parameters) -> Parameters:
-    return model.noise.first(parameters.weights, parameters.precision)
+    return model.noise.initial(parameters.weights, parameters.precision)
 
 
 def _each(fits: list[Fit]) -> list[Parameters]:
@@ -257,7 +257,7 @@ def placed_start(model: GTMModel, placed: EmbeddedRows) -> Fit:
             break
         weights = model.surface.fit(placed.latent, placed.rows, strength, placed.weight)
         error = _mean_square(placed.rows - model.surface.point(placed.latent, weights), placed.weight)
-    return Fit(model.noise.first(weights, _first_precision(model, weights, error)), error)
+    return Fit(model.noise.initial(weights, _first_precision(model, weights, error)), error)
 
 
 def _mean_square(values: FloatArray, weight: FloatArray) -> float:
@@ -308,10 +308,10 @@ def warmed_up(start: Start, max_iter: int = _WARM_UP_ITERATIONS) -> Start:
             max_iter=min(max_iter, _WARM_UP_ITERATIONS),
             tol=_WARM_UP_TOL,
         )
-        parameters = model.noise.pooled(outcome.state.parameters)
+        warm: Parameters = outcome.state.parameters.pooled()
         if outcome.reason is StopReason.INTERRUPTED:
-            raise InterruptedStart(parameters)
-        return parameters
+            raise InterruptedStart(warm)
+        return warm
 
     return warm_start
 
@@ -326,9 +326,9 @@ def in_units(start: Start, scale: FloatArray | None) -> Start:
     unit = np.where(scale > 0, scale, 1.0)
 
     def start_in_units(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
-        plain = replace(model, noise=IsotropicNoise(_TINY))  # the model's own floor is seen to by ``first``
+        plain = replace(model, noise=IsotropicNoise(_TINY))  # the model's own floor is seen to by ``initial``
         found = start(plain, replace(rows, scale=unit), rng)
-        return model.noise.first(found.weights * unit, found.precision / np.square(unit))
+        return model.noise.initial(found.weights * unit, found.precision / np.square(unit))
 
     return start_in_units
 

@@ -25,8 +25,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidParameterError
 from prinfold.gtm import model as gtm
 from prinfold.gtm.node_selection import Part, RowBatch, grouped, swept
-from prinfold.gtm.noise.factor_model import FactorModel
-from prinfold.gtm.noise.protocol import Posterior, in_words
+from prinfold.gtm.noise.protocol import AnyNoise, Posterior, in_words
 from prinfold.rows.rows import Rows
 
 
@@ -38,9 +37,9 @@ class Frozen(NamedTuple):
     statistics: Any
 
 
-def refuse_unsplit(noise: Any) -> None:
+def refuse_unsplit(noise: AnyNoise) -> None:
     """Sums of factors are found for all nodes at once."""
-    if isinstance(noise, FactorModel):
+    if noise.capabilities.factors is not None:
         raise InvalidParameterError(
             f"Incremental(freeze=…) does not go with {in_words(noise)}, whose sums are found for all nodes at once; "
             "leave freeze at 0"
@@ -49,12 +48,12 @@ def refuse_unsplit(noise: Any) -> None:
 
 def freeze(model: gtm.GTMModel, rows: Rows, parameters: Any, most: float) -> tuple[Any, Frozen]:
     """The sums of a block, and what of them is frozen: the smallest responsibilities, up to ``most`` of each row."""
-    nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+    nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     groups, parts = grouped(model.surface, model.noise, nodes, rows, parameters.weights)
     at_row = {int(part.rows[0]): g for g, part in enumerate(parts)}  # type: ignore[index]
     active: list[Part] = list(parts)
     share = np.ones(rows.n_rows)
-    large, small, lock = model.noise.sums(nodes), model.noise.sums(nodes), Lock()
+    large, small, lock = nodes.empty_sums(), nodes.empty_sums(), Lock()
 
     def divide(some: Any, loaded: Any, posterior: Posterior, near: IntArray | None, _: Any) -> None:
         assert near is not None
@@ -66,9 +65,9 @@ def freeze(model: gtm.GTMModel, rows: Rows, parameters: Any, most: float) -> tup
         active[at_row[int(some[0])]] = Part(some, near[kept])
         share[some] = held.total / posterior.total if len(others) else 1.0
         with lock:  # threads share the sums: what takes time is the posterior
-            model.noise.statistics(large, loaded, weight * share[some], held, near[kept])
+            large.add(loaded, weight * share[some], held, near[kept])
             if len(others):
-                model.noise.statistics(small, loaded, weight * (1.0 - share[some]), rest, near[others])
+                small.add(loaded, weight * (1.0 - share[some]), rest, near[others])
 
     gtm.visit_parts(model, rows, nodes, parts, divide)
     frozen = small.statistics()
@@ -77,7 +76,7 @@ def freeze(model: gtm.GTMModel, rows: Rows, parameters: Any, most: float) -> tup
 
 def thawed(model: gtm.GTMModel, rows: Rows, parameters: Any, frozen: Frozen) -> Any:
     """The sums of a block of which only the large responsibilities are found anew."""
-    nodes = model.noise.prepare(model.surface, parameters, rows.table.dtype.type)
+    nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
     found = gtm.sum_parts(model, replace(rows, weight=weight * frozen.share), nodes, frozen.parts)
     lacking = float(weight @ xlogy(frozen.share, frozen.share))

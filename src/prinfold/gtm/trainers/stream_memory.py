@@ -50,7 +50,7 @@ class Memory:
 
     def fits(self, model: GTMModel, parameters: Any) -> bool:
         """Whether these are sums of that model, of no rows or of many."""
-        empty = model.noise.sums(model.noise.prepare(model.surface, parameters, np.float64)).statistics()
+        empty = model.noise.at_nodes(model.surface, parameters).empty_sums().statistics()
         if type(self.statistics) is not type(empty) or not self.statistics.total > 0 or not self.seen > 0:
             return False
         return all(_alike(getattr(self.statistics, f.name), getattr(empty, f.name)) for f in fields(empty))
@@ -58,11 +58,11 @@ class Memory:
 
 def remembered(model: GTMModel, statistics: Any, seen: float) -> Memory:
     """The memory of a model and its sums."""
-    noise, D = model.noise, _n_columns(statistics)
+    noise, D = model.noise, statistics.moment.shape[1]
     gaps = noise.with_gaps() is noise
-    floors, scale = getattr(noise, "floors", None), getattr(noise, "scale", None)
-    floors = np.full(D, float(noise.floor)) if floors is None else floors
-    scale = np.ones(D) if scale is None else scale
+    own = noise.capabilities.columns
+    floors = np.full(D, float(noise.floor)) if own is None else own.floors
+    scale = np.ones(D) if own is None or own.units is None else own.units
     freedom = float(getattr(model.penalty, "freedom", 0.0))
     return Memory(statistics, float(seen), float(noise.floor), floors, scale, gaps, freedom)
 
@@ -91,8 +91,3 @@ def _alike(found: Any, wanted: Any) -> bool:
     except ValueError:
         return False
     return np.ndim(found) == np.ndim(wanted) and np.asarray(found).dtype.kind == "f"
-
-
-def _n_columns(statistics: Any) -> int:
-    moment = getattr(statistics, "moment", None)
-    return int(statistics.first.shape[2] if moment is None else moment.shape[1])
