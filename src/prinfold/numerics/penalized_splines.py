@@ -130,13 +130,3 @@ def _penalty(n_cells: int, closed: bool) -> FloatArray:
             np.add.at(band, (np.abs(i - j)[lower], j[lower]), cell[a, b])
     band.setflags(write=False)
     return band
-
-
-def dense_of(band: FloatArray) -> FloatArray:
-    """The symmetric matrix of a lower band (p + 1, m)."""
-    m = band.shape[1]
-    full = np.zeros((m, m))
-    for k, diagonal in enumerate(band):
-        full[np.arange(k, m), np.arange(m - k)] = diagonal[: m - k]
-        full[np.arange(m - k), np.arange(k, m)] = diagonal[: m - k]
-    return full
