@@ -29,7 +29,7 @@ NOUNS = {
 # The only looks at a variant by name, (file, name) with the reason for each.
 BY_NAME = {
     ("basis_maps/default_sizes.py", "bind"): "the parameter basis takes any object that binds, or numbers",
-    ("basis_maps/bases.py", "capabilities"): "a bound basis of the user's own need not declare any",
+    ("basis_maps/basis_map.py", "capabilities"): "a bound basis of the user's own need not declare any",
     ("basis_maps/bases.py", "default_regularization"): "a basis of the user's own need not declare one",
     ("notebook/settings.py", "shape"): "a basis of the user's own need not have one",
 }

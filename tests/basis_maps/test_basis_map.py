@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prinfold import GaussianBasis, HarmonicBasis
+from prinfold import ElasticNetBasis, GaussianBasis, GaussianProcess, HarmonicBasis
 from prinfold.basis_maps import basis_map as maps
+from prinfold.basis_maps.bases import BasisCapabilities
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.latent import Hexagons, Points, Sphere, circle, cylinder, grid, line, torus
 
@@ -235,3 +236,26 @@ def test_weights_are_float64_whatever_comes_in(rng):
     surface = make("line")
     mass, moment = rng.uniform(1, 2, 12).astype(np.float32), rng.normal(size=(12, 2)).astype(np.float32)
     assert solved(surface, mass, moment, 0.1).dtype == np.float64
+
+
+class HomeMade:
+    """A bound basis of one's own: its five verbs, as those of another, and no capabilities."""
+
+    def __init__(self, other):
+        self.penalised, self.detail = other.penalised, other.detail
+        self.features, self.gradient, self.jacobian = other.features, other.gradient, other.jacobian
+
+
+@pytest.mark.parametrize("latent", [grid(9, 9), circle(12)], ids=["grid", "circle"])
+@pytest.mark.parametrize(
+    "recipe", [GaussianBasis(4), GaussianProcess(0.5), ElasticNetBasis()], ids=lambda each: type(each).__name__
+)
+def test_capabilities_change_the_way_and_not_the_map(latent, recipe, rng):
+    bound = recipe.bind(latent)
+    declared, plain = BasisMap(latent, bound), BasisMap(latent, HomeMade(bound))
+    assert plain.capabilities == BasisCapabilities() != declared.capabilities
+    weights, Z = rng.normal(size=(len(bound.penalised), 2)), rng.uniform(-1, 1, (20, latent.n_columns))
+    mass = rng.uniform(0, 2, latent.n_nodes)
+    scale = np.abs(weights).sum()
+    np.testing.assert_allclose(declared.point(Z, weights), plain.point(Z, weights), atol=1e-9 * scale)
+    np.testing.assert_allclose(declared.gram(mass), plain.gram(mass), atol=1e-9 * scale)

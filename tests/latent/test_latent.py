@@ -13,7 +13,19 @@ from hypothesis import strategies as st
 
 from prinfold.exceptions import InvalidParameterError
 from prinfold.geometry.domain import Box
-from prinfold.latent import Hexagons, Lattice, Points, Sphere, circle, cylinder, grid, hexagons, line, torus
+from prinfold.latent import (
+    Hexagons,
+    LatentSpace,
+    Lattice,
+    Points,
+    Sphere,
+    circle,
+    cylinder,
+    grid,
+    hexagons,
+    line,
+    torus,
+)
 
 SCATTER = np.random.default_rng(3)
 SPACES = {
@@ -504,3 +516,51 @@ def test_spaces_that_cannot_be(make, words):
 def test_counts_may_be_numpy_integers():
     assert grid(np.int64(3), np.int32(4)).nodes.shape == (12, 2)
     assert Sphere(np.int64(5)).n_nodes == 5
+
+
+class HomeMade(LatentSpace):
+    """The seven verbs of a space of one's own, as those of another."""
+
+    def __init__(self, other):
+        self.other = other
+
+    domain = property(lambda self: self.other.domain)
+    nodes = property(lambda self: self.other.nodes)
+    spacing = property(lambda self: self.other.spacing)
+    edges = property(lambda self: self.other.edges)
+    faces = property(lambda self: self.other.faces)
+
+    def refined(self, resolution):
+        return HomeMade(self.other.refined(resolution))
+
+    def thinned(self):
+        return HomeMade(self.other.thinned())
+
+
+class HomeMadeAngles(HomeMade):
+    """One that is not flat, with an embedding written out."""
+
+    def embed(self, Z):
+        return self.other.embed(Z)
+
+    def embed_jacobian(self, Z):
+        return self.other.embed_jacobian(Z)
+
+    def unembed(self, E):
+        return self.other.unembed(E)
+
+
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [(HomeMade(line(7)), line(7)), (HomeMade(grid(5, 4)), grid(5, 4)), (HomeMadeAngles(torus(5, 4)), torus(5, 4))],
+    ids=["line", "grid", "torus"],
+)
+def test_a_space_of_ones_own_is_as_good(own, other, rng):
+    share = rng.dirichlet(np.ones(own.n_nodes), 6)
+    mean = own.mean(share)
+    np.testing.assert_array_equal(mean, other.mean(share))
+    np.testing.assert_array_equal(own.covariance(share, mean), other.covariance(share, mean))
+    np.testing.assert_array_equal(own.embed_jacobian(mean), other.embed_jacobian(mean))
+    assert own.chart(mean).shape == (6, len(own.chart_labels))
+    assert own.charts == ()
+    assert not own.unit_speed

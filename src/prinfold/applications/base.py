@@ -187,11 +187,10 @@ class MapLandscape(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         require_parts(self._file_requirements())
 
     def _file_requirements(self) -> dict[str, bool]:
-        surface = self.surface_
         return {
-            "a fitted map of its columns": is_fitted_map(surface, self.n_features_in_, "responsibilities"),
+            "a fitted map of its columns": is_fitted_map(self.surface_, self.n_features_in_, "responsibilities"),
             "a landscape of its nodes": isinstance(self.landscape_, ClassLandscape | PropertyLandscape)
-            and len(self.landscape_.mass) == surface.latent_.n_nodes,
+            and len(self.landscape_.mass) == self.surface_.latent_.n_nodes,
         }
 
     @property

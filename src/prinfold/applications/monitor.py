@@ -19,7 +19,7 @@ from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import DegenerateWarning, InvalidParameterError, warn_caller
 from prinfold.files import save, storable
 from prinfold.validation.parameter_docs import fill_parameter_docs
-from prinfold.validation.refusals import column_names
+from prinfold.validation.refusals import column_labels
 from prinfold.validation.settings import Constraint, as_generator, check_parameters, integer, one_of, random_state, real
 from prinfold.validation.tables import check_table, forget
 
@@ -318,8 +318,7 @@ class SurfaceMonitor(OutlierMixin, SurfaceGauge):
         found, parts = self._measure_rows(table), self._column_contributions(table)
         p, limits = self._p_values(found, "calibration"), self.limits_
         alarm = found.log_density < limits.log_density
-        known = column_names(self)
-        names = [f"column {j + 1}" for j in range(table.shape[1])] if known is None else [str(name) for name in known]
+        names = column_labels(self, table.shape[1])
         lines = []
         for n in range(len(table)):
             said = [f"row {n}: {'ALARM' if alarm[n] else 'usual'} by its density (p = {p.density[n]:.2g})"]

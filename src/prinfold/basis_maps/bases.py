@@ -86,12 +86,6 @@ class Basis(Protocol):
         """Place the basis functions on ``latent``."""
 
 
-def capabilities_of(basis: BoundBasis) -> BasisCapabilities:
-    """Capabilities of a bound basis; one of the user's own need not declare any."""
-    found: BasisCapabilities = getattr(basis, "capabilities", BasisCapabilities())
-    return found
-
-
 def default_regularization(basis: Basis) -> float:
     """λ of a model that leaves it open; a basis may declare one of its own."""
     return float(getattr(basis, "default_regularization", _REGULARIZATION))

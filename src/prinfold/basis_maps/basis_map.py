@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from prinfold._typing import FloatArray
-from prinfold.basis_maps.bases import BasisCapabilities, BoundBasis, capabilities_of
+from prinfold.basis_maps.bases import BasisCapabilities, BoundBasis
 from prinfold.basis_maps.product_grams import ProductGram
 from prinfold.latent import LatentSpace
 from prinfold.numerics.linalg import solve_symmetric
@@ -36,8 +36,9 @@ class BasisMap:
 
     @property
     def capabilities(self) -> BasisCapabilities:
-        """Abilities that the basis declares."""
-        return capabilities_of(self.basis)
+        """Abilities that the basis declares; one of the user's own need not declare any."""
+        found: BasisCapabilities = getattr(self.basis, "capabilities", BasisCapabilities())
+        return found
 
     @cached_property
     def node_features(self) -> FloatArray:

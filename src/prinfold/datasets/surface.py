@@ -55,7 +55,7 @@ class TrueSurface:
     @property
     def n_features(self) -> int:
         """Columns D of a point."""
-        return int(self.point(_corner(self.domain)).shape[1])
+        return int(self.point(self.domain.retract(np.zeros((1, self.domain.extent.n_columns)))).shape[1])
 
     def tangents(self, U: FloatArray) -> FloatArray:
         """(n, D, q) derivatives along an orthonormal frame of the domain; not orthonormal themselves."""
@@ -190,10 +190,6 @@ def positive(**values: float) -> None:
 def columns(*derivatives: tuple[FloatArray, ...]) -> FloatArray:
     """Stack ∂s/∂u₁, ∂s/∂u₂, … each given by its D components, into (n, D, Q)."""
     return np.stack([np.stack(column, axis=1) for column in derivatives], axis=2)
-
-
-def _corner(domain: Box | UnitSphere) -> FloatArray:
-    return np.array([[0.0, 0.0, 1.0]]) if isinstance(domain, UnitSphere) else np.array([domain.low])
 
 
 def _by_parameter(surface: TrueSurface, n: int, rng: np.random.Generator) -> FloatArray:

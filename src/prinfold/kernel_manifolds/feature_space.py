@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.base.file_requirements import require_parts
 from prinfold.base.unique_rows import Unique
 from prinfold.exceptions import Advice, Message, NoPreimageError
 from prinfold.geometry.projection import Projection
@@ -115,14 +116,12 @@ class FeatureSpaceManifold(TrainedKernelManifold):
 
     def _file_requirements(self) -> dict[str, bool]:
         """Requirements on a model read from a file: coordinates in feature space belong to its latent points."""
+        require_parts(super()._file_requirements())
         span: Any = self.span_
-        required = super()._file_requirements()
-        if not all(required.values()):
-            return required
         m = len(self.latent_.centres)
         fits = type(span) is Span and {len(span.rows), len(span.column_mean), len(span.share), len(span.basis)} == {m}
         named = self.feature_kernel is None if span is None else self.feature_kernel is not None
-        return {"a feature space that fits its kernel and latent points": named and (span is None or fits)} | required
+        return {"a feature space that fits its kernel and latent points": named and (span is None or fits)}
 
     def _nearest(self, table: FloatArray) -> Projection:
         return super()._nearest(table if self.span_ is None else self._features().coordinates(table))

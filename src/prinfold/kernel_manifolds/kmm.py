@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.base.file_requirements import require_parts
 from prinfold.base.unique_rows import Unique
 from prinfold.exceptions import DegenerateWarning
 from prinfold.files import storable
@@ -276,12 +277,10 @@ class KMM(TrainedKernelManifold):
         )
 
     def _file_requirements(self) -> dict[str, bool]:
-        required = super()._file_requirements()
-        if not all(required.values()):
-            return required
+        require_parts(super()._file_requirements())
         shape = self.latent_.centres.shape
         parameters = np.asarray(self.parameters_)
-        return required | {
+        return {
             f"parameters of shape {shape}": parameters.shape == shape and bool(np.isfinite(parameters).all()),
             "finite bandwidths above zero": all(
                 type(h) is float and 0 < h < np.inf for h in (self.data_bandwidth_, self.latent_bandwidth_)

@@ -144,6 +144,10 @@ class LatentSpace(ABC):
         delta = self.domain.difference(nodes[None], mean[:, None])
         return np.asarray(np.swapaxes(delta * weight[:, :, None], 1, 2) @ delta)
 
+    @property
+    def _edge_lengths(self) -> FloatArray:
+        return self.distance(self.nodes[self.edges[:, 0]], self.nodes[self.edges[:, 1]])
+
     @cached_property
     def _embedded_nodes(self) -> FloatArray:
         return self.embed(self.nodes)
@@ -169,8 +173,7 @@ def edges_of(faces: IntArray) -> IntArray:
 
 def median_spacing(space: LatentSpace) -> float:
     """Median distance between neighbours, for scattered points, whose shortest distance says nothing."""
-    first, second = space.edges.T
-    distance = space.distance(space.nodes[first], space.nodes[second])
+    distance = space._edge_lengths
     distance = distance[distance > 0]  # the same place twice has no spacing
     return float(np.median(distance)) if len(distance) else 2.0
 

@@ -56,8 +56,7 @@ class Hexagons(Lattice):
 
     @property
     def spacing(self) -> float:
-        first, second = self.edges.T
-        return float(self.distance(self.nodes[first], self.nodes[second]).min()) if len(first) else 2.0
+        return float(self._edge_lengths.min()) if len(self.edges) else 2.0
 
     @cached_property
     def edges(self) -> IntArray:

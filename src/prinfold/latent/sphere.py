@@ -40,8 +40,7 @@ class Sphere(LatentSpace):
 
     @cached_property
     def spacing(self) -> float:
-        first, second = self.edges.T
-        return float(self.distance(self.nodes[first], self.nodes[second]).min())
+        return float(self._edge_lengths.min())
 
     @cached_property
     def edges(self) -> IntArray:

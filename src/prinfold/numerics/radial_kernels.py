@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import gamma, inf, pi
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -135,10 +135,7 @@ class Gaussian:
 
     reach: float = inf
     name: str = "gaussian"
-
-    @property
-    def width(self) -> float:
-        return 1.0
+    width: ClassVar[float] = 1.0
 
     def value(self, s: FloatArray) -> FloatArray:
         k = np.exp(-0.5 * s)
@@ -168,10 +165,7 @@ class Power:
     power: int
     name: str
     reach: float = 1.0
-
-    @property
-    def width(self) -> float:
-        return 0.4
+    width: ClassVar[float] = 0.4
 
     def value(self, s: FloatArray) -> FloatArray:
         return np.asarray(np.maximum(1.0 - s, 0.0) ** self.power)

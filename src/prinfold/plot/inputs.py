@@ -15,7 +15,7 @@ from prinfold.base.pipeline_steps import linear_form, undo
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, PrinfoldError
 from prinfold.latent import LatentSpace
 from prinfold.rows.rows import dense
-from prinfold.validation.refusals import column_names, refuse_containers, refuse_dates, refuse_text
+from prinfold.validation.refusals import column_labels, refuse_containers, refuse_dates, refuse_text
 
 _MOST_CLASSES = 60
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
@@ -34,10 +34,7 @@ class FittedSurface:
         steps = getattr(thing, "steps", None)
         model, before = (thing[-1], thing[:-1] if len(steps) > 1 else None) if steps else (thing, None)
         check_is_fitted(model)
-        names = column_names(thing)
-        if names is None:
-            names = [f"column {j + 1}" for j in range(thing.n_features_in_)]
-        return cls(model, before, tuple(map(str, names)))
+        return cls(model, before, tuple(column_labels(thing, thing.n_features_in_)))
 
     def refuse_levels(self) -> None:
         """Raise an error where columns are levels or counts, among which a surface has no place."""

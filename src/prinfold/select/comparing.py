@@ -31,7 +31,7 @@ from prinfold.select.verdicts import (
 )
 from prinfold.select.wording import other_dimensions, reasons
 from prinfold.validation.column_variance import one_sided_note
-from prinfold.validation.refusals import column_names
+from prinfold.validation.refusals import column_labels
 from prinfold.validation.settings import as_generator, integer
 from prinfold.validation.tables import check_table
 
@@ -101,8 +101,7 @@ def compare(
     _check(criterion, folds, n_components, max_rows)
     reader = BaseEstimator()
     table = np.asarray(check_table(reader, X, reset=True, min_rows=2), dtype=float)
-    known = column_names(reader)
-    names = [f"column {j + 1}" for j in range(table.shape[1])] if known is None else known
+    names = column_labels(reader, table.shape[1])
     rows = _evenly_spaced_rows(_sort_rows(table), max_rows)
     fold = _folds(rows, folds, rng)
     dimension = suggest_dimension(rows, fold, n_jobs=n_jobs) if n_components is None else None

@@ -25,6 +25,12 @@ def column_names(estimator: Any) -> Any:
     return getattr(estimator, "feature_names_in_", None)
 
 
+def column_labels(estimator: Any, n_columns: int) -> list[str]:
+    """Names of the columns that an estimator was fitted to; "column 1" and so on if they had none."""
+    names = column_names(estimator)
+    return [f"column {j + 1}" for j in range(n_columns)] if names is None else [str(name) for name in names]
+
+
 def refuse_other_names(estimator: Any, names: Sequence[str] | None) -> None:
     """Raise an error where columns have other names than those of the fit."""
     own = column_names(estimator)
