@@ -66,21 +66,6 @@ def angles_between(u: FloatArray, v: FloatArray) -> FloatArray:
     return np.asarray(2 * np.arctan2(np.linalg.norm(u - v, axis=-1), np.linalg.norm(u + v, axis=-1)))
 
 
-def curve_roughness(vertices: FloatArray, closed: bool = False) -> Roughness:
-    """Total turning angle of the polyline through the rows, per unit length too; repeated points count once.
-
-    A closed curve also turns at the seam, so that a convex one totals 2π.
-    """
-    vertices = np.asarray(vertices, dtype=float)
-    chain = np.vstack([vertices, vertices[:1]]) if closed and len(vertices) else vertices
-    steps = np.diff(chain, axis=0)
-    steps = steps[np.linalg.norm(steps, axis=1) > 0]
-    size = float(np.linalg.norm(steps, axis=1).sum())
-    if closed and len(steps) > 1:
-        steps = np.vstack([steps, steps[:1]])
-    return _make_roughness(float(angles_between(steps[:-1], steps[1:]).sum()) if len(steps) > 1 else 0.0, size)
-
-
 def graph_roughness(vertices: FloatArray, segments: IntArray) -> Roughness:
     """Roughness of segments (F, 2) in any order: the turn at every vertex where exactly two of them meet.
 
@@ -99,13 +84,6 @@ def graph_roughness(vertices: FloatArray, segments: IntArray) -> Roughness:
     out, back = places[there[order[first]]], places[there[order[first + 1]]]
     middle = places[count == 2]
     return _make_roughness(float(angles_between(out - middle, middle - back).sum()), mesh_volume(places, ends))
-
-
-def map_turning(jacobian: Jacobian, Z: FloatArray, closed: bool = False) -> float:
-    """Total turning angle in radians of a smooth curve: Σ angle(y′(z_i), y′(z_{i+1})) over an ordered grid (m, 1)."""
-    tangents = np.asarray(jacobian(Z), dtype=float)[:, :, 0]
-    line = np.vstack([tangents, tangents[:1]]) if closed else tangents
-    return _line_angle(line)
 
 
 def angle_sum(tangents: FloatArray, *, degrees: bool = True) -> float:
