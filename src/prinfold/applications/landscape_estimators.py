@@ -13,8 +13,7 @@ from prinfold._typing import FloatArray
 from prinfold.applications import landscapes
 from prinfold.applications.base import MapLandscape, fitted_map, row_responsibilities
 from prinfold.applications.landscapes import ClassLandscape, PropertyLandscape
-from prinfold.base.class_posteriors import class_shares
-from prinfold.exceptions import InvalidParameterError
+from prinfold.base.class_posteriors import class_priors, class_shares
 from prinfold.files import storable
 from prinfold.validation.settings import Constraint, one_of, real
 from prinfold.validation.tables import check_labels, check_targets, rows_of, rows_with_weight
@@ -121,7 +120,7 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
         if weight is not None and kept is not None:
             table, labels, weight = rows_of(table, kept), labels[kept], weight[kept]
         classes, codes = np.unique(labels, return_inverse=True)
-        prior = self._prior(class_shares(codes, weight, len(classes)))
+        prior = class_priors(self.priors, class_shares(codes, weight, len(classes)))
         surface = fitted_map(self.estimator, table, weight)
         self.landscape_ = landscapes.class_landscape(
             row_responsibilities(surface, table),
@@ -135,17 +134,6 @@ class GTMClassifier(ClassifierMixin, MapLandscape):
         )
         self.surface_, self.classes_, self.class_prior_ = surface, classes, prior
         return self
-
-    def _prior(self, shares: FloatArray) -> FloatArray:
-        if isinstance(self.priors, str):
-            return shares if self.priors == "empirical" else np.full(len(shares), 1.0 / len(shares))
-        given = np.asarray(self.priors, dtype=np.float64)
-        if len(given) != len(shares) or not np.isclose(given.sum(), 1.0):
-            raise InvalidParameterError(
-                f"priors must be one probability for each of the {len(shares)} classes and add up to 1, "
-                f"got {self.priors!r}"
-            )
-        return given
 
     def predict(self, X: Any) -> Any:
         """The most probable class of each row.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
+from prinfold.exceptions import InvalidParameterError
 
 
 def squared_gaps(X: FloatArray, feet: FloatArray) -> FloatArray:
@@ -17,6 +20,18 @@ def class_shares(codes: IntArray, weight: FloatArray | None, n_classes: int) -> 
     """(C,) share of the weight that each class has: P(c)."""
     total = np.bincount(codes, weights=weight, minlength=n_classes)
     return np.asarray(total / total.sum())
+
+
+def class_priors(asked: Any, shares: FloatArray) -> FloatArray:
+    """(C,) P(c): for ``"empirical"`` the shares of the classes, for any other word the same for each; or as given."""
+    if isinstance(asked, str):
+        return shares if asked == "empirical" else np.full(len(shares), 1.0 / len(shares))
+    given = np.asarray(asked, dtype=np.float64)
+    if len(given) != len(shares) or not np.isclose(given.sum(), 1.0):
+        raise InvalidParameterError(
+            f"priors must be one probability for each of the {len(shares)} classes and add up to 1, got {asked!r}"
+        )
+    return given
 
 
 def posterior(log_joint: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray
-from prinfold.base.class_posteriors import class_shares
+from prinfold.base.class_posteriors import class_priors, class_shares
 from prinfold.base.file_requirements import require_parts
 from prinfold.density.class_densities import ClassRows, class_bandwidths, class_rows, log_joint, log_posterior
 from prinfold.exceptions import InvalidParameterError
@@ -145,7 +145,7 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
         if weight is not None and kept is not None:
             table, labels, weight = table[kept], labels[kept], weight[kept]
         classes, codes = np.unique(labels, return_inverse=True)
-        prior = self._priors(class_shares(codes, weight, len(classes)))
+        prior = class_priors(self.priors, class_shares(codes, weight, len(classes)))
         groups = class_rows(table, codes, weight)
         self.bandwidth_ = self._bandwidths(groups)
         self.rows_, self.row_weights_ = [each.rows for each in groups], [each.weight for each in groups]
@@ -160,17 +160,6 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
                 f"bandwidth must be a number or have one for each of the {len(groups)} classes, got {self.bandwidth!r}"
             )
         return np.broadcast_to(np.asarray(self.bandwidth, dtype=np.float64), len(groups)).copy()
-
-    def _priors(self, shares: FloatArray) -> FloatArray:
-        if isinstance(self.priors, str):
-            return shares if self.priors == "empirical" else np.full(len(shares), 1.0 / len(shares))
-        given = np.asarray(self.priors, dtype=np.float64)
-        if len(given) != len(shares) or not np.isclose(given.sum(), 1.0):
-            raise InvalidParameterError(
-                f"priors must be one probability for each of the {len(shares)} classes and add up to 1, "
-                f"got {self.priors!r}"
-            )
-        return given
 
     # ------------------------------------------------------------------------------------- classifying
 
