@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import logsumexp
 
 from prinfold.basis_maps.basis_matrices import (
     gaussian_features,
@@ -13,17 +14,17 @@ from prinfold.basis_maps.basis_matrices import (
     harmonic_features,
     harmonic_features_gradient,
 )
-from prinfold.gtm.softmax import (
-    NATURAL,
-    Exponential,
-    levelled_weights,
-    normalise_log_weights,
-    normalise_log_weights_reference,
-)
+from prinfold.gtm.softmax import NATURAL, Exponential, levelled_weights, relative_weights
 from prinfold.numerics.distances import nearest_squared_distance, squared_distances, squared_distances_reference
 from prinfold.numerics.linalg import solve_symmetric
 
 SEEDS = st.integers(0, 2**32 - 1)
+
+
+def shares_and_log_sums(log_weight):
+    """Weights that sum to one along each row, and the log of each row's sum, by the definition."""
+    total = logsumexp(log_weight, axis=1)
+    return np.exp(log_weight - total[:, None]), total
 
 
 @given(seed=SEEDS, n=st.integers(1, 12), m=st.integers(1, 12), d=st.integers(1, 6), far=st.sampled_from([0.0, 1e6]))
@@ -59,24 +60,25 @@ def test_nearest_other_row_of_few_or_equal_rows():
 @given(seed=SEEDS, spread=st.sampled_from([1.0, 1e3, 1e8]), shift=st.sampled_from([0.0, 1e6, -1e12]))
 def test_responsibilities_equal_their_definition(seed, spread, shift):
     log_weight = np.random.default_rng(seed).normal(size=(7, 9)) * spread + shift
-    expected, expected_sum = normalise_log_weights_reference(log_weight.copy())
-    log_sum = normalise_log_weights(log_weight)
-    np.testing.assert_allclose(log_sum, expected_sum, rtol=1e-14)
-    np.testing.assert_allclose(log_weight, expected, atol=1e-3 if abs(shift) > 1e9 else 1e-9)
-    np.testing.assert_allclose(log_weight.sum(axis=1), 1.0, rtol=1e-14)
+    expected, expected_sum = shares_and_log_sums(log_weight.copy())
+    largest, total = relative_weights(log_weight)
+    np.testing.assert_allclose(largest + np.log(total), expected_sum, rtol=1e-14)
+    np.testing.assert_allclose(log_weight / total[:, None], expected, atol=1e-3 if abs(shift) > 1e9 else 1e-9)
+    np.testing.assert_array_equal(log_weight.max(axis=1), 1.0)
 
 
 def test_a_row_far_from_everything_still_has_weights_and_no_subnormal_numbers():
     log_weight = np.array([[-1e300, -2e300, -3e300], [0.0, -700.0, -745.0]])
-    log_sum = normalise_log_weights(log_weight)
+    largest, total = relative_weights(log_weight)
     np.testing.assert_allclose(log_weight, [[1, 0, 0], [1, 0, 0]], atol=1e-25)
-    np.testing.assert_array_equal(log_sum, [-1e300, 0.0])
+    np.testing.assert_array_equal(largest, [-1e300, 0.0])
+    np.testing.assert_array_equal(total, 1.0)
     assert (log_weight > np.finfo(float).tiny).all()
 
 
 def test_float32_responsibilities_stay_float32_and_normal():
     log_weight = np.array([[0.0, -50.0, -500.0]], dtype=np.float32)
-    normalise_log_weights(log_weight)
+    relative_weights(log_weight)
     assert log_weight.dtype == np.float32
     assert (log_weight > np.finfo(np.float32).tiny).all()
 
@@ -149,7 +151,7 @@ def test_harmonics_are_orthogonal_round_the_circle():
 def test_levelled_weights_are_right_or_say_that_they_are_not(seed, spread, shift, k, dtype, exponential):
     log_weight = (np.random.default_rng(seed).normal(size=(20, k)) * spread + shift).astype(dtype)
     log_weight *= dtype(exponential.per_e)
-    expected, expected_sum = normalise_log_weights_reference(log_weight.astype(np.float64) / exponential.per_e)
+    expected, expected_sum = shares_and_log_sums(log_weight.astype(np.float64) / exponential.per_e)
     total, far = levelled_weights(log_weight, exponential)
     sound = np.setdiff1d(np.arange(20), far)
     digits = 1e-12 if dtype is np.float64 else 2e-5

@@ -12,16 +12,6 @@ from prinfold.numerics.penalized_splines import SplineSpace
 spaces = pytest.mark.parametrize("space", [SplineSpace(9, False), SplineSpace(9, True), SplineSpace(14, True)])
 
 
-def dense_of(band):
-    """The symmetric matrix of a lower band (p + 1, m)."""
-    m = band.shape[1]
-    full = np.zeros((m, m))
-    for k, diagonal in enumerate(band):
-        full[np.arange(k, m), np.arange(m - k)] = diagonal[: m - k]
-        full[np.arange(m - k), np.arange(k, m)] = diagonal[: m - k]
-    return full
-
-
 def sample(n=40, D=3):
     rng = np.random.default_rng(0)
     return rng.uniform(size=n), rng.normal(size=(n, D)), rng.integers(1, 4, n).astype(float)

@@ -100,7 +100,7 @@ def _rows(fitted: FittedSurface, X: Any, labels: Any, values: Any, names: Any, c
     if X is None:
         if labels is not None or values is not None or names is not None:
             raise InvalidParameterError("labels, values and names belong to rows; give X as well")
-        return _no_rows(fitted, len(columns))
+        return _no_rows(fitted)
     Z, table = fitted.coordinates(X), _cells(fitted, X)
     n, groups, notes = len(Z), None if labels is None else row_classes(labels, len(Z)), []
     low, high = (np.nan_to_num(each) for each in _extremes(table))
@@ -128,7 +128,7 @@ def _rows(fitted: FittedSurface, X: Any, labels: Any, values: Any, names: Any, c
     }
 
 
-def _no_rows(fitted: FittedSurface, n_columns: int) -> dict[str, Any]:
+def _no_rows(fitted: FittedSurface) -> dict[str, Any]:
     """A page of the surface alone, whose own extent takes the place of the rows'."""
     nodes = fitted.points(fitted.latent.nodes)
     low, high = _extremes(nodes)

@@ -87,7 +87,9 @@ def through(points: FloatArray, closed: bool) -> Cells:
     chain = np.vstack([points[-1:], points, points[:2]]) if closed else points
     width = np.linalg.norm(np.diff(chain, axis=0), axis=1)
     # About the first point, so that far from the origin no digits are lost.
-    slopes = np.gradient(chain - chain[0], np.append(0.0, np.cumsum(width)), axis=0, edge_order=min(len(chain) - 1, 2))
+    slopes = np.gradient(
+        chain - chain[0], np.append(0.0, np.cumsum(width)), axis=0, edge_order=2 if len(chain) > 2 else 1
+    )
     if closed:
         chain, width, slopes = chain[1:-1], width[1:-1], slopes[1:-1]
     return Cells(chain[:-1], chain[1:], slopes[:-1], slopes[1:], width)

@@ -7,7 +7,6 @@ from math import e, log2
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from prinfold._typing import FloatArray, IntArray
 
@@ -90,19 +89,3 @@ def sound_sums(dtype: np.dtype[Any]) -> tuple[float, float]:
 def _row_sums(weight: FloatArray) -> FloatArray:
     # As a product, which adds several numbers at once.
     return np.asarray(weight @ np.ones(weight.shape[1], dtype=weight.dtype))
-
-
-def normalise_log_weights(log_weight: FloatArray) -> FloatArray:
-    """Turn log weights (n, K) into weights that sum to one along each row, **in place**.
-
-    Returns (n,) the log of each row's sum, log Σ_k exp(log_weight).
-    """
-    largest, total = relative_weights(log_weight)
-    log_weight /= total[:, None]
-    return np.asarray(largest + np.log(total))
-
-
-def normalise_log_weights_reference(log_weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The same, out of place and straight from the definition."""
-    total = logsumexp(log_weight, axis=1)
-    return np.exp(log_weight - total[:, None]), total

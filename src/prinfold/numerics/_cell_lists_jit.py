@@ -72,20 +72,11 @@ def count_near(points: FloatArray, every: int, cell: IntArray, starts: IntArray,
 
 
 @compiled
-def key_cells(X: FloatArray, axes: IntArray, low: FloatArray, side: float, stride: IntArray, key: IntArray) -> None:
-    """(n,) the key of each point's cell: Σ_a (1 + ⌊(x_a − low_a) / side⌋) stride_a."""
-    for i in range(len(X)):
-        key[i] = 0
-        for a in range(len(axes)):
-            key[i] += (1 + int(np.floor((X[i, axes[a]] - low[a]) / side))) * stride[a]
-
-
-@compiled
 def list_runs(key: IntArray, steps: IntArray, cell: IntArray, starts: IntArray, stops: IntArray) -> int:
     """Number the cells of sorted keys (n,), list the runs (cells, steps) about each, and return how many there are.
 
     Each of ``steps`` leads to the middle one of three cells that follow each other. Runs of one step begin and end the
-    later, the later the cell, so that no search is needed.
+    later, the later the cell, so that no search is needed: ``searchsorted`` takes two to ten times as long.
     """
     n = 0
     for i in range(len(key)):

@@ -7,44 +7,12 @@ imports numba: import it only where there is much to do.
 from __future__ import annotations
 
 import numpy as np
-from numba.extending import register_jitable
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.numerics._cell_lists_jit import near_dots, near_products
 from prinfold.numerics._compiled import compiled
 
-__all__ = ["bend_sums", "density_sums", "find_runs", "list_relative", "list_within", "near_dots", "near_products"]
-
-
-def _first_from(keys: IntArray, key: int) -> int:
-    """Index of the first of the sorted keys that is at least ``key``."""
-    low, high = 0, len(keys)
-    while low < high:
-        middle = (low + high) // 2
-        if keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-first_from = register_jitable(_first_from)
-
-
-@compiled
-def find_runs(
-    place: IntArray, steps: IntArray, keys: IntArray, firsts: IntArray, starts: IntArray, stops: IntArray
-) -> None:
-    """The runs of sorted centres (n, runs) in the cells about each place, whose own cell has the key ``place``.
-
-    ``keys`` are those of the cells with centres, and ``firsts`` where their centres begin. Each of ``steps`` leads to
-    the middle one of three cells that follow each other.
-    """
-    for i in range(len(place)):
-        for r in range(len(steps)):
-            middle = place[i] + steps[r]
-            starts[i, r] = firsts[first_from(keys, middle - 1)]
-            stops[i, r] = firsts[first_from(keys, middle + 2)]
+__all__ = ["bend_sums", "density_sums", "list_relative", "list_within", "near_dots", "near_products"]
 
 
 @compiled

@@ -95,19 +95,13 @@ def sort_into_cells(X: FloatArray, reach: float) -> CellList:
 
 def _number_cells(X: FloatArray, side: float) -> tuple[IntArray, IntArray]:
     """(n,) keys of the cells of points, and how far apart the keys of cells beside each other are along each axis."""
-    from prinfold.numerics._cell_lists_jit import key_cells
-
-    axes, low = _cut_axes(X), X.min(axis=0)
-    last = np.floor((X.max(axis=0) - low) / side)[axes]
-    if np.prod(last + 3.0) > _MOST_KEYS:
-        at = np.column_stack([_close_gaps(np.floor((X[:, a] - low[a]) / side)) for a in axes])
-        while np.prod(at.max(axis=0) + 3.0) > _MOST_KEYS:  # tens of thousands of points, all far apart
-            at = at[:, 1:]
-        stride = _strides(at.max(axis=0))
-        return _keys(at, stride), stride
-    key, stride = np.empty(len(X), np.int64), _strides(last)
-    key_cells(X, axes, low[axes], side, stride, key)
-    return key, stride
+    at = _cell_numbers(X[:, _cut_axes(X)], side)
+    if np.prod(at.max(axis=0) + 3.0) > _MOST_KEYS:
+        at = np.column_stack([_close_gaps(axis) for axis in at.T])
+    while np.prod(at.max(axis=0) + 3.0) > _MOST_KEYS:  # tens of thousands of points, all far apart
+        at = at[:, 1:]
+    stride = _strides(at.max(axis=0))
+    return _keys(at, stride), stride
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,23 +121,23 @@ class Grid:
     firsts: IntArray
     """Where the points of each of them begin, and where all end."""
 
-    @property
-    def steps(self) -> IntArray:
-        """From the key of a cell to the middle of each three cells in a row about it."""
-        return _steps(self.stride)
+    def runs(self, Z: FloatArray) -> tuple[IntArray, IntArray]:
+        """(n, runs) where the runs of sorted points in the cells about places (n, Q) begin and end.
 
-    def key_of(self, Z: FloatArray) -> IntArray:
-        """(n,) keys of places (n, Q); one outside has that of the nearest empty cell at the rim."""
-        return _keys(np.clip(np.floor((Z[:, self.axes] - self.low) / self.side), -1.0, self.last + 1.0), self.stride)
+        Each run lies in three cells that follow each other. A place outside is in the nearest empty cell at the rim.
+        """
+        at = np.clip(np.floor((Z[:, self.axes] - self.low) / self.side), -1.0, self.last + 1.0)
+        middle = _keys(at, self.stride)[:, None] + _steps(self.stride)
+        starts, stops = (self.firsts[np.searchsorted(self.keys, middle + step)] for step in (-1, 2))
+        return starts, stops
 
 
 def make_grid(X: FloatArray, reach: float) -> Grid | None:
     """The grid of points (n, Q), or None where they lie so far apart that its cells cannot be numbered."""
     _require_cells(X, reach)
     axes, side = _cut_axes(X), _side(reach)
-    low = X[:, axes].min(axis=0)
-    at = np.floor((X[:, axes] - low) / side)
-    last = at.max(axis=0)
+    at = _cell_numbers(X[:, axes], side)
+    low, last = X[:, axes].min(axis=0), at.max(axis=0)
     if np.prod(last + 3.0) > _MOST_KEYS:
         return None
     stride = _strides(last)
@@ -170,6 +164,11 @@ def _cut_axes(X: FloatArray) -> IntArray:
 
 def _side(reach: float) -> float:
     return reach * (1.0 + 1e-9)  # two that are only just within reach must not be rounded into cells two apart
+
+
+def _cell_numbers(X: FloatArray, side: float) -> FloatArray:
+    """(n, Q) cells along each axis between the lowest point and every other; floats, as there may be very many."""
+    return np.asarray(np.floor((X - X.min(axis=0)) / side))
 
 
 def _strides(last: FloatArray) -> IntArray:

@@ -100,12 +100,7 @@ class CellSearch:
         return np.ascontiguousarray(self.centres[self.grid.order].T)
 
     def parts(self, Z: FloatArray) -> list[tuple[slice, PairLister]]:
-        from prinfold.numerics._kernel_mixtures_jit import find_runs
-
-        grid = self.grid
-        starts = np.empty((len(Z), len(grid.steps)), np.int64)
-        stops = np.empty_like(starts)
-        find_runs(grid.key_of(Z), grid.steps, grid.keys, grid.firsts, starts, stops)
+        starts, stops = self.grid.runs(Z)
         counts = (stops - starts).sum(axis=1)
         parts, _ = cut_by_count(counts, _PART_PAIRS)
         return [

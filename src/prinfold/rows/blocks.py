@@ -105,12 +105,12 @@ class Blocks:
             # What waits for more is copied: a source may fill one array again and again.
             waiting.append(block if n_waiting >= self.rows else Numbers(block.table.copy(), block.weight))
             if n_waiting >= self.rows:
-                whole = _join(waiting)
+                whole = Numbers.join(waiting)
                 n_waiting -= self.rows
-                waiting = [_part(whole, slice(self.rows, None))] if n_waiting else []
-                yield _part(whole, slice(self.rows))
+                waiting = [whole.part(slice(self.rows, None))] if n_waiting else []
+                yield whole.part(slice(self.rows))
         if waiting:
-            yield _join(waiting)
+            yield Numbers.join(waiting)
 
     def _read(self) -> Iterator[Numbers]:
         """Pieces of at most as many rows as a block, as numbers."""
@@ -138,14 +138,3 @@ def _keys(columns: Any) -> tuple[Key, ...]:
 
 def _is_key(value: Any) -> bool:
     return isinstance(value, str) or integer(-(2**62)).test(value)
-
-
-def _join(blocks: list[Numbers]) -> Numbers:
-    if len(blocks) == 1:
-        return blocks[0]
-    weights = [each.weight for each in blocks if each.weight is not None]
-    return Numbers(np.concatenate([each.table for each in blocks]), np.concatenate(weights) if weights else None)
-
-
-def _part(block: Numbers, rows: slice) -> Numbers:
-    return Numbers(block.table[rows], None if block.weight is None else block.weight[rows])

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import narwhals.stable.v1 as nw
 import numpy as np
 
-from prinfold._typing import FloatArray
+from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import InvalidDataError, InvalidParameterError, UnsupportedInputError, join_names
 from prinfold.rows.rows import dense
 from prinfold.validation.refusals import refuse_dates, refuse_text
@@ -31,6 +31,18 @@ class Numbers(NamedTuple):
 
     table: FloatArray
     weight: FloatArray | None
+
+    def part(self, rows: slice | IntArray) -> Numbers:
+        """Some of the rows."""
+        return Numbers(self.table[rows], None if self.weight is None else self.weight[rows])
+
+    @classmethod
+    def join(cls, blocks: Sequence[Numbers]) -> Numbers:
+        """The rows of several blocks, one after the other."""
+        if len(blocks) == 1:
+            return blocks[0]
+        weights = [each.weight for each in blocks if each.weight is not None]
+        return cls(np.concatenate([each.table for each in blocks]), np.concatenate(weights) if weights else None)
 
 
 @dataclass(frozen=True)

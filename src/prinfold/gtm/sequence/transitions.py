@@ -2,8 +2,8 @@
 
     p(k | j) = (1 − ε) a_jk + ε / K,        Σ_k a_jk = 1,        a_jk = 0 unless k is near j
 
-Rules for a are in the table ``RULES``. ``shared`` has one weight u for each kind of step, and leaves out what would
-lead over an edge of the space: a_jk = u_kind(j→k) / Σ_l u_kind(j→l). ``free`` gives every node probabilities of its
+There are two rules for a. ``SharedRule`` has one weight u for each kind of step, and leaves out what would
+lead over an edge of the space: a_jk = u_kind(j→k) / Σ_l u_kind(j→l). ``FreeRule`` gives every node probabilities of its
 own, drawn towards shared ones q with a strength of s steps, by −s Σ_j KL(q_j ‖ a_j). Each has two verbs, ``update``,
 which never lowers Σ N log a less the cost, for expected numbers N of steps, and ``cost``.
 """
@@ -127,10 +127,6 @@ class FreeRule:
         moves, shared = chain.moves, shared_steps(chain.moves, kinds)
         total = moves.per_node(counts) + self.strength
         return replace(chain, kinds=kinds, local=(counts + self.strength * shared) / total[moves.source])
-
-
-RULES = {"shared": SharedRule, "free": FreeRule}
-"""How steps of different nodes hang together, by name; ``"uniform"`` is a jump every time, and needs no rule."""
 
 
 def shared_steps(moves: Moves, kinds: FloatArray) -> FloatArray:

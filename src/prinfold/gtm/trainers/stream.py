@@ -95,16 +95,16 @@ class StreamSample:
     def _replace(self, rows: Numbers, draws: FloatArray) -> None:
         limit = np.inf if len(self._draws) < self.most else self._draws.max()
         promising = np.flatnonzero(draws < limit)
-        joined = _joined([*self._kept, _taken(rows, promising)])
+        joined = Numbers.join([*self._kept, rows.part(promising)])
         all_draws = np.concatenate([self._draws, draws[promising]])
         if len(all_draws) > self.most:
             kept = np.sort(np.argpartition(all_draws, self.most - 1)[: self.most])
-            joined, all_draws = _taken(joined, kept), all_draws[kept]
+            joined, all_draws = joined.part(kept), all_draws[kept]
         self._kept, self._draws = [joined], all_draws
 
     def rows(self) -> Numbers:
         """The rows that were kept, in the order in which they came."""
-        return _joined(self._kept)
+        return Numbers.join(self._kept)
 
 
 @dataclass
@@ -234,7 +234,7 @@ def counting(rows: Numbers) -> Numbers:
     seen = np.ones(len(rows.table), dtype=bool) if rows.weight is None else rows.weight > 0
     if np.isnan(rows.table.min()):
         seen &= ~np.isnan(rows.table).all(axis=1)
-    return rows if seen.all() else _taken(rows, np.flatnonzero(seen))
+    return rows if seen.all() else rows.part(np.flatnonzero(seen))
 
 
 def extremes(table: FloatArray, names: Any, first_row: int, *, accept_missing: bool) -> tuple[float, float]:
@@ -247,12 +247,3 @@ def extremes(table: FloatArray, names: Any, first_row: int, *, accept_missing: b
     if np.isnan(table).all():
         return np.inf, -np.inf
     return float(np.fmin.reduce(table, axis=None)), float(np.fmax.reduce(table, axis=None))
-
-
-def _taken(rows: Numbers, chosen: Any) -> Numbers:
-    return Numbers(rows.table[chosen], None if rows.weight is None else rows.weight[chosen])
-
-
-def _joined(blocks: list[Numbers]) -> Numbers:
-    weights = [each.weight for each in blocks if each.weight is not None]
-    return Numbers(np.concatenate([each.table for each in blocks]), np.concatenate(weights) if weights else None)
