@@ -14,9 +14,9 @@ A new noise is a new class: nothing else changes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from math import inf
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -216,7 +216,7 @@ class Directions:
 
 
 @dataclass(frozen=True)
-class Factors(Generic[B, N]):
+class RowFactors(Generic[B, N]):
     """Factors of rows: how many, (n, q) their means given a block and its posterior, and directions to be found."""
 
     count: int
@@ -233,7 +233,7 @@ class NodeShares(Generic[N]):
 
 
 @dataclass(frozen=True)
-class OwnColumns:
+class ColumnVariances:
     """Columns with variances of their own: the smallest allowed (D,), and the units (D,), nil where one is constant."""
 
     floors: FloatArray
@@ -275,13 +275,13 @@ class Capabilities(Generic[P, B, N, S]):
     """(K, Q) noise deviations by which steps (K, D, Q) differ, where rows are of another kind than images of nodes."""
     impute: Callable[[N, B, Posterior, IntArray | None], tuple[FloatArray, FloatArray]] | None = None
     """(n, D) posterior expectation of every cell and its variance, as if none of them were measured."""
-    factors: Factors[B, N] | None = None
+    factors: RowFactors[B, N] | None = None
     """Rows have factors, and sums are found for all nodes at once."""
     node_shares: NodeShares[N] | None = None
     """Nodes differ in how much of the mixture they make up."""
     row_scales: Callable[[Posterior], FloatArray] | None = None
     """(n,) expectation of the scale by which the precision of each row is multiplied."""
-    columns: OwnColumns | None = None
+    columns: ColumnVariances | None = None
     """Columns have variances of their own."""
     cells: IndependentCells[P, B] | None = None
     """Cells are independent given the node, and so the posterior of the weights is known."""
@@ -291,17 +291,31 @@ class Capabilities(Generic[P, B, N, S]):
     """Parameters for other nodes, each with the noise of the one named: where nodes have a noise of their own."""
 
 
-# ---------------------------------------------------------------------------------------- sums of isotropic noise
+# ------------------------------------------------------------------------------------------------- sums over rows
+
+
+@dataclass(frozen=True)
+class RowStatistics:
+    """Sums over rows that one M-step needs. They form a vector space: ``+`` joins blocks, ``scale`` forgets."""
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def scale(self, factor: float) -> Self:
+        """All sums times ``factor``."""
+        return type(self)(*(factor * getattr(self, f.name) for f in fields(self)))
 
 
 @storable
 @dataclass(frozen=True)
-class Statistics:
-    """Sums over rows that one M-step needs. They form a vector space: ``+`` joins blocks, ``scale`` forgets.
+class Statistics(RowStatistics):
+    """Sums of isotropic noise, of which every column has the same masses.
 
     ``mass`` (K,) is the diagonal of G (3.14), ``moment`` (K, D) is RᵀT, ``square`` is Σ w‖t‖²,
     ``log_likelihood`` is Σ w log p(t) and ``total`` is Σ w, all under the parameters of the E-step.
     """
+
+    masses: ClassVar[None] = None
 
     mass: FloatArray
     moment: FloatArray
@@ -310,33 +324,9 @@ class Statistics:
     total: float
 
     @property
-    def masses(self) -> FloatArray | None:
-        """None: every column has the masses of the nodes."""
-        return None
-
-    @property
     def column_counts(self) -> FloatArray:
         """(D,) how much was measured of each column."""
         return np.full(self.moment.shape[1], self.total)
-
-    def __add__(self, other: Statistics) -> Statistics:
-        return Statistics(
-            self.mass + other.mass,
-            self.moment + other.moment,
-            self.square + other.square,
-            self.log_likelihood + other.log_likelihood,
-            self.total + other.total,
-        )
-
-    def scale(self, factor: float) -> Statistics:
-        """All sums times ``factor``."""
-        return Statistics(
-            factor * self.mass,
-            factor * self.moment,
-            factor * self.square,
-            factor * self.log_likelihood,
-            factor * self.total,
-        )
 
 
 def largest_weight(weight: FloatArray) -> float:
