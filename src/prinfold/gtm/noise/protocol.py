@@ -22,6 +22,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.gtm.node_bounds import Balls
 from prinfold.gtm.penalties import Penalty
@@ -34,7 +35,8 @@ N = TypeVar("N")
 S = TypeVar("S")
 B_contra = TypeVar("B_contra", contravariant=True)
 S_co = TypeVar("S_co", covariant=True)
-"""P are parameters of some kind, B blocks of rows, N nodes and S statistics."""
+C = TypeVar("C")
+"""P are parameters of some kind, B blocks of rows, N nodes, S statistics, and C a capability."""
 
 NO_FLOOR = 1e-290
 """A smallest variance that no variance comes down to."""
@@ -337,6 +339,14 @@ def largest_weight(weight: FloatArray) -> float:
 def in_words(noise: AnyNoise) -> str:
     """The name of a noise in the words of users."""
     return noise.capabilities.words or type(noise).__name__
+
+
+def require(capability: C | None, noise: AnyNoise, task: str) -> C:
+    """The capability; where the noise lacks it, a refusal that says for which task it is needed."""
+    if capability is None:
+        words = f"{in_words(noise)} cannot {task}"
+        raise InvalidParameterError(Message(words, Advice("noise", "isotropic", "use {}, or a noise that can")))
+    return capability
 
 
 def positive_array(kept: dict[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray:
