@@ -33,12 +33,6 @@ def curve_roughness(vertices, closed=False):
     return Roughness(total, total / size, size)
 
 
-def chain_roughness(vertices, closed=False):
-    """The same as segments from each vertex to the next."""
-    first = np.arange(len(vertices) - (not closed))
-    return graph_roughness(vertices, np.stack([first, (first + 1) % len(vertices)], axis=1))
-
-
 def polygon(n, radius=1.0):
     t = 2 * np.pi * np.arange(n) / n
     return radius * np.stack([np.cos(t), np.sin(t)], axis=1)

@@ -154,10 +154,11 @@ def plan(
     hardly does, and making them costs about a tenth of a pass.
     """
     n_pairs = rows.n_rows * surface.latent.n_nodes
-    bound, compiled_sums = _bound_for(noise, rows, n_pairs), noise.capabilities.compiled
+    bound = _bound_for(noise, rows, n_pairs)
     if bound is None:
         return whole(rows), hint
-    compiled = sweeps and n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER and compiled_sums is not None
+    large = n_pairs >= _SWEEP_FROM and hint.age >= _SWEEP_AFTER
+    compiled = sweeps and large and noise.capabilities.compiled is not None
     groups = hint.groups
     if hint.age & (hint.age - 1) == 0:  # zero or a power of two
         groups = make_groups(surface, rows, weights, compiled)

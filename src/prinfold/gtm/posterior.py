@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 from prinfold._typing import FloatArray, IntArray
 from prinfold.gtm.lattice_refinement import Pieces, refinement_of, visit_pieces
 from prinfold.gtm.model import GTMModel
-from prinfold.gtm.noise.protocol import AnyNodes, Parameters, Posterior
+from prinfold.gtm.noise.protocol import AnyNodes, Parameters, Posterior, require
 from prinfold.latent import LatentSpace
 from prinfold.latent.subdivision import Subdivision
 from prinfold.rows.rows import Rows, Selection
@@ -131,8 +131,7 @@ def mode_distance(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatA
 
 def row_scales(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n,) posterior mean of what a noise with tails multiplies the precision of each row by."""
-    scales = model.noise.capabilities.row_scales
-    assert scales is not None
+    scales = require(model.noise.capabilities.row_scales, model.noise, "tell how far off a row is")
     return _per_row(model, rows, parameters, lambda posterior, _: scales(posterior), ())
 
 
@@ -150,8 +149,7 @@ def completion(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[Flo
 
     The noise of ``model`` must be one that takes gaps.
     """
-    impute = model.noise.capabilities.impute
-    assert impute is not None
+    impute = require(model.noise.capabilities.impute, model.noise, "tell what is missing")
     mean, variance = np.empty((2, *rows.table.shape))
 
     def complete(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: AnyNodes) -> None:
@@ -163,8 +161,7 @@ def completion(model: GTMModel, rows: Rows, parameters: Parameters) -> tuple[Flo
 
 def factor_means(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
     """(n, q) expectation of the factors of each row. The noise of ``model`` must be one that has factors."""
-    factors = model.noise.capabilities.factors
-    assert factors is not None
+    factors = require(model.noise.capabilities.factors, model.noise, "tell the factors of a row")
     found = np.empty((rows.n_rows, factors.count), dtype=rows.table.dtype)
 
     def find(some: Selection, loaded: Any, posterior: Posterior, near: IntArray | None, nodes: AnyNodes) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -117,6 +117,8 @@ class OrientedStatistics:
     Σ r‖Eᵀd‖² and ``cross`` (K, D, Q), if it was asked for, Σ r d (Eᵀd)ᵀ with d = t − y.
     """
 
+    masses: ClassVar[None] = None
+
     tangents: Tangents
     mass: FloatArray
     moment: FloatArray
@@ -125,11 +127,6 @@ class OrientedStatistics:
     cross: FloatArray | None
     log_likelihood: float
     total: float
-
-    @property
-    def masses(self) -> FloatArray | None:
-        """None: every column has the masses of the nodes."""
-        return None
 
     def __add__(self, other: OrientedStatistics) -> OrientedStatistics:
         return OrientedStatistics(

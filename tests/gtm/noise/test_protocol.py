@@ -208,7 +208,7 @@ def test_a_noise_of_eight_verbs_is_all_that_a_map_needs():
     assert len(GTMSequence(1, noise=Toy(), **settings | {"max_iter": 2}).fit(X).forecast(X, n_steps=2)) > 0
 
 
-def test_what_a_noise_cannot_do_is_refused_in_its_words():
+def test_what_a_noise_cannot_do_is_refused_in_its_words(monkeypatch):
     toy = GTM(1, nodes=6, basis=3, noise=Toy(), max_iter=2, tol=0.0).fit(X)
     with pytest.raises(InvalidParameterError, match="not known for toy noise"):
         toy.surface_std(toy.latent_.nodes)
@@ -216,3 +216,7 @@ def test_what_a_noise_cannot_do_is_refused_in_its_words():
         toy.log_evidence(X)
     with pytest.raises(InvalidParameterError, match="no outlier weights"):
         toy.outlier_weights(X)
+    monkeypatch.setattr(CellNoise, "capabilities", Capabilities(words="cells without company"))
+    gaps = np.where(np.arange(3) == 1, np.nan, X)
+    with pytest.raises(InvalidParameterError, match=r"cells without company cannot tell what is missing; use noise="):
+        toy.impute(gaps)

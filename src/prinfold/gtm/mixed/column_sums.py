@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import digamma, polygamma
 
 from prinfold._typing import FloatArray
+from prinfold.gtm.noise.protocol import RowStatistics
 
 LEAST_DISPERSION, MOST_DISPERSION = 1e-3, 1e6
 """Beyond the one the variance of a count is a thousand squared means; beyond the other it is Poisson's."""
@@ -38,7 +39,7 @@ class MixedBlock:
 
 
 @dataclass(frozen=True)
-class MixedStatistics:
+class MixedStatistics(RowStatistics):
     """Sums over rows, under the parameters of the E-step.
 
     ``mass`` (K,) is Σ r, ``masses`` and ``moment`` (K, D') are Σ r s and Σ r t, of negative binomial counts Σ r s g
@@ -54,13 +55,6 @@ class MixedStatistics:
     slack: FloatArray
     log_likelihood: float
     total: float
-
-    def __add__(self, other: MixedStatistics) -> MixedStatistics:
-        return MixedStatistics(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-    def scale(self, factor: float) -> MixedStatistics:
-        """All sums times ``factor``."""
-        return MixedStatistics(*(factor * getattr(self, f.name) for f in fields(self)))
 
 
 def best_dispersion(slack: Any) -> Any:

@@ -25,7 +25,7 @@ import numpy as np
 from prinfold._typing import FloatArray
 from prinfold.gtm import model as gtm
 from prinfold.gtm.node_selection import Hint, Part, plan
-from prinfold.gtm.noise.protocol import AnyNoise, Parameters, Posterior, in_words
+from prinfold.gtm.noise.protocol import Parameters, Posterior, require
 from prinfold.rows.rows import Rows, Selection, blas_on_one_thread
 
 _DEAD = 1e-12
@@ -215,7 +215,9 @@ def m_step(model: MixtureModel, sums: MixtureStatistics, parameters: MixturePara
     maps = list(parameters.maps)
     for j in np.flatnonzero(alive):
         each = model.maps[j]
-        noise = without_floor(each.noise) if model.shared else each.noise
+        noise = each.noise
+        if model.shared:  # the smallest variance is that of the mean of all maps
+            noise = require(noise.capabilities.without_floor, noise, "be shared by several maps")()
         maps[j] = noise.m_step(each.surface, sums.maps[j], each.penalty, maps[j])
     shares = np.where(alive, shares, 0.0)
     if model.shared:
@@ -236,14 +238,6 @@ def pooled(model: MixtureModel, maps: Sequence[Parameters], counts: Any) -> tupl
     precision = 1.0 / np.maximum(variance, floor)
     shared = precision if np.ndim(precision) else float(precision)
     return tuple(replace(each, precision=shared, ceiling=1.0 / floor) for each in maps)
-
-
-def without_floor(noise: AnyNoise) -> AnyNoise:
-    """The noise without a smallest variance, of which those of several maps are the mean."""
-    free = noise.capabilities.without_floor
-    if free is None:
-        raise ValueError(f"maps cannot share {in_words(noise)}; give each map a noise of its own")
-    return free()
 
 
 def _n_values(sums: Any, parameters: Parameters) -> Any:

@@ -16,7 +16,7 @@ from prinfold.gtm.noise.factor_gaps import CellFactorNoise
 from prinfold.gtm.noise.factor_loadings import FactorParameters
 from prinfold.gtm.noise.factor_model import WORDS, FactorModel, covariances, draw_rows
 from prinfold.gtm.noise.factor_sums import FactorStatistics
-from prinfold.gtm.noise.protocol import Capabilities, Factors, Posterior
+from prinfold.gtm.noise.protocol import Capabilities, Posterior, RowFactors
 from prinfold.numerics.small_matrices import at, backward, cholesky, forward, inverse, log_determinant, n_packed, pairs
 
 _ROOT_TWO = float(np.sqrt(2.0))
@@ -126,7 +126,7 @@ class FactorNoise(FactorModel):
 
     @property
     def capabilities(self) -> _Kind:
-        factors = Factors(self.loading.n_factors, FactorNodes.factor_means, self.directions)
+        factors = RowFactors(self.loading.n_factors, FactorNodes.factor_means, self.directions)
         return Capabilities(words=WORDS, factors=factors)
 
     def with_gaps(self) -> CellFactorNoise:

@@ -20,7 +20,7 @@ from prinfold.gtm.noise.factor_loadings import FactorParameters
 from prinfold.gtm.noise.factor_model import WORDS, FactorModel, covariances, draw_rows
 from prinfold.gtm.noise.factor_sums import FactorStatistics
 from prinfold.gtm.noise.per_cell import MeasuredCells, as_cells
-from prinfold.gtm.noise.protocol import Capabilities, Factors, Posterior
+from prinfold.gtm.noise.protocol import Capabilities, Posterior, RowFactors
 from prinfold.numerics.small_matrices import at, backward, cholesky, forward, inverse, log_determinant, n_packed, pairs
 
 
@@ -190,7 +190,7 @@ class CellFactorNoise(FactorModel):
 
     @property
     def capabilities(self) -> _Kind:
-        factors = Factors(self.loading.n_factors, CellFactorNodes.factor_means, self.directions)
+        factors = RowFactors(self.loading.n_factors, CellFactorNodes.factor_means, self.directions)
         return Capabilities(words=WORDS, impute=CellFactorNodes.impute, factors=factors)
 
     def with_gaps(self) -> CellFactorNoise:

@@ -7,19 +7,20 @@ being the vector (1, f). Symmetric matrices in g are packed as in :mod:`prinfold
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.files import storable
+from prinfold.gtm.noise.protocol import RowStatistics
 from prinfold.numerics.small_matrices import at, pairs, unpacked
 
 
 @storable
 @dataclass(frozen=True)
-class FactorStatistics:
+class FactorStatistics(RowStatistics):
     """Sums over rows, under the parameters of the E-step; ρ is the share of a cell's variance that is noise.
 
     ``moments`` (F, K) are Σ r E[g gᵀ], packed. ``second`` (P, F, C, K) are the same times ρ, for each column where rows
@@ -27,6 +28,8 @@ class FactorStatistics:
     Σ r ρ E[g] tᵀ. Where errors are known P is 2, and what comes second is with ρ² in place of ρ. ``square`` is
     Σ ρ² t², ``seen`` counts what was measured, and ``trusted`` is Σ ρ.
     """
+
+    masses: ClassVar[None] = None
 
     moments: FloatArray
     second: FloatArray
@@ -43,11 +46,6 @@ class FactorStatistics:
         return np.asarray(self.moments[0])
 
     @property
-    def masses(self) -> FloatArray | None:
-        """None: weights and directions are found together, of ``second``."""
-        return None
-
-    @property
     def moment(self) -> FloatArray:
         """(K, D) Σ r ρ t."""
         return np.asarray(self.first[0, 0].T)
@@ -55,13 +53,6 @@ class FactorStatistics:
     @property
     def n_factors(self) -> int:
         return int(self.first.shape[1]) - 1
-
-    def __add__(self, other: FactorStatistics) -> FactorStatistics:
-        return FactorStatistics(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-    def scale(self, factor: float) -> FactorStatistics:
-        """All sums times ``factor``."""
-        return FactorStatistics(*(factor * getattr(self, f.name) for f in fields(self)))
 
     def residual(self, means: FloatArray) -> float:
         """Σ r E‖ρ (t − gᵀM)‖² for the means M (K, 1 + q, D) of (1, f) at each node."""

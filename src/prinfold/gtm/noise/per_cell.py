@@ -12,7 +12,7 @@ number for each column.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,10 +23,11 @@ from prinfold.files import storable
 from prinfold.gtm.noise.protocol import (
     NO_FLOOR,
     Capabilities,
+    ColumnVariances,
     IndependentCells,
-    OwnColumns,
     Parameters,
     Posterior,
+    RowStatistics,
     largest_weight,
     positive_array,
 )
@@ -147,7 +148,7 @@ class CellParameters(Parameters):
 
 @storable
 @dataclass(frozen=True)
-class CellStatistics:
+class CellStatistics(RowStatistics):
     """Sums over rows, under the parameters of the E-step.
 
     With ρ = v p, ``mass`` (K,) is Σ r; ``masses`` and ``moment`` (K, D) are Σ r ρ and Σ r ρ t, with which the weights
@@ -170,13 +171,6 @@ class CellStatistics:
     def column_counts(self) -> FloatArray:
         """(D,) how much was measured of each column."""
         return self.seen
-
-    def __add__(self, other: CellStatistics) -> CellStatistics:
-        return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-    def scale(self, factor: float) -> CellStatistics:
-        """All sums times ``factor``."""
-        return type(self)(*(factor * getattr(self, f.name) for f in fields(self)))
 
 
 @dataclass
@@ -316,9 +310,9 @@ class CellNoise:
         return self.initial(weights, np.array([penalty.precision(float(n), float(e), float(r)) for n, e, r in each]))
 
 
-def own_columns(noise: CellNoise) -> OwnColumns | None:
+def own_columns(noise: CellNoise) -> ColumnVariances | None:
     """Floors and units of the columns, where each has a variance of its own."""
-    return None if noise.floors is None else OwnColumns(noise.floors, noise.scale)
+    return None if noise.floors is None else ColumnVariances(noise.floors, noise.scale)
 
 
 def column_variances(parameters: Parameters, n_columns: int) -> FloatArray:

@@ -14,14 +14,15 @@ A new noise is a new class: nothing else changes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from math import inf
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.gtm.node_bounds import Balls
 from prinfold.gtm.penalties import Penalty
@@ -34,7 +35,8 @@ N = TypeVar("N")
 S = TypeVar("S")
 B_contra = TypeVar("B_contra", contravariant=True)
 S_co = TypeVar("S_co", covariant=True)
-"""P are parameters of some kind, B blocks of rows, N nodes and S statistics."""
+C = TypeVar("C")
+"""P are parameters of some kind, B blocks of rows, N nodes, S statistics, and C a capability."""
 
 NO_FLOOR = 1e-290
 """A smallest variance that no variance comes down to."""
@@ -216,7 +218,7 @@ class Directions:
 
 
 @dataclass(frozen=True)
-class Factors(Generic[B, N]):
+class RowFactors(Generic[B, N]):
     """Factors of rows: how many, (n, q) their means given a block and its posterior, and directions to be found."""
 
     count: int
@@ -233,7 +235,7 @@ class NodeShares(Generic[N]):
 
 
 @dataclass(frozen=True)
-class OwnColumns:
+class ColumnVariances:
     """Columns with variances of their own: the smallest allowed (D,), and the units (D,), nil where one is constant."""
 
     floors: FloatArray
@@ -275,13 +277,13 @@ class Capabilities(Generic[P, B, N, S]):
     """(K, Q) noise deviations by which steps (K, D, Q) differ, where rows are of another kind than images of nodes."""
     impute: Callable[[N, B, Posterior, IntArray | None], tuple[FloatArray, FloatArray]] | None = None
     """(n, D) posterior expectation of every cell and its variance, as if none of them were measured."""
-    factors: Factors[B, N] | None = None
+    factors: RowFactors[B, N] | None = None
     """Rows have factors, and sums are found for all nodes at once."""
     node_shares: NodeShares[N] | None = None
     """Nodes differ in how much of the mixture they make up."""
     row_scales: Callable[[Posterior], FloatArray] | None = None
     """(n,) expectation of the scale by which the precision of each row is multiplied."""
-    columns: OwnColumns | None = None
+    columns: ColumnVariances | None = None
     """Columns have variances of their own."""
     cells: IndependentCells[P, B] | None = None
     """Cells are independent given the node, and so the posterior of the weights is known."""
@@ -291,17 +293,31 @@ class Capabilities(Generic[P, B, N, S]):
     """Parameters for other nodes, each with the noise of the one named: where nodes have a noise of their own."""
 
 
-# ---------------------------------------------------------------------------------------- sums of isotropic noise
+# ------------------------------------------------------------------------------------------------- sums over rows
+
+
+@dataclass(frozen=True)
+class RowStatistics:
+    """Sums over rows that one M-step needs. They form a vector space: ``+`` joins blocks, ``scale`` forgets."""
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def scale(self, factor: float) -> Self:
+        """All sums times ``factor``."""
+        return type(self)(*(factor * getattr(self, f.name) for f in fields(self)))
 
 
 @storable
 @dataclass(frozen=True)
-class Statistics:
-    """Sums over rows that one M-step needs. They form a vector space: ``+`` joins blocks, ``scale`` forgets.
+class Statistics(RowStatistics):
+    """Sums of isotropic noise, of which every column has the same masses.
 
     ``mass`` (K,) is the diagonal of G (3.14), ``moment`` (K, D) is RᵀT, ``square`` is Σ w‖t‖²,
     ``log_likelihood`` is Σ w log p(t) and ``total`` is Σ w, all under the parameters of the E-step.
     """
+
+    masses: ClassVar[None] = None
 
     mass: FloatArray
     moment: FloatArray
@@ -310,33 +326,9 @@ class Statistics:
     total: float
 
     @property
-    def masses(self) -> FloatArray | None:
-        """None: every column has the masses of the nodes."""
-        return None
-
-    @property
     def column_counts(self) -> FloatArray:
         """(D,) how much was measured of each column."""
         return np.full(self.moment.shape[1], self.total)
-
-    def __add__(self, other: Statistics) -> Statistics:
-        return Statistics(
-            self.mass + other.mass,
-            self.moment + other.moment,
-            self.square + other.square,
-            self.log_likelihood + other.log_likelihood,
-            self.total + other.total,
-        )
-
-    def scale(self, factor: float) -> Statistics:
-        """All sums times ``factor``."""
-        return Statistics(
-            factor * self.mass,
-            factor * self.moment,
-            factor * self.square,
-            factor * self.log_likelihood,
-            factor * self.total,
-        )
 
 
 def largest_weight(weight: FloatArray) -> float:
@@ -347,6 +339,14 @@ def largest_weight(weight: FloatArray) -> float:
 def in_words(noise: AnyNoise) -> str:
     """The name of a noise in the words of users."""
     return noise.capabilities.words or type(noise).__name__
+
+
+def require(capability: C | None, noise: AnyNoise, task: str) -> C:
+    """The capability; where the noise lacks it, a refusal that says for which task it is needed."""
+    if capability is None:
+        words = f"{in_words(noise)} cannot {task}"
+        raise InvalidParameterError(Message(words, Advice("noise", "isotropic", "use {}, or a noise that can")))
+    return capability
 
 
 def positive_array(kept: dict[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray:

@@ -26,6 +26,7 @@ from prinfold.gtm.noise.protocol import (
     NodeShares,
     Parameters,
     Posterior,
+    RowStatistics,
     largest_weight,
     positive_array,
 )
@@ -129,7 +130,7 @@ class VaryingParameters(Parameters):
 
 @storable
 @dataclass(frozen=True)
-class VaryingStatistics:
+class VaryingStatistics(RowStatistics):
     """Sums over rows, under the parameters of the E-step.
 
     With ρ = v_k/(v_k + e²), ``mass`` (K,) is Σ r; ``masses`` and ``moment`` (K, D) are Σ r ρ and Σ r ρ t; ``squares``
@@ -147,13 +148,6 @@ class VaryingStatistics:
     untrusted: FloatArray
     log_likelihood: float
     total: float
-
-    def __add__(self, other: VaryingStatistics) -> VaryingStatistics:
-        return VaryingStatistics(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-    def scale(self, factor: float) -> VaryingStatistics:
-        """All sums times ``factor``."""
-        return VaryingStatistics(*(factor * getattr(self, f.name) for f in fields(self)))
 
 
 @dataclass

@@ -22,7 +22,7 @@ from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.e_step import Take
 from prinfold.gtm.node_selection import Hint
-from prinfold.gtm.noise.protocol import Parameters, Posterior
+from prinfold.gtm.noise.protocol import Parameters, Posterior, require
 from prinfold.gtm.sequence.hidden_markov import ChainSteps
 from prinfold.gtm.sequence.sequence_passes import FilteringWalk, PathWalk, SmoothingWalk, marks, portions
 from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, Visits
@@ -152,8 +152,8 @@ def forecast(model: SequenceModel, rows: Rows, parameters: Any, n_steps: int) ->
     The noise of ``model`` must be one that takes gaps.
     """
     share, chain = last_states(model, rows, parameters), model.present_chain()
-    impute, nodes = model.noise.capabilities.impute, model.noise.at_nodes(model.surface, parameters)
-    assert impute is not None
+    impute = require(model.noise.capabilities.impute, model.noise, "tell what is missing")
+    nodes = model.noise.at_nodes(model.surface, parameters)
     nothing = model.noise.load(np.full((len(share), rows.n_columns), np.nan))
     work = np.empty((nodes.n_layers, len(share), len(nodes.centres)))
     log_density = nodes.log_density(nothing, None, work)
