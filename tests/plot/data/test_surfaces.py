@@ -88,7 +88,7 @@ def test_field_is_the_log_magnification_on_its_grid(models: dict[str, GTM], name
 def test_blocks_change_nothing(models: dict[str, GTM], monkeypatch: pytest.MonkeyPatch) -> None:
     Z = models["grid"].latent_.nodes
     whole = data.log_factor(models["grid"], Z)
-    monkeypatch.setattr(data, "_BLOCK", 50)
+    monkeypatch.setattr(data, "_BLOCK_NUMBERS", 50)
     # To rounding: which kernel BLAS takes depends on the number of rows.
     np.testing.assert_allclose(data.log_factor(models["grid"], Z), whole, rtol=1e-12, atol=1e-14)
 
