@@ -154,8 +154,8 @@ class TunedModel:
         state = self.model.begin(rows, parameters)
         if not self.fixed and self.model.noise.capabilities.factors is not None:
             raise InvalidParameterError(
-                f"with {in_words(self.model.noise)} the numbers of a process cannot be found by evidence; give "
-                "length_scale and variance"
+                f"the numbers of a process cannot be found by evidence where there is {in_words(self.model.noise)}; "
+                "give length_scale and variance"
             )
         begun = TunedState(self.model, state, settled=self.fixed)
         return self._shorten_first_length(rows, begun) if self.open_length else begun
