@@ -55,10 +55,6 @@ class GTMModel:
         """Entries of the history for a state."""
         return measure(self, state)
 
-    def can_refine(self, state: Any) -> bool:
-        """Whether training can go on with more nodes: no parameter belongs to a single one of them."""
-        return type(self) is GTMModel and isinstance(state, GTMState)
-
     def visit(self, rows: Rows, parameters: Any, take: Take) -> None:
         """Hand all rows to ``take`` with what the posterior says of them; here each stands for itself."""
         visit_each(self, rows, parameters, take)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,17 @@ def refuse_misfits(parts: dict[str, bool]) -> None:
     for wanted, holds in parts.items():
         if not holds:
             raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+
+
+@contextmanager
+def explain_misfits() -> Iterator[None]:
+    """Refuse a model whose parts cannot be put together, and say which part was in the way."""
+    try:
+        yield
+    except CorruptModelFileError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise CorruptModelFileError(f"the model in the file does not fit together: it needs {error}") from error
 
 
 def map_parts(estimator: Any, shape: tuple[int, int]) -> dict[str, bool]:

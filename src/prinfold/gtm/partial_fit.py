@@ -17,16 +17,15 @@ from prinfold.exceptions import (
     InvalidParameterError,
     warn_caller,
 )
+from prinfold.gtm import fitting
 from prinfold.gtm import model as gtm
 from prinfold.gtm.evidence_training import with_found_prior
-from prinfold.gtm.fitting import TrainingJob
-from prinfold.gtm.gaussian_process_training import ProcessPrior
-from prinfold.gtm.noise.per_cell import node_masses
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread
+from prinfold.gtm.recipe import TrainingJob
 from prinfold.gtm.trainers.online import Online, OnlineStream, after_blocks, in_blocks
-from prinfold.gtm.trainers.stream_memory import Memory, remembered, with_gaps
-from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
+from prinfold.gtm.trainers.stream_memory import Memory, make_memory, with_gaps
+from prinfold.gtm.trainers.trainers import BATCH
 from prinfold.gtm.warnings import warn_about_empty_rows
 from prinfold.loops import StopReason
 from prinfold.rows.rows import dense
@@ -52,7 +51,7 @@ class GatheredRows(NamedTuple):
         return int(self.table.shape[0])
 
 
-def online_rule(trainer: Trainer) -> Online:
+def online_rule(trainer: Any) -> Online:
     """The step rule of a stream: that of the trainer if it is one, else the usual."""
     return trainer if isinstance(trainer, Online) else Online()
 
@@ -68,7 +67,7 @@ def learn(estimator: Any, X: Any, sample_weight: Any, errors: Any) -> None:
         return
     gathered = [*getattr(estimator, "_gathered_", []), given]
     estimator._gathered_ = []  # what cannot be used to begin with is not tried again
-    if sum(each.n_rows for each in gathered) < online_rule(estimator._trainer()).start:
+    if sum(each.n_rows for each in gathered) < online_rule(estimator.trainer).start:
         estimator._gathered_ = [*gathered[:-1], _copy(given)]  # its owner may fill the same array again
     else:
         _begin_stream(estimator, _join(gathered), clock)
@@ -93,20 +92,22 @@ def _check_block(estimator: Any, X: Any, sample_weight: Any, errors: Any) -> Gat
 
 def _begin_stream(estimator: Any, given: GatheredRows, clock: float) -> None:
     """Begin with a fit to the first rows, and go on from there with the others."""
-    first, others = _cut(given, online_rule(estimator._trainer()).start)
+    first, others = _cut(given, online_rule(estimator.trainer).start)
     if not isinstance(estimator.init, str):
         raise InvalidParameterError(
             "partial_fit begins with rows of which no coordinates are known; give init by name, such as 'pca'"
         )
     if has_gaps(first.table):
         refuse_empty_columns(first.table, getattr(estimator, "feature_names_in_", None))
-    job = estimator._assemble(first.table, first.weight, None, first.errors)
+    recipe = replace(estimator._trained_by(BATCH), most_doublings=0)
+    job = fitting.assemble(recipe, first.table, first.weight, first.errors)
     if not column_variances(job.rows).any():
         raise InvalidDataError(
             f"the first {first.n_rows} rows are all the same and say nothing of the scale of the data; "
             "begin with rows that differ, or gather more of them: trainer=Online(start=…)"
         )
-    estimator._train(job, estimator._initial_parameters(job, None), TRAINERS["batch"])
+    found = fitting.train_map(recipe, job, recipe.begin(recipe, job), estimator._run_with_callbacks)
+    estimator._keep(found.attributes, found.outcome)
     if others.n_rows:
         _continue_stream(estimator, others, clock)
 
@@ -120,19 +121,18 @@ def _continue_stream(estimator: Any, given: GatheredRows, clock: float) -> None:
             "on; fit it again"
         )
     rows = replace(estimator._rows(given.table, given.errors), weight=given.weight, gaps=has_gaps(given.table))
-    _warn_about_drift(estimator._mean(given.table, given.weight) - estimator.offset_, given, parameters.level)
+    _warn_about_drift(fitting.table_mean(given.table, given.weight) - estimator.offset_, given, parameters.level)
     found = with_found_prior(estimator._model, parameters, estimator.history_)
     model, statistics = gtm.GTMModel(found.surface, found.noise, found.penalty), memory.statistics
     if memory.gaps or rows.gaps or rows.errors is not None:
         model, statistics = replace(model, noise=model.noise.with_gaps()), with_gaps(statistics)
-    job, online = TrainingJob(model, rows, estimator.basis_), online_rule(estimator._trainer())
+    job, online = TrainingJob(model, rows, estimator.basis_), online_rule(estimator.trainer)
     after, score = after_blocks(
         model, in_blocks(rows, online.unit), OnlineStream(parameters, statistics, memory.seen), online
     )
     measured = score.measured(model, after.parameters, after.statistics.total)
-    estimator._set(estimator._attributes(job, after.parameters))
-    estimator.node_mass_ = node_masses(after.statistics)
-    estimator.memory_ = remembered(model, after.statistics, after.seen)
+    estimator._set(fitting.noise_attributes(job, after))
+    estimator.memory_ = make_memory(model, after.statistics, after.seen)
     estimator.history_ = _longer_history(estimator.history_, measured, clock)
     estimator.n_iter_, estimator.converged_, estimator.stop_reason_ = estimator.n_iter_ + 1, False, StopReason.OPEN
 
@@ -170,8 +170,9 @@ def spread_of_memory(memory: Any, n_columns: int) -> ColumnSpread:
 
 def restore_memory(model: gtm.GTMModel, memory: Memory, parameters: Parameters) -> gtm.GTMModel:
     """The model as the stream left it; sums that are not of its noise are refused."""
-    if isinstance(model.penalty, ProcessPrior):
-        model = replace(model, penalty=replace(model.penalty, freedom=memory.freedom))
+    if memory.freedom > 0:
+        penalty: Any = model.penalty  # the prior of a process, which alone has a freedom
+        model = replace(model, penalty=replace(penalty, freedom=memory.freedom))
     takes_gaps = replace(model, noise=model.noise.with_gaps()) if memory.gaps else model
     if not memory.fits(takes_gaps, parameters):
         raise CorruptModelFileError("the model in the file does not fit together: it needs sums of its own noise")

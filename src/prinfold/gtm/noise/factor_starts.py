@@ -18,7 +18,6 @@ from prinfold.base.starting_points import Axes, principal_axes
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.factor_loadings import FactorParameters, SharedLoading
-from prinfold.gtm.noise.protocol import Noise
 from prinfold.gtm.starts.first_parameters import Contest, Start, pca_start, plane_start
 from prinfold.numerics.distances import squared_distances
 from prinfold.rows.rows import Rows
@@ -32,11 +31,8 @@ _MOST_TRIALS = 20
 _RESIDUAL_ROWS = 2000
 
 
-def with_directions(start: Start, noise: Noise) -> Start:
-    """The start with directions, where the noise has some that all nodes share."""
-    loading = getattr(noise, "loading", None)
-    if not isinstance(loading, SharedLoading):
-        return start
+def with_directions(start: Start, loading: SharedLoading) -> Start:
+    """The start with directions that all nodes share."""
     if start is pca_start or isinstance(start, Contest):  # surface and directions have a contest of their own
         return partial(_shared_out, loading)
     if loading.axes is None:

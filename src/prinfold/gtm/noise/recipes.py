@@ -53,13 +53,30 @@ def spread_of_model(variance: float, n_columns: int) -> ColumnSpread:
 
 
 class NoiseRecipe(Protocol):
-    """A noise model independent of the data until made.
+    """A noise model independent of the data until made, and what a fit has to see to."""
 
-    One that is ``robust`` expects outliers, and neither the origin nor the start is then led by them.
-    """
+    @property
+    def robust(self) -> bool:
+        """Whether it expects outliers, which are then to lead neither the origin nor the start."""
+
+    @property
+    def own_units(self) -> bool:
+        """Whether each column has a scale of its own, so that the start must not depend on those of the data."""
+
+    @property
+    def directions(self) -> SharedLoading | None:
+        """Directions that all nodes share, which have to begin somewhere, if it has any."""
 
     def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
         """The noise about a surface in data of that spread."""
+
+
+class PlainNeeds:
+    """The needs of most noises: a fit has nothing to see to."""
+
+    robust: ClassVar[bool] = False
+    own_units: ClassVar[bool] = False
+    directions: ClassVar[SharedLoading | None] = None
 
 
 def check_recipe(recipe: Any, **constraints: Constraint) -> None:
@@ -80,7 +97,7 @@ AXES = nothing | Constraint(_are_axes, "a tuple of different integers of at leas
 
 @storable
 @dataclass(frozen=True)
-class PlainNoise:
+class PlainNoise(PlainNeeds):
     """The same Gaussian noise in every direction: the GTM as it was proposed."""
 
     def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
@@ -89,8 +106,10 @@ class PlainNoise:
 
 @storable
 @dataclass(frozen=True)
-class DiagonalNoise:
+class DiagonalNoise(PlainNeeds):
     """Gaussian noise with a variance for each column, so that columns may have units of their own."""
+
+    own_units: ClassVar[bool] = True
 
     def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
         return CellNoise(spread.floor, spread.floors, spread.scale)
@@ -115,6 +134,11 @@ class StudentNoise:
     min_df: float = 1.0
     columns: str = "shared"
     robust: ClassVar[bool] = True
+    directions: ClassVar[SharedLoading | None] = None
+
+    @property
+    def own_units(self) -> bool:
+        return self.columns == "own"
 
     def __post_init__(self) -> None:
         within = Constraint(lambda v: real(0, above=True).test(v) and v <= MOST_DF, f"above 0 and at most {MOST_DF:g}")
@@ -128,7 +152,7 @@ class StudentNoise:
 
 @storable
 @dataclass(frozen=True)
-class AlignedNoise:
+class AlignedNoise(PlainNeeds):
     """Gaussian noise that reaches further along the surface, and the further the more it is stretched there.
 
     The covariance at a node is I/β + η J Jᵀ, with J the derivatives of the map (thesis 6.2), so that nodes may be far
@@ -171,6 +195,8 @@ class LowRankNoise:
 
     rank: int
     axes: tuple[int, ...] | None = None
+    robust: ClassVar[bool] = False
+    own_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_recipe(self, rank=integer(1), axes=AXES)
@@ -182,12 +208,16 @@ class LowRankNoise:
                 f"noise of rank={self.rank} leaves nothing over where n_features = {spread.n_columns}; "
                 "the rank must be below that"
             )
-        return FactorNoise(spread.floor, SharedLoading(int(self.rank), self.axes))
+        return FactorNoise(spread.floor, self.directions)
+
+    @property
+    def directions(self) -> SharedLoading:
+        return SharedLoading(int(self.rank), self.axes)
 
 
 @storable
 @dataclass(frozen=True)
-class VaryingNoise:
+class VaryingNoise(PlainNeeds):
     """Isotropic noise and mixing weights that vary smoothly over latent space, thesis 6.1.
 
     Parameters

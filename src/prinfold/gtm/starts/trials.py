@@ -16,12 +16,11 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.geometry.folds import find_folds
 from prinfold.gtm.model import GTMModel, measure
 from prinfold.gtm.model import GTMState as State
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.posterior import mode_distance
-from prinfold.latent import Hexagons, LatentSpace, Lattice
+from prinfold.gtm.warnings import CLOSE, is_troubled, node_folds, widest_spacing
+from prinfold.latent import Hexagons, Lattice
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.rows.rows import Rows
 
@@ -36,16 +35,6 @@ _MOST_REFINED = 2
 
 _AS_GOOD = 0.01
 """Nats per row below which one start is as good as another, and the earlier is taken."""
-
-CLOSE = 0.15
-"""Nats per row below which a start that is troubled gives way to one that is not."""
-
-FAR_MODE = 2.0
-"""Node spacings between posterior mean and mode from which a posterior counts as many-peaked or skewed: those of the
-axis with the fewest nodes, since one with four times as many would make narrow posteriors look wide."""
-
-MANY_ROWS, MANY_ON_FOLDS = 0.05, 0.1
-"""Share of such rows, and share of the data on folded nodes, from which a map is troubled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +55,8 @@ class Tried:
     @cached_property
     def troubled(self) -> bool:
         """Whether the map is folded or many-peaked there; asked where likelihoods leave it open."""
-        return is_troubled(self.given, self.rows, self.state.parameters)
+        spacing = widest_spacing(self.given.surface.latent)
+        return is_troubled(self.given, self.rows, self.state.parameters, self.rows.weight, spacing, node_folds)
 
 
 def tried(model: GTMModel, rows: Rows, start: Parameters) -> Tried:
@@ -135,23 +125,6 @@ def _weighted_median(values: FloatArray, mass: FloatArray | None) -> FloatArray:
     middle = np.argmax(total >= 0.5 * total[-1], axis=0)
     ranked_values = np.take_along_axis(values, order, axis=0)
     return np.asarray(np.take_along_axis(ranked_values, middle[None], axis=0)[0])
-
-
-def is_troubled(model: GTMModel, rows: Rows, parameters: Parameters) -> bool:
-    """Whether much of the data lies on folds, or many rows could be in several places."""
-    surface, latent = model.surface, model.surface.latent
-    if latent.dimension <= rows.n_columns:
-        folded = find_folds(surface.node_jacobian(parameters.weights), None, latent.edges).folded
-        mass = model.begin(rows, parameters).statistics.mass
-        if mass[folded].sum() > MANY_ON_FOLDS * mass.sum():
-            return True
-    far = mode_distance(model, rows, parameters) > FAR_MODE * widest_spacing(latent)
-    return bool(np.average(far, weights=rows.weight) > MANY_ROWS)
-
-
-def widest_spacing(latent: LatentSpace) -> float:
-    """Distance of neighbouring nodes along the axis where it is largest."""
-    return max((axis.spacing for axis in latent.axes if axis.n_nodes > 1), default=latent.spacing)
 
 
 def ranked(trials: Sequence[Tried]) -> list[Tried]:

@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from prinfold.exceptions import UnsupportedInputError
 from prinfold.files import storable
 from prinfold.gtm import model as gtm
 from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.noise.recipes import check_recipe
-from prinfold.gtm.trainers.blockwise import BlockedModel, added, blocks_of, refuse_evidence_penalty
+from prinfold.gtm.trainers.blockwise import BlockedModel, added, blocks_of
 from prinfold.gtm.trainers.frozen_responsibilities import Frozen, freeze, refuse_unsplit, thawed
 from prinfold.rows.rows import Rows, blas_on_one_thread
 from prinfold.validation.settings import Constraint, integer, real
@@ -48,6 +48,7 @@ class Incremental:
     n_blocks: int = 10
     freeze: float = 0.0
     every: int = 5
+    whole: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         share = Constraint(lambda v: real(0).test(v) and v < 1, "a number of at least 0 and below 1")
@@ -55,7 +56,6 @@ class Incremental:
 
     def training(self, model: gtm.GTMModel, seed: Any = None) -> IncrementalModel:
         """The model as it is trained this way."""
-        refuse_evidence_penalty(model)
         if self.freeze > 0:
             refuse_unsplit(model.noise)
         return IncrementalModel(model.surface, model.noise, model.penalty, self)
