@@ -21,7 +21,6 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm import weight_posterior as bands
 from prinfold.gtm.evidence_training import first_penalty, with_evidence
 from prinfold.gtm.fitting import noise_attributes, plain_recipe
-from prinfold.gtm.gaussian_process_training import with_process
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.model_files import explain_misfits
 from prinfold.gtm.noise.factor_starts import with_directions
@@ -32,7 +31,7 @@ from prinfold.gtm.recipe import Recipe, TrainingJob, with_start_step
 from prinfold.gtm.starts.first_parameters import in_units
 from prinfold.gtm.starts.outliers import robust
 from prinfold.gtm.trainers.stream_memory import make_memory
-from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
+from prinfold.gtm.trainers.trainers import TRAINERS
 from prinfold.rows.rows import Rows
 from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of, real
 from prinfold.validation.tables import check_errors, check_weight, weighty_rows
@@ -450,28 +449,20 @@ class GTM(LatentGridModel):
         """The model with the prior that training came to, where that was found on the way."""
         return evidence_training.with_found_prior(self._model, self._parameters(), self.history_)
 
-    def _recipe(self, places: FloatArray | None = None) -> Recipe:
-        return self._trained_by(TRAINERS[self.trainer] if isinstance(self.trainer, str) else self.trainer, places)
-
-    def _trained_by(self, trainer: Trainer, places: FloatArray | None = None) -> Recipe:
-        recipe = replace(self._noise_recipe(trainer, places), attributes=gtm_attributes)
-        if not getattr(self.basis, "carries_prior", False):
-            return recipe
-        return with_process(recipe, self.basis, self.regularization, self.prior_precision)
-
-    def _noise_recipe(self, trainer: Trainer, places: FloatArray | None = None) -> Recipe:
-        """The recipe by noise, penalty and trainer, but for the prior of the basis."""
+    def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
         noise: NoiseRecipe = NOISES[self.noise] if isinstance(self.noise, str) else self.noise
-        by_evidence = self.prior_precision == "evidence"
+        trainer = TRAINERS[self.trainer] if isinstance(self.trainer, str) else self.trainer
+        by_evidence, needs = self.prior_precision == "evidence", noise.needs
         penalty = first_penalty(self.regularization) if by_evidence else self._given_penalty()
-        recipe = plain_recipe(self, noise.make, penalty, places, trainer)
-        if noise.directions is not None:
-            recipe = with_start_step(recipe, partial(with_directions, loading=noise.directions))
+        own: dict[str, Any] = {"attributes": gtm_attributes, "trainer": trainer}
+        recipe = plain_recipe(self, noise.make, penalty, places, **(own | parts))
+        if needs.directions is not None:
+            recipe = with_start_step(recipe, partial(with_directions, loading=needs.directions))
         if by_evidence:
             recipe = with_evidence(recipe, self.basis)
-        if noise.robust:
-            recipe = robust(recipe, own_units=noise.own_units)
-        return with_start_step(recipe, in_units) if noise.own_units else recipe
+        if needs.robust:
+            recipe = robust(recipe, own_units=needs.own_units)
+        return with_start_step(recipe, in_units) if needs.own_units else recipe
 
     def _parameters(self) -> Parameters:
         found: Parameters = self._model.noise.recall(self.weights_, self.noise_variance_, self.noise_parameters_)

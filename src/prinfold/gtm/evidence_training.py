@@ -28,9 +28,8 @@ from prinfold.gtm.evidence import (
 from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.noise.protocol import Noise, Parameters, Statistics
 from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
-from prinfold.gtm.recipe import Recipe
+from prinfold.gtm.recipe import Recipe, with_start_step
 from prinfold.gtm.starts.first_parameters import Start, warm_start
-from prinfold.gtm.trainers.trainers import Trainer, Training
 from prinfold.rows.rows import Rows, blas_on_one_thread
 
 FIRST_STRENGTH = 0.1
@@ -172,41 +171,19 @@ def first_penalty(regularization: float | None) -> Penalty:
     return ConstantPenalty(FIRST_STRENGTH)
 
 
-@dataclass(frozen=True)
-class EvidenceTrainer:
-    """A trainer of a penalty that follows the evidence: it needs sums of all rows under one set of parameters."""
-
-    trainer: Trainer
-
-    @property
-    def whole(self) -> bool:
-        return self.trainer.whole
-
-    def training(self, model: gtm.GTMModel, seed: Any = None) -> Training:
-        """The model as the trainer trains it, if that sees all rows at once."""
-        if not self.whole:
-            raise InvalidParameterError(
-                Message(
-                    "a penalty that follows the evidence needs all rows at once, and this trainer holds the penalty "
-                    "fixed",
-                    Advice("trainer", "batch"),
-                    "give prior_precision or regularization as a number",
-                )
-            )
-        return self.trainer.training(model, seed)
-
-
 def with_evidence(recipe: Recipe, basis: Any) -> Recipe:
     """The recipe whose prior and noise follow the evidence; the prior of a process does that anyway."""
     if getattr(basis, "carries_prior", False):
         return replace(recipe, kind=independent_cells)
-    return replace(
-        recipe,
-        kind=EvidenceModel,
-        trainer=EvidenceTrainer(recipe.trainer),
-        most_doublings=0,
-        start_steps=(*recipe.start_steps, after_plain_steps),
-    )
+    if not recipe.trainer.whole:
+        raise InvalidParameterError(
+            Message(
+                "a penalty that follows the evidence needs all rows at once, and this trainer holds the penalty fixed",
+                Advice("trainer", "batch"),
+                "give prior_precision or regularization as a number",
+            )
+        )
+    return with_start_step(replace(recipe, kind=EvidenceModel, most_doublings=0), after_plain_steps)
 
 
 def independent_cells(surface: BasisMap, noise: Noise, penalty: Penalty) -> gtm.GTMModel:

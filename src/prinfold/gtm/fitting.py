@@ -22,6 +22,7 @@ from prinfold.base.starting_points import (
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import make_basis, make_latent
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
+from prinfold.gtm.gaussian_process_training import with_process
 from prinfold.gtm.lattice_refinement import finer_space
 from prinfold.gtm.model import FittedState, GTMModel
 from prinfold.gtm.noise.per_cell import node_masses
@@ -48,9 +49,6 @@ from prinfold.rows.rows import Rows, as_rows, cut_for
 from prinfold.validation.settings import as_generator
 from prinfold.validation.tables import has_gaps, weighty_rows
 
-_MOST_NODES_PER_ROW = 6
-"""Nodes for each row up to which they are doubled: so few rows cannot tell more of them apart."""
-
 _FINER_ITERATIONS = 16
 """Iterations that training goes on for each time nodes are doubled: the surface is in place, and the noise soon
 follows."""
@@ -64,41 +62,44 @@ _REGULARIZATION = 0.1
 """Constant λ by default: with ``width=1`` it held up best over simulated shapes and real tables alike."""
 
 _MOST_DOUBLINGS = 2
-"""How often nodes are doubled."""
+"""How often nodes are doubled, however few rows there are. A limit of six nodes for each row was in the way in 29 of
+351 trials with 20 to 300 rows (caps, saddles and corkscrews). Without it the surface came nearer to the truth in 25 of
+them, by 9 % in the median, and rows held out were likelier in 28, by 0.24 nats."""
 
 
 # --------------------------------------------------------------------------------------------- the plain recipe
 
 
 def plain_recipe(
-    settings: Any, noise: MakeNoise, penalty: Penalty, places: FloatArray | None = None, trainer: Trainer = BATCH
+    settings: Any, noise: MakeNoise, penalty: Penalty, places: FloatArray | None, trainer: Trainer = BATCH, **parts: Any
 ) -> Recipe:
-    """The recipe that every member of the family begins with, by its settings.
+    """The recipe that every member of the family begins with, by its settings, with ``parts`` of a member's own.
 
     Nodes may be doubled where their number was left open and the trainer sees all rows at once.
     """
     nodes_asked_for = settings.nodes is not None or isinstance(settings.latent, LatentSpace)
-    return Recipe(
-        latent=partial(make_latent, settings.latent, settings.nodes, settings.n_components),
-        basis=partial(make_basis, settings.basis, settings.width, settings.penalise_bias),
-        centre=table_mean,
-        spread=partial(column_spread, noise_floor=settings.noise_floor),
-        noise=noise,
-        penalty=penalty,
+    usual = {
+        "latent": partial(make_latent, settings.latent, settings.nodes, settings.n_components),
+        "basis": partial(make_basis, settings.basis, settings.width, settings.penalise_bias),
+        "centre": table_mean,
+        "spread": partial(column_spread, noise_floor=settings.noise_floor),
+        "noise": noise,
+        "penalty": penalty,
         **choose_start(settings.init if places is None else places),
-        begin=initial_parameters,
-        fit=fit_map,
-        attributes=map_attributes,
-        row_weights=given_weights,
-        folds=node_folds,
-        max_iter=settings.max_iter,
-        tol=settings.tol,
-        relaxation=settings.relaxation,
-        random_state=settings.random_state,
-        trainer=trainer,
-        width=settings._room,
-        most_doublings=_MOST_DOUBLINGS if trainer.whole and not nodes_asked_for else 0,
-    )
+        "begin": initial_parameters,
+        "fit": fit_map,
+        "attributes": map_attributes,
+        "row_weights": given_weights,
+        "folds": node_folds,
+        "trainer": trainer,
+        "width": settings._room,
+        "most_doublings": _MOST_DOUBLINGS if trainer.whole and not nodes_asked_for else 0,
+        **{name: getattr(settings, name) for name in ("max_iter", "tol", "relaxation", "random_state")},
+    }
+    recipe = Recipe(**(usual | parts))
+    if not getattr(settings.basis, "carries_prior", False):
+        return recipe
+    return with_process(recipe, settings.basis, settings.regularization, settings.prior_precision)
 
 
 def choose_penalty(regularization: float | None, prior_precision: float | None, basis: Any) -> Penalty:
@@ -261,7 +262,7 @@ def train_map(recipe: Recipe, job: TrainingJob, start: Parameters, run: Run, *, 
     loop = _refining_loop(recipe, jobs, start, interrupted=interrupted)
     outcome = run(job.rows.table, lambda state: recipe.attributes(jobs[-1], state), loop)
     found = recipe.attributes(jobs[-1], outcome.state)
-    return FittedMap(jobs[-1], outcome, found, widest_spacing(job.model.surface.latent))
+    return FittedMap(outcome, found, widest_spacing(job.model.surface.latent))
 
 
 def _try_second_start(recipe: Recipe, job: TrainingJob, first: FittedMap, second: Start | None, run: Run) -> FittedMap:
@@ -327,7 +328,7 @@ def _finer_job(recipe: Recipe, job: TrainingJob, outcome: Outcome[Any]) -> Train
     if not rows.at_hand or outcome.reason is not StopReason.CONVERGED:
         return None
     finer = finer_space(job.model, state.parameters, state.statistics.mass)
-    if finer is None or finer.n_nodes > _MOST_NODES_PER_ROW * rows.n_rows:
+    if finer is None:
         return None
     model = make_model(recipe, BasisMap(finer, job.basis.bind(finer)), rows)
     return job._replace(model=model, rows=cut_for(rows, recipe.width * finer.n_nodes))

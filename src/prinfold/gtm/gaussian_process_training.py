@@ -244,7 +244,8 @@ class TunedModel:
 
     def finish(self, rows: Rows, tuned: TunedState) -> TunedState:
         """The state that training ends with."""
-        return tuned._replace(state=tuned.model.finish(rows, tuned.state))
+        training: Any = tuned.model  # whose steps do not see all rows
+        return tuned._replace(state=training.finish(rows, tuned.state))
 
     def _shorten_first_length(self, rows: Rows, begun: TunedState) -> TunedState:
         """A start that knows of sharp turns, by a spectral embedding say, is not to lose them to a first length scale.

@@ -34,6 +34,7 @@ from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
 from prinfold.gtm.penalties import Penalty
 from prinfold.gtm.recipe import FittedMap, Recipe, TrainingJob
 from prinfold.gtm.starts.first_parameters import STARTS
+from prinfold.gtm.trainers.trainers import BATCH
 from prinfold.gtm.warnings import Check, node_folds, warn_about_empty_rows, warn_about_fit
 from prinfold.latent import LatentSpace
 from prinfold.rows.blocks import Blocks
@@ -407,8 +408,11 @@ class LatentGridModel(PrincipalManifold):
     # ---------------------------------------------------------------------------------------------- training
 
     @abstractmethod
-    def _recipe(self, places: FloatArray | None = None) -> Recipe:
-        """What a fit is made of; ``places`` are latent coordinates of the rows to begin with, if given."""
+    def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
+        """What a fit is made of, with ``parts`` put in place of others.
+
+        ``places`` are latent coordinates of the rows to begin with, if given.
+        """
 
     def _given_penalty(self) -> Penalty:
         return fitting.choose_penalty(self.regularization, self.prior_precision, self.basis)
@@ -466,7 +470,7 @@ class LatentGridModel(PrincipalManifold):
 
     def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         """The model of what was fitted, on reading a file."""
-        return fitting.model_in(self._recipe(), surface, spread)
+        return fitting.model_in(self._recipe(trainer=BATCH), surface, spread)
 
     def _kept_spread(self) -> ColumnSpread:
         """How far the data spread of which a file knows no more than the model."""

@@ -59,10 +59,6 @@ class GTMModel:
         """Hand all rows to ``take`` with what the posterior says of them; here each stands for itself."""
         visit_each(self, rows, parameters, take)
 
-    def finish(self, rows: Rows, state: Any) -> Any:
-        """The state that training ends with, its sums those of all rows under its parameters."""
-        return state
-
 
 class GTMState(NamedTuple):
     """Parameters, the statistics of the data under them, what the E-step remembers, and how far to stretch a step."""

@@ -99,7 +99,7 @@ def _begin_stream(estimator: Any, given: GatheredRows, clock: float) -> None:
         )
     if has_gaps(first.table):
         refuse_empty_columns(first.table, getattr(estimator, "feature_names_in_", None))
-    recipe = replace(estimator._trained_by(BATCH), most_doublings=0)
+    recipe = replace(estimator._recipe(trainer=BATCH), most_doublings=0)
     job = fitting.assemble(recipe, first.table, first.weight, first.errors)
     if not column_variances(job.rows).any():
         raise InvalidDataError(

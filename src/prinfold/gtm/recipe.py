@@ -35,12 +35,11 @@ class TrainingJob(NamedTuple):
 
 
 class FittedMap(NamedTuple):
-    """Result of a fit: the job that was trained last, how training went, and the fitted attributes.
+    """Result of a fit: how training went, and the fitted attributes.
 
     ``spacing`` is the distance between the nodes that training began with, before any were doubled.
     """
 
-    job: TrainingJob
     outcome: Outcome[Any]
     attributes: dict[str, Any]
     spacing: float

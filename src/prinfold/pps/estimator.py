@@ -14,7 +14,7 @@ from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError,
 from prinfold.files import storable
 from prinfold.gtm import model as gtm
 from prinfold.gtm.fitting import assemble, fit_map, make_job, map_attributes, model_for, plain_recipe, train_map
-from prinfold.gtm.gaussian_process_training import ProcessTrainer, with_process
+from prinfold.gtm.gaussian_process_training import ProcessTrainer
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.protocol import Noise, Parameters
@@ -247,15 +247,12 @@ class PPS(LatentGridModel):
             one = Advice("clamping", 1, "or give a clamping, such as {}")
             raise InvalidDataError(Message(f"{error} {words}", one)) from error
 
-    def _recipe(self, places: FloatArray | None = None) -> Recipe:
+    def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
+        own: dict[str, Any] = {"kind": self._make_model, "fit": self._fit_oriented, "attributes": pps_attributes}
         if self.clamping == "select":
             self._refuse_amplification()
-            return replace(self._twin(clamping=1.0)._recipe(places), fit=partial(self._fit_selected, places))
-        recipe = plain_recipe(self, self._make_noise, self._given_penalty(), places)
-        recipe = replace(recipe, kind=self._make_model, fit=self._fit_oriented, attributes=pps_attributes)
-        if not getattr(self.basis, "carries_prior", False):
-            return recipe
-        return with_process(recipe, self.basis, self.regularization, self.prior_precision)
+            return self._twin(clamping=1.0)._recipe(places, fit=partial(self._fit_selected, places))
+        return plain_recipe(self, self._make_noise, self._given_penalty(), places, **(own | parts))
 
     def _fit_selected(self, places: FloatArray | None, recipe: Recipe, job: TrainingJob, run: Run) -> FittedMap:
         """Fit with the clamping that does best on rows held out."""
@@ -272,13 +269,9 @@ class PPS(LatentGridModel):
         if job.rows.n_columns <= latent.dimension:
             return fit_map(recipe, job, run)
         found = self._select(job, places)
-        chosen = self._twin(found.clamping, found.strength)._recipe(places)
-
-        def attributes(job: TrainingJob, state: Any) -> dict[str, Any]:
-            return chosen.attributes(job, state) | {"selection_": found}
-
-        selected = replace(chosen, attributes=attributes)
-        return selected.fit(selected, make_job(selected, latent, job.rows), run)
+        attributes = partial(pps_attributes, selection=found)
+        chosen = self._twin(found.clamping, found.strength)._recipe(places, attributes=attributes)
+        return chosen.fit(chosen, make_job(chosen, latent, job.rows), run)
 
     def _select(self, job: TrainingJob, places: FloatArray | None) -> Selection:
         """Compare clampings on the rows of a job, with its nodes and its basis."""
@@ -369,11 +362,11 @@ class PPS(LatentGridModel):
         }
 
 
-def pps_attributes(job: TrainingJob, state: gtm.FittedState) -> dict[str, Any]:
+def pps_attributes(job: TrainingJob, state: gtm.FittedState, selection: Selection | None = None) -> dict[str, Any]:
     """Fitted attributes of a principal surface; where the noise is round it is 1 along and across."""
     parameters = state.parameters
     factors = {"clamping_": getattr(parameters, "along", 1.0), "across_": getattr(parameters, "across", 1.0)}
-    return map_attributes(job, state) | factors | {"selection_": None}
+    return map_attributes(job, state) | factors | {"selection_": selection}
 
 
 def fit_from_gtm(recipe: Recipe, job: TrainingJob, run: Run) -> FittedMap:

@@ -17,7 +17,7 @@ from prinfold.geometry.folds import Folds, find_folds
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.fitting import column_spread, noise_attributes, plain_recipe, table_mean
-from prinfold.gtm.gaussian_process_training import has_open_numbers, with_process
+from prinfold.gtm.gaussian_process_training import has_open_numbers
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.mixed.column_kinds import KINDS
 from prinfold.gtm.mixed.column_noise import MixedNoise, MixedParameters
@@ -350,20 +350,17 @@ class MixedGTM(MixedTables):
         found: MixedNoise = noise
         return found
 
-    def _recipe(self, places: FloatArray | None = None) -> Recipe:
+    def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
         self._refuse_open_processes()
-        recipe = replace(
-            plain_recipe(self, self._make_noise, self._given_penalty(), places),
-            centre=self._centre,
-            spread=self._spread,
-            attributes=mixed_attributes,
-            folds=mixed_folds,
-            model_steps=(self._inform_noise,),
-            start_steps=(link_start,),
-        )
-        if not getattr(self.basis, "carries_prior", False):
-            return recipe
-        return with_process(recipe, self.basis, self.regularization, self.prior_precision)
+        own: dict[str, Any] = {
+            "centre": self._centre,
+            "spread": self._spread,
+            "attributes": mixed_attributes,
+            "folds": mixed_folds,
+            "model_steps": (self._inform_noise,),
+            "start_steps": (link_start,),
+        }
+        return plain_recipe(self, self._make_noise, self._given_penalty(), places, **(own | parts))
 
     def _make_noise(self, surface: BasisMap, spread: ColumnSpread) -> MixedNoise:
         layout, cells = self.columns_.layout, CellNoise(spread.floor, spread.floors, spread.scale)

@@ -27,6 +27,7 @@ from prinfold.gtm.mixture.starts import (
     nearest_places,
 )
 from prinfold.gtm.mixture.verbs import MixtureVerbs
+from prinfold.gtm.model_files import refuse_misfits
 from prinfold.gtm.warnings import warn_about_empty_rows
 from prinfold.latent import Atlas
 from prinfold.loops import run_fixed_point
@@ -323,9 +324,7 @@ class GTMMixture(MixtureVerbs):
             and len(atlas.charts) == len(maps)
             and all(np.array_equal(a.nodes, b.latent_.nodes) for a, b in zip(atlas.charts, maps, strict=True)),
         }
-        for wanted, holds in sound.items():
-            if not holds:
-                raise CorruptModelFileError(f"the model in the file does not fit together: it needs {wanted}")
+        refuse_misfits(sound)
 
 
 @storable

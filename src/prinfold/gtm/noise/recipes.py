@@ -52,31 +52,28 @@ def spread_of_model(variance: float, n_columns: int) -> ColumnSpread:
     return ColumnSpread(variance, np.full(n_columns, variance), np.ones(n_columns))
 
 
+class NoiseNeeds(NamedTuple):
+    """Needs of a noise that a fit has to see to.
+
+    One that is ``robust`` expects outliers, and neither the origin nor the start is then led by them. With
+    ``own_units`` each column has a scale of its own, and the start must not depend on those of the data. Directions
+    that all nodes share have to begin somewhere.
+    """
+
+    robust: bool = False
+    own_units: bool = False
+    directions: SharedLoading | None = None
+
+
 class NoiseRecipe(Protocol):
-    """A noise model independent of the data until made, and what a fit has to see to."""
+    """A noise model independent of the data until made."""
 
     @property
-    def robust(self) -> bool:
-        """Whether it expects outliers, which are then to lead neither the origin nor the start."""
-
-    @property
-    def own_units(self) -> bool:
-        """Whether each column has a scale of its own, so that the start must not depend on those of the data."""
-
-    @property
-    def directions(self) -> SharedLoading | None:
-        """Directions that all nodes share, which have to begin somewhere, if it has any."""
+    def needs(self) -> NoiseNeeds:
+        """What a fit has to see to."""
 
     def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
         """The noise about a surface in data of that spread."""
-
-
-class PlainNeeds:
-    """The needs of most noises: a fit has nothing to see to."""
-
-    robust: ClassVar[bool] = False
-    own_units: ClassVar[bool] = False
-    directions: ClassVar[SharedLoading | None] = None
 
 
 def check_recipe(recipe: Any, **constraints: Constraint) -> None:
@@ -97,8 +94,10 @@ AXES = nothing | Constraint(_are_axes, "a tuple of different integers of at leas
 
 @storable
 @dataclass(frozen=True)
-class PlainNoise(PlainNeeds):
+class PlainNoise:
     """The same Gaussian noise in every direction: the GTM as it was proposed."""
+
+    needs: ClassVar[NoiseNeeds] = NoiseNeeds()
 
     def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
         return IsotropicNoise(spread.floor)
@@ -106,10 +105,10 @@ class PlainNoise(PlainNeeds):
 
 @storable
 @dataclass(frozen=True)
-class DiagonalNoise(PlainNeeds):
+class DiagonalNoise:
     """Gaussian noise with a variance for each column, so that columns may have units of their own."""
 
-    own_units: ClassVar[bool] = True
+    needs: ClassVar[NoiseNeeds] = NoiseNeeds(own_units=True)
 
     def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
         return CellNoise(spread.floor, spread.floors, spread.scale)
@@ -133,12 +132,10 @@ class StudentNoise:
     df: float | None = None
     min_df: float = 1.0
     columns: str = "shared"
-    robust: ClassVar[bool] = True
-    directions: ClassVar[SharedLoading | None] = None
 
     @property
-    def own_units(self) -> bool:
-        return self.columns == "own"
+    def needs(self) -> NoiseNeeds:
+        return NoiseNeeds(robust=True, own_units=self.columns == "own")
 
     def __post_init__(self) -> None:
         within = Constraint(lambda v: real(0, above=True).test(v) and v <= MOST_DF, f"above 0 and at most {MOST_DF:g}")
@@ -152,7 +149,7 @@ class StudentNoise:
 
 @storable
 @dataclass(frozen=True)
-class AlignedNoise(PlainNeeds):
+class AlignedNoise:
     """Gaussian noise that reaches further along the surface, and the further the more it is stretched there.
 
     The covariance at a node is I/β + η J Jᵀ, with J the derivatives of the map (thesis 6.2), so that nodes may be far
@@ -166,6 +163,7 @@ class AlignedNoise(PlainNeeds):
     """
 
     reach: float | None = None
+    needs: ClassVar[NoiseNeeds] = NoiseNeeds()
 
     def __post_init__(self) -> None:
         check_recipe(self, reach=nothing | real(0))
@@ -195,8 +193,6 @@ class LowRankNoise:
 
     rank: int
     axes: tuple[int, ...] | None = None
-    robust: ClassVar[bool] = False
-    own_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_recipe(self, rank=integer(1), axes=AXES)
@@ -208,16 +204,16 @@ class LowRankNoise:
                 f"noise of rank={self.rank} leaves nothing over where n_features = {spread.n_columns}; "
                 "the rank must be below that"
             )
-        return FactorNoise(spread.floor, self.directions)
+        return FactorNoise(spread.floor, SharedLoading(int(self.rank), self.axes))
 
     @property
-    def directions(self) -> SharedLoading:
-        return SharedLoading(int(self.rank), self.axes)
+    def needs(self) -> NoiseNeeds:
+        return NoiseNeeds(directions=SharedLoading(int(self.rank), self.axes))
 
 
 @storable
 @dataclass(frozen=True)
-class VaryingNoise(PlainNeeds):
+class VaryingNoise:
     """Isotropic noise and mixing weights that vary smoothly over latent space, thesis 6.1.
 
     Parameters
@@ -237,6 +233,7 @@ class VaryingNoise(PlainNeeds):
     mixing: bool = True
     basis: Any = None
     ridge: float = 0.1
+    needs: ClassVar[NoiseNeeds] = NoiseNeeds()
 
     def __post_init__(self) -> None:
         functions = nothing | axis_counts | Constraint(lambda v: hasattr(v, "bind"), "a basis object")

@@ -13,7 +13,6 @@ from prinfold.base.callbacks import with_callbacks
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.gtm.fitting import FEWEST_ROWS, assemble, given_places, initial_parameters, noise_attributes
-from prinfold.gtm.gaussian_process_training import with_process
 from prinfold.gtm.model_files import refuse_misfits
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.recipe import Recipe, TrainingJob
@@ -30,7 +29,6 @@ from prinfold.gtm.sequence.sequence_input import (
 from prinfold.gtm.sequence.starts import TRIED_STEPS, slow_start
 from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, FreeRule, SharedRule, TransitionRule, shared_steps
 from prinfold.gtm.sequence.verbs import SequenceVerbs
-from prinfold.gtm.trainers.trainers import BATCH
 from prinfold.gtm.warnings import Check
 from prinfold.rows.rows import Rows
 from prinfold.validation.refusals import refuse_empty_columns
@@ -199,6 +197,7 @@ class GTMSequence(SequenceVerbs):
     )
     _added: ClassVar[dict[str, Any]] = {k: v for k, v in SequenceVerbs._added.items() if k != "memory_"}
     _checks: ClassVar[tuple[Check, ...]] = (_warn_about_jumps,)
+    trainer = "batch"
     jump_: float
     reach_: int
     move_shares_: FloatArray
@@ -349,17 +348,14 @@ class GTMSequence(SequenceVerbs):
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _recipe(self, places: FloatArray | None = None) -> Recipe:
-        recipe = replace(
-            self._noise_recipe(BATCH, places),
-            kind=partial(SequenceModel, recipe=self._chain_recipe()),
-            begin=self._begin,
-            attributes=self._sequence_attributes,
-            most_doublings=0,
-        )
-        if not getattr(self.basis, "carries_prior", False):
-            return recipe
-        return with_process(recipe, self.basis, self.regularization, self.prior_precision)
+    def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
+        own: dict[str, Any] = {
+            "kind": partial(SequenceModel, recipe=self._chain_recipe()),
+            "begin": self._begin,
+            "attributes": self._sequence_attributes,
+            "most_doublings": 0,
+        }
+        return super()._recipe(places, **(own | parts))
 
     def _begin(self, recipe: Recipe, job: TrainingJob) -> Parameters:
         """First parameters by name; of slow directions and what the GTM begins with, the better after a few steps."""

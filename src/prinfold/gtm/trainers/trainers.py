@@ -31,9 +31,6 @@ class Training(Protocol):
     def measure(self, state: Any) -> dict[str, float]:
         """Entries of the history for a state."""
 
-    def finish(self, rows: Rows, state: Any) -> FittedState:
-        """State that training ends with, its sums those of all rows; asked where a step does not see all of them."""
-
 
 class Trainer(Protocol):
     """A way to train a model."""
