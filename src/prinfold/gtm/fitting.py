@@ -42,7 +42,7 @@ from prinfold.gtm.starts.first_parameters import (
 from prinfold.gtm.trainers.blockwise import with_final_pass
 from prinfold.gtm.trainers.stream import Survey, stream_of
 from prinfold.gtm.trainers.trainers import BATCH, Trainer
-from prinfold.gtm.warnings import CLOSE, about_size, is_troubled, node_folds, warn_all, widest_spacing
+from prinfold.gtm.warnings import CLOSE, MapOnRows, about_size, is_troubled, node_folds, warn_all, widest_spacing
 from prinfold.latent import LatentSpace
 from prinfold.loops import Highest, Last, Outcome, StopReason, go_on, run_fixed_point
 from prinfold.rows.rows import Rows, as_rows, cut_for
@@ -274,19 +274,20 @@ def _try_second_start(recipe: Recipe, job: TrainingJob, first: FittedMap, second
     small = rows.at_hand and rows.n_rows * job.model.surface.latent.n_nodes < _TRIED_TWICE_BELOW
     if second is None or not small or first.outcome.reason is StopReason.INTERRUPTED:
         return first
-    if not _is_troubled(recipe, first, rows):
+    if not is_troubled(on_rows(recipe, first, rows)):
         return first
     again = replace(recipe, start=second)
     other = train_map(again, job, again.begin(again, job), partial(run, callbacks=False))
     # Better is what is likelier, or nearly as likely and not troubled.
     gain = other.outcome.history["objective"][-1] - first.outcome.history["objective"][-1]
-    return other if gain > 0 or (gain > -CLOSE and not _is_troubled(recipe, other, rows)) else first
+    return other if gain > 0 or (gain > -CLOSE and not is_troubled(on_rows(recipe, other, rows))) else first
 
 
-def _is_troubled(recipe: Recipe, fitted: FittedMap, rows: Rows) -> bool:
+def on_rows(recipe: Recipe, fitted: FittedMap, rows: Rows) -> MapOnRows:
+    """A fitted map on the rows that it was trained on, to be looked at."""
     model, parameters = fitted.attributes["_model"], fitted.outcome.state.parameters
     weight = recipe.row_weights(model, rows, parameters)
-    return is_troubled(model, rows, parameters, weight, fitted.spacing, recipe.folds)
+    return MapOnRows(model, rows, parameters, weight, fitted.spacing, recipe.folds)
 
 
 # ----------------------------------------------------------------------------------------------------- the loop

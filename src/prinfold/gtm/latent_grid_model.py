@@ -452,9 +452,8 @@ class LatentGridModel(PrincipalManifold):
         return found
 
     def _train_and_warn(self, recipe: Recipe, job: TrainingJob) -> None:
-        found, rows = self._train(recipe, job), job.rows.sample
-        weight = recipe.row_weights(self._model, rows, self._parameters())
-        warn_about_fit(self, rows, weight, found.spacing)
+        found = self._train(recipe, job)
+        warn_about_fit(self, fitting.on_rows(recipe, found, job.rows.sample))
 
     # ------------------------------------------------------------------------------------------- model files
 

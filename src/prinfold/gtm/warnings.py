@@ -6,7 +6,7 @@ Each function gives the words and the category of what is to be said, if anythin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -160,40 +160,42 @@ def about_far_modes(share: float) -> Iterator[Words]:
         )
 
 
-def warn_about_fit(fitted: Any, rows: Rows, weight: FloatArray | None, spacing: float) -> None:
-    """Say in words what went wrong in a fit of rows, or may mislead.
+class MapOnRows(NamedTuple):
+    """A trained map on some rows.
 
     ``weight`` (n,) is how much each row counted in the end, and ``spacing`` is that of the nodes which training began
     with: doubled nodes move no row.
     """
-    model, parameters = fitted._model, fitted._parameters()
+
+    model: GTMModel
+    rows: Rows
+    parameters: Parameters
+    weight: FloatArray | None
+    spacing: float
+    folds: FindFolds
+
+
+def warn_about_fit(fitted: Any, found: MapOnRows) -> None:
+    """Say in words what went wrong in a fit, or may mislead."""
+    surface, noise, rows = found.model.surface, found.model.noise, found.rows
     warn_all(fitted._stopping_warnings())
-    if model.noise.floored(parameters):
-        warn_all([about_noise_floor(model.noise.floor, fitted.noise_floor, filled(rows))])
+    if noise.floored(found.parameters):
+        warn_all([about_noise_floor(noise.floor, fitted.noise_floor, filled(rows))])
     warn_all((words, DegenerateWarning) for check in fitted._checks for words in check(fitted))
     warn_all(about_one_row(rows))
-    warn_all(about_dimension(fitted.latent_.dimension, fitted.n_features_in_))
-    if is_folded(model, rows, parameters, lambda *_: fitted.folds_):
-        warn_all([about_folds(fitted.folds_)])
-    warn_all(about_basis(model.surface, fitted.basis_))
-    warn_all(about_far_modes(far_mode_share(model, rows, parameters, weight, spacing)))
+    warn_all(about_dimension(surface.latent.dimension, rows.n_columns))
+    if is_folded(found):
+        warn_all([about_folds(found.folds(found.model, found.parameters))])
+    warn_all(about_basis(surface, fitted.basis_))
+    warn_all(about_far_modes(far_mode_share(found)))
 
 
 # ------------------------------------------------------------------------------------------------- troubled maps
 
 
-def is_troubled(
-    model: GTMModel,
-    rows: Rows,
-    parameters: Parameters,
-    weight: FloatArray | None,
-    spacing: float,
-    folds: FindFolds,
-) -> bool:
+def is_troubled(found: MapOnRows) -> bool:
     """Whether much of the data lies on folds, or many rows could be in several places."""
-    if is_folded(model, rows, parameters, folds):
-        return True
-    return far_mode_share(model, rows, parameters, weight, spacing) > MANY_ROWS
+    return is_folded(found) or far_mode_share(found) > MANY_ROWS
 
 
 def node_folds(model: GTMModel, parameters: Parameters) -> Folds:
@@ -202,23 +204,22 @@ def node_folds(model: GTMModel, parameters: Parameters) -> Folds:
     return find_folds(surface.node_jacobian(parameters.weights), None, latent.edges)
 
 
-def is_folded(model: GTMModel, rows: Rows, parameters: Parameters, folds: FindFolds) -> bool:
+def is_folded(found: MapOnRows) -> bool:
     """Whether many rows lie on folds; folds where no row lies are harmless: they bridge gaps between clusters.
 
     A surface of more dimensions than columns is folded everywhere, and not called so.
     """
+    model, rows, parameters = found[:3]
     if rows.n_columns < model.surface.latent.dimension:
         return False
     mass = model.begin(rows, parameters).statistics.mass
-    return bool(mass[folds(model, parameters).folded].sum() / mass.sum() > MANY_ON_FOLDS)
+    return bool(mass[found.folds(model, parameters).folded].sum() / mass.sum() > MANY_ON_FOLDS)
 
 
-def far_mode_share(
-    model: GTMModel, rows: Rows, parameters: Parameters, weight: FloatArray | None, spacing: float
-) -> float:
+def far_mode_share(found: MapOnRows) -> float:
     """Share of the rows that count whose posterior has its mean far from its mode."""
-    apart = mode_distance(model, rows, parameters)
-    return float(np.average(apart > FAR_MODE * spacing, weights=weight))
+    apart = mode_distance(*found[:3])
+    return float(np.average(apart > FAR_MODE * found.spacing, weights=found.weight))
 
 
 def widest_spacing(latent: LatentSpace) -> float:

@@ -139,15 +139,15 @@ def begin(mixture: Any, gtms: list[GTM], given: MixtureTable, rng: np.random.Gen
     given_to = (given._replace(memberships=each) for each in shares)
     if len(ways) == 1:
         return _begin_from_parts(mixture, gtms, next(given_to), whole, rng, not several)
-    tried = ((each, _tried(mixture, gtms, each, whole, rng, not several, planes=True)) for each in given_to)
+    tried = ((each, _try_start(mixture, gtms, each, whole, rng, not several, planes=True)) for each in given_to)
     parts, best = max(tried, key=lambda pair: _objective(pair[1]))
     if all(each.init != "auto" for each in gtms):
         return best
     # Which parts are best shows from planes; how their maps are best begun is then asked once.
-    return max(best, _tried(mixture, gtms, parts, whole, rng, not several), key=_objective)
+    return max(best, _try_start(mixture, gtms, parts, whole, rng, not several), key=_objective)
 
 
-def _tried(
+def _try_start(
     mixture: Any,
     gtms: list[GTM],
     given: MixtureTable,

@@ -30,7 +30,7 @@ from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.estimator import GTM
 from prinfold.gtm.mixture import model as algorithm
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.warnings import warn_about_empty_rows, warn_about_fit, widest_spacing
+from prinfold.gtm.warnings import MapOnRows, warn_about_empty_rows, warn_about_fit, widest_spacing
 from prinfold.latent import Atlas
 from prinfold.rows.rows import Rows, as_rows
 from prinfold.validation.settings import as_generator, check_setting, fraction, integer, nothing
@@ -428,8 +428,10 @@ class MixtureVerbs(PrincipalManifold):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 own = replace(rows, offset=each.offset_, weight=weight * share[:, j])
-                counted = each._recipe().row_weights(each._model, own, each._parameters())
-                warn_about_fit(each, own, counted, widest_spacing(each.latent_))
+                recipe, parameters = each._recipe(), each._parameters()
+                counted = recipe.row_weights(each._model, own, parameters)
+                spacing = widest_spacing(each.latent_)
+                warn_about_fit(each, MapOnRows(each._model, own, parameters, counted, spacing, recipe.folds))
             for one in caught:
                 if not issubclass(one.category, ConvergenceWarning | InterruptedWarning):
                     said.setdefault((Message.after("", one.message), one.category), []).append(j)

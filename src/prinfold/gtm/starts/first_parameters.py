@@ -30,7 +30,7 @@ from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.starts.loop_placements import cycle_placements
-from prinfold.gtm.starts.trials import ranked, tried
+from prinfold.gtm.starts.trials import rank_trials, run_trial
 from prinfold.gtm.starts.unrolling import unrolled_placements
 from prinfold.latent import LatentSpace, Lattice
 from prinfold.loops import StopReason, run_fixed_point
@@ -207,7 +207,7 @@ def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
     n_rows = _CYCLE_ROWS if has_angles(latent) else _TRIAL_ROWS
     unique, weight = distinct_rows(rows, np.random.default_rng(0), n_rows)
     some = as_rows(unique, None, weight, width=latent.n_nodes)
-    trials = ranked([tried(plain, some, parameters) for parameters in found])
+    trials = rank_trials([run_trial(plain, some, parameters) for parameters in found])
     return [
         _as_first(model, plane if each.start is plane else each.state.parameters)
         for each in trials

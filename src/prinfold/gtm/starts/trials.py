@@ -19,7 +19,7 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.gtm.model import GTMModel, measure
 from prinfold.gtm.model import GTMState as State
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.warnings import CLOSE, is_troubled, node_folds, widest_spacing
+from prinfold.gtm.warnings import CLOSE, MapOnRows, is_troubled, node_folds, widest_spacing
 from prinfold.latent import Hexagons, Lattice
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.rows.rows import Rows
@@ -38,7 +38,7 @@ _AS_GOOD = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class Trial:
     """A start, the model and rows of its trial, and the model on a finer lattice with the state it was taken to."""
 
     start: Parameters
@@ -56,21 +56,22 @@ class Tried:
     def troubled(self) -> bool:
         """Whether the map is folded or many-peaked there; asked where likelihoods leave it open."""
         spacing = widest_spacing(self.given.surface.latent)
-        return is_troubled(self.given, self.rows, self.state.parameters, self.rows.weight, spacing, node_folds)
+        found = MapOnRows(self.given, self.rows, self.state.parameters, self.rows.weight, spacing, node_folds)
+        return is_troubled(found)
 
 
-def tried(model: GTMModel, rows: Rows, start: Parameters) -> Tried:
+def run_trial(model: GTMModel, rows: Rows, start: Parameters) -> Trial:
     """The start after a little training on the rows, on a lattice that is fine enough for it."""
     most = _MOST_REFINED * model.surface.latent.n_nodes
-    finer = replace(model, surface=refined_axes(model.surface, start, most=most))
-    half = _trained(finer, rows, start)
+    finer = replace(model, surface=refine_axes(model.surface, start, most=most))
+    half = _train(finer, rows, start)
     mass = half.statistics.mass if finer.surface.latent is model.surface.latent else None
-    finer = replace(model, surface=refined_axes(model.surface, half.parameters, mass, most))
-    state = _trained(finer, rows, half.parameters)
-    return Tried(start, model, rows, finer, state)
+    finer = replace(model, surface=refine_axes(model.surface, half.parameters, mass, most))
+    state = _train(finer, rows, half.parameters)
+    return Trial(start, model, rows, finer, state)
 
 
-def _trained(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
+def _train(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
     outcome = run_fixed_point(
         lambda: model.begin(rows, parameters),
         lambda state: model.step(rows, state, _RELAXATION),
@@ -83,7 +84,7 @@ def _trained(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
     return outcome.state  # type: ignore[no-any-return]
 
 
-def refined_axes(
+def refine_axes(
     surface: BasisMap, parameters: Parameters, mass: FloatArray | None = None, most: int | None = None
 ) -> BasisMap:
     """The map on a lattice with twice the nodes along axes where neighbours lie more than two noise deviations apart.
@@ -98,13 +99,13 @@ def refined_axes(
     stretch = np.linalg.norm(surface.node_jacobian(parameters.weights), axis=1)
     apart = _weighted_median(stretch, mass) * _spacings(latent) * np.sqrt(parameters.level)
     for axis in np.argsort(-apart, kind="stable"):
-        finer = doubled(latent, int(axis))
+        finer = double_axis(latent, int(axis))
         if apart[axis] > _WIDEST and (most is None or finer.n_nodes <= most):
             latent = finer
     return surface if latent is surface.latent else replace(surface, latent=latent)
 
 
-def doubled(latent: Lattice, axis: int) -> Lattice:
+def double_axis(latent: Lattice, axis: int) -> Lattice:
     """The lattice with one more node between any two along an axis."""
     n = latent.shape[axis]
     twice = 2 * n if latent.periodic[axis] else 2 * n - 1
@@ -127,7 +128,7 @@ def _weighted_median(values: FloatArray, mass: FloatArray | None) -> FloatArray:
     return np.asarray(np.take_along_axis(ranked_values, middle[None], axis=0)[0])
 
 
-def ranked(trials: Sequence[Tried]) -> list[Tried]:
+def rank_trials(trials: Sequence[Trial]) -> list[Trial]:
     """Trials, the best first: those that come furthest, but for troubled ones that others come close to."""
     furthest = max(each.objective for each in trials)
     close = [each for each in trials if each.objective >= furthest - CLOSE]

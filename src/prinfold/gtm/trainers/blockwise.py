@@ -52,7 +52,7 @@ def some_rows(rows: Rows, chosen: Any) -> Rows:
     return replace(rows, table=rows.table[chosen], **kept)
 
 
-def added(statistics: Any) -> Any:
+def sum_statistics(statistics: Any) -> Any:
     """The sum of the statistics of several blocks."""
     return reduce(add, statistics)
 

@@ -132,13 +132,13 @@ def after_block(
     """
     found, _ = gtm.e_step(model, rows, stream.parameters, Hint())
     gain = max(trainer.gain(stream.seen, found.total, unit), min(found.total / most, 1.0))
-    statistics = mixed(stream.statistics, found, gain, most)
+    statistics = blend(stream.statistics, found, gain, most)
     with blas_on_one_thread():
         parameters = model.noise.m_step(model.surface, statistics, model.penalty, stream.parameters)
     return OnlineStream(parameters, statistics, stream.seen + found.total), found
 
 
-def mixed(old: Any, new: Any, gain: float, most: float = np.inf) -> Any:
+def blend(old: Any, new: Any, gain: float, most: float = np.inf) -> Any:
     """(1 − γ) of the old sums and γ of the new ones, per row, times the rows that this average is as good as."""
     if gain == 1.0 or old is None:
         return new

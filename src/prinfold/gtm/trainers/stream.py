@@ -95,16 +95,16 @@ class StreamSample:
     def _replace(self, rows: Numbers, draws: FloatArray) -> None:
         limit = np.inf if len(self._draws) < self.most else self._draws.max()
         promising = np.flatnonzero(draws < limit)
-        joined = _joined([*self._kept, _taken(rows, promising)])
+        joined = _join([*self._kept, _choose_rows(rows, promising)])
         all_draws = np.concatenate([self._draws, draws[promising]])
         if len(all_draws) > self.most:
             kept = np.sort(np.argpartition(all_draws, self.most - 1)[: self.most])
-            joined, all_draws = _taken(joined, kept), all_draws[kept]
+            joined, all_draws = _choose_rows(joined, kept), all_draws[kept]
         self._kept, self._draws = [joined], all_draws
 
     def rows(self) -> Numbers:
         """The rows that were kept, in the order in which they came."""
-        return _joined(self._kept)
+        return _join(self._kept)
 
 
 @dataclass
@@ -136,7 +136,7 @@ class Survey:
         if self.gaps:
             self._count_unseen(rows.table)
         self.n_read += len(rows.table)
-        rows = counting(rows)
+        rows = rows_with_values(rows)
         if len(rows.table):
             with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused in the end
                 self._add_up(rows)
@@ -204,7 +204,7 @@ class BlockStream(Rows):
             n_read += len(block.table)
             if n_read > self.n_read:
                 break
-            kept = counting(block)
+            kept = rows_with_values(block)
             if len(kept.table):
                 yield Rows(kept.table, self.offset, kept.weight, self.block_rows, self.gaps, scale=self.scale)
         if n_read != self.n_read:
@@ -229,12 +229,12 @@ def stream_of(found: Survey, width: int) -> BlockStream:
     return BlockStream(kept.table, moments.mean, weight, block_rows, **known, blocks=found.blocks, n_read=found.n_read)
 
 
-def counting(rows: Numbers) -> Numbers:
+def rows_with_values(rows: Numbers) -> Numbers:
     """Rows that have a weight and of which something was measured."""
     seen = np.ones(len(rows.table), dtype=bool) if rows.weight is None else rows.weight > 0
     if np.isnan(rows.table.min()):
         seen &= ~np.isnan(rows.table).all(axis=1)
-    return rows if seen.all() else _taken(rows, np.flatnonzero(seen))
+    return rows if seen.all() else _choose_rows(rows, np.flatnonzero(seen))
 
 
 def extremes(table: FloatArray, names: Any, first_row: int, *, accept_missing: bool) -> tuple[float, float]:
@@ -249,10 +249,10 @@ def extremes(table: FloatArray, names: Any, first_row: int, *, accept_missing: b
     return float(np.fmin.reduce(table, axis=None)), float(np.fmax.reduce(table, axis=None))
 
 
-def _taken(rows: Numbers, chosen: Any) -> Numbers:
+def _choose_rows(rows: Numbers, chosen: Any) -> Numbers:
     return Numbers(rows.table[chosen], None if rows.weight is None else rows.weight[chosen])
 
 
-def _joined(blocks: list[Numbers]) -> Numbers:
+def _join(blocks: list[Numbers]) -> Numbers:
     weights = [each.weight for each in blocks if each.weight is not None]
     return Numbers(np.concatenate([each.table for each in blocks]), np.concatenate(weights) if weights else None)
