@@ -285,9 +285,9 @@ def _try_second_start(recipe: Recipe, job: TrainingJob, first: FittedMap, second
 
 def on_rows(recipe: Recipe, fitted: FittedMap, rows: Rows) -> MapOnRows:
     """A fitted map on the rows that it was trained on, to be looked at."""
-    model, parameters = fitted.attributes["_model"], fitted.outcome.state.parameters
-    weight = recipe.row_weights(model, rows, parameters)
-    return MapOnRows(model, rows, parameters, weight, fitted.spacing, recipe.folds)
+    model, state = fitted.attributes["_model"], fitted.outcome.state
+    weight = recipe.row_weights(model, rows, state.parameters)
+    return MapOnRows(model, rows, state.parameters, state.statistics.mass, weight, fitted.spacing, recipe.folds)
 
 
 # ----------------------------------------------------------------------------------------------------- the loop

@@ -163,13 +163,14 @@ def about_far_modes(share: float) -> Iterator[Words]:
 class MapOnRows(NamedTuple):
     """A trained map on some rows.
 
-    ``weight`` (n,) is how much each row counted in the end, and ``spacing`` is that of the nodes which training began
-    with: doubled nodes move no row.
+    ``mass`` (K,) is what each node stands for, ``weight`` (n,) how much each row counted in the end, and ``spacing``
+    that of the nodes which training began with: doubled nodes move no row.
     """
 
     model: GTMModel
     rows: Rows
     parameters: Parameters
+    mass: FloatArray
     weight: FloatArray | None
     spacing: float
     folds: FindFolds
@@ -209,11 +210,10 @@ def is_folded(found: MapOnRows) -> bool:
 
     A surface of more dimensions than columns is folded everywhere, and not called so.
     """
-    model, rows, parameters = found[:3]
-    if rows.n_columns < model.surface.latent.dimension:
+    if found.rows.n_columns < found.model.surface.latent.dimension:
         return False
-    mass = model.begin(rows, parameters).statistics.mass
-    return bool(mass[found.folds(model, parameters).folded].sum() / mass.sum() > MANY_ON_FOLDS)
+    folded = found.folds(found.model, found.parameters).folded
+    return bool(found.mass[folded].sum() / found.mass.sum() > MANY_ON_FOLDS)
 
 
 def far_mode_share(found: MapOnRows) -> float:

@@ -428,10 +428,10 @@ class MixtureVerbs(PrincipalManifold):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 own = replace(rows, offset=each.offset_, weight=weight * share[:, j])
-                recipe, parameters = each._recipe(), each._parameters()
+                recipe, parameters, mass = each._recipe(), each._parameters(), each.memory_.statistics.mass
                 counted = recipe.row_weights(each._model, own, parameters)
                 spacing = widest_spacing(each.latent_)
-                warn_about_fit(each, MapOnRows(each._model, own, parameters, counted, spacing, recipe.folds))
+                warn_about_fit(each, MapOnRows(each._model, own, parameters, mass, counted, spacing, recipe.folds))
             for one in caught:
                 if not issubclass(one.category, ConvergenceWarning | InterruptedWarning):
                     said.setdefault((Message.after("", one.message), one.category), []).append(j)

@@ -56,8 +56,8 @@ class Trial:
     def troubled(self) -> bool:
         """Whether the map is folded or many-peaked there; asked where likelihoods leave it open."""
         spacing = widest_spacing(self.given.surface.latent)
-        found = MapOnRows(self.given, self.rows, self.state.parameters, self.rows.weight, spacing, node_folds)
-        return is_troubled(found)
+        parameters, mass = self.state.parameters, self.given.begin(self.rows, self.state.parameters).statistics.mass
+        return is_troubled(MapOnRows(self.given, self.rows, parameters, mass, self.rows.weight, spacing, node_folds))
 
 
 def run_trial(model: GTMModel, rows: Rows, start: Parameters) -> Trial:
