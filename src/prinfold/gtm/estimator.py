@@ -20,7 +20,7 @@ from prinfold.gtm import partial_fit as streams
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm import weight_posterior as bands
 from prinfold.gtm.evidence_training import first_penalty, with_evidence
-from prinfold.gtm.fitting import noise_attributes, plain_recipe
+from prinfold.gtm.fitting import GivenRows, noise_attributes, plain_recipe
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.model_files import explain_misfits
 from prinfold.gtm.noise.factor_starts import with_directions
@@ -438,12 +438,10 @@ class GTM(LatentGridModel):
     def _weighted_rows(self, X: Any, sample_weight: Any, errors: Any) -> Rows:
         """The rows that have a weight, checked."""
         table = self._table(X)
-        weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
-        kept = weighty_rows(weight, min_rows=1)
-        if kept is not None:
-            table, weight = table[kept], np.asarray(weight)[kept]
-            known = None if known is None else known[kept]
-        return replace(self._rows(table, known), weight=weight)
+        given = GivenRows(table, check_weight(sample_weight, table), check_errors(errors, table, self))
+        kept = weighty_rows(given.weight, min_rows=1)
+        given = given if kept is None else given.choose(kept)
+        return replace(self._rows(given.table, given.errors), weight=given.weight)
 
     def _model_with_prior(self) -> gtm.GTMModel:
         """The model with the prior that training came to, where that was found on the way."""

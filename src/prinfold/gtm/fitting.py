@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -160,6 +160,26 @@ def noise_attributes(job: TrainingJob, state: FittedState) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------------------------------------- the table
+
+
+class GivenRows(NamedTuple):
+    """A table with the weights and errors of its rows, and where they begin, as far as those are given.
+
+    ``places`` are latent coordinates, or memberships of several maps.
+    """
+
+    table: FloatArray
+    weight: FloatArray | None = None
+    errors: FloatArray | None = None
+    places: FloatArray | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.table.shape[0])
+
+    def choose(self, chosen: Any) -> GivenRows:
+        """Some of the rows."""
+        return GivenRows(*(None if each is None else each[chosen] for each in self))  # type: ignore[arg-type]
 
 
 def rows_that_count(table: FloatArray, weight: FloatArray | None, *, gaps: bool) -> IntArray | None:

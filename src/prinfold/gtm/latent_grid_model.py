@@ -27,7 +27,7 @@ from prinfold.gtm import fitting, model_files
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.block_input import score_blocks, survey_table
-from prinfold.gtm.fitting import FEWEST_ROWS
+from prinfold.gtm.fitting import FEWEST_ROWS, GivenRows
 from prinfold.gtm.gaussian_process_training import with_process_prior
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
@@ -421,18 +421,17 @@ class LatentGridModel(PrincipalManifold):
         """Check a table; returns the recipe of a fit and its job on the rows that count."""
         table = self._training_table(X, sample_weight)
         weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
-        places = fitting.given_places(self.init, table.shape[0])
+        given = GivenRows(table, weight, known, fitting.given_places(self.init, table.shape[0]))
         gaps = has_gaps(table)
         if gaps:
             self._warn_about_empty_rows(table)
         kept = fitting.rows_that_count(table, weight, gaps=gaps)
         if kept is not None and not isinstance(table, np.memmap):  # picking rows of a map would read them all
-            some = (None if each is None else each[kept] for each in (weight, places, known))
-            table, (weight, places, known) = table[kept], some
-        if gaps and has_gaps(table):
-            refuse_empty_columns(table, getattr(self, "feature_names_in_", None))
-        recipe = self._recipe(places)
-        return recipe, fitting.assemble(recipe, table, weight, known)
+            given = given.choose(kept)
+        if gaps and has_gaps(given.table):
+            refuse_empty_columns(given.table, getattr(self, "feature_names_in_", None))
+        recipe = self._recipe(given.places)
+        return recipe, fitting.assemble(recipe, *given[:3])
 
     def _training_table(self, X: Any, sample_weight: Any) -> FloatArray:
         """The rows to be fitted, checked."""

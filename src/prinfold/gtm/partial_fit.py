@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from prinfold.exceptions import (
 from prinfold.gtm import fitting
 from prinfold.gtm import model as gtm
 from prinfold.gtm.evidence_training import with_found_prior
+from prinfold.gtm.fitting import GivenRows
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread
 from prinfold.gtm.recipe import TrainingJob
@@ -37,18 +38,6 @@ _HISTORY = 1000
 
 _ROUNDING = 0.1
 """Loss of a log density to rounding from which a warning is due."""
-
-
-class GatheredRows(NamedTuple):
-    """Rows that were gathered, with what is known of them."""
-
-    table: FloatArray
-    weight: FloatArray | None
-    errors: FloatArray | None
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.table.shape[0])
 
 
 def online_rule(trainer: Any) -> Online:
@@ -73,26 +62,26 @@ def learn(estimator: Any, X: Any, sample_weight: Any, errors: Any) -> None:
         _begin_stream(estimator, _join(gathered), clock)
 
 
-def _check_block(estimator: Any, X: Any, sample_weight: Any, errors: Any) -> GatheredRows:
+def _check_block(estimator: Any, X: Any, sample_weight: Any, errors: Any) -> GivenRows:
     """The rows of a block that have a weight and of which something was measured, checked."""
     first = not hasattr(estimator, "n_features_in_")
     accepted = {"accept_sparse": estimator._accept_sparse, "accept_missing": estimator._accept_missing}
     table = check_table(estimator, X, reset=first, min_rows=1, **accepted)
     if sample_weight is not None and np.shape(sample_weight) == table.shape[:1] and not np.any(sample_weight):
-        return GatheredRows(table[:0], None, None)  # a fit would have nothing to go by; a stream only waits for more
+        return GivenRows(table[:0])  # a fit would have nothing to go by; a stream only waits for more
     weight, known = check_weight(sample_weight, table), check_errors(errors, table, estimator)
     kept = np.full(table.shape[0], True) if weight is None else weight > 0
     if has_gaps(table):
         warn_about_empty_rows(table)
         kept &= ~np.isnan(table).all(axis=1)
-    if kept.all():
-        return GatheredRows(table, weight, known)
-    return GatheredRows(table[kept], *(None if each is None else each[kept] for each in (weight, known)))
+    given = GivenRows(table, weight, known)
+    return given if kept.all() else given.choose(kept)
 
 
-def _begin_stream(estimator: Any, given: GatheredRows, clock: float) -> None:
+def _begin_stream(estimator: Any, given: GivenRows, clock: float) -> None:
     """Begin with a fit to the first rows, and go on from there with the others."""
-    first, others = _cut(given, online_rule(estimator.trainer).start)
+    n = online_rule(estimator.trainer).start
+    first, others = given.choose(slice(n)), given.choose(slice(n, None))
     if not isinstance(estimator.init, str):
         raise InvalidParameterError(
             "partial_fit begins with rows of which no coordinates are known; give init by name, such as 'pca'"
@@ -112,7 +101,7 @@ def _begin_stream(estimator: Any, given: GatheredRows, clock: float) -> None:
         _continue_stream(estimator, others, clock)
 
 
-def _continue_stream(estimator: Any, given: GatheredRows, clock: float) -> None:
+def _continue_stream(estimator: Any, given: GivenRows, clock: float) -> None:
     """One more step from what is remembered, and the attributes that it leaves behind."""
     memory, parameters = estimator.memory_, estimator._parameters()
     if memory is None:
@@ -146,7 +135,7 @@ def _longer_history(
     return {name: [*values, float(entry[name])][-_HISTORY:] for name, values in history.items()}
 
 
-def _warn_about_drift(moved: FloatArray, given: GatheredRows, precision: float) -> None:
+def _warn_about_drift(moved: FloatArray, given: GivenRows, precision: float) -> None:
     """Rows far from where the stream began lose digits: all is added up about that place."""
     lost = float(np.finfo(given.table.dtype).eps * (moved @ moved) * precision)
     if lost > _ROUNDING:
@@ -182,21 +171,11 @@ def restore_memory(model: gtm.GTMModel, memory: Memory, parameters: Parameters) 
 # ------------------------------------------------------------------------------------------------- gathered rows
 
 
-def _cut(rows: GatheredRows, n: int) -> tuple[GatheredRows, GatheredRows]:
-    """The first n rows, and those after them."""
-    first, others = (
-        GatheredRows(rows.table[part], *(None if each is None else each[part] for each in (rows.weight, rows.errors)))
-        for part in (slice(n), slice(n, None))
-    )
-    return first, others
+def _copy(rows: GivenRows) -> GivenRows:
+    return GivenRows(*(None if each is None else each.copy() for each in rows))  # type: ignore[arg-type]
 
 
-def _copy(rows: GatheredRows) -> GatheredRows:
-    weight, errors = (None if each is None else each.copy() for each in (rows.weight, rows.errors))
-    return GatheredRows(rows.table.copy(), weight, errors)
-
-
-def _join(gathered: list[GatheredRows]) -> GatheredRows:
+def _join(gathered: list[GivenRows]) -> GivenRows:
     """All rows that were gathered as one table."""
     if len(gathered) == 1:
         return gathered[0]
@@ -206,10 +185,10 @@ def _join(gathered: list[GatheredRows]) -> GatheredRows:
         weight = np.concatenate([np.ones(len(each.table)) if each.weight is None else each.weight for each in gathered])
     if any(each.errors is not None for each in gathered):
         errors = np.concatenate([_errors_of(each) for each in gathered])
-    return GatheredRows(table, weight, errors)
+    return GivenRows(table, weight, errors)
 
 
-def _errors_of(rows: GatheredRows) -> FloatArray:
+def _errors_of(rows: GivenRows) -> FloatArray:
     """(n, D) errors of all cells, nil where none are known."""
     known = np.zeros((1, 1)) if rows.errors is None else rows.errors
     return np.broadcast_to(known, rows.table.shape)

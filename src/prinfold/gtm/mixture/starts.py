@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import islice, permutations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -13,7 +13,7 @@ from prinfold._typing import FloatArray, IntArray
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
 from prinfold.gtm import model as algorithm
 from prinfold.gtm.estimator import GTM, gtm_attributes
-from prinfold.gtm.fitting import assemble, complete_start, model_for
+from prinfold.gtm.fitting import GivenRows, assemble, complete_start, model_for
 from prinfold.gtm.gaussian_process_training import has_open_numbers
 from prinfold.gtm.mixture.model import MixtureModel, MixtureParameters, MixtureState
 from prinfold.gtm.mixture.partitions import distinct_rows, find_centres, find_clouds, find_flats, parts_of
@@ -45,20 +45,6 @@ _ENOUGH = 20
 of their map as small as they like."""
 
 _LOOKED_AT = 2000
-
-
-class MixtureTable(NamedTuple):
-    """A training table with weights, errors and memberships to begin with, where those are given."""
-
-    table: FloatArray
-    weight: FloatArray | None
-    errors: FloatArray | None = None
-    memberships: FloatArray | None = None
-
-    def rows(self, chosen: IntArray) -> MixtureTable:
-        """Some of its rows."""
-        others = (None if each is None else each[chosen] for each in self[1:])
-        return MixtureTable(self.table[chosen], *others)
 
 
 @dataclass(frozen=True)
@@ -126,17 +112,17 @@ def _refuse_unknown_numbers(recipe: GTM) -> None:
         )
 
 
-def begin(mixture: Any, gtms: list[GTM], given: MixtureTable, rng: np.random.Generator) -> Begun:
+def begin(mixture: Any, gtms: list[GTM], given: GivenRows, rng: np.random.Generator) -> Begun:
     """The best of several starts after a few iterations; where there is one only, that one."""
-    whole = assemble(gtms[0]._recipe(), given.table, given.weight, given.errors)
+    whole = assemble(gtms[0]._recipe(), *given[:3])
     several = any(each is not gtms[0] for each in gtms)
-    if given.memberships is not None:
+    if given.places is not None:
         return _begin_from_parts(mixture, gtms, given, whole, rng, free=False)
     found = _distinct_parts(mixture, len(gtms), whole, rng)
     ways = [(part, order) for part in found for order in _orders(len(gtms), several)]
     # One after the other: memberships of all at once would be many times as long as the table.
     shares = (np.eye(len(gtms))[:, order][part] for part, order in ways)
-    given_to = (given._replace(memberships=each) for each in shares)
+    given_to = (given._replace(places=each) for each in shares)
     if len(ways) == 1:
         return _begin_from_parts(mixture, gtms, next(given_to), whole, rng, not several)
     tried = ((each, _try_start(mixture, gtms, each, whole, rng, not several, planes=True)) for each in given_to)
@@ -150,7 +136,7 @@ def begin(mixture: Any, gtms: list[GTM], given: MixtureTable, rng: np.random.Gen
 def _try_start(
     mixture: Any,
     gtms: list[GTM],
-    given: MixtureTable,
+    given: GivenRows,
     whole: TrainingJob,
     rng: np.random.Generator,
     free: bool,
@@ -193,19 +179,19 @@ def _orders(n_maps: int, several: bool) -> list[tuple[int, ...]]:
 def _begin_from_parts(
     mixture: Any,
     gtms: list[GTM],
-    given: MixtureTable,
+    given: GivenRows,
     whole: TrainingJob,
     rng: np.random.Generator,
     free: bool,
     planes: bool = False,
 ) -> Begun:
     """Each map on the rows of its part, and a first look at all rows; with ``planes`` no time is spent on its start."""
-    assert given.memberships is not None
+    assert given.places is not None
     weight = np.ones(given.table.shape[0]) if given.weight is None else given.weight
-    masses = weight @ given.memberships
+    masses = weight @ given.places
     recipes = [each._recipe() for each in gtms]
     parts = [_part(given, weight, j, whole.rows) for j in range(len(recipes))]
-    jobs = [assemble(recipe, p.table, p.weight, p.errors) for recipe, p in zip(recipes, parts, strict=True)]
+    jobs = [assemble(recipe, *part[:3]) for recipe, part in zip(recipes, parts, strict=True)]
     spreads = [_spread(*each, whole) for each in zip(recipes, jobs, strict=True)]
     if mixture.shared_noise:
         spreads = [_mean_spread(spreads, masses / masses.sum())] * len(recipes)
@@ -223,16 +209,16 @@ def _begin_from_parts(
     return Begun(gtms, jobs, model, rows, state, free)
 
 
-def _part(given: MixtureTable, weight: FloatArray, j: int, rows: Rows) -> MixtureTable:
+def _part(given: GivenRows, weight: FloatArray, j: int, rows: Rows) -> GivenRows:
     """The rows that map j begins with; without any, all of them, for a map whose share is nil."""
-    assert given.memberships is not None
-    own = weight * given.memberships[:, j]
+    assert given.places is not None
+    own = weight * given.places[:, j]
     kept = np.flatnonzero(own > 0)
     if not len(kept):
-        return given._replace(memberships=None)
+        return given._replace(places=None)
     # Without weights a map that begins with all rows is the very GTM of them.
-    plain = given.weight is None and bool((given.memberships[kept, j] == 1.0).all())
-    part = given.rows(kept)._replace(weight=None if plain else own[kept], memberships=None)
+    plain = given.weight is None and bool((given.places[kept, j] == 1.0).all())
+    part = given.choose(kept)._replace(weight=None if plain else own[kept], places=None)
     if not rows.gaps:
         return part
     empty = np.isnan(part.table).all(axis=0)  # of which the others know the middle at least
