@@ -78,25 +78,28 @@ def plain_recipe(
     Nodes may be doubled where their number was left open and the trainer sees all rows at once.
     """
     nodes_asked_for = settings.nodes is not None or isinstance(settings.latent, LatentSpace)
-    usual = {
-        "latent": partial(make_latent, settings.latent, settings.nodes, settings.n_components),
-        "basis": partial(make_basis, settings.basis, settings.width, settings.penalise_bias),
-        "centre": table_mean,
-        "spread": partial(column_spread, noise_floor=settings.noise_floor),
-        "noise": noise,
-        "penalty": penalty,
+    usual = Recipe(
+        latent=partial(make_latent, settings.latent, settings.nodes, settings.n_components),
+        basis=partial(make_basis, settings.basis, settings.width, settings.penalise_bias),
+        centre=table_mean,
+        spread=partial(column_spread, noise_floor=settings.noise_floor),
+        noise=noise,
+        penalty=penalty,
         **choose_start(settings.init if places is None else places),
-        "begin": initial_parameters,
-        "fit": fit_map,
-        "attributes": map_attributes,
-        "row_weights": given_weights,
-        "folds": node_folds,
-        "trainer": trainer,
-        "width": settings._room,
-        "most_doublings": _MOST_DOUBLINGS if trainer.whole and not nodes_asked_for else 0,
-        **{name: getattr(settings, name) for name in ("max_iter", "tol", "relaxation", "random_state")},
-    }
-    recipe = Recipe(**(usual | parts))
+        begin=initial_parameters,
+        fit=fit_map,
+        attributes=map_attributes,
+        row_weights=given_weights,
+        folds=node_folds,
+        max_iter=settings.max_iter,
+        tol=settings.tol,
+        relaxation=settings.relaxation,
+        random_state=settings.random_state,
+        trainer=trainer,
+        width=settings._room,
+        most_doublings=_MOST_DOUBLINGS if trainer.whole and not nodes_asked_for else 0,
+    )
+    recipe = replace(usual, **parts)
     if not getattr(settings.basis, "carries_prior", False):
         return recipe
     return with_process(recipe, settings.basis, settings.regularization, settings.prior_precision)

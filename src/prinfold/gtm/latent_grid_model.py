@@ -409,7 +409,7 @@ class LatentGridModel(PrincipalManifold):
 
     @abstractmethod
     def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
-        """What a fit is made of, with ``parts`` put in place of others.
+        """The recipe of a fit, with ``parts`` put in place of others.
 
         ``places`` are latent coordinates of the rows to begin with, if given.
         """

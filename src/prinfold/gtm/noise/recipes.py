@@ -70,7 +70,7 @@ class NoiseRecipe(Protocol):
 
     @property
     def needs(self) -> NoiseNeeds:
-        """What a fit has to see to."""
+        """Needs that a fit has to see to."""
 
     def make(self, surface: BasisMap, spread: ColumnSpread) -> Noise:
         """The noise about a surface in data of that spread."""
