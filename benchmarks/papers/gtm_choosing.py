@@ -25,6 +25,7 @@ from prinfold import GTM, datasets
 from prinfold.exceptions import PrinfoldWarning
 from prinfold.gtm import evidence
 from prinfold.gtm import model as gtm
+from prinfold.gtm.fitting import assemble
 from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
 from prinfold.gtm.starts.first_parameters import pca_start
@@ -177,7 +178,7 @@ class PrintedPenalty(ConstantPenalty):
 
 def plain_em(X: np.ndarray, sigma: float, penalty: Penalty, counts: Sequence[int]) -> list[float]:
     """β after so many plain EM iterations from the principal plane."""
-    job = GTM(**SIZES, width=sigma, penalise_bias=True)._assemble(X, None, None)
+    job = assemble(GTM(**SIZES, width=sigma, penalise_bias=True)._recipe(), X)
     model = gtm.GTMModel(job.model.surface, job.model.noise, penalty)
     state, found = model.begin(job.rows, pca_start(model, job.rows, np.random.default_rng(0))), []
     for k in range(1, max(counts) + 1):
@@ -225,7 +226,7 @@ class Grid:
 
 def trained(X: np.ndarray, alpha: float, beta: float, sigma: float) -> tuple[gtm.GTMModel, Rows, Any]:
     """A GTM trained with α and β kept, from the principal plane, until the objective settles."""
-    job = GTM(**SIZES, width=sigma, penalise_bias=True)._assemble(X, None, None)
+    job = assemble(GTM(**SIZES, width=sigma, penalise_bias=True)._recipe(), X)
     model = gtm.GTMModel(job.model.surface, job.model.noise, HeldPenalty(alpha, beta))
     start = pca_start(model, job.rows, np.random.default_rng(0))
     state, before = model.begin(job.rows, model.noise.initial(start.weights, beta)), -np.inf

@@ -174,10 +174,11 @@ def ending(n_rows: int) -> None:
 def begun_as_blocks(model: Any, X: np.ndarray) -> Any:
     """The model trained on rows in memory from where training from blocks would begin."""
     from prinfold import Blocks
-    from prinfold.gtm.block_input import survey_table
+    from prinfold.gtm.fitting import train_map
     from prinfold.rows.rows import as_rows
 
-    job = model._assemble_blocks(survey_table(model, Blocks(X), None, None, 2))
+    recipe, job = model._assemble_blocks(Blocks(X), None, None)
     rows = as_rows(X, job.rows.offset, width=job.model.surface.latent.n_nodes)
-    model._train(job._replace(rows=rows), model._initial_parameters(job, None))
+    found = train_map(recipe, job._replace(rows=rows), recipe.begin(recipe, job), model._run_with_callbacks)
+    model._keep(found.attributes, found.outcome)
     return model

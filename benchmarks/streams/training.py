@@ -19,6 +19,7 @@ from benchmarks.timing import print_table
 from prinfold import GTM, Blocks, Incremental, Online, datasets
 from prinfold.exceptions import DataNotFoundError
 from prinfold.gtm import model as gtm
+from prinfold.gtm.fitting import assemble
 from prinfold.gtm.node_selection import Hint
 
 TRAINERS = {
@@ -59,7 +60,7 @@ def rested(model: gtm.GTMModel, rows: Any, parameters: Any, most: int) -> float:
 
 def curve(estimator: GTM, job: Any, start: Any, passes: int, most: int) -> Curve:
     """One trainer from a start."""
-    model, rows = estimator._trainer().training(job.model, 0), job.rows
+    model, rows = estimator._recipe().trainer.training(job.model, 0), job.rows
     spent = time.process_time()
     state = model.begin(rows, start)
     found, seconds, spent = [_score(job, state)], [0.0], time.process_time() - spent
@@ -114,8 +115,9 @@ def growth(full: bool) -> None:
         base = GTM(**contest.settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            job = base._assemble(contest.X, None, None)
-            state = job.model.begin(job.rows, base._initial_parameters(job, None))
+            recipe = base._recipe()
+            job = assemble(recipe, contest.X)
+            state = job.model.begin(job.rows, recipe.begin(recipe, job))
             for _ in range(5):
                 state = job.model.step(job.rows, state)
             runs = TRAINERS.items()

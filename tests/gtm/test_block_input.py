@@ -32,7 +32,7 @@ from prinfold.exceptions import (
     MultimodalWarning,
     UnsupportedInputError,
 )
-from prinfold.gtm import latent_grid_model as training
+from prinfold.gtm import fitting as training
 from prinfold.gtm.trainers import stream as streams
 from prinfold.rows.rows import as_rows
 

@@ -21,7 +21,6 @@ from prinfold.exceptions import (
     InvalidParameterError,
     MultimodalWarning,
 )
-from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.starts.first_parameters import STARTS
 from prinfold.latent import Sphere, circle, grid
 
@@ -297,7 +296,9 @@ def test_memory_beyond_the_data_does_not_grow_with_the_rows():
 def test_sizes_that_are_likely_totals_are_said_before_training(settings, words, monkeypatch):
     heard = []
     monkeypatch.setattr("prinfold.gtm.warnings.warn_caller", lambda said, category: heard.append(said))
-    monkeypatch.setattr(LatentGridModel, "_initial_parameters", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(
+        "prinfold.gtm.fitting.initial_parameters", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt)
+    )
     with pytest.raises(KeyboardInterrupt):  # before anything was begun
         GTM(**settings).fit(np.random.default_rng(0).normal(size=(100, 3)))
     assert len(heard) == 1

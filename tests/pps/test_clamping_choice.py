@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import Any
 
 import matplotlib as mpl
@@ -489,13 +490,12 @@ def test_two_penalties_are_refused():
 
 @pytest.mark.usefixtures("small")
 def test_an_interruption_ends_the_search(monkeypatch):
-    heard = PPS._train_with_callbacks
+    keep = PPS._keep
 
-    def interrupted(self, *args):
-        heard(self, *args)
-        self.stop_reason_ = StopReason.INTERRUPTED
+    def interrupted(self, attributes, outcome):
+        keep(self, attributes, replace(outcome, reason=StopReason.INTERRUPTED))
 
-    monkeypatch.setattr(PPS, "_train_with_callbacks", interrupted)
+    monkeypatch.setattr(PPS, "_keep", interrupted)
     model = PPS(**SETTINGS)
     with pytest.raises(KeyboardInterrupt):
         model.fit(curve())

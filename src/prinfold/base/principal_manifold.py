@@ -297,18 +297,35 @@ class PrincipalManifold(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         ``attributes`` makes fitted attributes from a state. They are set together at the end, so that a fit that fails
         leaves none behind.
         """
-        progress = progress_for(int(self.verbose), type(self).__name__)
-        callbacks = forward_to_callbacks(self, table, self.max_iter, attributes)
+        outcome = self._run_with_callbacks(table, attributes, loop)
+        self._keep(attributes(outcome.state), outcome)
+        return outcome
+
+    def _run_with_callbacks(
+        self,
+        table: FloatArray,
+        attributes: Callable[[Any], dict[str, Any]],
+        loop: Callable[..., Outcome[Any]],
+        *,
+        callbacks: bool = True,
+    ) -> Outcome[Any]:
+        """Run a training loop with progress, and with callbacks unless they are to hear of another one."""
+        listeners: list[Any] = progress_for(int(self.verbose), type(self).__name__)
+        if callbacks:
+            listeners += forward_to_callbacks(self, table, self.max_iter, attributes)
         with blas_on_one_thread():  # held for the whole of training: asking for it each time would show
-            outcome = loop(max_iter=self.max_iter, tol=self.tol, listeners=[*progress, *callbacks])
-        for listener in (*progress, *callbacks):
+            outcome = loop(max_iter=self.max_iter, tol=self.tol, listeners=listeners)
+        for listener in listeners:
             listener.close(str(outcome.reason))
-        self._set(attributes(outcome.state))
+        return outcome
+
+    def _keep(self, attributes: dict[str, Any], outcome: Outcome[Any]) -> None:
+        """Set the fitted attributes, and how training went."""
+        self._set(attributes)
         self.n_iter_ = outcome.n_iter
         self.converged_ = outcome.converged
         self.stop_reason_ = outcome.reason
         self.history_ = outcome.history
-        return outcome
 
     def _set(self, attributes: dict[str, Any]) -> None:
         for name, value in attributes.items():

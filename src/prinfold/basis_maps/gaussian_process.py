@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -86,6 +87,8 @@ class GaussianProcess:
     covariance: str = "gaussian"
     linear: bool = True
     pivots: tuple[int, ...] | None = field(default=None, repr=False)
+    carries_prior: ClassVar[bool] = True
+    """Whether the basis brings a prior on its weights along, whose numbers training may have to find."""
 
     def __post_init__(self) -> None:
         table: dict[str, Constraint] = {

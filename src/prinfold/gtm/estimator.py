@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,29 +12,35 @@ from sklearn.utils.validation import check_is_fitted
 
 from prinfold._typing import FloatArray, RandomState
 from prinfold.base.callbacks import with_callbacks
-from prinfold.base.starting_points import column_variances
-from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.exceptions import Advice, CorruptModelFileError, InvalidParameterError, Message
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
 from prinfold.gtm import evidence, evidence_training
 from prinfold.gtm import model as gtm
 from prinfold.gtm import partial_fit as streams
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm import weight_posterior as bands
-from prinfold.gtm.fitting import TrainingJob
+from prinfold.gtm.evidence_training import first_penalty, with_evidence
+from prinfold.gtm.fitting import GivenRows, noise_attributes, plain_recipe
 from prinfold.gtm.latent_grid_model import LatentGridModel
+from prinfold.gtm.model_files import explain_misfits
+from prinfold.gtm.noise.factor_starts import with_directions
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import NOISES, ColumnSpread, NoiseRecipe
-from prinfold.gtm.penalties import Penalty
-from prinfold.gtm.starts.first_parameters import Start
-from prinfold.gtm.starts.outliers import among_outliers, spatial_median, tempered
-from prinfold.gtm.trainers.stream_memory import remembered
-from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
-from prinfold.latent import LatentSpace
+from prinfold.gtm.recipe import Recipe, TrainingJob, with_start_step
+from prinfold.gtm.starts.first_parameters import in_units
+from prinfold.gtm.starts.outliers import robust
+from prinfold.gtm.trainers.stream_memory import make_memory
+from prinfold.gtm.trainers.trainers import TRAINERS
 from prinfold.rows.rows import Rows
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, check_parameters, nothing, one_of, real
 from prinfold.validation.tables import check_errors, check_weight, rows_with_weight
+
+
+def gtm_attributes(job: TrainingJob, state: gtm.FittedState) -> dict[str, Any]:
+    """Fitted attributes of a GTM, with the sums from which training could go on."""
+    memory = make_memory(job.model, state.statistics, state.statistics.total)
+    return noise_attributes(job, state) | {"memory_": memory}
 
 
 @fill_parameter_docs
@@ -394,76 +401,29 @@ class GTM(LatentGridModel):
     def _weighted_rows(self, X: Any, sample_weight: Any, errors: Any) -> Rows:
         """The rows that have a weight, checked."""
         table = self._table(X)
-        weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
-        kept = rows_with_weight(weight, min_rows=1)
-        if kept is not None:
-            table, weight = table[kept], np.asarray(weight)[kept]
-            known = None if known is None else known[kept]
-        return replace(self._rows(table, known), weight=weight)
+        given = GivenRows(table, check_weight(sample_weight, table), check_errors(errors, table, self))
+        kept = rows_with_weight(given.weight, min_rows=1)
+        given = given if kept is None else given.choose(kept)
+        return replace(self._rows(given.table, given.errors), weight=given.weight)
 
     def _model_with_prior(self) -> gtm.GTMModel:
         """The model with the prior that training came to, where that was found on the way."""
         return evidence_training.with_found_prior(self._model, self._parameters(), self.history_)
 
-    def _recipe(self) -> NoiseRecipe:
-        found: NoiseRecipe = NOISES[self.noise] if isinstance(self.noise, str) else self.noise
-        return found
-
-    def _trainer(self) -> Trainer:
-        found: Trainer = TRAINERS[self.trainer] if isinstance(self.trainer, str) else self.trainer
-        return found
-
-    def _penalty(self) -> Penalty:
-        if self.prior_precision == "evidence":
-            return evidence_training.first_penalty(self.regularization)
-        return super()._penalty()
-
-    def _make_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
-        model = gtm.GTMModel(surface, self._recipe().make(surface, spread), self._penalty())
-        return evidence_training.follow_evidence(model, self.basis) if self.prior_precision == "evidence" else model
-
-    # Where the noise expects outliers, they decide neither on the origin, nor on how far data spread, nor on the start.
-
-    def _job(self, latent: LatentSpace, rows: Rows) -> TrainingJob:
-        return super()._job(latent, self._about_median(rows) if self._is_robust() else rows)
-
-    def _about_median(self, rows: Rows) -> Rows:
-        return replace(rows, offset=spatial_median(self._in_units(rows)), variances=None)
-
-    def _spread(self, rows: Rows) -> ColumnSpread:
-        held = replace(rows, weight=tempered(self._in_units(rows)).weight) if self._is_robust() else rows
-        return super()._spread(held)
-
-    def _in_units(self, rows: Rows) -> Rows:
-        """The rows in units of their columns, where each has a scale of its own."""
-        if getattr(self._recipe(), "columns", "shared") == "shared":
-            return rows
-        unit = np.sqrt(column_variances(rows))
-        return replace(rows, scale=np.where(unit > 0, unit, 1.0))
-
-    def _start(self, job: TrainingJob, places: FloatArray | None) -> Start:
-        start = super()._start(job, places)
-        if isinstance(job.model, evidence_training.EvidenceModel):
-            start = evidence_training.after_plain_steps(start)
-        return among_outliers(start) if self._is_robust() else start
-
-    def _row_weights(self, rows: Rows) -> FloatArray | None:
-        if self._model.noise.capabilities.row_scales is None:
-            return rows.weight
-        scale = np.minimum(posteriors.row_scales(self._model, rows, self._parameters()), 1.0)
-        return np.asarray(scale if rows.weight is None else scale * rows.weight)
-
-    def _is_robust(self) -> bool:
-        return bool(getattr(self._recipe(), "robust", False))
-
-    def _attributes(self, job: TrainingJob, parameters: Parameters) -> dict[str, Any]:
-        kept = parameters.to_arrays()
-        noise = {"noise_variance_": 1.0 / parameters.level, "noise_parameters_": kept}
-        return super()._attributes(job, parameters) | noise
-
-    def _attributes_of_state(self, job: TrainingJob, state: Any) -> dict[str, Any]:
-        found = super()._attributes_of_state(job, state)
-        return found | {"memory_": remembered(found["_model"], state.statistics, state.statistics.total)}
+    def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
+        noise: NoiseRecipe = NOISES[self.noise] if isinstance(self.noise, str) else self.noise
+        trainer = TRAINERS[self.trainer] if isinstance(self.trainer, str) else self.trainer
+        by_evidence, needs = self.prior_precision == "evidence", noise.needs
+        penalty = first_penalty(self.regularization) if by_evidence else self._given_penalty()
+        own: dict[str, Any] = {"attributes": gtm_attributes, "trainer": trainer}
+        recipe = plain_recipe(self, noise.make, penalty, places, **(own | parts))
+        if needs.directions is not None:
+            recipe = with_start_step(recipe, partial(with_directions, directions=needs.directions))
+        if by_evidence:
+            recipe = with_evidence(recipe, self.basis)
+        if needs.robust:
+            recipe = robust(recipe, own_units=needs.own_units)
+        return with_start_step(recipe, in_units) if needs.own_units else recipe
 
     def _parameters(self) -> Parameters:
         found: Parameters = self._model.noise.restore(self.weights_, self.noise_variance_, self.noise_parameters_)
@@ -475,23 +435,18 @@ class GTM(LatentGridModel):
         return streams.spread_of_memory(self.memory_, self.n_features_in_)
 
     def _restore(self) -> None:
-        try:
+        with explain_misfits():
             super()._restore()
             parameters = self._parameters()
             if self.memory_ is not None:
                 self._model = streams.restore_memory(self._model, self.memory_, parameters)
-        except CorruptModelFileError:
-            raise
-        except (TypeError, ValueError) as error:
-            words = "the model in the file does not fit together: it needs"
-            raise CorruptModelFileError(f"{words} {error}") from error
 
     def __sklearn_is_fitted__(self) -> bool:
         gathered = sum(each.n_rows for each in getattr(self, "_gathered_", ()))
         if gathered:
             raise NotFittedError(
                 f"this {type(self).__name__} is not fitted yet: partial_fit has gathered {gathered} rows of the "
-                f"{streams.online_rule(self._trainer()).start} that it begins with; pass it more of "
+                f"{streams.online_rule(self.trainer).start} that it begins with; pass it more of "
                 "them, or give its trainer, Online, a smaller start"
             )
         return super().__sklearn_is_fitted__()

@@ -8,12 +8,12 @@ more than near: γ then counts weights that are determined by cells of unequal p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from prinfold.basis_maps.gaussian_process import GaussianProcess
+from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm import model as gtm
 from prinfold.gtm.evidence import (
@@ -26,9 +26,10 @@ from prinfold.gtm.evidence import (
     refuse_dependent_cells,
 )
 from prinfold.gtm.node_selection import Hint
-from prinfold.gtm.noise.protocol import Parameters, Statistics
+from prinfold.gtm.noise.protocol import AnyNoise, Parameters, Statistics
 from prinfold.gtm.penalties import ConstantPenalty, Penalty, PriorPenalty
-from prinfold.gtm.starts.first_parameters import Start, warmed_up
+from prinfold.gtm.recipe import Recipe, with_start_step
+from prinfold.gtm.starts.first_parameters import Start, warm_start
 from prinfold.rows.rows import Rows, blas_on_one_thread
 
 FIRST_STRENGTH = 0.1
@@ -153,7 +154,7 @@ def after_plain_steps(start: Start) -> Start:
 
     def settled_start(model: gtm.GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
         plain = gtm.GTMModel(model.surface, model.noise, ConstantPenalty(FIRST_STRENGTH))
-        state = plain.begin(rows, warmed_up(start)(plain, rows, rng))
+        state = plain.begin(rows, warm_start(start, plain, rows, rng))
         for _ in range(_PLAIN_STEPS):
             state = plain.step(rows, state)
         return cast(Parameters, state.parameters)
@@ -170,12 +171,26 @@ def first_penalty(regularization: float | None) -> Penalty:
     return ConstantPenalty(FIRST_STRENGTH)
 
 
-def follow_evidence(model: gtm.GTMModel, basis: Any) -> gtm.GTMModel:
-    """The model as it is trained by the evidence; a process follows that anyway, where there is one."""
-    if isinstance(basis, GaussianProcess):
-        refuse_dependent_cells(model, instead="give the process its numbers")
-        return model
-    return EvidenceModel(model.surface, model.noise, model.penalty)
+def with_evidence(recipe: Recipe, basis: Any) -> Recipe:
+    """The recipe whose prior and noise follow the evidence; the prior of a process does that anyway."""
+    if getattr(basis, "carries_prior", False):
+        return replace(recipe, kind=independent_cells)
+    if not recipe.trainer.whole:
+        raise InvalidParameterError(
+            Message(
+                "a penalty that follows the evidence needs all rows at once, and this trainer holds the penalty fixed",
+                Advice("trainer", "batch"),
+                "give prior_precision or regularization as a number",
+            )
+        )
+    return with_start_step(replace(recipe, kind=EvidenceModel, most_doublings=0), after_plain_steps)
+
+
+def independent_cells(surface: BasisMap, noise: AnyNoise, penalty: Penalty) -> gtm.GTMModel:
+    """The model of a process, which follows the evidence anyway, with a noise of independent cells."""
+    model = gtm.GTMModel(surface, noise, penalty)
+    refuse_dependent_cells(model, instead="give the process its numbers")
+    return model
 
 
 # ------------------------------------------------------------------------------------- the prior of a fitted model

@@ -14,13 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.base.starting_points import column_variances
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.gaussian_process import BoundProcess, GaussianProcess
 from prinfold.basis_maps.process_evidence import Spectrum, golden_section_maximum, spectrum
-from prinfold.exceptions import InvalidParameterError
+from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.protocol import in_words
 from prinfold.gtm.penalties import PriorPenalty
+from prinfold.gtm.recipe import Recipe, TrainingJob
+from prinfold.gtm.trainers.trainers import Trainer
 from prinfold.numerics.distances import nearest_squared_distance
 from prinfold.rows.rows import Rows, blas_on_one_thread
 
@@ -98,10 +101,64 @@ def with_process_prior(model: GTMModel, basis: GaussianProcess, unit: float, *, 
     return replace(model, penalty=ProcessPrior(1.0 / variance, unit))
 
 
-def tune_process(model: GTMModel, process: GaussianProcess, tol: float) -> TunedModel:
-    """A model on a process together with the choice of its numbers, as it is trained."""
-    by_evidence = isinstance(model.penalty, ProcessPrior) and process.variance is None
-    return TunedModel(model, tol, process.length_scale is None, by_evidence)
+def has_open_numbers(basis: Any, *, penalised: bool) -> bool:
+    """Whether a basis is a process some of whose numbers only its evidence would tell."""
+    if not isinstance(basis, GaussianProcess):
+        return False
+    return basis.length_scale is None or (basis.variance is None and not penalised)
+
+
+def with_process(
+    recipe: Recipe, process: GaussianProcess, regularization: float | None, prior_precision: float | str | None
+) -> Recipe:
+    """The recipe with the prior of a process, whose numbers are chosen on the way where they are open.
+
+    A penalty that the user set takes the place of the variance; the evidence is that of the process itself.
+    """
+    penalised = regularization is not None or prior_precision not in (None, "evidence")
+
+    def with_prior(model: GTMModel, rows: Rows) -> GTMModel:
+        return with_process_prior(model, process, float(column_variances(rows).mean()), penalised=penalised)
+
+    def attributes(job: TrainingJob, tuned: TunedState) -> dict[str, Any]:
+        return recipe.attributes(job._replace(model=tuned.model, basis=tuned.process), tuned.state)
+
+    return replace(
+        recipe,
+        trainer=ProcessTrainer(recipe.trainer, process, recipe.tol),
+        attributes=attributes,
+        model_steps=(*recipe.model_steps, with_prior),
+        most_doublings=0,
+    )
+
+
+@dataclass(frozen=True)
+class ProcessTrainer:
+    """A trainer of a model on a process, together with the choice of the numbers that were left open."""
+
+    trainer: Trainer
+    process: GaussianProcess
+    tol: float
+
+    @property
+    def whole(self) -> bool:
+        return self.trainer.whole
+
+    def training(self, model: GTMModel, seed: Any = None) -> TunedModel:
+        """The model as the trainer trains it, with the choice of numbers between steps."""
+        inner: Any = self.trainer.training(model, seed)
+        by_evidence = isinstance(inner.penalty, ProcessPrior) and self.process.variance is None
+        tuned = TunedModel(inner, self.tol, self.process.length_scale is None, by_evidence)
+        if not (self.whole or tuned.fixed):
+            raise InvalidParameterError(
+                Message(
+                    "a GaussianProcess that finds its own numbers needs all rows at once, and this trainer holds the "
+                    "map fixed",
+                    Advice("trainer", "batch"),
+                    "give its length_scale and variance",
+                )
+            )
+        return tuned
 
 
 class TunedState(NamedTuple):
@@ -186,8 +243,8 @@ class TunedModel:
 
     def finish(self, rows: Rows, tuned: TunedState) -> TunedState:
         """The state that training ends with."""
-        state = tuned.model.finish(rows, tuned.state)
-        return tuned if state is tuned.state else tuned._replace(state=state)
+        training: Any = tuned.model  # whose steps do not see all rows
+        return tuned._replace(state=training.finish(rows, tuned.state))
 
     def _shorten_first_length(self, rows: Rows, begun: TunedState) -> TunedState:
         """A start that knows of sharp turns, by a spectral embedding say, is not to lose them to a first length scale.

@@ -1,13 +1,12 @@
 """The GTM family: a mixture on a grid of latent nodes, fitted by EM, and the verbs that all its members share.
 
-``fit`` is here, and what a posterior over latent space says of rows. A member says what its model is: ``_make_model``.
+``fit`` is here, and what a posterior over latent space says of rows. A member says what it is made of: ``_recipe``.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -20,37 +19,26 @@ from prinfold.base.callbacks import with_callbacks
 from prinfold.base.file_requirements import require_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
-from prinfold.base.starting_points import (
-    column_variances,
-    observed_mean,
-    smallest_noise,
-    smallest_noises,
-    weighted_mean,
-)
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.basis_maps.default_sizes import LATENTS, make_basis, make_latent
-from prinfold.basis_maps.gaussian_process import GaussianProcess
+from prinfold.basis_maps.default_sizes import LATENTS
 from prinfold.basis_maps.linear_geometry import linear_geometry
 from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
-from prinfold.geometry.folds import Folds, find_folds
+from prinfold.geometry.folds import Folds
 from prinfold.gtm import fitting
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.block_input import score_blocks, survey_table
-from prinfold.gtm.fitting import FEWEST_ROWS, TrainingJob
-from prinfold.gtm.gaussian_process_training import TunedState, with_process_prior
+from prinfold.gtm.fitting import FEWEST_ROWS, GivenRows
+from prinfold.gtm.gaussian_process_training import with_process_prior
 from prinfold.gtm.model_files import map_parts
-from prinfold.gtm.noise.per_cell import node_masses
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
 from prinfold.gtm.penalties import Penalty
-from prinfold.gtm.starts.first_parameters import STARTS, Contest, InterruptedStart, Start
-from prinfold.gtm.starts.trials import widest_spacing
-from prinfold.gtm.trainers.stream import Survey, stream_of
-from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
-from prinfold.gtm.warnings import Check, about_size, warn_about_empty_rows, warn_about_fit, warn_all
+from prinfold.gtm.recipe import FittedMap, Recipe, TrainingJob
+from prinfold.gtm.starts.first_parameters import STARTS
+from prinfold.gtm.trainers.trainers import BATCH
+from prinfold.gtm.warnings import Check, node_folds, warn_about_empty_rows, warn_about_fit
 from prinfold.latent import LatentSpace
-from prinfold.loops import Outcome
 from prinfold.rows.blocks import Blocks
 from prinfold.rows.rows import Rows, as_rows
 from prinfold.validation.parameter_docs import fill_parameter_docs
@@ -111,8 +99,6 @@ class LatentGridModel(PrincipalManifold):
     _takes_blocks: ClassVar[bool] = False
     _room: ClassVar[int] = 1
     """Numbers per row and node for which a block is cut to size."""
-    _first_spacing: float | None = None
-    """Spacing of the nodes that training began with, before any were doubled."""
     _model: gtm.GTMModel
     weights_: FloatArray
     offset_: FloatArray
@@ -141,9 +127,8 @@ class LatentGridModel(PrincipalManifold):
         """
         check_parameters(self, self._constraints)
         self._forget()
-        fit_rows = self._fit_blocks if isinstance(X, Blocks) else self._fit_table
-        rows = fit_rows(X, sample_weight, errors)
-        warn_about_fit(self, rows)
+        assemble = self._assemble_blocks if isinstance(X, Blocks) else self._assemble_table
+        self._train_and_warn(*assemble(X, sample_weight, errors))
         return self
 
     def transform(self, X: Any, *, errors: Any = None) -> FloatArray:
@@ -360,8 +345,7 @@ class LatentGridModel(PrincipalManifold):
     def folds_(self) -> Folds:
         """Fold and warp diagnostics at the nodes."""
         check_is_fitted(self)
-        nodes, domain = self.latent_.nodes, self.latent_.domain
-        return find_folds(self._jacobian(nodes), domain.frame(nodes), self.latent_.edges)
+        return node_folds(self._model, self._parameters())
 
     # ------------------------------------------------------------------------------------------------ rows
 
@@ -379,10 +363,7 @@ class LatentGridModel(PrincipalManifold):
         width = self._room * self.latent_.n_nodes
         return as_rows(table, self.offset_, None, width=width, gaps=has_gaps(table), errors=errors)
 
-    @staticmethod
-    def _for(rows: Rows, model: gtm.GTMModel) -> gtm.GTMModel:
-        """The model for those rows: where they have gaps or errors of their own, with a noise that takes them."""
-        return replace(model, noise=model.noise.with_gaps()) if rows.gaps or rows.errors is not None else model
+    _for = staticmethod(fitting.model_for)
 
     def _warn_about_empty_rows(self, table: FloatArray) -> None:
         warn_about_empty_rows(table)
@@ -411,163 +392,54 @@ class LatentGridModel(PrincipalManifold):
             return shares.of(noise.at_nodes(self._model.surface, self._parameters()))
         return np.full(K, 1.0 / K)
 
-    # ------------------------------------------------------------------------------------- the training job
+    # ---------------------------------------------------------------------------------------------- training
 
-    def _fit_table(self, X: Any, sample_weight: Any, errors: Any) -> Rows:
-        """Check a table, and train on the rows of it that count."""
+    @abstractmethod
+    def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
+        """The recipe of a fit, with ``parts`` put in place of others.
+
+        ``places`` are latent coordinates of the rows to begin with, if given.
+        """
+
+    def _given_penalty(self) -> Penalty:
+        return fitting.choose_penalty(self.regularization, self.prior_precision, self.basis)
+
+    def _assemble_table(self, X: Any, sample_weight: Any, errors: Any) -> tuple[Recipe, TrainingJob]:
+        """Check a table; returns the recipe of a fit and its job on the rows that count."""
         table = self._training_table(X, sample_weight)
         weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
-        places = fitting.given_places(self.init, table.shape[0])
+        given = GivenRows(table, weight, known, fitting.given_places(self.init, table.shape[0]))
         gaps = has_gaps(table)
         if gaps:
             self._warn_about_empty_rows(table)
         kept = fitting.rows_that_count(table, weight, gaps=gaps)
         if kept is not None and not isinstance(table, np.memmap):  # picking rows of a map would read them all
-            some = (None if each is None else each[kept] for each in (weight, places, known))
-            table, (weight, places, known) = table[kept], some
-        if gaps and has_gaps(table):
-            refuse_empty_columns(table, getattr(self, "feature_names_in_", None))
-        return self._fit_rows(table, weight, places, known)
+            given = given.choose(kept)
+        if gaps and has_gaps(given.table):
+            refuse_empty_columns(given.table, getattr(self, "feature_names_in_", None))
+        recipe = self._recipe(given.places)
+        return recipe, fitting.assemble(recipe, *given[:3])
 
     def _training_table(self, X: Any, sample_weight: Any) -> FloatArray:
         """The rows to be fitted, checked."""
         accepted = {"accept_sparse": self._accept_sparse, "accept_missing": self._accept_missing}
         return check_table(self, X, reset=True, min_rows=FEWEST_ROWS, **accepted)
 
-    def _fit_rows(
-        self,
-        table: FloatArray,
-        weight: FloatArray | None,
-        places: FloatArray | None,
-        errors: FloatArray | None = None,
-    ) -> Rows:
-        """Train on rows that have been checked; ``places`` are their latent coordinates to begin with, if given."""
-        job = self._assemble(table, weight, places, errors)
-        self._train_from(job, places)
-        return job.rows
+    def _assemble_blocks(self, blocks: Blocks, sample_weight: Any, errors: Any) -> tuple[Recipe, TrainingJob]:
+        """Take a first look at rows that are read once for each iteration; returns recipe and job of a fit."""
+        survey = survey_table(self, blocks, sample_weight, errors, FEWEST_ROWS)
+        recipe = self._recipe()
+        return recipe, fitting.assemble_blocks(recipe, survey)
 
-    def _fit_blocks(self, blocks: Blocks, sample_weight: Any, errors: Any) -> Rows:
-        """Train on rows that are read once for each iteration; returns a sample of them."""
-        job = self._assemble_blocks(survey_table(self, blocks, sample_weight, errors, FEWEST_ROWS))
-        self._train_from(job, None)
-        return job.rows.sample
+    def _train(self, recipe: Recipe, job: TrainingJob) -> FittedMap:
+        """Follow a recipe to the end, and keep what comes of it."""
+        found = recipe.fit(recipe, job, self._run_with_callbacks)
+        self._keep(found.attributes, found.outcome)
+        return found
 
-    def _assemble(
-        self,
-        table: FloatArray,
-        weight: FloatArray | None,
-        places: FloatArray | None,
-        errors: FloatArray | None = None,
-    ) -> TrainingJob:
-        """Put together what stays fixed while the surface is trained: rows, map, noise and penalty."""
-        offset = self._mean(table, weight)
-        total = table.shape[0] if weight is None else float(weight.sum())
-        latent = make_latent(self.latent, self.nodes, self.n_components, total)
-        rows = as_rows(table, offset, weight, width=self._room * latent.n_nodes, gaps=has_gaps(table), errors=errors)
-        return self._job(latent, rows)
-
-    def _assemble_blocks(self, found: Survey) -> TrainingJob:
-        latent = make_latent(self.latent, self.nodes, self.n_components, found.total)
-        return self._job(latent, stream_of(found, self._room * latent.n_nodes))
-
-    def _job(self, latent: LatentSpace, rows: Rows) -> TrainingJob:
-        """A latent space and rows with the map, noise and penalty that go with them."""
-        basis = make_basis(self.basis, self.width, self.penalise_bias, latent)
-        model = self._for(rows, self._make_model(BasisMap(latent, basis.bind(latent)), self._spread(rows)))
-        if isinstance(basis, GaussianProcess):
-            penalised = self.regularization is not None or self.prior_precision not in (None, "evidence")
-            model = with_process_prior(model, basis, float(column_variances(rows).mean()), penalised=penalised)
-        return TrainingJob(model, rows, basis, begin=Contest())
-
-    def _mean(self, table: FloatArray, weight: FloatArray | None) -> FloatArray:
-        """(D,) what is taken off the rows first."""
-        return (observed_mean if has_gaps(table) else weighted_mean)(table, weight)
-
-    def _spread(self, rows: Rows) -> ColumnSpread:
-        """How far the columns of rows spread, and the least noise that they may have."""
-        scale = np.sqrt(column_variances(rows))
-        return ColumnSpread(smallest_noise(rows, self.noise_floor), smallest_noises(rows, self.noise_floor), scale)
-
-    def _penalty(self) -> Penalty:
-        return fitting.choose_penalty(self.regularization, self.prior_precision, self.basis)
-
-    @abstractmethod
-    def _make_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
-        """The model on a surface in data of that spread."""
-
-    # --------------------------------------------------------------------------------------------- training
-
-    def _train_from(self, job: TrainingJob, places: FloatArray | None) -> None:
-        """Train from the start; where that was interrupted, what it had come to is all that there will be."""
-        warn_all(about_size(job.model.surface, job.basis, job.rows.n_rows))
-        try:
-            start, stopped = self._initial_parameters(job, places), False
-        except InterruptedStart as caught:
-            start, stopped = caught.parameters, True
-        self._train(job, start, stopped=stopped, finer=True)
-        fitting.try_second_start(self, job)
-
-    def _initial_parameters(self, job: TrainingJob, places: FloatArray | None) -> Parameters:
-        """Parameters that training begins with."""
-        return fitting.initial_parameters(job, self._start(job, places), self.max_iter, self.random_state)
-
-    def _start(self, job: TrainingJob, places: FloatArray | None) -> Start:
-        return fitting.choose_start(self.init, job, places)
-
-    def _trainer(self) -> Trainer:
-        return TRAINERS["batch"]
-
-    def _train(
-        self,
-        job: TrainingJob,
-        start: Parameters,
-        trainer: Trainer | None = None,
-        stopped: bool = False,
-        finer: bool = False,
-    ) -> None:
-        """Train from a start, and with ``finer`` go on with more nodes where these turn out to be far apart."""
-        way = fitting.TrainingWay(trainer or self._trainer(), self.relaxation, self.tol, self.random_state, stopped)
-        loop_of = partial(fitting.em_loop, way)
-        jobs = [job]  # the last is the one that is being trained
-        nodes_asked_for = self.nodes is not None or isinstance(self.latent, LatentSpace)
-        if finer and not nodes_asked_for:
-            loop = fitting.refining_loop(jobs, start, loop_of, self._finer_job)
-        else:
-            loop = loop_of(job, start)
-        self._train_with_callbacks(job.rows.table, lambda state: self._attributes_of_state(jobs[-1], state), loop)
-        self._first_spacing = widest_spacing(job.model.surface.latent)  # of the nodes before any were doubled
-
-    def _finer_job(self, job: TrainingJob, outcome: Outcome[Any]) -> TrainingJob | None:
-        """The job on a finer space, where training found nodes to be far apart and has iterations left."""
-        if outcome.n_iter >= self.max_iter:
-            return None
-
-        def remake(surface: BasisMap, rows: Rows) -> gtm.GTMModel:
-            return self._for(rows, self._make_model(surface, self._spread(rows)))
-
-        return fitting.finer_job(job, outcome, self._room, remake)
-
-    def _attributes(self, job: TrainingJob, parameters: Parameters) -> dict[str, Any]:
-        """Fitted attributes of a map with some parameters."""
-        return {
-            "latent_": job.model.surface.latent,
-            "basis_": job.basis,
-            "offset_": job.rows.offset,
-            "weights_": parameters.weights,
-            "noise_variance_": 1.0 / parameters.precision,
-            "n_features_in_": job.rows.table.shape[1],
-            "_model": job.model,
-        }
-
-    def _attributes_of_state(self, job: TrainingJob, state: Any) -> dict[str, Any]:
-        """Fitted attributes of a state of training, in which the map may have changed with the parameters."""
-        if isinstance(state, TunedState):
-            job = job._replace(model=state.model, basis=state.process)
-        return self._attributes(job, state.parameters) | {"node_mass_": node_masses(state.statistics)}
-
-    def _row_weights(self, rows: Rows) -> FloatArray | None:
-        """How much each row counted in the end."""
-        return rows.weight
+    def _train_and_warn(self, recipe: Recipe, job: TrainingJob) -> None:
+        found = self._train(recipe, job)
+        warn_about_fit(self, fitting.on_rows(recipe, found, job.rows.sample))
 
     # ------------------------------------------------------------------------------------------- model files
 
@@ -578,12 +450,12 @@ class LatentGridModel(PrincipalManifold):
         require_parts(map_parts(self, (len(surface.penalty_mask), self._n_predictors())))
         require_parts({"a finite surface": bool(np.isfinite(surface.nodes(self.weights_)).all())})
         self._model = self._remake_model(surface, self._kept_spread())
-        if isinstance(self.basis_, GaussianProcess):
+        if getattr(self.basis_, "carries_prior", False):
             self._model = with_process_prior(self._model, self.basis_, 1.0, penalised=self.basis_.variance is None)
 
     def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         """The model of what was fitted, on reading a file."""
-        return self._make_model(surface, spread)
+        return fitting.model_in(self._recipe(trainer=BATCH), surface, spread)
 
     def _kept_spread(self) -> ColumnSpread:
         """How far the data spread of which a file knows no more than the model."""

@@ -55,17 +55,9 @@ class GTMModel:
         """Entries of the history for a state."""
         return measure(self, state)
 
-    def can_refine(self, state: Any) -> bool:
-        """Whether training can go on with more nodes: no parameter belongs to a single one of them."""
-        return type(self) is GTMModel and isinstance(state, GTMState)
-
     def visit(self, rows: Rows, parameters: Any, take: Take) -> None:
         """Hand all rows to ``take`` with what the posterior says of them; here each stands for itself."""
         visit_each(self, rows, parameters, take)
-
-    def finish(self, rows: Rows, state: Any) -> Any:
-        """The state that training ends with, its sums those of all rows under its parameters."""
-        return state
 
 
 class GTMState(NamedTuple):

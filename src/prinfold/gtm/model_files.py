@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from prinfold.base.file_requirements import is_finite_array, training_parts
+from prinfold.exceptions import CorruptModelFileError
 
 _MOST_FEATURES = 2**28
 """Nodes × basis functions beyond which no model was ever trained."""
+
+
+@contextmanager
+def explain_misfits() -> Iterator[None]:
+    """Refuse a model whose parts cannot be put together, and say which part was in the way."""
+    try:
+        yield
+    except CorruptModelFileError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise CorruptModelFileError(f"the model in the file does not fit together: it needs {error}") from error
 
 
 def map_parts(estimator: Any, shape: tuple[int, int]) -> dict[str, bool]:

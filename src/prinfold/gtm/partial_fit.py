@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,16 +17,16 @@ from prinfold.exceptions import (
     InvalidParameterError,
     warn_caller,
 )
+from prinfold.gtm import fitting
 from prinfold.gtm import model as gtm
 from prinfold.gtm.evidence_training import with_found_prior
-from prinfold.gtm.fitting import TrainingJob
-from prinfold.gtm.gaussian_process_training import ProcessPrior
-from prinfold.gtm.noise.per_cell import node_masses
+from prinfold.gtm.fitting import GivenRows
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread
+from prinfold.gtm.recipe import TrainingJob
 from prinfold.gtm.trainers.online import Online, OnlineStream, after_blocks, in_blocks
-from prinfold.gtm.trainers.stream_memory import Memory, remembered, with_gaps
-from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
+from prinfold.gtm.trainers.stream_memory import Memory, make_memory, with_gaps
+from prinfold.gtm.trainers.trainers import BATCH
 from prinfold.gtm.warnings import warn_about_empty_rows
 from prinfold.loops import StopReason
 from prinfold.rows.rows import dense
@@ -40,19 +40,7 @@ _ROUNDING = 0.1
 """Loss of a log density to rounding from which a warning is due."""
 
 
-class GatheredRows(NamedTuple):
-    """Rows that were gathered, with what is known of them."""
-
-    table: FloatArray
-    weight: FloatArray | None
-    errors: FloatArray | None
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.table.shape[0])
-
-
-def online_rule(trainer: Trainer) -> Online:
+def online_rule(trainer: Any) -> Online:
     """The step rule of a stream: that of the trainer if it is one, else the usual."""
     return trainer if isinstance(trainer, Online) else Online()
 
@@ -68,50 +56,52 @@ def learn(estimator: Any, X: Any, sample_weight: Any, errors: Any) -> None:
         return
     gathered = [*getattr(estimator, "_gathered_", []), given]
     estimator._gathered_ = []  # what cannot be used to begin with is not tried again
-    if sum(each.n_rows for each in gathered) < online_rule(estimator._trainer()).start:
+    if sum(each.n_rows for each in gathered) < online_rule(estimator.trainer).start:
         estimator._gathered_ = [*gathered[:-1], _copy(given)]  # its owner may fill the same array again
     else:
         _begin_stream(estimator, _join(gathered), clock)
 
 
-def _check_block(estimator: Any, X: Any, sample_weight: Any, errors: Any) -> GatheredRows:
+def _check_block(estimator: Any, X: Any, sample_weight: Any, errors: Any) -> GivenRows:
     """The rows of a block that have a weight and of which something was measured, checked."""
     first = not hasattr(estimator, "n_features_in_")
     accepted = {"accept_sparse": estimator._accept_sparse, "accept_missing": estimator._accept_missing}
     table = check_table(estimator, X, reset=first, min_rows=1, **accepted)
     if sample_weight is not None and np.shape(sample_weight) == table.shape[:1] and not np.any(sample_weight):
-        return GatheredRows(table[:0], None, None)  # a fit would have nothing to go by; a stream only waits for more
+        return GivenRows(table[:0])  # a fit would have nothing to go by; a stream only waits for more
     weight, known = check_weight(sample_weight, table), check_errors(errors, table, estimator)
     kept = np.full(table.shape[0], True) if weight is None else weight > 0
     if has_gaps(table):
         warn_about_empty_rows(table)
         kept &= ~np.isnan(table).all(axis=1)
-    if kept.all():
-        return GatheredRows(table, weight, known)
-    return GatheredRows(table[kept], *(None if each is None else each[kept] for each in (weight, known)))
+    given = GivenRows(table, weight, known)
+    return given if kept.all() else given.choose(kept)
 
 
-def _begin_stream(estimator: Any, given: GatheredRows, clock: float) -> None:
+def _begin_stream(estimator: Any, given: GivenRows, clock: float) -> None:
     """Begin with a fit to the first rows, and go on from there with the others."""
-    first, others = _cut(given, online_rule(estimator._trainer()).start)
+    n = online_rule(estimator.trainer).start
+    first, others = given.choose(slice(n)), given.choose(slice(n, None))
     if not isinstance(estimator.init, str):
         raise InvalidParameterError(
             "partial_fit begins with rows of which no coordinates are known; give init by name, such as 'pca'"
         )
     if has_gaps(first.table):
         refuse_empty_columns(first.table, getattr(estimator, "feature_names_in_", None))
-    job = estimator._assemble(first.table, first.weight, None, first.errors)
+    recipe = replace(estimator._recipe(trainer=BATCH), most_doublings=0)
+    job = fitting.assemble(recipe, first.table, first.weight, first.errors)
     if not column_variances(job.rows).any():
         raise InvalidDataError(
             f"the first {first.n_rows} rows are all the same and say nothing of the scale of the data; "
             "begin with rows that differ, or gather more of them: trainer=Online(start=…)"
         )
-    estimator._train(job, estimator._initial_parameters(job, None), TRAINERS["batch"])
+    found = fitting.train_map(recipe, job, recipe.begin(recipe, job), estimator._run_with_callbacks)
+    estimator._keep(found.attributes, found.outcome)
     if others.n_rows:
         _continue_stream(estimator, others, clock)
 
 
-def _continue_stream(estimator: Any, given: GatheredRows, clock: float) -> None:
+def _continue_stream(estimator: Any, given: GivenRows, clock: float) -> None:
     """One more step from what is remembered, and the attributes that it leaves behind."""
     memory, parameters = estimator.memory_, estimator._parameters()
     if memory is None:
@@ -120,19 +110,18 @@ def _continue_stream(estimator: Any, given: GatheredRows, clock: float) -> None:
             "on; fit it again"
         )
     rows = replace(estimator._rows(given.table, given.errors), weight=given.weight, gaps=has_gaps(given.table))
-    _warn_about_drift(estimator._mean(given.table, given.weight) - estimator.offset_, given, parameters.level)
+    _warn_about_drift(fitting.table_mean(given.table, given.weight) - estimator.offset_, given, parameters.level)
     found = with_found_prior(estimator._model, parameters, estimator.history_)
     model, statistics = gtm.GTMModel(found.surface, found.noise, found.penalty), memory.statistics
     if memory.gaps or rows.gaps or rows.errors is not None:
         model, statistics = replace(model, noise=model.noise.with_gaps()), with_gaps(statistics)
-    job, online = TrainingJob(model, rows, estimator.basis_), online_rule(estimator._trainer())
+    job, online = TrainingJob(model, rows, estimator.basis_), online_rule(estimator.trainer)
     after, score = after_blocks(
         model, in_blocks(rows, online.unit), OnlineStream(parameters, statistics, memory.seen), online
     )
     measured = score.measured(model, after.parameters, after.statistics.total)
-    estimator._set(estimator._attributes(job, after.parameters))
-    estimator.node_mass_ = node_masses(after.statistics)
-    estimator.memory_ = remembered(model, after.statistics, after.seen)
+    estimator._set(fitting.noise_attributes(job, after))
+    estimator.memory_ = make_memory(model, after.statistics, after.seen)
     estimator.history_ = _longer_history(estimator.history_, measured, clock)
     estimator.n_iter_, estimator.converged_, estimator.stop_reason_ = estimator.n_iter_ + 1, False, StopReason.OPEN
 
@@ -146,7 +135,7 @@ def _longer_history(
     return {name: [*values, float(entry[name])][-_HISTORY:] for name, values in history.items()}
 
 
-def _warn_about_drift(moved: FloatArray, given: GatheredRows, precision: float) -> None:
+def _warn_about_drift(moved: FloatArray, given: GivenRows, precision: float) -> None:
     """Rows far from where the stream began lose digits: all is added up about that place."""
     lost = float(np.finfo(given.table.dtype).eps * (moved @ moved) * precision)
     if lost > _ROUNDING:
@@ -170,8 +159,9 @@ def spread_of_memory(memory: Any, n_columns: int) -> ColumnSpread:
 
 def restore_memory(model: gtm.GTMModel, memory: Memory, parameters: Parameters) -> gtm.GTMModel:
     """The model as the stream left it; sums that are not of its noise are refused."""
-    if isinstance(model.penalty, ProcessPrior):
-        model = replace(model, penalty=replace(model.penalty, freedom=memory.freedom))
+    if memory.freedom > 0:
+        penalty: Any = model.penalty  # the prior of a process, which alone has a freedom
+        model = replace(model, penalty=replace(penalty, freedom=memory.freedom))
     takes_gaps = replace(model, noise=model.noise.with_gaps()) if memory.gaps else model
     require_parts({"sums of its own noise": memory.fits(takes_gaps, parameters)})
     return model
@@ -180,21 +170,11 @@ def restore_memory(model: gtm.GTMModel, memory: Memory, parameters: Parameters) 
 # ------------------------------------------------------------------------------------------------- gathered rows
 
 
-def _cut(rows: GatheredRows, n: int) -> tuple[GatheredRows, GatheredRows]:
-    """The first n rows, and those after them."""
-    first, others = (
-        GatheredRows(rows.table[part], *(None if each is None else each[part] for each in (rows.weight, rows.errors)))
-        for part in (slice(n), slice(n, None))
-    )
-    return first, others
+def _copy(rows: GivenRows) -> GivenRows:
+    return GivenRows(*(None if each is None else each.copy() for each in rows))  # type: ignore[arg-type]
 
 
-def _copy(rows: GatheredRows) -> GatheredRows:
-    weight, errors = (None if each is None else each.copy() for each in (rows.weight, rows.errors))
-    return GatheredRows(rows.table.copy(), weight, errors)
-
-
-def _join(gathered: list[GatheredRows]) -> GatheredRows:
+def _join(gathered: list[GivenRows]) -> GivenRows:
     """All rows that were gathered as one table."""
     if len(gathered) == 1:
         return gathered[0]
@@ -204,10 +184,10 @@ def _join(gathered: list[GatheredRows]) -> GatheredRows:
         weight = np.concatenate([np.ones(len(each.table)) if each.weight is None else each.weight for each in gathered])
     if any(each.errors is not None for each in gathered):
         errors = np.concatenate([_errors_of(each) for each in gathered])
-    return GatheredRows(table, weight, errors)
+    return GivenRows(table, weight, errors)
 
 
-def _errors_of(rows: GatheredRows) -> FloatArray:
+def _errors_of(rows: GivenRows) -> FloatArray:
     """(n, D) errors of all cells, nil where none are known."""
     known = np.zeros((1, 1)) if rows.errors is None else rows.errors
     return np.broadcast_to(known, rows.table.shape)

@@ -23,6 +23,11 @@ from prinfold.validation.settings import Constraint, check_parameters, instance_
 from prinfold.validation.tables import check_errors, check_latent, check_table, forget
 
 
+def _of_gtm(name: str, words: str) -> Any:
+    """A fitted attribute that is that of the inner GTM."""
+    return property(lambda self: getattr(self._fitted, name), doc=words)
+
+
 @fill_parameter_docs
 @storable
 class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -111,30 +116,11 @@ class SemiLinearGTM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.gtm_ = recipe.set_params(noise=noise).fit(table, sample_weight=sample_weight, errors=known)
         return self
 
-    @property
-    def n_iter_(self) -> int:
-        """Iterations done."""
-        return self._fitted.n_iter_
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the objective settled."""
-        return self._fitted.converged_
-
-    @property
-    def stop_reason_(self) -> Any:
-        """Why training ended; its value is a sentence."""
-        return self._fitted.stop_reason_
-
-    @property
-    def history_(self) -> dict[str, list[float]]:
-        """History of training, as the GTM records it."""
-        return self._fitted.history_
-
-    @property
-    def noise_variance_(self) -> float:
-        """Variance of the noise beside the straight directions."""
-        return self._fitted.noise_variance_
+    n_iter_ = _of_gtm("n_iter_", "Iterations done.")
+    converged_ = _of_gtm("converged_", "Whether the objective settled.")
+    stop_reason_ = _of_gtm("stop_reason_", "Why training ended; its value is a sentence.")
+    history_ = _of_gtm("history_", "History of training, as the GTM records it.")
+    noise_variance_ = _of_gtm("noise_variance_", "Variance of the noise beside the straight directions.")
 
     @property
     def _fitted(self) -> GTM:

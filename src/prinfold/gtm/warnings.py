@@ -6,18 +6,19 @@ Each function gives the words and the category of what is to be said, if anythin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.base.starting_points import heaviest_row, principal_axes
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.basis_maps.gaussian_process import GaussianProcess
 from prinfold.exceptions import Advice, DegenerateWarning, FoldWarning, Message, MultimodalWarning, warn_caller
-from prinfold.geometry.folds import Folds, describe
-from prinfold.gtm import posterior as posteriors
-from prinfold.gtm.starts.trials import FAR_MODE, MANY_ON_FOLDS, MANY_ROWS, widest_spacing
+from prinfold.geometry.folds import Folds, describe, find_folds
+from prinfold.gtm.model import GTMModel
+from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.posterior import mode_distance
+from prinfold.latent import LatentSpace
 from prinfold.rows.rows import Rows, filled
 
 Words = tuple[str, type[Warning]]
@@ -26,12 +27,25 @@ Words = tuple[str, type[Warning]]
 Check = Callable[[Any], list[str]]
 """A look at a fitted member of the family, which gives words of warning about its own noise."""
 
+FindFolds = Callable[[GTMModel, Parameters], Folds]
+"""Folds of a model at its nodes."""
+
 _FEWEST_ROWS_TO_WARN, _WARN_SCATTER_SHARE = 20, 0.9
 """Among how many rows one that holds so much of their scatter is worth a warning."""
 
 _WARN_NODES_PER_ROW, _WARN_NODES, _WARN_FUNCTIONS, _WARN_DIMENSIONS = 20, 10_000, 4096, 10
 """Beyond which nodes and basis functions are so many that a total was likely given where one axis is asked for, and
 dimensions so many that nodes were likely meant."""
+
+CLOSE = 0.15
+"""Nats per row below which a map that is troubled gives way to one that is not."""
+
+FAR_MODE = 2.0
+"""Node spacings between posterior mean and mode from which a posterior counts as many-peaked or skewed: those of the
+axis with the fewest nodes, since one with four times as many would make narrow posteriors look wide."""
+
+MANY_ROWS, MANY_ON_FOLDS = 0.05, 0.1
+"""Share of such rows, and share of the data on folded nodes, from which a map is troubled."""
 
 
 def warn_all(found: Iterable[Words]) -> None:
@@ -66,7 +80,7 @@ def about_size(surface: BasisMap, basis: Any, n_rows: int) -> Iterator[Words]:
     if max(_WARN_NODES_PER_ROW * n_rows, _WARN_NODES) < K:
         words = f"{K} nodes for {n_rows} rows are many more than those can tell apart, and take long"
         yield Message(words, Advice("nodes", words=f"use fewer{along} ({{}})")), DegenerateWarning
-    if M > _WARN_FUNCTIONS and not isinstance(basis, GaussianProcess):
+    if M > _WARN_FUNCTIONS and not getattr(basis, "carries_prior", False):
         words = f"{M} basis functions take minutes and gigabytes, as all weights are found at once"
         yield Message(words, Advice("basis", words=f"use fewer{along} ({{}})")), DegenerateWarning
 
@@ -124,7 +138,7 @@ def about_folds(folds: Folds) -> Words:
 def about_basis(surface: BasisMap, basis: Any) -> Iterator[Words]:
     """More basis functions than nodes, whose weights nothing determines."""
     K, M = surface.node_features.shape
-    if M > K > 1 and not isinstance(basis, GaussianProcess):
+    if M > K > 1 and not getattr(basis, "carries_prior", False):
         words = f"{M} basis functions for {K} nodes leave most weights undetermined"
         advice = Advice("basis", words="use fewer basis functions ({})"), Advice("nodes", words="more nodes ({})")
         yield Message(words, *advice), DegenerateWarning
@@ -146,40 +160,68 @@ def about_far_modes(share: float) -> Iterator[Words]:
         )
 
 
-def warn_about_fit(fitted: Any, rows: Rows) -> None:
-    """Say in words what went wrong in a fit of rows, or may mislead."""
-    noise, surface = fitted._model.noise, fitted._model.surface
+class MapOnRows(NamedTuple):
+    """A trained map on some rows.
+
+    ``mass`` (K,) is what each node stands for, ``weight`` (n,) how much each row counted in the end, and ``spacing``
+    that of the nodes which training began with: doubled nodes move no row.
+    """
+
+    model: GTMModel
+    rows: Rows
+    parameters: Parameters
+    mass: FloatArray
+    weight: FloatArray | None
+    spacing: float
+    folds: FindFolds
+
+
+def warn_about_fit(fitted: Any, found: MapOnRows) -> None:
+    """Say in words what went wrong in a fit, or may mislead."""
+    surface, noise, rows = found.model.surface, found.model.noise, found.rows
     warn_all(fitted._stopping_warnings())
-    if fitted._parameters().at_floor():
+    if found.parameters.at_floor():
         warn_all([about_noise_floor(noise.floor, fitted.noise_floor, filled(rows))])
     warn_all((words, DegenerateWarning) for check in fitted._checks for words in check(fitted))
     warn_all(about_one_row(rows))
-    warn_all(about_dimension(fitted.latent_.dimension, fitted.n_features_in_))
-    if _is_folded(fitted, rows):
-        warn_all([about_folds(fitted.folds_)])
+    warn_all(about_dimension(surface.latent.dimension, rows.n_columns))
+    if is_folded(found):
+        warn_all([about_folds(found.folds(found.model, found.parameters))])
     warn_all(about_basis(surface, fitted.basis_))
-    warn_all(about_far_modes(_share_with_far_modes(fitted, rows)))
+    warn_all(about_far_modes(far_mode_share(found)))
 
 
-def is_troubled(fitted: Any, rows: Rows) -> bool:
-    """Whether a map will be warned of as folded or many-peaked."""
-    return _is_folded(fitted, rows) or _share_with_far_modes(fitted, rows) > MANY_ROWS
+# ------------------------------------------------------------------------------------------------- troubled maps
 
 
-def _is_folded(fitted: Any, rows: Rows) -> bool:
+def is_troubled(found: MapOnRows) -> bool:
+    """Whether much of the data lies on folds, or many rows could be in several places."""
+    return is_folded(found) or far_mode_share(found) > MANY_ROWS
+
+
+def node_folds(model: GTMModel, parameters: Parameters) -> Folds:
+    """Fold and warp diagnostics at the nodes."""
+    surface, latent = model.surface, model.surface.latent
+    return find_folds(surface.node_jacobian(parameters.weights), None, latent.edges)
+
+
+def is_folded(found: MapOnRows) -> bool:
     """Whether many rows lie on folds; folds where no row lies are harmless: they bridge gaps between clusters.
 
     A surface of more dimensions than columns is folded everywhere, and not called so.
     """
-    if fitted.n_features_in_ < fitted.latent_.dimension:
+    if found.rows.n_columns < found.model.surface.latent.dimension:
         return False
-    mass = fitted._model.begin(rows, fitted._parameters()).statistics.mass
-    return bool(mass[fitted.folds_.folded].sum() / mass.sum() > MANY_ON_FOLDS)
+    folded = found.folds(found.model, found.parameters).folded
+    return bool(found.mass[folded].sum() / found.mass.sum() > MANY_ON_FOLDS)
 
 
-def _share_with_far_modes(fitted: Any, rows: Rows) -> float:
+def far_mode_share(found: MapOnRows) -> float:
     """Share of the rows that count whose posterior has its mean far from its mode."""
-    apart = posteriors.mode_distance(fitted._model, rows, fitted._parameters())
-    # Spacings are those that training began with: doubled nodes move no row.
-    spacing = fitted._first_spacing or widest_spacing(fitted.latent_)
-    return float(np.average(apart > FAR_MODE * spacing, weights=fitted._row_weights(rows)))
+    apart = mode_distance(*found[:3])
+    return float(np.average(apart > FAR_MODE * found.spacing, weights=found.weight))
+
+
+def widest_spacing(latent: LatentSpace) -> float:
+    """Distance of neighbouring nodes along the axis where it is largest."""
+    return max((axis.spacing for axis in latent.axes if axis.n_nodes > 1), default=latent.spacing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,11 +13,15 @@ from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, UnsupportedInputError
 from prinfold.files import storable
 from prinfold.gtm import model as gtm
-from prinfold.gtm.fitting import TrainingJob
+from prinfold.gtm.fitting import assemble, fit_map, make_job, map_attributes, model_for, plain_recipe, train_map
+from prinfold.gtm.gaussian_process_training import ProcessTrainer
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
-from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.noise.protocol import AnyNoise, Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread
+from prinfold.gtm.penalties import Penalty
+from prinfold.gtm.recipe import FittedMap, Recipe, Run, TrainingJob
+from prinfold.gtm.trainers.trainers import BATCH
 from prinfold.gtm.warnings import Check
 from prinfold.loops import StopReason
 from prinfold.pps import clamping as clampings
@@ -32,6 +37,9 @@ LEARNED = {
     "learn-per-node-clamping": clampings.share_noise,
 }
 """Names of learned clampings, and what the nodes then have in common."""
+
+PER_NODE = ("learn-per-node", "learn-per-node-clamping")
+"""Clampings of which each node has its own, so that there can be no more nodes."""
 
 
 def _warn_about_no_directions_across(model: PPS) -> list[str]:
@@ -211,17 +219,16 @@ class PPS(LatentGridModel):
             one = Advice("clamping", 1, "or give a clamping, such as {}")
             raise InvalidDataError(Message(f"{error} {words}", one)) from error
 
-    def _assemble(
-        self,
-        table: FloatArray,
-        weight: FloatArray | None,
-        places: FloatArray | None,
-        errors: FloatArray | None = None,
-    ) -> TrainingJob:
-        if self.clamping != "select":
-            return super()._assemble(table, weight, places, errors)
-        self._refuse_amplification()
-        if errors is not None:
+    def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
+        own: dict[str, Any] = {"kind": self._make_model, "fit": self._fit_oriented, "attributes": pps_attributes}
+        if self.clamping == "select":
+            self._refuse_amplification()
+            return self._twin(clamping=1.0)._recipe(places, fit=partial(self._fit_selected, places))
+        return plain_recipe(self, self._make_noise, self._given_penalty(), places, **(own | parts))
+
+    def _fit_selected(self, places: FloatArray | None, recipe: Recipe, job: TrainingJob, run: Run) -> FittedMap:
+        """Fit with the clamping that does best on rows held out."""
+        if job.rows.errors is not None:
             raise UnsupportedInputError(
                 Message(
                     "to select a clamping is to compare how far rows are from surfaces, which knows nothing of errors",
@@ -230,12 +237,13 @@ class PPS(LatentGridModel):
                     Advice("clamping", "learn"),
                 )
             )
-        job = self._twin(clamping=1.0)._assemble(table, weight, places)
-        if job.rows.n_columns <= job.model.surface.latent.dimension:
-            return job
+        latent = job.model.surface.latent
+        if job.rows.n_columns <= latent.dimension:
+            return fit_map(recipe, job, run)
         found = self._select(job, places)
-        chosen = self._twin(found.clamping, found.strength)
-        return chosen._assemble(table, weight, places)._replace(selection=found)
+        attributes = partial(pps_attributes, selection=found)
+        chosen = self._twin(found.clamping, found.strength)._recipe(places, attributes=attributes)
+        return chosen.fit(chosen, make_job(chosen, latent, job.rows), run)
 
     def _select(self, job: TrainingJob, places: FloatArray | None) -> Selection:
         """Compare clampings on the rows of a job, with its nodes and its basis."""
@@ -246,10 +254,11 @@ class PPS(LatentGridModel):
         def learn(clamping: float, strength: float, rows: IntArray) -> PPS:
             model = self._twin(clamping, strength, **fixed)
             weight = None if job.rows.weight is None else job.rows.weight[rows]
-            model._fit_rows(job.rows.table[rows], weight, None if places is None else places[rows])
+            recipe = model._recipe(None if places is None else places[rows])
+            model._train(recipe, assemble(recipe, job.rows.table[rows], weight))
             return model
 
-        strengths, own = path(self._penalty().strength(1.0))
+        strengths, own = path(self._given_penalty().strength(1.0))
         clampings = candidates(job.rows.n_columns, latent.dimension)
         return compare(learn, job.rows, split(job.rows, rng), clampings, strengths, own)
 
@@ -261,38 +270,32 @@ class PPS(LatentGridModel):
             changes |= {"regularization": strength, "prior_precision": None}
         return type(self)(**(self.get_params(deep=False) | {"clamping": clamping} | changes))
 
-    def _train_from(self, job: TrainingJob, places: FloatArray | None) -> None:
-        """Train from a fitted GTM, which is this model at a clamping of 1; as published from the start itself."""
-        if not isinstance(job.model, pps.PPSModel) or job.model.way.published:
-            super()._train_from(job, places)
-            return
-        # Nodes are doubled once, at the end: steps on a fine lattice are short, and there would be hundreds of them.
-        fitted = self._twin(clamping=1.0, amplification=None, nodes=job.model.surface.latent)
-        noise = IsotropicNoise(job.model.noise.floor)
-        round_model = fitted._for(job.rows, gtm.GTMModel(job.model.surface, noise, job.model.penalty))
-        fitted._train_from(job._replace(model=round_model), places)
-        # A process has found its numbers by now, and its map and its prior with them.
-        model = replace(job.model, surface=fitted._model.surface, penalty=fitted._model.penalty)
-        begun = job._replace(model=model, basis=fitted.basis_)
-        start = model.noise.initial(fitted.weights_, 1.0 / fitted.noise_variance_)
-        self._train(begun, start, stopped=fitted.stop_reason_ is StopReason.INTERRUPTED, finer=True)
+    def _fit_oriented(self, recipe: Recipe, job: TrainingJob, run: Run) -> FittedMap:
+        """Fit from a fitted GTM, which is this model at a clamping of 1; as published from the start itself."""
+        if not isinstance(job.model, pps.PPSModel):
+            return fit_map(recipe, job, run)
+        if self.clamping in PER_NODE:
+            recipe = replace(recipe, most_doublings=0)
+        return fit_map(recipe, job, run) if job.model.way.published else fit_from_gtm(recipe, job, run)
 
-    def _make_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
-        dimension, (n_columns, floor) = surface.latent.dimension, (spread.n_columns, spread.floor)
+    def _make_noise(self, surface: BasisMap, spread: ColumnSpread) -> AnyNoise:
+        dimension, n_columns = surface.latent.dimension, spread.n_columns
         if n_columns <= dimension or (self.clamping == 1 and self.amplification is None):
-            return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())  # round: the GTM, bit for bit
-        return self._oriented(surface, floor, self._shape(n_columns, dimension))
+            return IsotropicNoise(spread.floor)  # round: the GTM, bit for bit
+        return OrientedNoise(spread.floor, self._shape(n_columns, dimension), dimension)
+
+    def _make_model(self, surface: BasisMap, noise: AnyNoise, penalty: Penalty) -> gtm.GTMModel:
+        if not isinstance(noise, OrientedNoise):
+            return gtm.GTMModel(surface, noise, penalty)
+        return pps.PPSModel(surface, noise, penalty, pps.WAYS[self.trainer])
 
     def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
         """By what was fitted: parameters may have been set to something else since."""
-        floor = spread.floor
-        if np.ndim(self.clamping_) == 0 and self.clamping_ == self.across_ == 1:
-            return gtm.GTMModel(surface, IsotropicNoise(floor), self._penalty())
-        return self._oriented(surface, floor, clampings.Fixed(self.clamping_, self.across_))
-
-    def _oriented(self, surface: BasisMap, floor: float, shape: clampings.Clamping) -> pps.PPSModel:
-        noise = OrientedNoise(floor, shape, surface.latent.dimension)
-        return pps.PPSModel(surface, noise, self._penalty(), pps.WAYS[self.trainer])
+        noise: AnyNoise = IsotropicNoise(spread.floor)
+        if np.ndim(self.clamping_) or not self.clamping_ == self.across_ == 1:
+            shape = clampings.Fixed(self.clamping_, self.across_)
+            noise = OrientedNoise(spread.floor, shape, surface.latent.dimension)
+        return self._make_model(surface, noise, self._given_penalty())
 
     def _refuse_amplification(self) -> None:
         if self.amplification is not None:
@@ -316,11 +319,6 @@ class PPS(LatentGridModel):
             )
         return clampings.unified(float(clamping), n_columns, dimension, by_total)
 
-    def _attributes(self, job: TrainingJob, parameters: Parameters) -> dict[str, Any]:
-        arrays = parameters.to_arrays()
-        factors = {"clamping_": arrays.get("along", 1.0), "across_": arrays.get("across", 1.0)}
-        return super()._attributes(job, parameters) | factors | {"selection_": job.selection}
-
     def _parameters(self) -> Parameters:
         factors = {"along": self.clamping_, "across": self.across_}
         found: Parameters = self._model.noise.restore(self.weights_, self.noise_variance_, factors)
@@ -333,6 +331,31 @@ class PPS(LatentGridModel):
             "finite variances above zero along the surface and across it": _is_positive(self.clamping_, shapes)
             and _is_positive(self.across_, (np.shape(self.clamping_),)),
         }
+
+
+def pps_attributes(job: TrainingJob, state: gtm.FittedState, selection: Selection | None = None) -> dict[str, Any]:
+    """Fitted attributes of a principal surface; where the noise is round it is 1 along and across."""
+    parameters = state.parameters
+    factors = {"clamping_": getattr(parameters, "along", 1.0), "across_": getattr(parameters, "across", 1.0)}
+    return map_attributes(job, state) | factors | {"selection_": selection}
+
+
+def fit_from_gtm(recipe: Recipe, job: TrainingJob, run: Run) -> FittedMap:
+    """Fit a GTM to the rows of a job, then go on with oriented noise from there.
+
+    Nodes are doubled once, at the end: steps on a fine lattice are short, and there would be hundreds of them.
+    """
+    model = job.model
+    plain = model_for(job.rows, gtm.GTMModel(model.surface, IsotropicNoise(model.noise.floor), model.penalty))
+    first = fit_map(replace(recipe, most_doublings=0), job._replace(model=plain), partial(run, callbacks=False))
+    found = first.attributes
+    # A process has found its numbers by now, and its map and its prior with them.
+    model = replace(model, surface=found["_model"].surface, penalty=found["_model"].penalty)
+    if getattr(job.basis, "carries_prior", False):
+        recipe = replace(recipe, trainer=ProcessTrainer(BATCH, found["basis_"], recipe.tol))
+    start = model.noise.initial(found["weights_"], 1.0 / found["noise_variance_"])
+    interrupted = first.outcome.reason is StopReason.INTERRUPTED
+    return train_map(recipe, TrainingJob(model, job.rows, found["basis_"]), start, run, interrupted=interrupted)
 
 
 def _is_positive(value: Any, shapes: tuple[tuple[int, ...], ...]) -> bool:

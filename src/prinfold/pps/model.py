@@ -79,9 +79,6 @@ class PPSModel(gtm.GTMModel):
     def step(self, rows: Rows, state: Any, relaxation: float = 1.0) -> Any:
         return state if state.settled else self.way.step(self, rows, state, relaxation)
 
-    def can_refine(self, state: Any) -> bool:
-        return isinstance(state, PPSState) and np.ndim(state.parameters.along) == 0
-
     def measure(self, state: Any) -> dict[str, float]:
         return gtm.measure(self, state) | {"clamping": float(np.mean(state.parameters.along))}
 

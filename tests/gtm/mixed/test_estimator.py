@@ -26,6 +26,7 @@ from prinfold.exceptions import (
     UnsupportedInputError,
 )
 from prinfold.gtm import model as gtm
+from prinfold.gtm.fitting import assemble
 from prinfold.gtm.starts import first_parameters as starts
 
 pytestmark = [
@@ -95,7 +96,7 @@ def test_training_ends_where_the_objective_is_flat(dispersion):
     model = MixedGTM(
         1, nodes=6, basis=2, max_iter=800, tol=0.0, columns=CALLS, dispersion=dispersion, regularization=1.0
     ).fit(small)
-    start = model._assemble(model._table(small), None, None)
+    start = assemble(model._recipe(), model._table(small))
     trained, rows, parameters = start.model, start.rows, replace(model._parameters(), noise=start.model.noise)
 
     def objective(weights, log_precision, log_dispersion):
@@ -620,3 +621,14 @@ def test_indicators_are_rows_in_the_terms_of_the_surface() -> None:
     nan = np.nan
     wanted = [[0.5, 0, 1, 0, 1], [nan, 1, 0, 0, 0], [2, nan, nan, nan, 1], [1, 0, 0, 1, 1]]
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_what_the_noise_takes_from_the_rows_is_kept_where_nodes_are_doubled():
+    rng = np.random.default_rng(0)
+    t = np.sort(rng.uniform(0, 4, 150))
+    waves = np.column_stack([np.cos(t), np.sin(t)]) + 0.005 * rng.standard_normal((150, 2))
+    table = pd.DataFrame(waves, columns=["a", "b"]).assign(n=rng.poisson(np.exp(t / 2)), m=rng.poisson(5.0, 150))
+    model = MixedGTM(1, columns={"n": "poisson", "m": "poisson"}, size_factors="auto", random_state=0).fit(table)
+    assert model.latent_.n_nodes > MixedGTM(1, max_iter=0, tol=0, random_state=0).fit(table).latent_.n_nodes
+    assert_allclose(model.noise_parameters_["reference"][2:], table[["n", "m"]].mean())
+    assert (model._noise.prior[2:] > 0).all()

@@ -68,13 +68,13 @@ def test_no_start_tried_comes_further_than_the_one_taken() -> None:
     rows, model = as_rows(X, X.mean(axis=0)), plain_model(circle(40), 12)
     rng = np.random.default_rng(0)
     found = [pca_start(model, rows, rng), *starts._unlike_planes(model, rows)]
-    trials = [start_trials.tried(model, rows, start) for start in found]
+    trials = [start_trials.run_trial(model, rows, start) for start in found]
     assert len(trials) > 2
     best, taken = max(each.objective for each in trials), furthest_start(model, rows, rng).weights
     (chosen,) = (each for each in trials if np.allclose(each.state.parameters.weights, taken, atol=1e-9))
     assert chosen.objective > best - start_trials._AS_GOOD
     for name in ("pca", "isomap", "cycles"):
-        assert best > start_trials.tried(model, rows, STARTS[name](model, rows, rng)).objective - 0.05
+        assert best > start_trials.run_trial(model, rows, STARTS[name](model, rows, rng)).objective - 0.05
 
 
 def test_the_plane_is_kept_as_it_is_where_it_does_as_well() -> None:

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from tests.properties.cases import random_rotation
 
 from prinfold.base.starting_points import column_variances
-from prinfold.gtm.starts.outliers import distances, spatial_median, tempered
+from prinfold.gtm.starts.outliers import distances, downweight_outliers, spatial_median
 from prinfold.rows.rows import as_rows
 
 RNG = np.random.default_rng(1)
@@ -33,7 +33,7 @@ def test_outliers_do_not_move_it():
     wild[:20] = 1e8
     assert np.linalg.norm(median_of(wild) - X[20:].mean(axis=0)) < 1.5
     rows = as_rows(wild, median_of(wild))
-    assert column_variances(tempered(rows)).mean() < 50
+    assert column_variances(downweight_outliers(rows)).mean() < 50
 
 
 def test_it_turns_with_the_data_and_repeats_are_weights():
@@ -43,7 +43,7 @@ def test_it_turns_with_the_data_and_repeats_are_weights():
     repeated = np.repeat(X, count, axis=0)
     assert_allclose(median_of(repeated), median_of(X, count.astype(float)), atol=1e-6)
     rows, again = as_rows(X, X.mean(axis=0), count.astype(float)), as_rows(repeated, X.mean(axis=0))
-    weight, each = tempered(rows).weight, tempered(again).weight
+    weight, each = downweight_outliers(rows).weight, downweight_outliers(again).weight
     some = np.flatnonzero(count)
     assert_allclose(weight[some] / count[some], each[np.cumsum(count)[some] - 1], rtol=1e-12)
 
@@ -52,7 +52,7 @@ def test_no_row_adds_more_than_one_at_twice_the_median():
     wild = X.copy()
     wild[:5] *= 1e3
     rows = as_rows(wild, median_of(wild))
-    distance, weight = distances(rows), tempered(rows).weight
+    distance, weight = distances(rows), downweight_outliers(rows).weight
     reach = 2 * np.sort(distance)[39]
     near, gone = distance <= reach, distance > 2.5 * reach
     assert gone.sum() == 5
@@ -80,4 +80,4 @@ def test_equal_rows_are_their_own_median():
     most = np.concatenate([same, [[9.0, 9.0]]])
     assert_allclose(median_of(most), 3.0, atol=1e-6)
     rows = as_rows(most, np.array([3.0, 3.0]))
-    assert tempered(rows) is rows
+    assert downweight_outliers(rows) is rows

@@ -14,10 +14,13 @@ from prinfold import GTM, PPS, GTMMixture, MixedGTM, datasets
 from prinfold.basis_maps.bases import GaussianBasis
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import FoldWarning, MultimodalWarning, PrinfoldWarning
+from prinfold.gtm import fitting
+from prinfold.gtm.fitting import assemble
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.starts import first_parameters as starts
 from prinfold.gtm.starts import unrolling
-from prinfold.gtm.starts.trials import CLOSE, ranked, refined_axes, tried, widest_spacing
+from prinfold.gtm.starts.trials import rank_trials, refine_axes, run_trial
+from prinfold.gtm.warnings import CLOSE, widest_spacing
 from prinfold.latent import Sphere, circle, grid, hexagons, line
 from prinfold.rows.rows import as_rows
 
@@ -144,7 +147,7 @@ def test_weights_are_repeats() -> None:
 
 
 def contenders_of(X: np.ndarray, model: GTM) -> list[Parameters]:
-    job = model._assemble(X, None, None)
+    job = assemble(model._recipe(), X)
     return starts.contenders(job.model, job.rows)
 
 
@@ -154,7 +157,7 @@ def test_another_start_is_tried_before_a_map_is_called_folded(monkeypatch: pytes
     with pytest.warns((FoldWarning, MultimodalWarning)):
         plane.fit(X)
     right = contenders_of(X, GTM())[0]
-    job = GTM()._assemble(X, None, None)
+    job = assemble(GTM()._recipe(), X)
     wrong = starts.pca_start(job.model, job.rows, np.random.default_rng(0))
     monkeypatch.setattr(starts, "contenders", lambda model, rows: [wrong, right])
     with warnings.catch_warnings():
@@ -166,20 +169,20 @@ def test_another_start_is_tried_before_a_map_is_called_folded(monkeypatch: pytes
 
 def test_a_sound_map_is_not_trained_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     X, _ = s_curve(400, 0.02, 0)
-    begun, train = [], GTM._train
+    begun, train = [], fitting.train_map
 
-    def counted(self, *given, **options):
+    def counted(*given, **options):
         begun.append(given)
-        return train(self, *given, **options)
+        return train(*given, **options)
 
-    monkeypatch.setattr(GTM, "_train", counted)
+    monkeypatch.setattr(fitting, "train_map", counted)
     GTM().fit(X)
     assert len(begun) == 1
 
 
 def test_where_no_start_helps_the_warning_is_given_and_the_better_map_kept(monkeypatch) -> None:
     X, _ = s_curve(600, 0.05, 0)
-    job = GTM()._assemble(X, None, None)
+    job = assemble(GTM()._recipe(), X)
     wrong = starts.pca_start(job.model, job.rows, np.random.default_rng(0))
     monkeypatch.setattr(starts, "contenders", lambda model, rows: [wrong, wrong])
     with pytest.warns((FoldWarning, MultimodalWarning)):
@@ -197,32 +200,32 @@ def test_a_lattice_is_doubled_where_its_nodes_lie_more_than_two_deviations_apart
     sheet = latent.nodes * [4.0, 1.0] @ np.eye(2, 3)  # neighbours are 2 and 0.5 apart
     weights = surface.fit(latent.nodes, sheet, 1e-9)
     for deviation, shape in ((1.1, (5, 5)), (0.9, (9, 5)), (0.2, (9, 9))):
-        finer = refined_axes(surface, Parameters(weights, deviation**-2))
+        finer = refine_axes(surface, Parameters(weights, deviation**-2))
         assert finer.latent.shape == shape
         assert finer.basis is surface.basis
     old = finer.nodes(weights).reshape(9, 9, 3)[::2, ::2].reshape(-1, 3)
     assert_allclose(old, surface.nodes(weights), atol=1e-12)
     for other in (Sphere(40), hexagons(5, 5)):
         given = BasisMap(other, GaussianBasis(4).bind(other))
-        assert refined_axes(given, Parameters(np.ones((len(given.penalty_mask), 3)), 1e9)) is given
+        assert refine_axes(given, Parameters(np.ones((len(given.penalty_mask), 3)), 1e9)) is given
 
 
 def test_a_circle_is_doubled_all_the_way_round() -> None:
     surface = BasisMap(latent := circle(8), GaussianBasis(4).bind(latent))
     weights = surface.fit(latent.nodes, latent.embed(latent.nodes), 1e-9)
-    assert refined_axes(surface, Parameters(weights, 1e4)).latent.shape == (16,)
+    assert refine_axes(surface, Parameters(weights, 1e4)).latent.shape == (16,)
 
 
 def test_training_in_a_trial_raises_the_objective_and_close_trials_are_told_apart_by_trouble() -> None:
     X, _ = s_curve(400, 0.02, 0)
-    job = GTM()._assemble(X, None, None)
+    job = assemble(GTM()._recipe(), X)
     rows = as_rows(X, job.rows.offset)
-    plane = tried(job.model, rows, starts.pca_start(job.model, rows, np.random.default_rng(0)))
+    plane = run_trial(job.model, rows, starts.pca_start(job.model, rows, np.random.default_rng(0)))
     before = job.model.measure(job.model.begin(rows, plane.start))["objective"]
     assert plane.objective > before
-    other = tried(job.model, rows, starts._unlike_planes(job.model, rows)[0])
-    assert ranked([plane, other])[0] is other
-    assert ranked([plane, plane])[0] is plane
+    other = run_trial(job.model, rows, starts._unlike_planes(job.model, rows)[0])
+    assert rank_trials([plane, other])[0] is other
+    assert rank_trials([plane, plane])[0] is plane
 
 
 # --------------------------------------------------------------------------------------- the placements
@@ -275,10 +278,10 @@ def test_wide_rows_keep_their_distances_in_few_columns() -> None:
 
 def test_a_surface_that_fills_the_space_of_its_rows_has_nothing_to_unroll() -> None:
     X = np.random.default_rng(0).standard_normal((50, 2))
-    job = GTM()._assemble(X, None, None)
+    job = assemble(GTM()._recipe(), X)
     assert starts._unlike_planes(job.model, job.rows) == []
     few = np.repeat(np.arange(3.0), 10)[:, None] * [[1.0, 2.0, 0.5]]
-    job = GTM(nodes=line(5))._assemble(few, None, None)
+    job = assemble(GTM(nodes=line(5))._recipe(), few)
     assert starts._unlike_planes(job.model, job.rows) == []
 
 

@@ -11,7 +11,7 @@ from prinfold import GTM, Blocks, Incremental, LowRankNoise
 from prinfold.exceptions import InvalidParameterError, UnsupportedInputError
 from prinfold.gtm import model as gtm
 from prinfold.gtm.starts.first_parameters import pca_start
-from prinfold.gtm.trainers.frozen_responsibilities import freeze, thawed
+from prinfold.gtm.trainers.frozen_responsibilities import freeze, sum_with_frozen
 from prinfold.gtm.trainers.incremental import IncrementalModel
 from prinfold.rows.rows import as_rows
 
@@ -40,7 +40,7 @@ def test_what_is_frozen_and_what_is_not_add_up_to_all(noise, gaps, most):
     sums, frozen = freeze(model._model, rows, parameters, most)
     _same_sums(sums, expected, rtol=1e-9, atol=1e-10)
     # Nothing moves as long as the parameters do not.
-    _same_sums(thawed(model._model, rows, parameters, frozen), expected, rtol=1e-9, atol=1e-10)
+    _same_sums(sum_with_frozen(model._model, rows, parameters, frozen), expected, rtol=1e-9, atol=1e-10)
     assert frozen.share.min() >= 1 - most
     assert frozen.share.min() < 1
     assert any(len(part.near) < 36 for part in frozen.parts)
@@ -71,7 +71,7 @@ def test_sums_are_those_of_the_frozen_matrix_and_the_free_energy_never_falls():
         energies.append(dense.free_energy(R, parameters))
         R = _responsibilities(frozen, dense.posterior(parameters), before)
         energies.append(dense.free_energy(R, parameters))
-        sums = thawed(model, rows, parameters, frozen)
+        sums = sum_with_frozen(model, rows, parameters, frozen)
         assert_allclose(sums.mass, WEIGHT @ R, rtol=1e-9, atol=1e-12)
         assert_allclose(sums.moment, (WEIGHT[:, None] * R).T @ dense.table, rtol=1e-9, atol=1e-12)
         assert_allclose([sums.total, sums.square], [WEIGHT.sum(), WEIGHT @ np.square(dense.table).sum(axis=1)])
@@ -86,12 +86,12 @@ def test_sweeps_compiled_or_not(monkeypatch):
     sums, frozen = freeze(model._model, rows, parameters, 0.1)
     assert not hasattr(frozen.parts[0], "n_rows")  # a batch of groups
     moved = model._model.noise.m_step(model._model.surface, sums, model._model.penalty, parameters)
-    swept = thawed(model._model, rows, moved, frozen)
+    swept = sum_with_frozen(model._model, rows, moved, frozen)
     monkeypatch.undo()
     _, apart = freeze(model._model, rows, parameters, 0.1)
     assert_allclose(apart.share.sum(), frozen.share.sum(), rtol=0.05)
     assert_allclose(swept.total, WEIGHT.sum())
-    assert_allclose(swept.log_likelihood, thawed(model._model, rows, moved, apart).log_likelihood, rtol=1e-2)
+    assert_allclose(swept.log_likelihood, sum_with_frozen(model._model, rows, moved, apart).log_likelihood, rtol=1e-2)
 
 
 @pytest.mark.parametrize("noise", SPLIT)

@@ -10,7 +10,7 @@ from prinfold import GTM, Online
 from prinfold.exceptions import InvalidParameterError
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import Statistics
-from prinfold.gtm.trainers.online import OnlineStream, after_block, in_blocks, mixed
+from prinfold.gtm.trainers.online import OnlineStream, after_block, blend, in_blocks
 from prinfold.gtm.trainers.stream_memory import with_gaps
 from prinfold.rows.rows import as_rows
 
@@ -58,7 +58,7 @@ def test_what_is_older_than_a_pass_has_come_again():
     after, found = after_block(
         model._model, rows, OnlineStream(parameters, old, 1e9), Online(100, decay=1.0), most=400.0
     )
-    expected = mixed(old, found, 100 / 400, most=400.0)
+    expected = blend(old, found, 100 / 400, most=400.0)
     assert_allclose(after.statistics.mass, expected.mass, rtol=1e-12)
     assert_allclose(after.statistics.total, 400.0)
     heavy, found = after_block(
@@ -73,14 +73,14 @@ def _sums(total, value):
 
 def test_sums_stand_for_the_rows_that_their_average_is_as_good_as():
     old, new = _sums(30.0, 3.0), _sums(10.0, 4.0)
-    plain = mixed(old, new, 10 / 40)
+    plain = blend(old, new, 10 / 40)
     assert_allclose([plain.total, plain.square], [40.0, 7.0])
     weight = np.array([0.5 / 30] * 30 + [0.5 / 10] * 10)  # of each row in the average
-    half = mixed(old, new, 0.5)
+    half = blend(old, new, 0.5)
     assert_allclose(half.total, 1 / np.sum(weight**2))
     assert_allclose(half.square / half.total, 0.5 * 3 / 30 + 0.5 * 4 / 10)
-    assert mixed(old, new, 1.0) is new
-    assert_allclose(mixed(old, new, 0.25, most=20.0).total, 20.0)
+    assert blend(old, new, 1.0) is new
+    assert_allclose(blend(old, new, 0.25, most=20.0).total, 20.0)
 
 
 def test_blocks_are_all_rows_once():

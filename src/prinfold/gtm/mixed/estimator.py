@@ -12,26 +12,25 @@ from prinfold._typing import FloatArray, RandomState
 from prinfold.base.file_requirements import require_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.basis_maps.gaussian_process import GaussianProcess
-from prinfold.exceptions import CorruptModelFileError, InvalidParameterError
+from prinfold.exceptions import InvalidParameterError
 from prinfold.files import storable
 from prinfold.geometry.folds import Folds, find_folds
 from prinfold.gtm import model as gtm
 from prinfold.gtm import posterior as posteriors
-from prinfold.gtm.fitting import TrainingJob
+from prinfold.gtm.fitting import column_spread, noise_attributes, plain_recipe, table_mean
+from prinfold.gtm.gaussian_process_training import has_open_numbers
 from prinfold.gtm.latent_grid_model import LatentGridModel
 from prinfold.gtm.mixed.column_kinds import KINDS
 from prinfold.gtm.mixed.column_nodes import mean_jacobian, means
 from prinfold.gtm.mixed.column_noise import MixedNoise, MixedParameters
-from prinfold.gtm.mixed.column_typing import (
-    Columns,
-)
+from prinfold.gtm.mixed.column_typing import Columns
 from prinfold.gtm.mixed.starts import inform_noise, link_start
 from prinfold.gtm.mixed.tables import MixedTables
+from prinfold.gtm.model_files import explain_misfits
 from prinfold.gtm.noise.per_cell import CellNoise
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread, spread_of_model
-from prinfold.gtm.starts.first_parameters import Start
+from prinfold.gtm.recipe import Recipe, TrainingJob
 from prinfold.rows.rows import Rows, dense
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.settings import Constraint, instance_of, integer, nothing, one_of, real
@@ -294,13 +293,7 @@ class MixedGTM(MixedTables):
     def folds_(self) -> Folds:
         """Fold and warp diagnostics at the nodes, in units of the noise."""
         check_is_fitted(self)
-        nodes, layout = self.latent_.nodes, self.columns_.layout
-        state = self._noise.at_nodes(self._model.surface, self._parameters())
-        spread = state.variances(None)
-        levels = layout.predictors("categorical")
-        spread[:, levels] = means(layout, state.centres)[:, levels]
-        jacobian = self._jacobian(nodes) / np.sqrt(np.maximum(spread, np.finfo(float).tiny))[:, :, None]
-        return find_folds(jacobian, self.latent_.domain.frame(nodes), self.latent_.edges)
+        return mixed_folds(self._model, self._parameters())
 
     def noise_covariance(self, axes: Any = None) -> FloatArray:
         """Covariance of the noise at each node, where all columns are Gaussian.
@@ -326,60 +319,57 @@ class MixedGTM(MixedTables):
         found: MixedNoise = noise
         return found
 
-    def _make_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
+    def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
+        self._refuse_open_processes()
+        own: dict[str, Any] = {
+            "centre": self._centre,
+            "spread": self._spread,
+            "attributes": mixed_attributes,
+            "folds": mixed_folds,
+            "model_steps": (self._inform_noise,),
+            "start_steps": (link_start,),
+        }
+        return plain_recipe(self, self._make_noise, self._given_penalty(), places, **(own | parts))
+
+    def _make_noise(self, surface: BasisMap, spread: ColumnSpread) -> MixedNoise:
         layout, cells = self.columns_.layout, CellNoise(spread.floor, spread.floors, spread.scale)
         none = np.zeros(layout.n_predictors)  # the row added is known where there are rows, to train on
-        noise = MixedNoise(layout, cells, prior=none, prior_mass=none, dispersion=self.dispersion)
-        return gtm.GTMModel(surface, noise, self._penalty())
+        return MixedNoise(layout, cells, prior=none, prior_mass=none, dispersion=self.dispersion)
 
     def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
-        model = self._make_model(surface, spread_of_model(spread.floor, len(self.columns_.layout.columns("gaussian"))))
-        reference = self.noise_parameters_.get("reference")
-        noise: Any = model.noise
-        return replace(model, noise=replace(noise, reference=reference))
+        kept = spread_of_model(spread.floor, len(self.columns_.layout.columns("gaussian")))
+        noise = replace(self._make_noise(surface, kept), reference=self.noise_parameters_.get("reference"))
+        return gtm.GTMModel(surface, noise, self._given_penalty())
 
-    def _mean(self, table: FloatArray, weight: FloatArray | None) -> FloatArray:
+    def _centre(self, table: FloatArray, weight: FloatArray | None) -> FloatArray:
+        """(D,) means of Gaussian columns, nil of others."""
         found = np.zeros(table.shape[1])
         g = self.columns_.layout.columns("gaussian")
         if len(g):
-            found[g] = super()._mean(table[:, g], weight)
+            found[g] = table_mean(table[:, g], weight)
         return found
 
     def _spread(self, rows: Rows) -> ColumnSpread:
+        """How far the Gaussian columns of rows spread."""
         g = self.columns_.layout.columns("gaussian")
         if not len(g):
             return ColumnSpread(1.0, np.empty(0), np.empty(0))
-        return super()._spread(replace(rows, table=rows.table[:, g], offset=rows.offset[g]))
+        return column_spread(replace(rows, table=rows.table[:, g], offset=rows.offset[g]), self.noise_floor)
 
-    def _assemble(self, table: FloatArray, weight: Any, places: Any, errors: FloatArray | None = None) -> TrainingJob:
-        self._refuse_errors(errors)
-        self._refuse_open_processes()
-        job = super()._assemble(table, weight, places)
-        noise: Any = job.model.noise
-        noise = inform_noise(noise, job.rows, totals=self.size_factors == "auto")
-        return job._replace(model=replace(job.model, noise=noise))
+    def _inform_noise(self, model: gtm.GTMModel, rows: Rows) -> gtm.GTMModel:
+        """The model with what its noise takes from the rows."""
+        self._refuse_errors(rows.errors)
+        noise: Any = model.noise
+        return replace(model, noise=inform_noise(noise, rows, totals=self.size_factors == "auto"))
 
     def _refuse_open_processes(self) -> None:
         """A Gaussian process finds its numbers by an evidence that only Gaussian columns have."""
         penalised = self.regularization is not None or self.prior_precision is not None
-        if isinstance(self.basis, GaussianProcess) and (
-            self.basis.length_scale is None or (self.basis.variance is None and not penalised)
-        ):
+        if has_open_numbers(self.basis, penalised=penalised):
             raise InvalidParameterError(
                 "levels and counts have no evidence by which a Gaussian process could find its numbers; give it both, "
                 "such as GaussianProcess(length_scale=0.5, variance=1.0), or a regularization in place of the variance"
             )
-
-    def _start(self, job: TrainingJob, places: FloatArray | None) -> Start:
-        return link_start(super()._start(job, places))
-
-    def _attributes(self, job: TrainingJob, parameters: Parameters) -> dict[str, Any]:
-        kept = parameters.to_arrays()
-        noise = {"noise_variance_": 1.0 / parameters.level, "noise_parameters_": kept}
-        return super()._attributes(job, parameters) | noise
-
-    def _attributes_of_state(self, job: TrainingJob, state: Any) -> dict[str, Any]:
-        return super()._attributes_of_state(job, state) | {"node_mass_": state.statistics.mass}
 
     def _parameters(self) -> MixedParameters:
         return self._noise.restore(self.weights_, self.noise_variance_, self.noise_parameters_)
@@ -406,14 +396,29 @@ class MixedGTM(MixedTables):
         known = isinstance(columns, Columns) and len(columns) == self.n_features_in_ and columns.sound
         require_parts({"a kind for each column": known})
         super()._restore()
-        try:
+        with explain_misfits():
             self._parameters()
-        except (TypeError, ValueError) as error:
-            words = "the model in the file does not fit together: it needs"
-            raise CorruptModelFileError(f"{words} {error}") from error
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def mixed_attributes(job: TrainingJob, state: gtm.FittedState) -> dict[str, Any]:
+    """Fitted attributes of a model of mixed columns, of which a node has one mass."""
+    return noise_attributes(job, state) | {"node_mass_": state.statistics.mass}
+
+
+def mixed_folds(model: gtm.GTMModel, parameters: Parameters) -> Folds:
+    """Fold and warp diagnostics at the nodes, in units of the noise."""
+    noise: Any = model.noise
+    surface, latent, weights = model.surface, model.surface.latent, parameters.weights
+    eta = surface.point(latent.nodes, weights)
+    spread = noise.variances(eta, parameters)
+    levels = noise.layout.predictors("categorical")
+    spread[:, levels] = noise.means(eta)[:, levels]
+    jacobian = noise.mean_jacobian(eta, surface.jacobian(latent.nodes, weights))
+    scaled = jacobian / np.sqrt(np.maximum(spread, np.finfo(float).tiny))[:, :, None]
+    return find_folds(scaled, latent.domain.frame(latent.nodes), latent.edges)

@@ -15,13 +15,12 @@ from prinfold.base.file_requirements import require_parts
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
 from prinfold.files import storable
 from prinfold.gtm.estimator import GTM
-from prinfold.gtm.fitting import FEWEST_ROWS, rows_that_count
+from prinfold.gtm.fitting import FEWEST_ROWS, GivenRows, rows_that_count
 from prinfold.gtm.mixture.hierarchy import ROOT, HierarchyVerbs
 from prinfold.gtm.mixture.model import MixtureModel, MixtureState
 from prinfold.gtm.mixture.starts import (
     PARTITIONS,
     Begun,
-    MixtureTable,
     begin,
     check_recipes,
     given_memberships,
@@ -185,12 +184,12 @@ class GTMMixture(MixtureVerbs):
         self._forget()
         table = check_table(self, X, reset=True, min_rows=FEWEST_ROWS, accept_sparse=True, accept_missing=True)
         weight, known = check_weight(sample_weight, table), check_errors(errors, table, self)
-        given = MixtureTable(table, weight, known, given_memberships(self.partition, self.n_maps, table.shape[0]))
+        given = GivenRows(table, weight, known, given_memberships(self.partition, self.n_maps, table.shape[0]))
         gaps = has_gaps(table)
         if gaps:
             warn_about_empty_rows(table)
         kept = rows_that_count(table, weight, gaps=gaps)
-        given = given if kept is None else given.rows(kept)
+        given = given if kept is None else given.choose(kept)
         if has_gaps(given.table):
             refuse_empty_columns(given.table, getattr(self, "feature_names_in_", None))
         self._warn(*self._train(begin(self, recipes, given, as_generator(self.random_state))))

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import islice, permutations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from prinfold._typing import FloatArray, IntArray
-from prinfold.basis_maps.gaussian_process import GaussianProcess
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message
 from prinfold.gtm import model as algorithm
-from prinfold.gtm.estimator import GTM
-from prinfold.gtm.fitting import TrainingJob, suit_noise
+from prinfold.gtm.estimator import GTM, gtm_attributes
+from prinfold.gtm.fitting import GivenRows, assemble, complete_start, model_for
+from prinfold.gtm.gaussian_process_training import has_open_numbers
 from prinfold.gtm.mixture.model import MixtureModel, MixtureParameters, MixtureState
 from prinfold.gtm.mixture.partitions import distinct_rows, find_centres, find_clouds, find_flats, parts_of
 from prinfold.gtm.noise.protocol import Parameters
 from prinfold.gtm.noise.recipes import ColumnSpread
-from prinfold.gtm.starts.first_parameters import pca_start, warmed_up
-from prinfold.gtm.starts.loop_placements import has_angles
+from prinfold.gtm.recipe import Recipe, TrainingJob
+from prinfold.gtm.starts.first_parameters import has_angles, pca_start, warm_start
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.rows.rows import Rows, as_rows, dense
 from prinfold.validation.settings import check_parameters
@@ -47,28 +47,14 @@ of their map as small as they like."""
 _LOOKED_AT = 2000
 
 
-class MixtureTable(NamedTuple):
-    """A training table with weights, errors and memberships to begin with, where those are given."""
-
-    table: FloatArray
-    weight: FloatArray | None
-    errors: FloatArray | None = None
-    memberships: FloatArray | None = None
-
-    def rows(self, chosen: IntArray) -> MixtureTable:
-        """Some of its rows."""
-        others = (None if each is None else each[chosen] for each in self[1:])
-        return MixtureTable(self.table[chosen], *others)
-
-
 @dataclass(frozen=True)
 class Begun:
-    """A mixture after the first steps: recipes and jobs of the maps, the model, all rows, and the state.
+    """A mixture after the first steps: settings and jobs of the maps, the model, all rows, and the state.
 
     ``free`` says that the order of the maps means nothing.
     """
 
-    recipes: list[GTM]
+    gtms: list[GTM]
     jobs: list[TrainingJob]
     model: MixtureModel
     rows: Rows
@@ -77,11 +63,9 @@ class Begun:
 
     def fitted_map(self, j: int, state: MixtureState) -> GTM:
         """Map j as a fitted GTM."""
-        found: GTM = clone(self.recipes[j])
+        found: GTM = clone(self.gtms[j])
         job = self.jobs[j]._replace(model=self.model.maps[j])
-        found._set(
-            found._attributes_of_state(job, algorithm.GTMState(state.parameters.maps[j], state.statistics.maps[j]))
-        )
+        found._set(gtm_attributes(job, algorithm.GTMState(state.parameters.maps[j], state.statistics.maps[j])))
         return found
 
 
@@ -110,7 +94,6 @@ def check_recipes(given: Any, n_maps: int, shared: bool) -> list[GTM]:
 
 def _refuse_unknown_numbers(recipe: GTM) -> None:
     """Refuse what is found from all rows while a GTM trains alone."""
-    basis = recipe.basis
     if recipe.prior_precision == "evidence":
         raise InvalidParameterError("the maps of a mixture need a prior_precision that is a number, got 'evidence'")
     if not isinstance(recipe.init, str):
@@ -118,12 +101,10 @@ def _refuse_unknown_numbers(recipe: GTM) -> None:
             "the maps of a mixture need an init by name; which rows each begins with is partition"
         )
     penalised = recipe.regularization is not None or recipe.prior_precision is not None
-    if isinstance(basis, GaussianProcess) and (
-        basis.length_scale is None or (basis.variance is None and not penalised)
-    ):
+    if has_open_numbers(recipe.basis, penalised=penalised):
         raise InvalidParameterError(
             f"the maps of a mixture need a Gaussian process with its length_scale, and its variance or a "
-            f"regularization, got {basis}"
+            f"regularization, got {recipe.basis}"
         )
     if getattr(recipe, "trainer", "batch") != "batch":
         raise InvalidParameterError(
@@ -131,37 +112,37 @@ def _refuse_unknown_numbers(recipe: GTM) -> None:
         )
 
 
-def begin(mixture: Any, recipes: list[GTM], given: MixtureTable, rng: np.random.Generator) -> Begun:
+def begin(mixture: Any, gtms: list[GTM], given: GivenRows, rng: np.random.Generator) -> Begun:
     """The best of several starts after a few iterations; where there is one only, that one."""
-    whole = recipes[0]._assemble(given.table, given.weight, None, given.errors)
-    several = any(recipe is not recipes[0] for recipe in recipes)
-    if given.memberships is not None:
-        return _begin_from_parts(mixture, recipes, given, whole, rng, free=False)
-    found = _distinct_parts(mixture, len(recipes), whole, rng)
-    ways = [(part, order) for part in found for order in _orders(len(recipes), several)]
+    whole = assemble(gtms[0]._recipe(), *given[:3])
+    several = any(each is not gtms[0] for each in gtms)
+    if given.places is not None:
+        return _begin_from_parts(mixture, gtms, given, whole, rng, free=False)
+    found = _distinct_parts(mixture, len(gtms), whole, rng)
+    ways = [(part, order) for part in found for order in _orders(len(gtms), several)]
     # One after the other: memberships of all at once would be many times as long as the table.
-    shares = (np.eye(len(recipes))[:, order][part] for part, order in ways)
-    given_to = (given._replace(memberships=each) for each in shares)
+    shares = (np.eye(len(gtms))[:, order][part] for part, order in ways)
+    given_to = (given._replace(places=each) for each in shares)
     if len(ways) == 1:
-        return _begin_from_parts(mixture, recipes, next(given_to), whole, rng, not several)
-    tried = ((each, _tried(mixture, recipes, each, whole, rng, not several, planes=True)) for each in given_to)
+        return _begin_from_parts(mixture, gtms, next(given_to), whole, rng, not several)
+    tried = ((each, _try_start(mixture, gtms, each, whole, rng, not several, planes=True)) for each in given_to)
     parts, best = max(tried, key=lambda pair: _objective(pair[1]))
-    if all(recipe.init != "auto" for recipe in recipes):
+    if all(each.init != "auto" for each in gtms):
         return best
     # Which parts are best shows from planes; how their maps are best begun is then asked once.
-    return max(best, _tried(mixture, recipes, parts, whole, rng, not several), key=_objective)
+    return max(best, _try_start(mixture, gtms, parts, whole, rng, not several), key=_objective)
 
 
-def _tried(
+def _try_start(
     mixture: Any,
-    recipes: list[GTM],
-    given: MixtureTable,
+    gtms: list[GTM],
+    given: GivenRows,
     whole: TrainingJob,
     rng: np.random.Generator,
     free: bool,
     planes: bool = False,
 ) -> Begun:
-    return _after_a_few_steps(mixture, _begin_from_parts(mixture, recipes, given, whole, rng, free, planes))
+    return _after_a_few_steps(mixture, _begin_from_parts(mixture, gtms, given, whole, rng, free, planes))
 
 
 def _objective(begun: Begun) -> float:
@@ -198,56 +179,57 @@ def _orders(n_maps: int, several: bool) -> list[tuple[int, ...]]:
 
 def _begin_from_parts(
     mixture: Any,
-    recipes: list[GTM],
-    given: MixtureTable,
+    gtms: list[GTM],
+    given: GivenRows,
     whole: TrainingJob,
     rng: np.random.Generator,
     free: bool,
     planes: bool = False,
 ) -> Begun:
     """Each map on the rows of its part, and a first look at all rows; with ``planes`` no time is spent on its start."""
-    assert given.memberships is not None
+    assert given.places is not None
     weight = np.ones(given.table.shape[0]) if given.weight is None else given.weight
-    masses = weight @ given.memberships
+    masses = weight @ given.places
+    recipes = [each._recipe() for each in gtms]
     parts = [_part(given, weight, j, whole.rows) for j in range(len(recipes))]
-    jobs = [recipe._assemble(p.table, p.weight, None, p.errors) for recipe, p in zip(recipes, parts, strict=True)]
+    jobs = [assemble(recipe, *part[:3]) for recipe, part in zip(recipes, parts, strict=True)]
     spreads = [_spread(*each, whole) for each in zip(recipes, jobs, strict=True)]
     if mixture.shared_noise:
         spreads = [_mean_spread(spreads, masses / masses.sum())] * len(recipes)
     jobs = [_with_noise(*each) for each in zip(recipes, jobs, spreads, strict=True)]
     if planes:
-        jobs = [job if has_angles(job.model.surface.latent) else job._replace(begin=pca_start) for job in jobs]
+        recipes = [_from_plane(*each) for each in zip(recipes, jobs, strict=True)]
     starts = [_start(recipe, job, rng) for recipe, job in zip(recipes, jobs, strict=True)]
-    width = max(recipe._room * job.model.surface.latent.n_nodes for recipe, job in zip(recipes, jobs, strict=True))
+    width = max(recipe.width * job.model.surface.latent.n_nodes for recipe, job in zip(recipes, jobs, strict=True))
     gaps = has_gaps(given.table)
     rows = as_rows(given.table, whole.rows.offset, given.weight, width=width, gaps=gaps, errors=given.errors)
-    maps = tuple(recipe._for(rows, job.model) for recipe, job in zip(recipes, jobs, strict=True))
+    maps = tuple(model_for(rows, job.model) for job in jobs)
     model = MixtureModel(maps, tuple(job.rows.offset for job in jobs), bool(mixture.shared_noise))
     state = model.begin(rows, MixtureParameters(masses / masses.sum(), tuple(starts)))
     jobs = [job._replace(rows=model.seen_by(j, rows)) for j, job in enumerate(jobs)]  # copies of parts are done with
-    return Begun(recipes, jobs, model, rows, state, free)
+    return Begun(gtms, jobs, model, rows, state, free)
 
 
-def _part(given: MixtureTable, weight: FloatArray, j: int, rows: Rows) -> MixtureTable:
+def _part(given: GivenRows, weight: FloatArray, j: int, rows: Rows) -> GivenRows:
     """The rows that map j begins with; without any, all of them, for a map whose share is nil."""
-    assert given.memberships is not None
-    own = weight * given.memberships[:, j]
+    assert given.places is not None
+    own = weight * given.places[:, j]
     kept = np.flatnonzero(own > 0)
     if not len(kept):
-        return given._replace(memberships=None)
+        return given._replace(places=None)
     # Without weights a map that begins with all rows is the very GTM of them.
-    plain = given.weight is None and bool((given.memberships[kept, j] == 1.0).all())
-    part = given.rows(kept)._replace(weight=None if plain else own[kept], memberships=None)
+    plain = given.weight is None and bool((given.places[kept, j] == 1.0).all())
+    part = given.choose(kept)._replace(weight=None if plain else own[kept], places=None)
     if not rows.gaps:
         return part
     empty = np.isnan(part.table).all(axis=0)  # of which the others know the middle at least
     return part._replace(table=np.where(empty, rows.offset.astype(part.table.dtype), part.table))
 
 
-def _spread(recipe: GTM, job: TrainingJob, whole: TrainingJob) -> ColumnSpread:
+def _spread(recipe: Recipe, job: TrainingJob, whole: TrainingJob) -> ColumnSpread:
     """How far the rows of a part spread, or those of the whole where the part is too small to tell."""
     some = dense(job.rows.table[:: -(-job.rows.n_rows // _LOOKED_AT)])
-    return recipe._spread(job.rows if len(np.unique(some, axis=0)) >= _ENOUGH else whole.rows)
+    return recipe.spread(job.rows if len(np.unique(some, axis=0)) >= _ENOUGH else whole.rows)
 
 
 def _mean_spread(spreads: list[ColumnSpread], shares: FloatArray) -> ColumnSpread:
@@ -259,15 +241,20 @@ def _mean_spread(spreads: list[ColumnSpread], shares: FloatArray) -> ColumnSprea
     return ColumnSpread(float(floor), np.asarray(floors), np.sqrt(squares))
 
 
-def _with_noise(recipe: GTM, job: TrainingJob, spread: ColumnSpread) -> TrainingJob:
+def _with_noise(recipe: Recipe, job: TrainingJob, spread: ColumnSpread) -> TrainingJob:
     """The job with a noise for data of that spread."""
-    noise = recipe._recipe().make(job.model.surface, spread)
-    return job._replace(model=recipe._for(job.rows, replace(job.model, noise=noise)))
+    noise = recipe.noise(job.model.surface, spread)
+    return job._replace(model=model_for(job.rows, replace(job.model, noise=noise)))
 
 
-def _start(recipe: GTM, job: TrainingJob, rng: np.random.Generator) -> Parameters:
-    start = suit_noise(recipe._start(job, None), job.model.noise)
-    return warmed_up(start)(job.model, job.rows, rng)
+def _from_plane(recipe: Recipe, job: TrainingJob) -> Recipe:
+    """The recipe with the plane in place of a contest of starts, but for spaces with angles."""
+    contest = recipe.second_start is not None and not has_angles(job.model.surface.latent)
+    return replace(recipe, start=pca_start) if contest else recipe
+
+
+def _start(recipe: Recipe, job: TrainingJob, rng: np.random.Generator) -> Parameters:
+    return warm_start(complete_start(recipe), job.model, job.rows, rng)
 
 
 def _after_a_few_steps(mixture: Any, begun: Begun) -> Begun:

@@ -126,7 +126,7 @@ class FactorNoise(FactorModel):
 
     @property
     def capabilities(self) -> _Kind:
-        factors = RowFactors(self.loading.n_factors, FactorNodes.factor_means, self.directions)
+        factors = RowFactors(self.loading.n_factors, FactorNodes.factor_means)
         return Capabilities(words=WORDS, factors=factors)
 
     def with_gaps(self) -> CellFactorNoise:

@@ -190,7 +190,7 @@ class CellFactorNoise(FactorModel):
 
     @property
     def capabilities(self) -> _Kind:
-        factors = RowFactors(self.loading.n_factors, CellFactorNodes.factor_means, self.directions)
+        factors = RowFactors(self.loading.n_factors, CellFactorNodes.factor_means)
         return Capabilities(words=WORDS, impute=CellFactorNodes.impute, factors=factors)
 
     def with_gaps(self) -> CellFactorNoise:

@@ -20,9 +20,8 @@ import numpy as np
 
 from prinfold._typing import FloatArray, IntArray
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.gtm.noise.factor_loadings import FactorParameters, Loading, SharedLoading
+from prinfold.gtm.noise.factor_loadings import FactorParameters, Loading
 from prinfold.gtm.noise.factor_sums import FactorStatistics, solve_factors
-from prinfold.gtm.noise.protocol import Directions
 from prinfold.gtm.penalties import Penalty
 from prinfold.numerics.linalg import solve_symmetric
 
@@ -35,12 +34,6 @@ class FactorModel:
 
     floor: float
     loading: Loading
-
-    @property
-    def directions(self) -> Directions | None:
-        """Directions that all nodes share, for which a start has to be found."""
-        loading = self.loading
-        return Directions(loading.n_factors, loading.axes) if isinstance(loading, SharedLoading) else None
 
     def initial(self, weights: FloatArray, precision: float) -> FactorParameters:
         return self._made(weights, precision, self.loading.initial(weights))

@@ -219,11 +219,10 @@ class Directions:
 
 @dataclass(frozen=True)
 class RowFactors(Generic[B, N]):
-    """Factors of rows: how many, (n, q) their means given a block and its posterior, and directions to be found."""
+    """Factors of rows: how many, and (n, q) their means given a block and its posterior."""
 
     count: int
     means: Callable[[N, B, Posterior], FloatArray]
-    directions: Directions | None = None
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from prinfold.gtm.noise.factor import FactorNoise
 from prinfold.gtm.noise.factor_loadings import AlignedLoading, SharedLoading
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.per_cell import CellNoise
-from prinfold.gtm.noise.protocol import AnyNoise
+from prinfold.gtm.noise.protocol import AnyNoise, Directions
 from prinfold.gtm.noise.student import MOST_DF, StudentCells
 from prinfold.gtm.noise.varying import SmoothNoise
 from prinfold.latent import Sphere
@@ -52,11 +52,25 @@ def spread_of_model(variance: float, n_columns: int) -> ColumnSpread:
     return ColumnSpread(variance, np.full(n_columns, variance), np.ones(n_columns))
 
 
-class NoiseRecipe(Protocol):
-    """A noise model independent of the data until made.
+class NoiseNeeds(NamedTuple):
+    """Needs of a noise that a fit has to see to.
 
-    One that is ``robust`` expects outliers, and neither the origin nor the start is then led by them.
+    One that is ``robust`` expects outliers, and neither the origin nor the start is then led by them. With
+    ``own_units`` each column has a scale of its own, and the start must not depend on those of the data. Directions
+    that all nodes share have to begin somewhere.
     """
+
+    robust: bool = False
+    own_units: bool = False
+    directions: Directions | None = None
+
+
+class NoiseRecipe(Protocol):
+    """A noise model independent of the data until made."""
+
+    @property
+    def needs(self) -> NoiseNeeds:
+        """Needs that a fit has to see to."""
 
     def make(self, surface: BasisMap, spread: ColumnSpread) -> AnyNoise:
         """The noise about a surface in data of that spread."""
@@ -83,6 +97,8 @@ AXES = nothing | Constraint(_are_axes, "a tuple of different integers of at leas
 class PlainNoise:
     """The same Gaussian noise in every direction: the GTM as it was proposed."""
 
+    needs: ClassVar[NoiseNeeds] = NoiseNeeds()
+
     def make(self, surface: BasisMap, spread: ColumnSpread) -> IsotropicNoise:
         return IsotropicNoise(spread.floor)
 
@@ -91,6 +107,8 @@ class PlainNoise:
 @dataclass(frozen=True)
 class DiagonalNoise:
     """Gaussian noise with a variance for each column, so that columns may have units of their own."""
+
+    needs: ClassVar[NoiseNeeds] = NoiseNeeds(own_units=True)
 
     def make(self, surface: BasisMap, spread: ColumnSpread) -> CellNoise:
         return CellNoise(spread.floor, spread.floors, spread.scale)
@@ -114,7 +132,10 @@ class StudentNoise:
     df: float | None = None
     min_df: float = 1.0
     columns: str = "shared"
-    robust: ClassVar[bool] = True
+
+    @property
+    def needs(self) -> NoiseNeeds:
+        return NoiseNeeds(robust=True, own_units=self.columns == "own")
 
     def __post_init__(self) -> None:
         within = Constraint(lambda v: real(0, above=True).test(v) and v <= MOST_DF, f"above 0 and at most {MOST_DF:g}")
@@ -142,6 +163,7 @@ class AlignedNoise:
     """
 
     reach: float | None = None
+    needs: ClassVar[NoiseNeeds] = NoiseNeeds()
 
     def __post_init__(self) -> None:
         check_recipe(self, reach=nothing | real(0))
@@ -184,6 +206,10 @@ class LowRankNoise:
             )
         return FactorNoise(spread.floor, SharedLoading(int(self.rank), self.axes))
 
+    @property
+    def needs(self) -> NoiseNeeds:
+        return NoiseNeeds(directions=Directions(int(self.rank), self.axes))
+
 
 @storable
 @dataclass(frozen=True)
@@ -207,6 +233,7 @@ class VaryingNoise:
     mixing: bool = True
     basis: Any = None
     ridge: float = 0.1
+    needs: ClassVar[NoiseNeeds] = NoiseNeeds()
 
     def __post_init__(self) -> None:
         functions = nothing | axis_counts | Constraint(lambda v: hasattr(v, "bind"), "a basis object")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -10,14 +11,11 @@ import numpy as np
 from prinfold._typing import FloatArray, RandomState
 from prinfold.base.callbacks import with_callbacks
 from prinfold.base.file_requirements import require_parts
-from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.files import storable
-from prinfold.gtm import model as gtm
-from prinfold.gtm.fitting import FEWEST_ROWS, TrainingJob, given_places
-from prinfold.gtm.gaussian_process_training import TunedState
+from prinfold.gtm.fitting import FEWEST_ROWS, assemble, given_places, initial_parameters, noise_attributes
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.noise.recipes import ColumnSpread
+from prinfold.gtm.recipe import Recipe, TrainingJob
 from prinfold.gtm.sequence.model import SequenceModel, SequenceRows, in_sequences
 from prinfold.gtm.sequence.node_steps import moves_on
 from prinfold.gtm.sequence.sequence_input import (
@@ -31,10 +29,7 @@ from prinfold.gtm.sequence.sequence_input import (
 from prinfold.gtm.sequence.starts import TRIED_STEPS, slow_start
 from prinfold.gtm.sequence.transitions import Chain, ChainRecipe, FreeRule, SharedRule, TransitionRule, shared_steps
 from prinfold.gtm.sequence.verbs import SequenceVerbs
-from prinfold.gtm.starts.first_parameters import Start
-from prinfold.gtm.starts.outliers import among_outliers
-from prinfold.gtm.trainers.trainers import TRAINERS, Trainer
-from prinfold.gtm.warnings import Check, warn_about_fit
+from prinfold.gtm.warnings import Check
 from prinfold.rows.rows import Rows
 from prinfold.validation.parameter_docs import fill_parameter_docs
 from prinfold.validation.refusals import refuse_empty_columns
@@ -174,6 +169,7 @@ class GTMSequence(SequenceVerbs):
     )
     _added: ClassVar[dict[str, Any]] = {k: v for k, v in SequenceVerbs._added.items() if k != "memory_"}
     _checks: ClassVar[tuple[Check, ...]] = (_warn_about_jumps,)
+    trainer = "batch"
     jump_: float
     reach_: int
     move_shares_: FloatArray
@@ -280,11 +276,10 @@ class GTMSequence(SequenceVerbs):
         if has_gaps(table):
             refuse_empty_columns(table, getattr(self, "feature_names_in_", None))
         of_rows = None if weight is None else np.repeat(weight[weight > 0], np.diff(cuts))
-        job = self._assemble(table, of_rows, places, known)
+        recipe = self._recipe(places)
+        job = assemble(recipe, table, of_rows, known)
         self._refuse_shares(job)
-        job = job._replace(rows=in_sequences(job.rows, cuts))
-        self._train_from(job, places)
-        warn_about_fit(self, job.rows)
+        self._train_and_warn(recipe, job._replace(rows=in_sequences(job.rows, cuts)))
 
     def fit_transform(
         self,
@@ -318,24 +313,33 @@ class GTMSequence(SequenceVerbs):
 
     # --------------------------------------------------------------------------------------- plumbing
 
-    def _initial_parameters(self, job: TrainingJob, places: FloatArray | None) -> Parameters:
-        told = _has_steps(job.rows) and self.transitions != "uniform"  # where rows may tell of each other
-        if not (isinstance(self.init, str) and self.init == "auto" and told):
-            return super()._initial_parameters(job, places)
-        slow = type(self)(**self.get_params(deep=False) | {"init": "slow"})
+    def _recipe(self, places: FloatArray | None = None, **parts: Any) -> Recipe:
+        own: dict[str, Any] = {
+            "kind": partial(SequenceModel, recipe=self._chain_recipe()),
+            "begin": self._begin,
+            "attributes": self._sequence_attributes,
+            "most_doublings": 0,
+        }
+        return super()._recipe(places, **(own | parts))
+
+    def _begin(self, recipe: Recipe, job: TrainingJob) -> Parameters:
+        """First parameters by name; of slow directions and what the GTM begins with, the better after a few steps."""
+        init = self.init if isinstance(self.init, str) else None
+        if init == "slow":
+            return initial_parameters(self._slow_recipe(recipe, job.rows), job)
+        if init != "auto" or self.transitions == "uniform" or not _has_steps(job.rows):
+            return initial_parameters(recipe, job)  # rows do not tell of each other
         tried = []
-        for begun in (slow._initial_parameters(job, places), super()._initial_parameters(job, places)):
-            state = job.model.begin(job.rows, begun)
+        for each in (self._slow_recipe(recipe, job.rows), recipe):
+            state = job.model.begin(job.rows, initial_parameters(each, job))
             for _ in range(TRIED_STEPS):
                 state = job.model.step(job.rows, state, self.relaxation)
             tried.append(state)
         best: Parameters = max(tried, key=lambda state: job.model.measure(state)["objective"]).parameters
         return best
 
-    def _start(self, job: TrainingJob, places: FloatArray | None) -> Start:
-        if not (isinstance(self.init, str) and self.init == "slow"):
-            return super()._start(job, places)
-        if not _has_steps(job.rows):
+    def _slow_recipe(self, recipe: Recipe, rows: Rows) -> Recipe:
+        if not _has_steps(rows):
             raise InvalidParameterError(
                 Message(
                     "the start 'slow' looks at what changes from row to row, but each row is a sequence of one",
@@ -343,11 +347,7 @@ class GTMSequence(SequenceVerbs):
                     Advice("init", "pca", "use {}"),
                 )
             )
-        start = slow_start(cast(SequenceRows, job.rows).cuts)
-        return among_outliers(start) if self._is_robust() else start
-
-    def _trainer(self) -> Trainer:
-        return TRAINERS["batch"]
+        return replace(recipe, start=slow_start(cast(SequenceRows, rows).cuts))
 
     def _chain_recipe(self) -> ChainRecipe:
         rules: dict[str, TransitionRule | None]
@@ -364,10 +364,6 @@ class GTMSequence(SequenceVerbs):
         rules = {"shared": SharedRule(), "free": FreeRule(float(self.strength)), "uniform": None}
         return ChainRecipe(rules[self.transitions], self.reach, self.jump, self.initial == "learned")
 
-    def _make_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:
-        plain = super()._make_model(surface, spread)
-        return SequenceModel(plain.surface, plain.noise, plain.penalty, self._chain_recipe())
-
     def _refuse_shares(self, job: TrainingJob) -> None:
         shares = job.model.noise.capabilities.node_shares
         if shares is not None and shares.learned:
@@ -376,9 +372,8 @@ class GTMSequence(SequenceVerbs):
                 "node is up to its steps; use VaryingNoise(mixing=False)"
             )
 
-    def _attributes_of_state(self, job: TrainingJob, state: Any) -> dict[str, Any]:
-        found = {name: value for name, value in super()._attributes_of_state(job, state).items() if name != "memory_"}
-        chain: Chain = (state.state if isinstance(state, TunedState) else state).chain
+    def _sequence_attributes(self, job: TrainingJob, state: Any) -> dict[str, Any]:
+        found, chain = noise_attributes(job, state), cast(Chain, state.chain)
         model: SequenceModel = found["_model"]
         return found | {
             "_model": replace(model, chain=chain),

@@ -29,13 +29,14 @@ from prinfold.exceptions import Advice, DegenerateWarning, InvalidParameterError
 from prinfold.gtm.model import GTMModel
 from prinfold.gtm.noise.isotropic import IsotropicNoise
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.starts.loop_placements import cycle_placements, has_angles
-from prinfold.gtm.starts.trials import ranked, tried
+from prinfold.gtm.starts.loop_placements import cycle_placements
+from prinfold.gtm.starts.trials import rank_trials, run_trial
 from prinfold.gtm.starts.unrolling import unrolled_placements
-from prinfold.latent import Lattice
+from prinfold.latent import LatentSpace, Lattice
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.numerics.distances import nearest_squared_distance
 from prinfold.rows.rows import Rows, as_rows, blas_on_one_thread, filled
+from prinfold.validation.tables import check_latent
 
 Start = Callable[[GTMModel, Rows, np.random.Generator], Parameters]
 
@@ -130,8 +131,10 @@ def spectral_start(embedder: Embedder, model: GTMModel, rows: Rows, rng: np.rand
     return _best_of([placed_start(model, placed) for placed in placements])
 
 
-def given_start(Z: FloatArray, model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+def given_start(places: FloatArray, model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
     """Rows placed by the caller; of very many, evenly spaced ones tell as much about a few weights."""
+    latent = model.surface.latent
+    Z = latent.domain.retract(check_latent(places, latent.n_columns))
     some = slice(0, None, max(1, rows.n_rows // _PLACED_ROWS))
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
     return _best_of([placed_start(model, EmbeddedRows(Z[some], rows.block(some), weight[some]))])
@@ -179,9 +182,14 @@ class Contest:
         self.second = others[0] if others else None
         return first
 
-    def runner_up(self) -> Start:
-        """The start that came second, as it was found."""
-        return lambda model, rows, rng: cast(Parameters, self.second)
+    def runner_up(self) -> Start | None:
+        """The start that came second, as it was found, if any did."""
+        return None if self.second is None else lambda model, rows, rng: cast(Parameters, self.second)
+
+
+def has_angles(latent: LatentSpace) -> bool:
+    """Whether some axis, or all, is closed to a circle."""
+    return isinstance(latent, Lattice) and any(latent.periodic)
 
 
 def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
@@ -199,7 +207,7 @@ def contenders(model: GTMModel, rows: Rows) -> list[Parameters]:
     n_rows = _CYCLE_ROWS if has_angles(latent) else _TRIAL_ROWS
     unique, weight = distinct_rows(rows, np.random.default_rng(0), n_rows)
     some = as_rows(unique, None, weight, width=latent.n_nodes)
-    trials = ranked([tried(plain, some, parameters) for parameters in found])
+    trials = rank_trials([run_trial(plain, some, parameters) for parameters in found])
     return [
         _as_first(model, plane if each.start is plane else each.state.parameters)
         for each in trials
@@ -288,44 +296,42 @@ class InterruptedStart(KeyboardInterrupt):
         self.parameters = parameters
 
 
-def warmed_up(start: Start, max_iter: int = _WARM_UP_ITERATIONS) -> Start:
-    """The start followed, for large jobs, by some training on a quarter of the nodes.
+def warm_start(
+    start: Start, model: GTMModel, rows: Rows, rng: np.random.Generator, max_iter: int = _WARM_UP_ITERATIONS
+) -> Parameters:
+    """First parameters after, for large jobs, some training on a quarter of the nodes.
 
     The first iterations only unfold the surface, which a coarse grid does as well and cannot be pruned
     anyway; the weights belong to the basis and carry over to the full grid as they are. There are no more of them than
     ``max_iter``, which is what users would wait for.
     """
-
-    def warm_start(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
-        parameters = start(model, filled(rows), rng)
-        if rows.n_rows * model.surface.latent.n_nodes < _WARM_UP_FROM:
-            return parameters
-        coarse = replace(model, surface=replace(model.surface, latent=model.surface.latent.thinned()))
-        outcome = run_fixed_point(
-            lambda: coarse.begin(rows, parameters),
-            lambda state: coarse.step(rows, state, _WARM_UP_RELAXATION),
-            coarse.measure,
-            max_iter=min(max_iter, _WARM_UP_ITERATIONS),
-            tol=_WARM_UP_TOL,
-        )
-        warm: Parameters = outcome.state.parameters.pooled()
-        if outcome.reason is StopReason.INTERRUPTED:
-            raise InterruptedStart(warm)
-        return warm
-
-    return warm_start
+    first = start(model, filled(rows), rng)
+    if rows.n_rows * model.surface.latent.n_nodes < _WARM_UP_FROM:
+        return first
+    coarse = replace(model, surface=replace(model.surface, latent=model.surface.latent.thinned()))
+    outcome = run_fixed_point(
+        lambda: coarse.begin(rows, first),
+        lambda state: coarse.step(rows, state, _WARM_UP_RELAXATION),
+        coarse.measure,
+        max_iter=min(max_iter, _WARM_UP_ITERATIONS),
+        tol=_WARM_UP_TOL,
+    )
+    parameters: Parameters = outcome.state.parameters.pooled()
+    if outcome.reason is StopReason.INTERRUPTED:
+        raise InterruptedStart(parameters)
+    return parameters
 
 
-def in_units(start: Start, scale: FloatArray | None) -> Start:
-    """The start with every column in units of ``scale`` (D,), so that it does not depend on those of the data.
+def in_units(start: Start) -> Start:
+    """The start with every column in units of the noise's own scales, so that it does not depend on those of the data.
 
     A noise of columns that differ cannot tell what one of them is measured in, and nor should where it begins.
     """
-    if scale is None:
-        return start
-    unit = np.where(scale > 0, scale, 1.0)
 
     def start_in_units(model: GTMModel, rows: Rows, rng: np.random.Generator) -> Parameters:
+        columns = model.noise.capabilities.columns
+        scale = np.ones(rows.n_columns) if columns is None or columns.units is None else columns.units
+        unit = np.where(scale > 0, scale, 1.0)
         plain = replace(model, noise=IsotropicNoise(_TINY))  # the model's own floor is seen to by ``initial``
         found = start(plain, replace(rows, scale=unit), rng)
         return model.noise.initial(found.weights * unit, found.precision / np.square(unit))

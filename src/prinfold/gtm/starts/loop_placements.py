@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 from prinfold._typing import FloatArray
 from prinfold.base.starting_points import EmbeddedRows
 from prinfold.geometry.persistent_loops import Circular, circular_coordinates, farthest_points, persistent_loops
-from prinfold.latent import LatentSpace, Lattice
+from prinfold.latent import Lattice
 
 _LANDMARKS = {1: 150}
 _MOST_LANDMARKS = 250
@@ -30,11 +30,6 @@ _SPARE_LOOPS = 1
 _HARMONICS = 3
 """Harmonics of the angles that are taken off before heights are looked for: a circle in an isometric embedding has odd
 ones, the third with a ninth of the variance of the first, and a low cylinder may have less along its height."""
-
-
-def has_angles(latent: LatentSpace) -> bool:
-    """Whether some axis, or all, is closed to a circle."""
-    return isinstance(latent, Lattice) and any(latent.periodic)
 
 
 def cycle_placements(latent: Lattice, X: FloatArray, weight: FloatArray) -> list[EmbeddedRows]:

@@ -13,6 +13,12 @@ from dataclasses import replace
 import numpy as np
 
 from prinfold._typing import FloatArray
+from prinfold.base.starting_points import column_variances
+from prinfold.gtm.model import GTMModel
+from prinfold.gtm.noise.protocol import Parameters
+from prinfold.gtm.noise.recipes import ColumnSpread
+from prinfold.gtm.posterior import row_scales
+from prinfold.gtm.recipe import Recipe
 from prinfold.gtm.starts.first_parameters import Start
 from prinfold.rows.rows import Rows, Selection, sum_blocks
 
@@ -57,7 +63,7 @@ def distances(rows: Rows) -> FloatArray:
     return out
 
 
-def tempered(rows: Rows) -> Rows:
+def downweight_outliers(rows: Rows) -> Rows:
     """The rows with weights such that none adds more to a scatter about the offset than one at twice the median.
 
     Those beyond five medians have none.
@@ -72,9 +78,42 @@ def tempered(rows: Rows) -> Rows:
     return replace(rows, weight=np.where(distance > _BEYOND * middle, 0.0, weight / np.square(far)))
 
 
-def among_outliers(start: Start) -> Start:
+def robust_start(start: Start) -> Start:
     """The start with rows that lie far from all others held back."""
-    return lambda model, rows, rng: start(model, tempered(rows), rng)
+    return lambda model, rows, rng: start(model, downweight_outliers(rows), rng)
+
+
+def robust(recipe: Recipe, *, own_units: bool) -> Recipe:
+    """The recipe where outliers decide neither on the origin, nor on how far data spread, nor on the start.
+
+    With ``own_units`` distances are in units of the columns.
+    """
+
+    def distances_of(rows: Rows) -> Rows:
+        if not own_units:
+            return rows
+        unit = np.sqrt(column_variances(rows))
+        return replace(rows, scale=np.where(unit > 0, unit, 1.0))
+
+    def about_median(rows: Rows) -> Rows:
+        return replace(rows, offset=spatial_median(distances_of(rows)), variances=None)
+
+    def spread(rows: Rows) -> ColumnSpread:
+        return recipe.spread(replace(rows, weight=downweight_outliers(distances_of(rows)).weight))
+
+    return replace(
+        recipe,
+        spread=spread,
+        row_steps=(*recipe.row_steps, about_median),
+        start_steps=(*recipe.start_steps, robust_start),
+        row_weights=outlier_row_weights,
+    )
+
+
+def outlier_row_weights(model: GTMModel, rows: Rows, parameters: Parameters) -> FloatArray:
+    """(n,) how much each row counted in the end: its weight, and little of an outlier."""
+    scale = np.minimum(row_scales(model, rows, parameters), 1.0)
+    return np.asarray(scale if rows.weight is None else scale * rows.weight)
 
 
 def _weights(rows: Rows) -> FloatArray:

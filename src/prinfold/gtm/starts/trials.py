@@ -16,12 +16,11 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.basis_maps.basis_map import BasisMap
-from prinfold.geometry.folds import find_folds
 from prinfold.gtm.model import GTMModel, measure
 from prinfold.gtm.model import GTMState as State
 from prinfold.gtm.noise.protocol import Parameters
-from prinfold.gtm.posterior import mode_distance
-from prinfold.latent import Hexagons, LatentSpace, Lattice
+from prinfold.gtm.warnings import CLOSE, MapOnRows, is_troubled, node_folds, widest_spacing
+from prinfold.latent import Hexagons, Lattice
 from prinfold.loops import StopReason, run_fixed_point
 from prinfold.rows.rows import Rows
 
@@ -37,19 +36,9 @@ _MOST_REFINED = 2
 _AS_GOOD = 0.01
 """Nats per row below which one start is as good as another, and the earlier is taken."""
 
-CLOSE = 0.15
-"""Nats per row below which a start that is troubled gives way to one that is not."""
-
-FAR_MODE = 2.0
-"""Node spacings between posterior mean and mode from which a posterior counts as many-peaked or skewed: those of the
-axis with the fewest nodes, since one with four times as many would make narrow posteriors look wide."""
-
-MANY_ROWS, MANY_ON_FOLDS = 0.05, 0.1
-"""Share of such rows, and share of the data on folded nodes, from which a map is troubled."""
-
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class Trial:
     """A start, the model and rows of its trial, and the model on a finer lattice with the state it was taken to."""
 
     start: Parameters
@@ -66,21 +55,23 @@ class Tried:
     @cached_property
     def troubled(self) -> bool:
         """Whether the map is folded or many-peaked there; asked where likelihoods leave it open."""
-        return is_troubled(self.given, self.rows, self.state.parameters)
+        spacing = widest_spacing(self.given.surface.latent)
+        parameters, mass = self.state.parameters, self.given.begin(self.rows, self.state.parameters).statistics.mass
+        return is_troubled(MapOnRows(self.given, self.rows, parameters, mass, self.rows.weight, spacing, node_folds))
 
 
-def tried(model: GTMModel, rows: Rows, start: Parameters) -> Tried:
+def run_trial(model: GTMModel, rows: Rows, start: Parameters) -> Trial:
     """The start after a little training on the rows, on a lattice that is fine enough for it."""
     most = _MOST_REFINED * model.surface.latent.n_nodes
-    finer = replace(model, surface=refined_axes(model.surface, start, most=most))
-    half = _trained(finer, rows, start)
+    finer = replace(model, surface=refine_axes(model.surface, start, most=most))
+    half = _train(finer, rows, start)
     mass = half.statistics.mass if finer.surface.latent is model.surface.latent else None
-    finer = replace(model, surface=refined_axes(model.surface, half.parameters, mass, most))
-    state = _trained(finer, rows, half.parameters)
-    return Tried(start, model, rows, finer, state)
+    finer = replace(model, surface=refine_axes(model.surface, half.parameters, mass, most))
+    state = _train(finer, rows, half.parameters)
+    return Trial(start, model, rows, finer, state)
 
 
-def _trained(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
+def _train(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
     outcome = run_fixed_point(
         lambda: model.begin(rows, parameters),
         lambda state: model.step(rows, state, _RELAXATION),
@@ -93,7 +84,7 @@ def _trained(model: GTMModel, rows: Rows, parameters: Parameters) -> State:
     return outcome.state  # type: ignore[no-any-return]
 
 
-def refined_axes(
+def refine_axes(
     surface: BasisMap, parameters: Parameters, mass: FloatArray | None = None, most: int | None = None
 ) -> BasisMap:
     """The map on a lattice with twice the nodes along axes where neighbours lie more than two noise deviations apart.
@@ -108,13 +99,13 @@ def refined_axes(
     stretch = np.linalg.norm(surface.node_jacobian(parameters.weights), axis=1)
     apart = _weighted_median(stretch, mass) * _spacings(latent) * np.sqrt(parameters.level)
     for axis in np.argsort(-apart, kind="stable"):
-        finer = doubled(latent, int(axis))
+        finer = double_axis(latent, int(axis))
         if apart[axis] > _WIDEST and (most is None or finer.n_nodes <= most):
             latent = finer
     return surface if latent is surface.latent else replace(surface, latent=latent)
 
 
-def doubled(latent: Lattice, axis: int) -> Lattice:
+def double_axis(latent: Lattice, axis: int) -> Lattice:
     """The lattice with one more node between any two along an axis."""
     n = latent.shape[axis]
     twice = 2 * n if latent.periodic[axis] else 2 * n - 1
@@ -137,24 +128,7 @@ def _weighted_median(values: FloatArray, mass: FloatArray | None) -> FloatArray:
     return np.asarray(np.take_along_axis(ranked_values, middle[None], axis=0)[0])
 
 
-def is_troubled(model: GTMModel, rows: Rows, parameters: Parameters) -> bool:
-    """Whether much of the data lies on folds, or many rows could be in several places."""
-    surface, latent = model.surface, model.surface.latent
-    if latent.dimension <= rows.n_columns:
-        folded = find_folds(surface.node_jacobian(parameters.weights), None, latent.edges).folded
-        mass = model.begin(rows, parameters).statistics.mass
-        if mass[folded].sum() > MANY_ON_FOLDS * mass.sum():
-            return True
-    far = mode_distance(model, rows, parameters) > FAR_MODE * widest_spacing(latent)
-    return bool(np.average(far, weights=rows.weight) > MANY_ROWS)
-
-
-def widest_spacing(latent: LatentSpace) -> float:
-    """Distance of neighbouring nodes along the axis where it is largest."""
-    return max((axis.spacing for axis in latent.axes if axis.n_nodes > 1), default=latent.spacing)
-
-
-def ranked(trials: Sequence[Tried]) -> list[Tried]:
+def rank_trials(trials: Sequence[Trial]) -> list[Trial]:
     """Trials, the best first: those that come furthest, but for troubled ones that others come close to."""
     furthest = max(each.objective for each in trials)
     close = [each for each in trials if each.objective >= furthest - CLOSE]

@@ -52,7 +52,7 @@ def unrolled_placements(latent: LatentSpace, X: FloatArray, weight: FloatArray) 
     tree = shortest_tree(Y, near, far)
     found = []
     for k in sizes:
-        ways = shortest_path(_joined(near[:, :k], far[:, :k], tree), method="D", directed=False, indices=marks)
+        ways = shortest_path(_link_rows(near[:, :k], far[:, :k], tree), method="D", directed=False, indices=marks)
         found.append(EmbeddedRows(fit_to_domain(latent, scaled_distances(ways, marks, n_embedded)), X, weight))
     return found
 
@@ -73,11 +73,11 @@ def on_local_planes(X: FloatArray, dimension: int) -> FloatArray:
     n_parts = -(-X.size * (n_near + 1) // _NUMBERS_AT_ONCE)
     for _ in range(_ROUNDS):
         near = np.column_stack([np.arange(len(X)), neighbours(X, n_near)[0]])
-        X = np.concatenate([_moved_to_planes(X, part, dimension) for part in np.array_split(near, max(n_parts, 1))])
+        X = np.concatenate([_move_to_planes(X, part, dimension) for part in np.array_split(near, max(n_parts, 1))])
     return X
 
 
-def _moved_to_planes(X: FloatArray, near: IntArray, dimension: int) -> FloatArray:
+def _move_to_planes(X: FloatArray, near: IntArray, dimension: int) -> FloatArray:
     """Rows near[:, 0] of X on the planes through the rows ``near`` them, themselves among these."""
     gap = X[near]
     middle = gap.mean(axis=1)
@@ -114,7 +114,7 @@ def neighbours(X: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
 
 def shortest_tree(X: FloatArray, near: IntArray, far: FloatArray) -> csr_matrix:
     """Links that join all rows, as short as the graph of neighbours allows; its islands by the shortest links."""
-    graph = _joined(near, far)
+    graph = _link_rows(near, far)
     tree = csr_matrix(minimum_spanning_tree(graph))
     n_islands, island = connected_components(graph, directed=False)
     if n_islands == 1:
@@ -140,7 +140,7 @@ def _nearest_pair(square: FloatArray, first: IntArray, a: int, b: int) -> tuple[
     return int(first[a]) + i, int(first[b]) + j
 
 
-def _joined(near: IntArray, far: FloatArray, tree: csr_matrix | None = None) -> csr_matrix:
+def _link_rows(near: IntArray, far: FloatArray, tree: csr_matrix | None = None) -> csr_matrix:
     """Lengths of the links between each row and its neighbours, both ways, and of those of a tree."""
     n, k = near.shape
     length = np.maximum(far.ravel(), np.finfo(float).tiny)  # rows may come to lie in one place, and nil is no link

@@ -17,10 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm import model as gtm
-from prinfold.gtm.evidence_training import EvidenceModel
-from prinfold.gtm.gaussian_process_training import TunedModel
 from prinfold.loops import Outcome
 from prinfold.rows.rows import Rows
 
@@ -55,34 +52,9 @@ def some_rows(rows: Rows, chosen: Any) -> Rows:
     return replace(rows, table=rows.table[chosen], **kept)
 
 
-def added(statistics: Any) -> Any:
+def sum_statistics(statistics: Any) -> Any:
     """The sum of the statistics of several blocks."""
     return reduce(add, statistics)
-
-
-def refuse_evidence_penalty(model: gtm.GTMModel) -> None:
-    """A penalty that follows the evidence needs sums of all rows under one set of parameters."""
-    if isinstance(model, EvidenceModel):
-        raise InvalidParameterError(
-            Message(
-                "a penalty that follows the evidence needs all rows at once, and this trainer holds the penalty fixed",
-                Advice("trainer", "batch"),
-                "give prior_precision or regularization as a number",
-            )
-        )
-
-
-def refuse_open_process(model: Any) -> None:
-    """The same for a process whose numbers are chosen on the way."""
-    if isinstance(model, TunedModel) and isinstance(model.model, BlockedModel) and not model.fixed:
-        raise InvalidParameterError(
-            Message(
-                "a GaussianProcess that finds its own numbers needs all rows at once, and this trainer holds the map "
-                "fixed",
-                Advice("trainer", "batch"),
-                "give its length_scale and variance",
-            )
-        )
 
 
 def with_final_pass(loop: Callable[..., Outcome[Any]], model: Any, rows: Rows) -> Callable[..., Outcome[Any]]:
@@ -92,8 +64,6 @@ def with_final_pass(loop: Callable[..., Outcome[Any]], model: Any, rows: Rows) -
         outcome = loop(**settings)
         clock = perf_counter()
         state = model.finish(rows, outcome.state)
-        if state is outcome.state:
-            return outcome
         measured = dict(model.measure(state))
         measured["seconds"] = outcome.history["seconds"][-1] + perf_counter() - clock
         history = {name: [*values[:-1], float(measured[name])] for name, values in outcome.history.items()}

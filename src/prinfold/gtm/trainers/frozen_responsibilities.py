@@ -74,7 +74,7 @@ def freeze(model: gtm.GTMModel, rows: Rows, parameters: Any, most: float) -> tup
     return large.statistics() + frozen, Frozen(swept(groups, active), share, frozen)
 
 
-def thawed(model: gtm.GTMModel, rows: Rows, parameters: Any, frozen: Frozen) -> Any:
+def sum_with_frozen(model: gtm.GTMModel, rows: Rows, parameters: Any, frozen: Frozen) -> Any:
     """The sums of a block of which only the large responsibilities are found anew."""
     nodes = model.noise.at_nodes(model.surface, parameters, rows.table.dtype.type)
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight

@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from prinfold.exceptions import UnsupportedInputError
 from prinfold.files import storable
 from prinfold.gtm import model as gtm
 from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.noise.recipes import check_recipe
-from prinfold.gtm.trainers.blockwise import BlockedModel, added, blocks_of, refuse_evidence_penalty
-from prinfold.gtm.trainers.frozen_responsibilities import Frozen, freeze, refuse_unsplit, thawed
+from prinfold.gtm.trainers.blockwise import BlockedModel, blocks_of, sum_statistics
+from prinfold.gtm.trainers.frozen_responsibilities import Frozen, freeze, refuse_unsplit, sum_with_frozen
 from prinfold.rows.rows import Rows, blas_on_one_thread
 from prinfold.validation.settings import Constraint, integer, real
 
@@ -48,6 +48,7 @@ class Incremental:
     n_blocks: int = 10
     freeze: float = 0.0
     every: int = 5
+    whole: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         share = Constraint(lambda v: real(0).test(v) and v < 1, "a number of at least 0 and below 1")
@@ -55,7 +56,6 @@ class Incremental:
 
     def training(self, model: gtm.GTMModel, seed: Any = None) -> IncrementalModel:
         """The model as it is trained this way."""
-        refuse_evidence_penalty(model)
         if self.freeze > 0:
             refuse_unsplit(model.noise)
         return IncrementalModel(model.surface, model.noise, model.penalty, self)
@@ -103,7 +103,7 @@ class IncrementalModel(BlockedModel):
         after = _sums_after([visit.statistics for visit in state.visits])
         for block, visit in zip(self._blocks(rows), state.visits, strict=True):
             others = [each for each in (before, after.pop()) if each is not None]
-            parameters = self._solved(added([*others, visit.statistics]), parameters)
+            parameters = self._solved(sum_statistics([*others, visit.statistics]), parameters)
             found = self._visit(block, parameters, visit, state.age, rows.at_hand)
             visits.append(found)
             before = found.statistics if before is None else before + found.statistics
@@ -126,7 +126,7 @@ class IncrementalModel(BlockedModel):
             if visit.frozen is None or age % self.trainer.every == 0:
                 found, frozen = freeze(self, block, parameters, self.trainer.freeze)
                 return Visit(found, visit.hint, frozen)
-            return visit._replace(statistics=thawed(self, block, parameters, visit.frozen))
+            return visit._replace(statistics=sum_with_frozen(self, block, parameters, visit.frozen))
         if at_hand:
             return Visit(*gtm.e_step(self, block, parameters, visit.hint))
         found, _ = gtm.e_step(self, block, parameters, visit.hint.for_new_rows())
@@ -137,7 +137,7 @@ class IncrementalModel(BlockedModel):
         for block, hint in zip(self._blocks(rows), hints, strict=False):
             found, after = gtm.e_step(self, block, parameters, hint)
             visits.append(Visit(found, after if rows.at_hand else hint.without_rows()))
-        return IncrementalState(parameters, added([visit.statistics for visit in visits]), tuple(visits))
+        return IncrementalState(parameters, sum_statistics([visit.statistics for visit in visits]), tuple(visits))
 
 
 def _sums_after(statistics: list[Any]) -> list[Any]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from prinfold.files import storable
 from prinfold.gtm import model as gtm
 from prinfold.gtm.node_selection import Hint
 from prinfold.gtm.noise.recipes import check_recipe
-from prinfold.gtm.trainers.blockwise import BlockedModel, refuse_evidence_penalty, some_rows
+from prinfold.gtm.trainers.blockwise import BlockedModel, some_rows
 from prinfold.rows.rows import Rows, blas_on_one_thread
 from prinfold.validation.settings import Constraint, as_generator, integer, nothing, real
 
@@ -73,6 +73,7 @@ class Online:
     offset: float = 0.0
     step: float | None = None
     start: int = 500
+    whole: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         # A step of 1 would forget all for a single row, however many rows a block has.
@@ -84,7 +85,6 @@ class Online:
 
     def training(self, model: gtm.GTMModel, seed: Any = None) -> OnlineModel:
         """The model as it is trained this way."""
-        refuse_evidence_penalty(model)
         key = int(as_generator(seed).integers(2**32))
         return OnlineModel(model.surface, model.noise, model.penalty, self, key)
 
@@ -132,13 +132,13 @@ def after_block(
     """
     found, _ = gtm.e_step(model, rows, stream.parameters, Hint())
     gain = max(trainer.gain(stream.seen, found.total, unit), min(found.total / most, 1.0))
-    statistics = mixed(stream.statistics, found, gain, most)
+    statistics = blend(stream.statistics, found, gain, most)
     with blas_on_one_thread():
         parameters = model.noise.m_step(model.surface, statistics, model.penalty, stream.parameters)
     return OnlineStream(parameters, statistics, stream.seen + found.total), found
 
 
-def mixed(old: Any, new: Any, gain: float, most: float = np.inf) -> Any:
+def blend(old: Any, new: Any, gain: float, most: float = np.inf) -> Any:
     """(1 − γ) of the old sums and γ of the new ones, per row, times the rows that this average is as good as."""
     if gain == 1.0 or old is None:
         return new

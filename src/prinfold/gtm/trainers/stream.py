@@ -136,7 +136,7 @@ class Survey:
         if self.gaps:
             self._count_unseen(rows.table)
         self.n_read += len(rows.table)
-        rows = counting(rows)
+        rows = rows_with_values(rows)
         if len(rows.table):
             with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused in the end
                 self._add_up(rows)
@@ -204,7 +204,7 @@ class BlockStream(Rows):
             n_read += len(block.table)
             if n_read > self.n_read:
                 break
-            kept = counting(block)
+            kept = rows_with_values(block)
             if len(kept.table):
                 yield Rows(kept.table, self.offset, kept.weight, self.block_rows, self.gaps, scale=self.scale)
         if n_read != self.n_read:
@@ -229,7 +229,7 @@ def stream_of(found: Survey, width: int) -> BlockStream:
     return BlockStream(kept.table, moments.mean, weight, block_rows, **known, blocks=found.blocks, n_read=found.n_read)
 
 
-def counting(rows: Numbers) -> Numbers:
+def rows_with_values(rows: Numbers) -> Numbers:
     """Rows that have a weight and of which something was measured."""
     seen = np.ones(len(rows.table), dtype=bool) if rows.weight is None else rows.weight > 0
     if np.isnan(rows.table.min()):

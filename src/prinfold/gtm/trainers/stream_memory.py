@@ -56,7 +56,7 @@ class Memory:
         return all(_alike(getattr(self.statistics, f.name), getattr(empty, f.name)) for f in fields(empty))
 
 
-def remembered(model: GTMModel, statistics: Any, seen: float) -> Memory:
+def make_memory(model: GTMModel, statistics: Any, seen: float) -> Memory:
     """The memory of a model and its sums."""
     noise, D = model.noise, statistics.moment.shape[1]
     gaps = noise.with_gaps() is noise

@@ -1,25 +1,45 @@
 """How a GTM is trained, by name or as an object with settings.
 
-A trainer has one verb: ``training`` turns a model into what is trained, with the verbs ``begin``, ``step``, ``measure``
-and ``finish`` and the property ``monotone`` of :class:`~prinfold.gtm.model.GTMModel`. ``TRAINERS`` names those
-that need no settings.
+A trainer has one verb: ``training`` turns a model into what is trained. ``TRAINERS`` names those that need no settings.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from prinfold.files import storable
-from prinfold.gtm.model import GTMModel
+from prinfold.gtm.model import FittedState, GTMModel
 from prinfold.gtm.trainers.incremental import Incremental
 from prinfold.gtm.trainers.online import Online
+from prinfold.rows.rows import Rows
+
+
+class Training(Protocol):
+    """A model under training: a state follows from the one before, and each has its measures."""
+
+    @property
+    def monotone(self) -> bool:
+        """Whether training never lowers the objective."""
+
+    def begin(self, rows: Rows, parameters: Any) -> FittedState:
+        """State after a first look at the rows."""
+
+    def step(self, rows: Rows, state: Any, relaxation: float = 1.0) -> FittedState:
+        """State after one more iteration."""
+
+    def measure(self, state: Any) -> dict[str, float]:
+        """Entries of the history for a state."""
 
 
 class Trainer(Protocol):
     """A way to train a model."""
 
-    def training(self, model: GTMModel, seed: Any = None) -> Any:
+    @property
+    def whole(self) -> bool:
+        """Whether every step sees all rows under the same parameters."""
+
+    def training(self, model: GTMModel, seed: Any = None) -> Training:
         """The model as it is trained this way."""
 
 
@@ -28,9 +48,13 @@ class Trainer(Protocol):
 class Batch:
     """An E-step over all rows, then an M-step: EM as it is."""
 
+    whole: ClassVar[bool] = True
+
     def training(self, model: GTMModel, seed: Any = None) -> GTMModel:
         """The model itself."""
         return model
 
 
-TRAINERS: dict[str, Trainer] = {"batch": Batch(), "incremental": Incremental(), "online": Online()}
+BATCH = Batch()
+
+TRAINERS: dict[str, Trainer] = {"batch": BATCH, "incremental": Incremental(), "online": Online()}
