@@ -91,6 +91,11 @@ def default_regularization(basis: Basis) -> float:
     return float(getattr(basis, "default_regularization", _REGULARIZATION))
 
 
+def carries_prior(basis: object) -> bool:
+    """Whether a basis brings a prior on its weights along, as a process does; it declares that it does."""
+    return bool(getattr(basis, "carries_prior", False))
+
+
 @storable
 @dataclass(frozen=True)
 class GaussianBasis:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from prinfold.basis_maps.bases import carries_prior
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import Advice, InvalidParameterError, Message
 from prinfold.gtm import model as gtm
@@ -173,7 +174,7 @@ def first_penalty(regularization: float | None) -> Penalty:
 
 def with_evidence(recipe: Recipe, basis: Any) -> Recipe:
     """The recipe whose prior and noise follow the evidence; the prior of a process does that anyway."""
-    if getattr(basis, "carries_prior", False):
+    if carries_prior(basis):
         return replace(recipe, kind=independent_cells)
     if not recipe.trainer.whole:
         raise InvalidParameterError(

@@ -19,7 +19,7 @@ from prinfold.base.starting_points import (
     smallest_noises,
     weighted_mean,
 )
-from prinfold.basis_maps.bases import default_regularization
+from prinfold.basis_maps.bases import carries_prior, default_regularization
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import make_basis, make_latent
 from prinfold.exceptions import InvalidDataError, InvalidParameterError
@@ -98,7 +98,7 @@ def plain_recipe(
         most_doublings=_MOST_DOUBLINGS if trainer.whole and not nodes_asked_for else 0,
     )
     recipe = replace(usual, **parts)
-    if not getattr(settings.basis, "carries_prior", False):
+    if not carries_prior(settings.basis):
         return recipe
     return with_process(recipe, settings.basis, settings.regularization, settings.prior_precision)
 

@@ -19,6 +19,7 @@ from prinfold.base.callbacks import with_callbacks
 from prinfold.base.file_requirements import require_parts
 from prinfold.base.nearest_point import SurfaceGeometry
 from prinfold.base.principal_manifold import PrincipalManifold
+from prinfold.basis_maps.bases import carries_prior
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.default_sizes import LATENTS
 from prinfold.basis_maps.linear_geometry import linear_geometry
@@ -450,7 +451,7 @@ class LatentGridModel(PrincipalManifold):
         require_parts(map_parts(self, (len(surface.penalty_mask), self._n_predictors())))
         require_parts({"a finite surface": bool(np.isfinite(surface.nodes(self.weights_)).all())})
         self._model = self._remake_model(surface, self._kept_spread())
-        if getattr(self.basis_, "carries_prior", False):
+        if carries_prior(self.basis_):
             self._model = with_process_prior(self._model, self.basis_, 1.0, penalised=self.basis_.variance is None)
 
     def _remake_model(self, surface: BasisMap, spread: ColumnSpread) -> gtm.GTMModel:

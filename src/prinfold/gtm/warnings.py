@@ -12,6 +12,7 @@ import numpy as np
 
 from prinfold._typing import FloatArray
 from prinfold.base.starting_points import heaviest_row, principal_axes
+from prinfold.basis_maps.bases import carries_prior
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import Advice, DegenerateWarning, FoldWarning, Message, MultimodalWarning, warn_caller
 from prinfold.geometry.folds import Folds, describe, find_folds
@@ -80,7 +81,7 @@ def about_size(surface: BasisMap, basis: Any, n_rows: int) -> Iterator[Words]:
     if max(_WARN_NODES_PER_ROW * n_rows, _WARN_NODES) < K:
         words = f"{K} nodes for {n_rows} rows are many more than those can tell apart, and take long"
         yield Message(words, Advice("nodes", words=f"use fewer{along} ({{}})")), DegenerateWarning
-    if M > _WARN_FUNCTIONS and not getattr(basis, "carries_prior", False):
+    if M > _WARN_FUNCTIONS and not carries_prior(basis):
         words = f"{M} basis functions take minutes and gigabytes, as all weights are found at once"
         yield Message(words, Advice("basis", words=f"use fewer{along} ({{}})")), DegenerateWarning
 
@@ -138,7 +139,7 @@ def about_folds(folds: Folds) -> Words:
 def about_basis(surface: BasisMap, basis: Any) -> Iterator[Words]:
     """More basis functions than nodes, whose weights nothing determines."""
     K, M = surface.node_features.shape
-    if M > K > 1 and not getattr(basis, "carries_prior", False):
+    if M > K > 1 and not carries_prior(basis):
         words = f"{M} basis functions for {K} nodes leave most weights undetermined"
         advice = Advice("basis", words="use fewer basis functions ({})"), Advice("nodes", words="more nodes ({})")
         yield Message(words, *advice), DegenerateWarning

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from prinfold._typing import FloatArray, IntArray, RandomState
+from prinfold.basis_maps.bases import carries_prior
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.exceptions import Advice, InvalidDataError, InvalidParameterError, Message, UnsupportedInputError
 from prinfold.files import storable
@@ -351,7 +352,7 @@ def fit_from_gtm(recipe: Recipe, job: TrainingJob, run: Run) -> FittedMap:
     found = first.attributes
     # A process has found its numbers by now, and its map and its prior with them.
     model = replace(model, surface=found["_model"].surface, penalty=found["_model"].penalty)
-    if getattr(job.basis, "carries_prior", False):
+    if carries_prior(job.basis):
         recipe = replace(recipe, trainer=ProcessTrainer(BATCH, found["basis_"], recipe.tol))
     start = model.noise.initial(found["weights_"], 1.0 / found["noise_variance_"])
     interrupted = first.outcome.reason is StopReason.INTERRUPTED
