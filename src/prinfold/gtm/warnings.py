@@ -15,7 +15,7 @@ from prinfold.base.starting_points import heaviest_row, principal_axes
 from prinfold.basis_maps.basis_map import BasisMap
 from prinfold.basis_maps.gaussian_process import GaussianProcess
 from prinfold.exceptions import Advice, DegenerateWarning, FoldWarning, Message, MultimodalWarning, warn_caller
-from prinfold.geometry.folds import Folds, describe
+from prinfold.geometry.folds import Folds, describe, find_folds
 from prinfold.gtm import posterior as posteriors
 from prinfold.gtm.starts.trials import FAR_MODE, MANY_ON_FOLDS, MANY_ROWS, widest_spacing
 from prinfold.rows.rows import Rows, filled
@@ -162,19 +162,28 @@ def warn_about_fit(fitted: Any, rows: Rows) -> None:
 
 
 def is_troubled(fitted: Any, rows: Rows) -> bool:
-    """Whether a map will be warned of as folded or many-peaked."""
-    return _is_folded(fitted, rows) or _share_with_far_modes(fitted, rows) > MANY_ROWS
+    """Whether a map is folded or many-peaked, whatever the units of columns that its noise tells apart."""
+    scale = getattr(fitted._model.noise, "scale", None)
+    return _is_folded(fitted, rows, scale) or _share_with_far_modes(fitted, rows) > MANY_ROWS
 
 
-def _is_folded(fitted: Any, rows: Rows) -> bool:
-    """Whether many rows lie on folds; folds where no row lies are harmless: they bridge gaps between clusters.
+def _is_folded(fitted: Any, rows: Rows, scale: FloatArray | None = None) -> bool:
+    """Whether many rows lie on folds, with columns in units of ``scale`` (D,).
 
-    A surface of more dimensions than columns is folded everywhere, and not called so.
+    Folds where no row lies are harmless: they bridge gaps between clusters. A surface of more dimensions than columns
+    is folded everywhere, and not called so.
     """
     if fitted.n_features_in_ < fitted.latent_.dimension:
         return False
     mass = fitted._model.begin(rows, fitted._parameters()).statistics.mass
-    return bool(mass[fitted.folds_.folded].sum() / mass.sum() > MANY_ON_FOLDS)
+    folds = fitted.folds_ if scale is None else _folds_in_units(fitted, scale)
+    return bool(mass[folds.folded].sum() / mass.sum() > MANY_ON_FOLDS)
+
+
+def _folds_in_units(fitted: Any, scale: FloatArray) -> Folds:
+    nodes = fitted.latent_.nodes
+    J = fitted._jacobian(nodes) / np.where(scale > 0, scale, 1.0)[:, None]
+    return find_folds(J, fitted.latent_.domain.frame(nodes), fitted.latent_.edges)
 
 
 def _share_with_far_modes(fitted: Any, rows: Rows) -> float:
