@@ -3,7 +3,7 @@
 # Everything is installed into .venv; a stamp file per purpose keeps repeat runs from installing again.
 # PYTHON=… picks another interpreter. All paths are relative, so that the folder's own name may hold spaces.
 
-.PHONY: help demo test test-full test-slow test-times test-bounds lint format docs bench clean
+.PHONY: help demo test test-full test-slow test-times test-bounds test-mutants lint format docs bench clean
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -21,13 +21,14 @@ endif
 endif
 export MPLBACKEND ?= Agg
 # Read when scipy is first imported; without it scikit-learn leaves out its check of array-API input.
-test test-full test-slow test-times test-bounds: export SCIPY_ARRAY_API := 1
+test test-full test-slow test-times test-bounds test-mutants: export SCIPY_ARRAY_API := 1
 
 help:
 	@echo "make demo         fit a map of simulated pipe-flow data and look at it"
 	@echo "make test         run the quick tests; SLICE=gtm those of one folder"
 	@echo "make test-full    run all tests but the long reproductions"
 	@echo "make test-times   measure the tests and choose those of the quick run anew"
+	@echo "make test-mutants plant sixty mistakes one by one and count those that the quick tests notice"
 	@echo "make test-bounds  run the tests of compiled code with every index checked"
 	@echo "make test-slow    run the long reproductions of published numbers"
 	@echo "make lint         style, types, repository"
@@ -51,8 +52,12 @@ test-full: $(VENV)/.test
 # Measures every test and notes which of them the quick run leaves out, in tests/full_only.txt.
 test-times: $(VENV)/.test
 	rm -rf .test-times
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" -p tools.test_times $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" --hypothesis-profile=quick -p tools.test_times $(ARGS)
 	$(BIN)/python tools/test_times.py
+
+# MUTANTS="m01 m02" names some of them.
+test-mutants: $(VENV)/.test
+	$(BIN)/python tools/mutants.py $(MUTANTS)
 
 test-slow: $(VENV)/.bench
 	$(BIN)/python -m pytest -m slow $(ARGS)
@@ -89,7 +94,7 @@ bench: $(VENV)/.bench
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/auto_examples docs/api/generated docs/sg_execution_times.rst
-	rm -rf .numba-bounds .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov prinfold-demo benchmarks/results
+	rm -rf .numba-bounds .mutants .test-times .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov prinfold-demo benchmarks/results
 	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/.demo: pyproject.toml $(VENV)/.python

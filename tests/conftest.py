@@ -21,18 +21,28 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # The same examples in every run, so that a red run means a changed program;
 # `--hypothesis-profile=search` looks further.
 settings.register_profile("house", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("house"), max_examples=20)
 settings.register_profile("search", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
 
-FULL_ONLY = frozenset((Path(__file__).parent / "full_only.txt").read_text(encoding="utf-8").split())
-"""Test functions that take long and are left to ``make test-full``; ``make test-times`` finds them anew."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Fewer examples in the quick run, whose tests are those that are not ``full``."""
+    if "not full" in config.option.markexpr and not config.getoption("hypothesis_profile", None):
+        settings.load_profile("quick")
+
+
+_LISTED = (Path(__file__).parent / "full_only.txt").read_text(encoding="utf-8").splitlines()
+FULL_ONLY = {name: case for name, _, case in (line.partition("\t") for line in _LISTED)}
+"""Test functions that take long and are left to ``make test-full``, but for the one case that stands beside the name;
+``make test-times`` finds them anew."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.nodeid.partition("[")[0] in FULL_ONLY:
+        name, _, case = item.nodeid.removesuffix("]").partition("[")
+        if name in FULL_ONLY and (not case or case != FULL_ONLY[name]):
             item.add_marker(pytest.mark.full)
     folder = os.environ.get("PRINFOLD_DATA")
     if folder and Path(folder).is_dir():

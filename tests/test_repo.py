@@ -84,12 +84,19 @@ def test_importing_an_estimator_leaves_the_drawing_library_alone() -> None:
 
 
 def test_tests_left_to_the_full_run_are_there() -> None:
-    listed = (ROOT / "tests/full_only.txt").read_text(encoding="utf-8").split()
+    lines = (ROOT / "tests/full_only.txt").read_text(encoding="utf-8").splitlines()
+    listed = [line.partition("\t")[0] for line in lines]
     gone = [each for each in listed if f"def {each.rpartition('::')[2]}(" not in text(each.partition("::")[0])]
     assert gone == [], "make test-times makes the list anew"
 
 
 def test_times_of_tests_are_added_up_over_their_cases() -> None:
-    x, y, oracle = "tests/a.py::test_x", "tests/a.py::test_y", "tests/oracles/test_gtm_oracles.py::test_z"
-    lines = ["\t".join(each) for each in (("0.4", f"{x}[1]"), ("0.3", f"{x}[2]"), ("0.1", y), ("9", oracle))]
-    assert expensive_functions(lines) == [x]
+    x, y, z, oracle = (
+        "tests/a.py::test_x",
+        "tests/a.py::test_y",
+        "tests/b.py::test_z",
+        "tests/oracles/test_a.py::test_z",
+    )
+    times = {f"{x}[1]": 0.4, f"{x}[2]": 0.3, f"{x}[3]": 0.1, y: 0.1, z: 0.8, oracle: 9.0}
+    lines = [f"{seconds}\t{nodeid}" for nodeid, seconds in times.items()]
+    assert expensive_functions(lines, 0.5) == {x: "3", z: ""}

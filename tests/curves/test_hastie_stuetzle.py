@@ -81,6 +81,8 @@ def test_an_open_curve_may_grow():
     )
     assert (bounded.place == 0.0).sum() > 10
     assert (free.place == 0.0).sum() == 1
+    assert bounded.longest == pytest.approx(1.0)
+    assert free.longest == pytest.approx(free.length) == pytest.approx(2.0)
 
 
 def test_the_noise_says_how_finely_a_curve_may_bend():

@@ -293,6 +293,7 @@ def test_a_start_leaves_out_what_is_beyond_a_stretch_without_rows():
     assert low == 0.075
     assert high > 0.97
     assert supported_part(1 - tail, np.full(1020, 1 / 1020), 40)[1] == 0.925
+    assert supported_part(np.array([0.1, 0.9]), np.full(2, 0.5), 1) == (0.1, 0.9)
 
 
 def test_a_start_has_half_of_the_segments():

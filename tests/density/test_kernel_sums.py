@@ -330,6 +330,7 @@ def test_crowds_are_made_only_where_they_pay():
     made = compress(C, w, 1e-9, 2)
     assert made.lone.all()
     assert made.third == 0.0
+    assert len(made.weight) == len(made.mean) == len(made.moment) == 0
     C, w = cloud(5, 300, extent=0.0)
     assert BallSums(0.01 * C, w, ACCURACY["compressed"])._compressed is None
 

@@ -72,7 +72,7 @@ SETTINGS = {
     "isomap start": GTM(init="isomap", **QUICK),
     "evidence": GTM(prior_precision="evidence", **QUICK),
     "process": GTM(**(QUICK | {"basis": GaussianProcess()})),
-    "circle": GTM(latent="circle", init="pca", **QUICK),
+    "circle": GTM(latent="circle", init="pca", **QUICK),  # of rows in memory a second start may be tried
     "PPS": PPS(clamping=0.5, **QUICK),
     "PPS, learned": PPS(clamping="learn", **QUICK),
 }

@@ -413,7 +413,7 @@ def test_with_noise_of_each_column_it_rests_where_the_evidence_is_stationary() -
 def test_units_of_columns_change_nothing_of_what_is_found() -> None:
     X, units = bent(60), np.array([1.0, 100.0, 0.01])
     one, other = (
-        GTM(nodes=6, basis=3, noise="diagonal", init="pca", prior_precision="evidence", max_iter=60, tol=0).fit(s * X)
+        GTM(nodes=6, basis=3, noise="diagonal", prior_precision="evidence", max_iter=60, tol=0).fit(s * X)
         for s in (np.ones(3), units)
     )
     variances = [model.noise_parameters_["variances"] for model in (one, other)]

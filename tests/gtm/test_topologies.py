@@ -218,18 +218,20 @@ def test_generating_coordinates_are_recovered_where_rows_are_even(name: str) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["circle", "sphere"])
-def test_errors_of_uneven_chance_fall_with_the_square_root_of_the_rows(name: str) -> None:
+@pytest.mark.parametrize(("name", "basis"), [("circle", 12), ("sphere", 34)])
+def test_errors_of_uneven_chance_fall_with_the_square_root_of_the_rows(name: str, basis: int) -> None:
+    """Of one basis: by default there are more functions for more rows, and with them more of what chance can bend."""
+
     def error(n: int) -> float:
         found = []
         for seed in range(6):
             data = drawn(name, n, seed)
-            model = GTM(latent=name, random_state=0, max_iter=300).fit(data.X)
+            model = GTM(latent=name, basis=basis, random_state=0, max_iter=300).fit(data.X)
             found.append(np.median(align(model.transform(data.X), data.latent, model.latent_.domain).degrees))
         return float(np.mean(found))
 
     few, many = error(200), error(1800)
-    assert many < 0.6 * few  # a third but for what does not depend on their number
+    assert many < 0.5 * few  # a third but for what does not depend on their number
 
 
 def drawn(name: str, n: int, seed: int) -> datasets.Dataset:
@@ -302,7 +304,7 @@ def test_few_rows_and_few_nodes() -> None:
 
 
 def test_a_cylinder_has_twice_as_many_nodes_round_as_along() -> None:
-    settings = {"latent": "cylinder", "max_iter": 0, "tol": 0.0}
+    settings = {"latent": "cylinder", "init": "pca", "max_iter": 0, "tol": 0.0}
     assert GTM(**settings).fit(datasets.make_cylinder(500, rng=0).X).latent_.shape == (30, 15)
     given = GTM(nodes=7, **settings).fit(datasets.make_cylinder(100, rng=0).X)
     assert given.latent_.shape == (7, 7)

@@ -328,13 +328,13 @@ QUICK = {
     "GTM-varying",
     "GTM-circle",
     "GTM-sphere",
-    "GTM-process",
+    "GTM-process-circle",
     "GTMSequence",
     "MixedGTM",
     "GTMMixture",
     "PPS",
     "PPS-learn",
-    "UKR",
+    "UKR-line",
     "UKR-quartic",
     "KMM",
     "SOM",
@@ -350,16 +350,28 @@ QUICK = {
 """Cases of the quick run: every class, and settings with code of their own. ``make test-full`` has all."""
 
 
-def cases(*tags: str) -> pytest.MarkDecorator:
-    """Run a test on every case that carries all of the tags."""
+def cases(*tags: str, full: str = "", one_each: bool = False) -> pytest.MarkDecorator:
+    """Run a test on every case that carries all of the tags.
+
+    The quick run leaves out those that carry ``full``, and with ``one_each`` all but one of each class.
+    """
     chosen = [case for case in CASES if case.tags.issuperset(tags)]
-    return pytest.mark.parametrize("case", [pytest.param(case, marks=_marks(case), id=case.name) for case in chosen])
+    firsts = {case.name.partition("-")[0]: case.name for case in reversed(chosen) if case.name in QUICK}
+    quick = set(firsts.values()) if one_each else QUICK
+    quick = quick - {case.name for case in chosen if full in case.tags}
+    params = [pytest.param(case, marks=_marks(case, quick), id=case.name) for case in chosen]
+    return pytest.mark.parametrize("case", params)
 
 
-def _marks(case: Case) -> Any:
+def _marks(case: Case, quick: set[str]) -> Any:
     if case.slow:
         return pytest.mark.slow
-    return () if case.name in QUICK else pytest.mark.full
+    return () if case.name in quick else pytest.mark.full
+
+
+def first_quick(*values: Any) -> list[Any]:
+    """Values of a parameter, of which the quick run takes the first."""
+    return [values[0], *(pytest.param(each, marks=pytest.mark.full) for each in values[1:])]
 
 
 @cache

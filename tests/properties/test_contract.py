@@ -69,7 +69,7 @@ def test_verbs_take_what_the_contract_says(case: Case):
         assert all(parameters[name].kind is inspect.Parameter.KEYWORD_ONLY for name in BESIDES if name in parameters)
 
 
-@cases()
+@cases(one_each=True)
 def test_init_only_assigns_and_fit_changes_no_parameter(case: Case):
     estimator = case.make()
     before = dict(vars(estimator))
@@ -183,7 +183,7 @@ def test_clone_pickle_and_files_survive(case: Case, tmp_path):
     assert read.stop_reason_ is model.stop_reason_
 
 
-@cases()
+@cases(one_each=True)
 def test_feature_names_and_set_output(case: Case):
     pandas = pytest.importorskip("pandas")
     polars = pytest.importorskip("polars")
@@ -203,7 +203,7 @@ def test_feature_names_and_set_output(case: Case):
     assert isinstance(out, polars.DataFrame)
 
 
-@cases()
+@cases(one_each=True)
 def test_pipelines_and_grid_search(case: Case):
     X = cloud()
     pipeline = make_pipeline(StandardScaler(), case.make(max_iter=3))

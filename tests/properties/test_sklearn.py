@@ -43,32 +43,36 @@ pytestmark = [
 ]
 
 
+_SMALL = GTM(1, nodes=8, basis=3, init="pca", max_iter=5)
+"""The checks fit each estimator a hundred times, and ask nothing of how well."""
+
+
 @parametrize_with_checks(
     [
         GTM(),
         GTMSequence(),
         MixedGTM(),
         PPS(1, nodes=12, basis=4, max_iter=20),
-        KMM(),
-        UKR(),
+        KMM(1, max_iter=3),
+        UKR(1, init="pca", max_iter=3),
         SOM(),
-        DensityRidge(),
+        DensityRidge(max_iter=5),
         PrincipalCurve(),
         PolygonalCurve(),
-        OrientedPointsCurve(),
-        ProbabilisticCurve(max_iter=20),
+        OrientedPointsCurve(max_iter=2),
+        ProbabilisticCurve(nodes=10, init="pca", max_iter=5),
         PrincipalSurface(1, nodes=5, max_iter=2),
         RegularizedManifold(1, nodes=5, max_iter=2),
         ModeClustering(),
-        NearestSurfaceClassifier(),
+        NearestSurfaceClassifier(_SMALL),
         KernelDensityClassifier(),
         GTMClassifier(),
         GTMRegressor(),
-        GTMMixture(),
+        GTMMixture(2, _SMALL, n_init=1, max_iter=5),
         GTMHierarchy(GTMMixture(2, GTM(1, nodes=12, basis=4), n_init=1)),
         SemiLinearGTM(GTM(1, nodes=12, basis=4, max_iter=20)),
         # The checks want alarms among the rows of the fit, of which one in a hundred would be too few.
-        SurfaceMonitor(alarm_rate=0.1, n_simulated=200),
+        SurfaceMonitor(_SMALL, alarm_rate=0.1, n_simulated=200),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -78,6 +82,14 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.full
 @parametrize_with_checks(
     [
+        KMM(),
+        UKR(),
+        DensityRidge(),
+        OrientedPointsCurve(),
+        ProbabilisticCurve(max_iter=20),
+        NearestSurfaceClassifier(),
+        GTMMixture(),
+        SurfaceMonitor(alarm_rate=0.1, n_simulated=200),
         GTM(1, latent="circle"),
         GTM(latent="sphere"),
         GTM(latent="torus", prior_precision=0.1),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -30,6 +32,12 @@ def test_the_penalty_is_the_norm_of_the_sum_of_kernels(surface):
     sum_of_kernels = weights[-1] + np.exp(-0.5 * np.square(Z - pivots.T) / 0.5**2) @ a
     assert_allclose(surface.point(Z, weights), sum_of_kernels, atol=1e-7)
     assert_allclose(surface.roughness(weights), np.einsum("md,mk,kd->", a, gram, a), rtol=1e-6)
+
+
+def test_projections_begin_on_a_mesh_of_all_places_that_rows_may_be_projected_to(surface):
+    alternation = replace(regularized_manifold_training.alternation(surface, 1.0), reach=0.25)
+    places = alternation.mesh(np.zeros((len(surface.penalty_mask), 2))).latent
+    assert_allclose([places.min(), places.max()], [*alternation.domain.lower, *alternation.domain.upper])
 
 
 @pytest.mark.parametrize("penalty", [1e-4, 1e-2, 1.0])

@@ -186,8 +186,9 @@ def warn_about_fit(fitted: Any, found: MapOnRows) -> None:
     warn_all((words, DegenerateWarning) for check in fitted._checks for words in check(fitted))
     warn_all(about_one_row(rows))
     warn_all(about_dimension(surface.latent.dimension, rows.n_columns))
-    if is_folded(found):
-        warn_all([about_folds(found.folds(found.model, found.parameters))])
+    folds = found.folds(found.model, found.parameters)
+    if is_folded(found, folds):
+        warn_all([about_folds(folds)])
     warn_all(about_basis(surface, fitted.basis_))
     warn_all(about_far_modes(far_mode_share(found)))
 
@@ -196,8 +197,11 @@ def warn_about_fit(fitted: Any, found: MapOnRows) -> None:
 
 
 def is_troubled(found: MapOnRows) -> bool:
-    """Whether much of the data lies on folds, or many rows could be in several places."""
-    return is_folded(found) or far_mode_share(found) > MANY_ROWS
+    """Whether much of the data lies on folds, or many rows could be in several places.
+
+    Columns that the noise tells apart have its units, so that those of the data do not decide.
+    """
+    return is_folded(found, _folds_in_units(found)) or far_mode_share(found) > MANY_ROWS
 
 
 def node_folds(model: GTMModel, parameters: Parameters) -> Folds:
@@ -206,15 +210,23 @@ def node_folds(model: GTMModel, parameters: Parameters) -> Folds:
     return find_folds(surface.node_jacobian(parameters.weights), None, latent.edges)
 
 
-def is_folded(found: MapOnRows) -> bool:
-    """Whether many rows lie on folds; folds where no row lies are harmless: they bridge gaps between clusters.
+def _folds_in_units(found: MapOnRows) -> Folds:
+    columns, surface = found.model.noise.capabilities.columns, found.model.surface
+    if columns is None or columns.units is None:
+        return found.folds(found.model, found.parameters)
+    unit = np.where(columns.units > 0, columns.units, 1.0)
+    return find_folds(surface.node_jacobian(found.parameters.weights) / unit[:, None], None, surface.latent.edges)
 
-    A surface of more dimensions than columns is folded everywhere, and not called so.
+
+def is_folded(found: MapOnRows, folds: Folds) -> bool:
+    """Whether many rows lie on folds.
+
+    Folds where no row lies are harmless: they bridge gaps between clusters. A surface of more dimensions than columns
+    is folded everywhere, and not called so.
     """
     if found.rows.n_columns < found.model.surface.latent.dimension:
         return False
-    folded = found.folds(found.model, found.parameters).folded
-    return bool(found.mass[folded].sum() / found.mass.sum() > MANY_ON_FOLDS)
+    return bool(found.mass[folds.folded].sum() / found.mass.sum() > MANY_ON_FOLDS)
 
 
 def far_mode_share(found: MapOnRows) -> float:

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from prinfold.density.densities import KernelDensity
-from prinfold.density.ridges.graph import RidgeGraph
+from prinfold.density.ridges.graph import RidgeGraph, _orient_path
 from prinfold.density.ridges.graph_branches import degrees, link_chains, path_length, paths, simplify
 from prinfold.density.ridges.graph_nodes import AHEAD_COSINE, STEP, Net, make_net, nearest_ahead, thin_net
 from prinfold.density.ridges.mean_shift import Flow
@@ -222,3 +222,12 @@ def test_an_end_is_joined_to_a_branch_ahead(gap, joined):
     g = RidgeGraph.of(flow, found)
     assert int((g.degrees == 3).sum()) == joined
     assert g.latent.n_branches == (3 if joined else 2)
+
+
+@pytest.mark.parametrize("level", [-3.0, 3.0])
+def test_a_branch_begins_in_its_denser_half_whichever_way_it_was_walked(level):
+    x = np.linspace(0.0, 1.0, 9) ** 2
+    points, along = np.column_stack([x, np.zeros(9)]), np.tile([1.0, 0.0], (9, 1))
+    net = Net(points, along, level + x, np.ones(9), np.ones(9, dtype=bool))
+    up = list(range(9))
+    assert _orient_path(net, up, False) == _orient_path(net, up[::-1], False) == up[::-1]
